@@ -1,0 +1,66 @@
+"""Knows how the comparisons are shown, and when they end in an error."""
+
+import argparse
+import os
+import platform
+import sys
+from typing import Iterable, Sequence
+
+from timing import Row
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure and print; return 1 for a missed limit if ``--strict`` was asked for."""
+    asked = parse(argv)
+    load = os.getloadavg()[0]
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read when TensorFlow is imported
+    import pydantic
+    import tensorflow as tf
+
+    from comparisons import rows
+
+    print(
+        f"Python {platform.python_version()}, TensorFlow {tf.__version__}, pydantic "
+        f"{pydantic.VERSION}; {os.cpu_count()} CPUs, load {load:.1f}; best of {asked.repeat}."
+    )
+    print(f"\n{'':38}{'ours':>10}{'without':>11}{'ratio':>7}{'target':>9}", flush=True)
+    missed = show(rows(asked.repeat, os.environ))
+    return 1 if missed and asked.strict else 0
+
+
+def show(rows: Iterable[Row]) -> int:
+    """Print each row as soon as it is measured; return how many missed their target."""
+    missed = 0
+    for row in rows:
+        print(line(row), flush=True)
+        missed += not row.is_ok
+    return missed
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Measure what ascend_session costs, against the same work without it. Both "
+        "sides take turns and the best time counts; on a busy machine the ratios still vary.",
+    )
+    add = parser.add_argument
+    add("--repeat", type=int, default=30, metavar="N", help="turns of each side (%(default)s)")
+    add("--strict", action="store_true", help="exit with 1 if a target is missed")
+    asked = parser.parse_args(argv)
+    if asked.repeat < 1:
+        parser.error(f"--repeat {asked.repeat}: measure once or more.")
+    return asked
+
+
+def line(row: Row) -> str:
+    """Lay out a row, and below it what it was compared with."""
+    target = f"<= {row.limit:.2f}" if row.limits_ratio else f"<= {row.limit:.0f} ms"
+    return (
+        f"{row.what:38}{row.ours:7.2f} ms{row.theirs:8.2f} ms{row.ratio:7.3f}{target:>9}  "
+        f"{'ok' if row.is_ok else 'missed'}\n    without: {row.without}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

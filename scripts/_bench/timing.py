@@ -1,0 +1,71 @@
+"""Knows how to compare durations on a machine that does other things as well.
+
+What is compared is done in turns, so that a slow minute hits all of it; and of each part the
+shortest time counts, because other programs can only make it longer.
+"""
+
+import subprocess
+import sys
+from time import perf_counter
+from typing import Callable, Dict, List, Mapping, NamedTuple
+
+# Does something once; gives the durations of its parts in seconds, always the same number of them.
+Work = Callable[[], List[float]]
+
+
+class Row(NamedTuple):
+    """One comparison: times in milliseconds, and the limit for their ratio, or for ours alone."""
+
+    what: str
+    ours: float
+    without: str
+    theirs: float
+    limit: float
+    limits_ratio: bool = True
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long ours takes."""
+        return self.ours / self.theirs
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether what was measured keeps to the limit."""
+        return (self.ratio if self.limits_ratio else self.ours) <= self.limit
+
+
+def best(works: Mapping[str, Work], repeat: int) -> Dict[str, float]:
+    """Do each work once to warm up and ``repeat`` times in turns; return milliseconds."""
+    for work in works.values():
+        work()
+    found: Dict[str, List[List[float]]] = {name: [] for name in works}
+    for turn in range(repeat):
+        # To and fro, because it may matter what comes after what.
+        for name in sorted(works, reverse=turn % 2 == 1):
+            found[name].append(works[name]())
+    return {name: 1000 * sum(map(min, zip(*times))) for name, times in found.items()}
+
+
+def calls(action: Callable[[], object], times: int) -> Work:
+    """Make a work of one part: the mean of so many calls."""
+
+    def work() -> List[float]:
+        begin = perf_counter()
+        for _ in range(times):
+            action()
+        return [(perf_counter() - begin) / times]
+
+    return work
+
+
+def fresh(code: str, environ: Mapping[str, str]) -> Work:
+    """Make a work of statements in a new process, whose own start and end do not count."""
+    program = (
+        f"import time\nbegin = time.perf_counter()\n{code}\nprint(time.perf_counter() - begin)"
+    )
+
+    def work() -> List[float]:
+        command = [sys.executable, "-c", program]
+        return [float(subprocess.check_output(command, env=dict(environ)))]
+
+    return work

@@ -1,0 +1,108 @@
+"""What the benchmark shows, and when it fails."""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, List, NamedTuple
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+BENCH = TOP / "scripts" / "_bench"
+
+ROW = re.compile(
+    r"(?P<what>.+?) +(?P<ours>[\d.]+) ms +(?P<theirs>[\d.]+) ms +(?P<ratio>[\d.]+) +"
+    r"<= (?P<limit>[\d.]+)(?P<unit> ms)?  (?P<verdict>ok|missed)"
+)
+
+
+class Outcome(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+
+    def rows(self) -> List[Any]:
+        found = [ROW.fullmatch(line) for line in self.stdout.splitlines()]
+        return [match for match in found if match]
+
+
+def bench(*arguments: str) -> Outcome:
+    ended = subprocess.run(
+        [sys.executable, str(BENCH / "bench.py"), *arguments],
+        env={**os.environ, "PYTHONPATH": str(TOP)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return Outcome(ended.returncode, ended.stdout, ended.stderr)
+
+
+@pytest.fixture(scope="module")
+def strict() -> Outcome:
+    return bench("--repeat", "1", "--strict")
+
+
+@pytest.fixture
+def bench_module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCH))
+    return import_module("bench")
+
+
+def test_the_first_line_names_what_was_measured_with(strict: Outcome) -> None:
+    first = strict.stdout.splitlines()[0]
+    assert first.startswith(f"Python {platform.python_version()}, TensorFlow ")
+
+
+def test_every_target_has_a_row_with_both_times(strict: Outcome) -> None:
+    kinds = [match["what"].split()[0] for match in strict.rows()]
+    assert kinds == ["import", "a", "open,", "open,", "open,", "open,", "sess.run,"]
+    for match in strict.rows():
+        assert float(match["ours"]) > 0
+        assert float(match["theirs"]) > 0
+
+
+def test_the_targets_are_those_that_were_set(strict: Outcome) -> None:
+    limits = [match["limit"] + (match["unit"] or "") for match in strict.rows()]
+    assert limits == ["1.50", "1 ms", "1.05", "1.05", "1.05", "1.05", "1.05"]
+
+
+def test_each_verdict_follows_from_its_numbers(strict: Outcome) -> None:
+    for match in strict.rows():
+        measured = float(match["ours" if match["unit"] else "ratio"])
+        if abs(measured - float(match["limit"])) > 0.01:
+            assert match["verdict"] == ("ok" if measured < float(match["limit"]) else "missed")
+
+
+def test_a_run_is_the_very_method_of_tensorflow(strict: Outcome) -> None:
+    assert strict.rows()[-1]["what"] == "sess.run, the same method"
+
+
+def test_strict_fails_exactly_when_a_target_is_missed(strict: Outcome) -> None:
+    missed = any(match["verdict"] == "missed" for match in strict.rows())
+    assert strict.code == (1 if missed else 0)
+    assert "Traceback" not in strict.stderr
+
+
+def test_nothing_can_be_measured_less_than_once() -> None:
+    outcome = bench("--repeat", "0")
+    assert outcome.code == 2
+    assert outcome.stderr.splitlines()[-1].endswith("--repeat 0: measure once or more.")
+
+
+def test_both_ways_to_the_proto_lead_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    comparisons = import_module("comparisons")
+    assert comparisons.proto_by_hand() == comparisons.typical_config().to_config_proto()
+
+
+def test_the_rows_that_miss_their_target_are_counted(bench_module: Any, capsys: Any) -> None:
+    good = import_module("timing").Row("quick", 1.0, "that", 1.0, 2.0)
+    assert bench_module.show([good, good._replace(what="slow", ours=3.0), good]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines[::2]] == ["ok", "missed", "ok"]
+    assert lines[1::2] == ["    without: that"] * 3
