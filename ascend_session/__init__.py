@@ -1,0 +1,77 @@
+"""One ``with`` block around TensorFlow on Ascend; the same script runs where there is none.
+
+Names are loaded when they are first used: importing this package imports neither TensorFlow nor
+anything else that is slow.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from ascend_session.config.ascend_config import AscendConfig as AscendConfig
+    from ascend_session.config.dump import DumpConfig as DumpConfig
+    from ascend_session.config.dynamic_input import DynamicInputConfig as DynamicInputConfig
+    from ascend_session.config.experimental import ExperimentalConfig as ExperimentalConfig
+    from ascend_session.config.experimental import (
+        GraphMemoryOptimizeConfig as GraphMemoryOptimizeConfig,
+    )
+    from ascend_session.config.memory import MemoryConfig as MemoryConfig
+    from ascend_session.config.profiling import ProfilingConfig as ProfilingConfig
+    from ascend_session.config.profiling_options import ProfilingOptions as ProfilingOptions
+    from ascend_session.errors import AscendConfigWarning as AscendConfigWarning
+    from ascend_session.errors import AscendError as AscendError
+    from ascend_session.errors import BackendError as BackendError
+    from ascend_session.errors import ConfigError as ConfigError
+    from ascend_session.errors import DeviceError as DeviceError
+    from ascend_session.errors import DeviceTimeoutError as DeviceTimeoutError
+    from ascend_session.errors import InitializationError as InitializationError
+    from ascend_session.errors import JobError as JobError
+    from ascend_session.errors import LifecycleError as LifecycleError
+    from ascend_session.errors import ShutdownError as ShutdownError
+    from ascend_session.errors import UnsupportedError as UnsupportedError
+    from ascend_session.session import AscendSystem as AscendSystem
+    from ascend_session.session import ascend_session as ascend_session
+    from ascend_session.session import ascend_system as ascend_system
+    from ascend_session.session import current_system as current_system
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AscendConfig": "config.ascend_config",
+    "AscendConfigWarning": "errors",
+    "AscendError": "errors",
+    "AscendSystem": "session",
+    "BackendError": "errors",
+    "ConfigError": "errors",
+    "DeviceError": "errors",
+    "DeviceTimeoutError": "errors",
+    "DumpConfig": "config.dump",
+    "DynamicInputConfig": "config.dynamic_input",
+    "ExperimentalConfig": "config.experimental",
+    "GraphMemoryOptimizeConfig": "config.experimental",
+    "InitializationError": "errors",
+    "JobError": "errors",
+    "LifecycleError": "errors",
+    "MemoryConfig": "config.memory",
+    "ProfilingConfig": "config.profiling",
+    "ProfilingOptions": "config.profiling_options",
+    "ShutdownError": "errors",
+    "UnsupportedError": "errors",
+    "ascend_session": "session",
+    "ascend_system": "session",
+    "current_system": "session",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,157 @@
+"""AscendConfig: the options of options.py, checked together, and the ways in and out."""
+
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Sequence
+
+from ascend_session.config import checking
+from ascend_session.config.options import AdapterOptions
+
+if TYPE_CHECKING:
+    from ascend_session.errors import ConfigError, Problem
+
+__all__ = ["AscendConfig"]
+
+
+class AscendConfig(AdapterOptions):
+    """Every option of the Ascend adapter, under the vendor's own names.
+
+    What is not said stays unset: nothing is written for it and the adapter's default holds.
+    ``ascend-session options NAME`` prints what an option does, takes and depends on.
+
+    Example:
+        >>> AscendConfig(precision_mode="allow_mix_precision").parameter_map()
+        {'precision_mode': 'allow_mix_precision'}
+
+    Raises:
+        ConfigError: On unknown names, wrong types, values that are not allowed, and sets of
+            options that the adapter aborts on, refuses or silently misreads; all at once.
+
+    Warns:
+        AscendConfigWarning: For what is taken but does not do what it says.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __init__(__self, *args: Any, **values: Any) -> None:  # noqa: N805
+            super().__init__(*args, **values)
+            checking.check(__self.values())
+
+    @classmethod
+    def _refusal(cls, problems: "Sequence[Problem]", values: Dict[str, Any]) -> "ConfigError":
+        return checking.refusal(cls, problems, values)
+
+    def values(self) -> Dict[str, Any]:
+        """All that was said, flat: ``{vendor key or NPURunConfig keyword: value}``."""
+        from ascend_session.config.parameter_map import flatten
+
+        return flatten(self)
+
+    def parameter_map(self) -> Dict[str, Any]:
+        """What goes into the NpuOptimizer entry: ordered ``{key: str, int or bool}``.
+
+        Needs no TensorFlow. `to_config_proto` writes the same values into a proto.
+        """
+        from ascend_session.config.parameter_map import adapter_part
+
+        return adapter_part(self)
+
+    def init_options(self) -> Dict[str, Any]:
+        """The part of `parameter_map` that only the first initialisation of a process reads."""
+        from ascend_session.config.parameter_map import init_part
+
+        return init_part(self)
+
+    def replace(self, **changes: Any) -> "AscendConfig":
+        """A checked copy with other values; None takes an option away.
+
+        Raises:
+            ConfigError: As from the constructor.
+        """
+        return type(self)(**{**self.given(), **changes})
+
+    @classmethod
+    def from_parameter_map(cls, parameters: Mapping[str, Any]) -> "AscendConfig":
+        """Reads flat vendor keys, as they stand in an NpuOptimizer entry.
+
+        Args:
+            parameters: ``{key: value}``; values as `parameter_map` returns them.
+
+        Raises:
+            ConfigError: On keys that the adapter does not read, and as from the constructor.
+        """
+        from ascend_session.config.parameter_map import unflatten
+
+        return unflatten(cls, parameters)
+
+    def to_config_proto(self, base: Any = None, *, allow_soft_placement: bool = True) -> Any:
+        """Builds a ``tf.ConfigProto`` with exactly one NpuOptimizer entry.
+
+        Args:
+            base: A ``tf.ConfigProto`` to start from; copied, never changed. None starts from
+                ``session_config``, if that was given, else from an empty one.
+            allow_soft_placement: What the proto says; the adapter's samples all have True.
+
+        Returns:
+            A new ``tf.ConfigProto``; rewriter options as the vendor's samples have them.
+
+        Raises:
+            ConfigError: If ``base`` has an entry that is damaged, contradicts this config, or
+                together with it breaks a rule.
+
+        Warns:
+            AscendConfigWarning: Where ``base`` sets rewriter options to something else.
+        """
+        from ascend_session.config.proto import to_config_proto
+
+        return to_config_proto(self, base, allow_soft_placement)
+
+    @classmethod
+    def from_config_proto(cls, proto: Any) -> "AscendConfig":
+        """Reads the NpuOptimizer entry of a ``tf.ConfigProto``.
+
+        Raises:
+            ConfigError: On an entry under a wrong name, a second entry, a value in a protobuf
+                field that the adapter does not read, and as from the constructor.
+        """
+        from ascend_session.config.proto import from_config_proto
+
+        config: AscendConfig = from_config_proto(cls, proto)
+        return config
+
+    @classmethod
+    def from_file(cls, path: Any) -> "AscendConfig":
+        """Reads a YAML (``.yaml``, ``.yml``) or JSON file with the constructor's names.
+
+        Raises:
+            ConfigError: If the file cannot be read or parsed, or on what it says; the message
+                names file and line.
+        """
+        from ascend_session.config.files import from_file
+
+        config: AscendConfig = from_file(cls, path)
+        return config
+
+    def check_host(self, environ: Mapping[str, str]) -> None:
+        """Checks what depends on this machine: paths, and variables that conflict.
+
+        Args:
+            environ: The environment to check against, usually ``os.environ``.
+
+        Raises:
+            ConfigError: With all problems at once.
+
+        Warns:
+            AscendConfigWarning: For what the environment makes ineffective.
+        """
+        from ascend_session.config.host import check_host
+
+        check_host(self, environ)
+
+    def to_run_config_kwargs(self) -> Dict[str, Any]:
+        """The keyword arguments for the vendor's ``NPURunConfig``.
+
+        Raises:
+            ConfigError: For options that NPURunConfig has no argument for, or ruins.
+        """
+        from ascend_session.config.run_config import run_config_kwargs
+
+        return run_config_kwargs(self)

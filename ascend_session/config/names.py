@@ -1,0 +1,102 @@
+"""Names that are not options here but that people write: where they belong, or what replaced them.
+
+Sources: options.json (kinds seed_only, removed, write_only; aliases), options_notes.md e and g.
+"""
+
+from typing import Any, Dict, List, Optional, Sequence, Type
+
+from pydantic import BaseModel
+
+from ascend_session.config.option import Option, adapter_options, part_of
+from ascend_session.errors import Problem
+
+__all__ = ["OBSOLETE", "did_you_mean", "unknown_key", "unknown_name"]
+
+_POINT = (
+    "no adapter reads this key; it is a member of profiling_options. Write profiling_config="
+    'ProfilingConfig(enable_profiling=True, profiling_options={{"{0}": "..."}}).'
+)
+
+# name -> what became of it, and what to use
+OBSOLETE: Dict[str, str] = {
+    "fp_point": _POINT.format("fp_point"),
+    "bp_point": _POINT.format("bp_point"),
+    "auto_tune_mode": "GE refuses any value of it. Use aoe_mode ('1', '2', '4').",
+    "mstune_mode": "the adapter has not read it since 2021. Use aoe_mode ('1', '2', '4').",
+    "enable_options": "no adapter reads it. Use profiling_config=ProfilingConfig(...).",
+    "variable_location": "that is the adapter's internal name. Write variable_placement.",
+}
+
+
+def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Problem:
+    """What to say about a keyword that ``model`` does not have."""
+    owner = model.__name__
+    if name in OBSOLETE:
+        return Problem(name, f"{name} is a known name, but {OBSOLETE[name]}")
+    home = _home_of(name)
+    if home is not None and home != name:
+        return Problem(
+            name,
+            f"{owner} has no option {name!r}: it belongs there: {_written(home, repr(value))}.",
+        )
+    near = did_you_mean(name, list(model.model_fields)) or did_you_mean(name, _paths())
+    hint = f"Did you mean {near}?" if near else "`ascend-session options` lists all options."
+    return Problem(name, f"{owner} has no option {name!r}; the adapter would ignore it.", hint)
+
+
+def unknown_key(key: str) -> Problem:
+    """What to say about a key of an NpuOptimizer entry that the adapter does not read."""
+    if key in OBSOLETE:
+        return Problem(key, f"{key} is a known name, but {OBSOLETE[key]}")
+    for option in _options():
+        if option.field is None and option.key == key:
+            found = f"{key} is an argument of NPURunConfig, not a key of the NpuOptimizer entry."
+            return Problem(key, found, f"Write AscendConfig({_written(option.path, '...')}).")
+    if key in _ascend_config().model_fields:
+        found = f"{key} holds several options, each of which has a key of its own in the entry."
+        return Problem(key, found, f"Write AscendConfig({key}=...), or the keys.")
+    keys = [option.key for option in _options() if option.field is not None]
+    named = [option.key for option in _options() if option.name == key]
+    near = named[0] if named else did_you_mean(key, keys)
+    hint = f"Did you mean {near!r}?" if near else "`ascend-session options` lists all keys."
+    return Problem(key, f"The adapter reads no key {key!r} and ignores it without a word.", hint)
+
+
+def _ascend_config() -> Type[BaseModel]:
+    from ascend_session.config.ascend_config import AscendConfig  # it is built on this module
+
+    return AscendConfig
+
+
+def _options() -> List[Option]:
+    return adapter_options(_ascend_config())
+
+
+def _paths() -> List[str]:
+    return [option.path for option in _options()]
+
+
+def _home_of(name: str) -> Optional[str]:
+    for option in _options():
+        if name in (option.key, option.name):
+            return option.path
+    return None
+
+
+def _written(path: str, value: str) -> str:
+    """The keyword argument of AscendConfig that gives ``path`` the ``value``."""
+    *containers, leaf = path.split(".")
+    model: Type[BaseModel] = _ascend_config()
+    before, after = "", ""
+    for name in containers:
+        model = part_of(model.model_fields[name].annotation) or model
+        before, after = f"{before}{name}={model.__name__}(", f"){after}"
+    return f"{before}{leaf}={value}{after}"
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> Optional[str]:
+    """The known word nearest to ``word``, None if none is near."""
+    import difflib  # some milliseconds of import that only a mistake has to pay for
+
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return near[0] if near else None

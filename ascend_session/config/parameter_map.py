@@ -1,0 +1,87 @@
+"""Between the objects a user writes and the flat keys of the NpuOptimizer entry, both ways."""
+
+from operator import attrgetter
+from typing import Any, Callable, Dict, List, Mapping, Tuple, Type, TypeVar
+
+from pydantic import BaseModel
+
+from ascend_session.config.names import unknown_key
+from ascend_session.config.option import Option, adapter_options, options_by_key, part_of
+from ascend_session.errors import ConfigError
+
+__all__ = ["adapter_part", "flatten", "init_part", "unflatten"]
+
+Model = TypeVar("Model", bound=BaseModel)
+_Reader = Tuple[Option, Callable[[Any], Any]]
+_readers: Dict[Type[BaseModel], List[_Reader]] = {}
+
+
+def flatten(config: BaseModel) -> Dict[str, Any]:
+    """All options that were said: ``{vendor key or NPURunConfig keyword: value}``."""
+    return {entry.key: value for entry, value in _said(config)}
+
+
+def adapter_part(config: BaseModel) -> Dict[str, Any]:
+    """The options that become keys of the NpuOptimizer entry, in the order of definition."""
+    return {entry.key: value for entry, value in _said(config) if entry.field is not None}
+
+
+def init_part(config: BaseModel) -> Dict[str, Any]:
+    """The options that only the first initialisation of a process reads."""
+    return {entry.key: value for entry, value in _said(config) if entry.scope == "init"}
+
+
+def _said(config: BaseModel) -> List[Tuple[Option, Any]]:
+    values = [(entry, read(config)) for entry, read in _readers_of(type(config))]
+    return [(entry, value) for entry, value in values if value is not None]
+
+
+def _readers_of(model: Type[BaseModel]) -> List[_Reader]:
+    if model not in _readers:
+        _readers[model] = [(entry, _reader(entry.path)) for entry in adapter_options(model)]
+    return _readers[model]
+
+
+def _reader(path: str) -> Callable[[Any], Any]:
+    container, _, name = path.rpartition(".")
+    if not container:
+        return attrgetter(name)
+    outer = _reader(container)
+    return lambda config: getattr(outer(config), name, None)
+
+
+def unflatten(model: Type[Model], parameters: Mapping[str, Any]) -> Model:
+    """Builds ``model`` from flat vendor keys.
+
+    Raises:
+        ConfigError: On unknown keys and on what the model refuses, all at once.
+    """
+    known = options_by_key(model)
+    problems = [unknown_key(str(key)) for key in parameters if _is_unknown(key, known)]
+    values = {known[k].path: v for k, v in parameters.items() if not _is_unknown(k, known)}
+    try:
+        config = model(**_nested(model, values))
+    except ConfigError as error:
+        raise ConfigError.of(problems + list(error.problems), "this entry") from None
+    if problems:
+        raise ConfigError.of(problems, "this entry")
+    return config
+
+
+def _is_unknown(key: str, known: Mapping[str, Option]) -> bool:
+    return key not in known or known[key].field is None
+
+
+def _nested(model: Type[BaseModel], values: Mapping[str, Any]) -> Dict[str, Any]:
+    """``{"dump_config.dump_path": v}`` as ``{"dump_config": {"dump_path": v}}``."""
+    nested: Dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        part = part_of(info.annotation)
+        if part is None:
+            if name in values:
+                nested[name] = values[name]
+            continue
+        inside = {p[len(name) + 1 :]: v for p, v in values.items() if p.startswith(name + ".")}
+        if inside:
+            nested[name] = _nested(part, inside)
+    return nested

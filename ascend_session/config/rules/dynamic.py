@@ -1,0 +1,246 @@
+"""Rules about dynamic shapes: profiles, shape ranges, generalisation."""
+
+from ascend_session.config import shapes
+from ascend_session.config.entry import Entry
+from ascend_session.config.rules._rule import Findings, RuleBook, error, warning
+
+__all__ = ["RULES"]
+
+RULES = RuleBook()
+
+_PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
+
+
+def _has_profiles(entry: Entry) -> bool:
+    return all(key in entry for key in _PROFILE)
+
+
+@RULES.add(*_PROFILE, source="options_notes a11; npu_attrs.cc")
+def profile_keys_come_together(entry: Entry) -> Findings:
+    """input_shape, dynamic_dims and dynamic_node_type are given all three or not at all."""
+    said = [key for key in _PROFILE if key in entry]
+    if said and len(said) < len(_PROFILE):
+        missing = [key for key in _PROFILE if key not in said]
+        yield error(
+            said[0],
+            f"{', '.join(said)} without {' and '.join(missing)}: the adapter aborts the process "
+            "unless all three are there.",
+            f"Add {' and '.join(missing)} to the DynamicInputConfig.",
+        )
+
+
+@RULES.add(*_PROFILE, source="options_notes a17; options.json")
+def profiles_fit_the_shapes(entry: Entry) -> Findings:
+    """Each profile of dynamic_dims has one value for each -1 of input_shape."""
+    if not _has_profiles(entry):
+        return
+    unknown = shapes.unknown_dims(entry["input_shape"])
+    arity = shapes.profile_arity(entry["dynamic_dims"])
+    if unknown != arity:
+        yield error(
+            "dynamic_dims",
+            f"dynamic_dims={entry['dynamic_dims']!r} gives {arity} value(s) a profile, but "
+            f"input_shape={entry['input_shape']!r} has -1 in {unknown} place(s).",
+            "Give each profile one value for each -1.",
+        )
+
+
+@RULES.add("dynamic_dims", source="options_notes a17")
+def many_profiles(entry: Entry) -> Findings:
+    """Only Ascend 950 takes more than 100 profiles."""
+    count = shapes.profile_count(entry["dynamic_dims"]) if "dynamic_dims" in entry else 0
+    if count > 100:
+        yield warning(
+            "dynamic_dims",
+            f"dynamic_dims has {count} profiles; all products but Ascend 950 take at most 100.",
+        )
+
+
+@RULES.add("input_shape", source="options_notes a17")
+def inputs_in_alphabetical_order(entry: Entry) -> Findings:
+    """The names of input_shape stand in the alphabetical order of the graph's input nodes."""
+    names = shapes.shape_names(entry["input_shape"]) if "input_shape" in entry else []
+    if names != sorted(names):
+        yield warning(
+            "input_shape",
+            f"input_shape names its inputs as {', '.join(names)}; GE assigns shapes in "
+            f"alphabetical order ({', '.join(sorted(names))}).",
+        )
+
+
+@RULES.add("compile_hybrid_mode", *_PROFILE, source="options_notes a12, a13; npu_attrs.cc")
+def hybrid_mode_needs_placeholder_profiles(entry: Entry) -> Findings:
+    """compile_hybrid_mode=1 needs the three profile keys, with dynamic_node_type=1."""
+    if entry.get("compile_hybrid_mode") != 1:
+        return
+    if not _has_profiles(entry):
+        yield error(
+            "compile_hybrid_mode",
+            "compile_hybrid_mode=1 needs input_shape, dynamic_dims and dynamic_node_type.",
+        )
+    elif entry["dynamic_node_type"] != 1:
+        yield error(
+            "compile_hybrid_mode",
+            "compile_hybrid_mode=1 works with placeholders only, but dynamic_node_type=0.",
+            "Set dynamic_node_type=1 or compile_hybrid_mode=0.",
+        )
+
+
+@RULES.add(
+    *_PROFILE,
+    "mix_compile_mode",
+    "compile_dynamic_mode",
+    "insert_op_file",
+    source="options_notes a14, a16; om_partition_subgraphs_pass.cc",
+)
+def profiles_exclude(entry: Entry) -> Findings:
+    """Profiles exclude mix_compile_mode, compile_dynamic_mode and insert_op_file."""
+    if not _has_profiles(entry):
+        return
+    for switch in ("mix_compile_mode", "compile_dynamic_mode"):
+        if entry.is_on(switch):
+            yield error(
+                "dynamic_dims", f"dynamic_dims and {switch}=True exclude each other.", "Drop one."
+            )
+    if "insert_op_file" in entry:
+        yield error("dynamic_dims", "dynamic_dims and insert_op_file exclude each other.")
+
+
+@RULES.add("dynamic_inputs_shape_range", "dynamic_dims", source="options_notes a16")
+def profiles_beat_shape_ranges(entry: Entry) -> Findings:
+    """dynamic_dims makes dynamic_inputs_shape_range ineffective."""
+    if "dynamic_inputs_shape_range" in entry and "dynamic_dims" in entry:
+        yield warning(
+            "dynamic_inputs_shape_range",
+            "dynamic_inputs_shape_range has no effect: dynamic_dims takes precedence.",
+        )
+
+
+@RULES.add(
+    "dynamic_graph_execute_mode",
+    "dynamic_inputs_shape_range",
+    "dynamic_input",
+    source="options_notes a20; npu_attrs.cc; seed 000",
+)
+def dynamic_details_need_dynamic_input(entry: Entry) -> Findings:
+    """dynamic_graph_execute_mode and dynamic_inputs_shape_range need dynamic_input=True."""
+    details = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
+    for key in details:
+        if key in entry and not entry.is_on("dynamic_input"):
+            yield warning(
+                key, f"{key}={entry[key]!r} has no effect: it is read with dynamic_input=True."
+            )
+    lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
+    if lazy and entry.is_on("dynamic_input") and "dynamic_inputs_shape_range" in entry:
+        yield warning(
+            "dynamic_inputs_shape_range",
+            "dynamic_inputs_shape_range has no effect with "
+            "dynamic_graph_execute_mode='lazy_recompile'.",
+        )
+
+
+@RULES.add(
+    "dynamic_graph_execute_mode",
+    "iterations_per_loop",
+    "dynamic_input",
+    source="options_notes a18",
+)
+def lazy_recompile_runs_single_steps(entry: Entry) -> Findings:
+    """lazy_recompile needs iterations_per_loop=1."""
+    lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
+    loops = entry.get("iterations_per_loop", 1)
+    if entry.is_on("dynamic_input") and lazy and loops > 1:
+        yield error(
+            "iterations_per_loop",
+            "dynamic_graph_execute_mode='lazy_recompile' needs iterations_per_loop=1, "
+            f"not {loops}.",
+        )
+
+
+@RULES.add(
+    "dynamic_inputs_shape_range",
+    "enable_data_pre_proc",
+    source="options_notes g19; om_partition_subgraphs_pass.cc ParseInputShapeRange",
+)
+def a_single_shape_group_loses_its_label(entry: Entry) -> Findings:
+    """With one group the adapter ignores its label and goes by enable_data_pre_proc."""
+    if "dynamic_inputs_shape_range" not in entry:
+        return
+    groups = shapes.shape_range_groups(entry["dynamic_inputs_shape_range"])
+    read_as = "getnext" if entry.is_on("enable_data_pre_proc") else "data"
+    if len(groups) == 1 and groups[0] != read_as:
+        yield warning(
+            "dynamic_inputs_shape_range",
+            f"dynamic_inputs_shape_range has only a {groups[0]!r} group; the adapter ignores the "
+            f"label and applies it to {read_as!r}, because enable_data_pre_proc is "
+            f"{entry.is_on('enable_data_pre_proc')}.",
+        )
+
+
+@RULES.add("compile_dynamic_mode", "dynamic_input", source="adapter_behaviour, InternalError")
+def one_way_to_be_dynamic(entry: Entry) -> Findings:
+    """compile_dynamic_mode and dynamic_input exclude each other."""
+    if entry.is_on("compile_dynamic_mode") and entry.is_on("dynamic_input"):
+        yield error(
+            "dynamic_input",
+            "dynamic_input=True and compile_dynamic_mode=True exclude each other; the adapter "
+            "fails on both.",
+            "Keep compile_dynamic_mode, which replaces dynamic_input.",
+        )
+
+
+@RULES.add("jit_compile", "dynamic_input", source="options_notes a21")
+def dynamic_input_compiles_online(entry: Entry) -> Findings:
+    """dynamic_input=True forces jit_compile to 'true'."""
+    if entry.is_on("dynamic_input") and entry.get("jit_compile", "true") != "true":
+        yield warning(
+            "jit_compile",
+            f"jit_compile={entry['jit_compile']!r} becomes 'true': dynamic_input=True forces it.",
+        )
+
+
+@RULES.add(
+    "shape_generalization_mode",
+    "jit_compile",
+    "compile_dynamic_mode",
+    source="options_notes a22",
+)
+def generalisation_needs_online_compilation(entry: Entry) -> Findings:
+    """shape_generalization_mode needs jit_compile='true' and no compile_dynamic_mode."""
+    mode = entry.get("shape_generalization_mode", "STRICT")
+    online = entry.get("jit_compile") == "true" and not entry.is_on("compile_dynamic_mode")
+    if mode != "STRICT" and not online:
+        yield warning(
+            "shape_generalization_mode",
+            f"shape_generalization_mode={mode!r} is ignored: it needs jit_compile='true' and "
+            "compile_dynamic_mode not True.",
+        )
+
+
+@RULES.add(
+    "compile_dynamic_mode",
+    "jit_compile",
+    "shape_generalization_mode",
+    source="options_notes a23; npu_attrs.cc GetSessOptions",
+)
+def false_is_not_always_false(entry: Entry) -> Findings:
+    """compile_dynamic_mode=False reaches GE only with jit_compile='true' and STRICT."""
+    kept = (
+        entry.get("jit_compile") == "true"
+        and entry.get("shape_generalization_mode", "STRICT") == "STRICT"
+    )
+    if entry.get("compile_dynamic_mode") is False and not kept:
+        yield warning(
+            "compile_dynamic_mode",
+            "compile_dynamic_mode=False becomes True in GE unless jit_compile='true' and "
+            "shape_generalization_mode='STRICT'.",
+        )
+
+
+@RULES.add("compile_hybrid_mode", "external_weight", source="options_notes a13")
+def hybrid_mode_externalises_weights(entry: Entry) -> Findings:
+    """compile_hybrid_mode=1 turns external_weight on."""
+    if entry.get("compile_hybrid_mode") == 1 and entry.get("external_weight") is False:
+        yield warning(
+            "external_weight", "external_weight=False becomes True: compile_hybrid_mode=1 needs it."
+        )

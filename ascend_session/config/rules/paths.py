@@ -1,0 +1,144 @@
+"""Host rules about paths: what must exist, and what must be writable, on this machine."""
+
+import os
+from typing import Iterator, Optional, Tuple
+
+from ascend_session.config import profiling_options
+from ascend_session.config.entry import Entry
+from ascend_session.config.rules._rule import Finding, Findings, RuleBook, error, warning
+
+__all__ = ["OPENING_RULES", "RULES", "tuning_mode"]
+
+RULES = RuleBook()
+OPENING_RULES = RuleBook()
+
+# Files that GE or AOE reads when it initialises (options_notes c; options.json, python_type path)
+_FILES = (
+    "modify_mixlist",
+    "customize_dtypes",
+    "fusion_switch_file",
+    "op_precision_mode",
+    "op_debug_config",
+    "aoe_config_file",
+    "insert_op_file",
+    "compress_weight_conf",
+    "graph_parallel_option_path",
+    "resource_config_path",
+    "distribute_config",
+)
+
+
+def tuning_mode(entry: Entry) -> Optional[str]:
+    """The AOE mode in force: the option, else the variable, else None."""
+    return entry.get("aoe_mode") or entry.environ.get("AOE_MODE") or None
+
+
+def _unusable_directory(path: str) -> Optional[str]:
+    """Why the adapter's CheckPath refuses ``path``, None if it takes it."""
+    if not os.path.exists(path):
+        return "does not exist"
+    if not os.path.isdir(path):
+        return "is not a directory"
+    if not os.access(path, os.R_OK | os.W_OK):
+        return "is not readable and writable for you"
+    return None
+
+
+@RULES.add("dump_path", "enable_dump", "enable_dump_debug", source="npu_attrs.cc CheckPath")
+def dump_directory(entry: Entry) -> Findings:
+    """dump_path is an existing directory that you may read and write."""
+    dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
+    reason = _unusable_directory(entry["dump_path"]) if dumps and "dump_path" in entry else None
+    if reason:
+        yield error(
+            "dump_path",
+            f"dump_path={entry['dump_path']!r} {reason}; the adapter fails at the first run.",
+            f"mkdir -p {entry['dump_path']}" if "exist" in reason else None,
+        )
+
+
+@RULES.add("work_path", "aoe_mode", source="npu_attrs.cc CheckPath; options_notes a40")
+def tuning_directory(entry: Entry) -> Findings:
+    """While AOE tunes, work_path (default: the current directory) is readable and writable."""
+    if tuning_mode(entry) is None:
+        return
+    path = entry.get("work_path", "./")
+    reason = _unusable_directory(path)
+    if reason:
+        yield error(
+            "work_path",
+            f"work_path={path!r} {reason}; the adapter aborts the process while tuning.",
+        )
+
+
+@RULES.add("graph_compiler_cache_dir", source="seed 001")
+def graph_cache_directory(entry: Entry) -> Findings:
+    """graph_compiler_cache_dir exists."""
+    path = entry.get("graph_compiler_cache_dir")
+    if path is not None and not os.path.isdir(path):
+        yield error(
+            "graph_compiler_cache_dir",
+            f"graph_compiler_cache_dir={path!r} is not an existing directory; compilation fails.",
+            f"mkdir -p {path}",
+        )
+
+
+@RULES.add("op_compiler_cache_dir", "debug_dir", source="seed 000; options.json")
+def directories_that_are_created(entry: Entry) -> Findings:
+    """op_compiler_cache_dir and debug_dir exist or can be created."""
+    for key in ("op_compiler_cache_dir", "debug_dir"):
+        path = entry.get(key)
+        if path is not None and not _can_be_directory(path):
+            yield warning(key, f"{key}={path!r} is no directory and cannot be created by you.")
+
+
+def _can_be_directory(path: str) -> bool:
+    if os.path.exists(path):
+        return os.path.isdir(path) and os.access(path, os.W_OK)
+    parent = os.path.dirname(os.path.abspath(path))
+    return parent != path and _can_be_directory(parent)
+
+
+def _missing_files(entry: Entry) -> Iterator[Tuple[str, str]]:
+    for key in _FILES:
+        path = entry.get(key)
+        if path is not None and not os.path.isfile(path):
+            yield key, path
+
+
+@RULES.add(*_FILES, source="options_notes c")
+def files_that_ge_reads(entry: Entry) -> Findings:
+    """Files that options point to can be there: at least their directory exists."""
+    for key, path in _missing_files(entry):
+        yield _missing(key, path, os.path.isdir(os.path.dirname(os.path.abspath(path))))
+
+
+def _missing(key: str, path: str, can_come: bool) -> Finding:
+    if os.path.isdir(path):
+        return error(key, f"{key}={path!r} is a directory; a file is needed.")
+    if can_come:
+        return warning(key, f"{key}={path!r} does not exist yet; GE fails if it is still missing.")
+    return error(key, f"{key}={path!r} does not exist; GE fails to initialise without it.")
+
+
+@OPENING_RULES.add(*_FILES, source="options_notes c")
+def files_are_there(entry: Entry) -> Findings:
+    """When a system opens, every file that an option points to exists."""
+    for key, path in _missing_files(entry):
+        yield _missing(key, path, can_come=False)
+
+
+@RULES.add("profiling_options", "profiling_mode", source="options_notes c, profiling_options")
+def profiling_output(entry: Entry) -> Findings:
+    """The output directory of profiling_options exists; older manuals demand it."""
+    if "profiling_options" not in entry or not entry.is_on("profiling_mode"):
+        return
+    output = profiling_options.profiling_members(entry["profiling_options"]).get("output")
+    if output is None and not entry.environ.get("ASCEND_WORK_PATH"):
+        yield warning(
+            "profiling_options",
+            "profiling_options name no output and ASCEND_WORK_PATH is not set; newer manuals need "
+            "one of them.",
+        )
+    elif output and not os.path.isdir(output):
+        yield warning("profiling_options", f"profiling_options: output {output!r} does not exist.")

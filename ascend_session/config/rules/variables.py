@@ -1,0 +1,213 @@
+"""Host rules about environment variables that override, contradict or ruin options."""
+
+import json
+import re
+from typing import Optional
+
+from ascend_session.config.entry import Entry
+from ascend_session.config.rules._rule import Findings, RuleBook, error, warning
+from ascend_session.config.rules.paths import tuning_mode
+
+__all__ = ["RULES"]
+
+RULES = RuleBook()
+
+
+def _whole_number(text: Optional[str]) -> Optional[int]:
+    """``text`` as the adapter's safe_strto64 reads it, None if it does not."""
+    return int(text) if text and re.fullmatch(r"\s*-?[0-9]+\s*", text) else None
+
+
+def _job_size(entry: Entry) -> int:
+    environ = entry.environ
+    return _whole_number(environ.get("RANK_SIZE") or environ.get("CM_WORKER_SIZE")) or 1
+
+
+@RULES.add("session_device_id", source="options_notes b; npu_attrs.cc GetEnvDeviceID")
+def device_variables(entry: Entry) -> Findings:
+    """ASCEND_DEVICE_ID, else DEVICE_ID, is a whole number of 0 or more."""
+    name = "ASCEND_DEVICE_ID" if entry.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
+    text = entry.environ.get(name)
+    number = _whole_number(text)
+    if text and (number is None or number < 0):
+        yield error(
+            name,
+            f"{name}={text!r} is not a whole number of 0 or more; the adapter aborts the process.",
+            f"export {name}=0, or unset it.",
+        )
+
+
+@RULES.add("aoe_mode", source="options_notes b; npu_attrs.cc CheckAoeMode")
+def tuning_variable(entry: Entry) -> Findings:
+    """AOE_MODE is 1, 2 or 4; it is read when aoe_mode is not given."""
+    mode = entry.environ.get("AOE_MODE")
+    if not mode:
+        return
+    if "aoe_mode" in entry:
+        if entry["aoe_mode"] != mode:
+            yield warning(
+                "aoe_mode", f"aoe_mode={entry['aoe_mode']!r} takes precedence over AOE_MODE={mode}."
+            )
+    elif mode not in ("1", "2", "4"):
+        yield error(
+            "AOE_MODE", f"AOE_MODE={mode!r}: allowed are 1, 2 and 4; every session fails with it."
+        )
+
+
+@RULES.add(
+    "aoe_mode",
+    "static_memory_policy",
+    "profiling_mode",
+    source="options_notes a40; seed 003",
+)
+def tuning_by_variable(entry: Entry) -> Findings:
+    """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
+    mode = tuning_mode(entry)
+    if mode is None:
+        return
+    if "aoe_mode" not in entry and entry.get("static_memory_policy", 0) != 0:
+        yield error("static_memory_policy", f"static_memory_policy must be 0 with AOE_MODE={mode}.")
+    by_variable = entry.environ.get("PROFILING_MODE") == "true"
+    by_option = "aoe_mode" not in entry and entry.is_on("profiling_mode")
+    if by_variable or by_option:
+        said = ["PROFILING_MODE=true"] * by_variable + ["enable_profiling=True"] * by_option
+        yield error(
+            "profiling_mode",
+            f"{' and '.join(said)} cannot be used while AOE tunes (mode {mode}).",
+            "Turn profiling off for the tuning run.",
+        )
+    if _job_size(entry) > 1 and mode in ("1", "2"):
+        yield warning("aoe_mode", f"AOE mode {mode} tunes on one device; this job has several.")
+
+
+@RULES.add(
+    "enable_dump",
+    "enable_dump_debug",
+    "enable_exception_dump",
+    source="options_notes a28",
+)
+def collection_suppresses_dumps(entry: Entry) -> Findings:
+    """NPU_COLLECT_PATH forces the full exception dump and suppresses all other dumps."""
+    path = entry.environ.get("NPU_COLLECT_PATH")
+    if not path:
+        return
+    for switch in ("enable_dump", "enable_dump_debug"):
+        if entry.is_on(switch):
+            yield warning(switch, f"{switch}=True has no effect while NPU_COLLECT_PATH is set.")
+    if entry.get("enable_exception_dump", 1) != 1:
+        yield warning(
+            "enable_exception_dump",
+            f"enable_exception_dump={entry['enable_exception_dump']} becomes 1 while "
+            "NPU_COLLECT_PATH is set.",
+        )
+
+
+@RULES.add("profiling_mode", source="options_notes g16, a43; options.json")
+def profiling_variable(entry: Entry) -> Findings:
+    """PROFILING_MODE=true profiles even with enable_profiling=False."""
+    mode = entry.environ.get("PROFILING_MODE")
+    if mode == "true" and entry.get("profiling_mode") is False:
+        yield warning(
+            "profiling_mode", "enable_profiling=False has no effect: PROFILING_MODE=true is set."
+        )
+    if mode and mode not in ("true", "false"):
+        yield warning(
+            "PROFILING_MODE", f"PROFILING_MODE={mode!r} is read as off; only 'true' turns it on."
+        )
+
+
+@RULES.add("static_memory_policy", source="options_notes a44")
+def one_static_memory_setting(entry: Entry) -> Findings:
+    """static_memory_policy and GE_USE_STATIC_MEMORY exclude each other."""
+    value = entry.environ.get("GE_USE_STATIC_MEMORY")
+    if value and "static_memory_policy" in entry:
+        yield error(
+            "static_memory_policy",
+            f"static_memory_policy={entry['static_memory_policy']} and GE_USE_STATIC_MEMORY="
+            f"{value} are both set; GE mixes them.",
+            "unset GE_USE_STATIC_MEMORY",
+        )
+
+
+@RULES.add("stream_sync_timeout", "hccl_timeout", source="options_notes a37; seed 000")
+def stream_sync_in_a_cluster(entry: Entry) -> Findings:
+    """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
+    stream = entry.get("stream_sync_timeout", -1)
+    variable = _whole_number(entry.environ.get("HCCL_EXEC_TIMEOUT"))
+    hccl, origin = 1836, "the 1836 s that collectives wait by default"
+    if "hccl_timeout" in entry or variable is not None:
+        hccl = entry.get("hccl_timeout", variable)
+        name = "hccl_timeout" if "hccl_timeout" in entry else "HCCL_EXEC_TIMEOUT"
+        origin = f"{name}={hccl} s" if hccl else f"{name}=0, which never ends"
+    if _job_size(entry) > 1 and stream > 0 and (hccl == 0 or stream <= hccl * 1000):
+        yield error(
+            "stream_sync_timeout",
+            f"stream_sync_timeout={stream} ms is not longer than {origin}, and this process "
+            f"belongs to a job of {_job_size(entry)}.",
+            f"Set stream_sync_timeout above {hccl * 1000}, or to -1." if hccl else "Set it to -1.",
+        )
+
+
+@RULES.add("hccl_timeout", source="options_notes a37")
+def one_collective_timeout(entry: Entry) -> Findings:
+    """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
+    variable = entry.environ.get("HCCL_EXEC_TIMEOUT")
+    if variable and "hccl_timeout" in entry and _whole_number(variable) != entry["hccl_timeout"]:
+        yield warning(
+            "hccl_timeout",
+            f"hccl_timeout={entry['hccl_timeout']} takes precedence over "
+            f"HCCL_EXEC_TIMEOUT={variable}.",
+        )
+
+
+@RULES.add("deterministic", source="options_notes a54")
+def one_deterministic_setting(entry: Entry) -> Findings:
+    """HCCL_DETERMINISTIC takes precedence over deterministic for collectives."""
+    variable = entry.environ.get("HCCL_DETERMINISTIC")
+    if variable and "deterministic" in entry:
+        yield warning(
+            "deterministic",
+            f"HCCL_DETERMINISTIC={variable} takes precedence over deterministic="
+            f"{entry['deterministic']} for collectives.",
+        )
+
+
+@RULES.add("auto_multistream_parallel_mode", "compile_dynamic_mode", source="options_notes a46")
+def dynamic_multistream(entry: Entry) -> Findings:
+    """In dynamic graphs auto_multistream_parallel_mode needs a variable of its own."""
+    enabled = entry.environ.get("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM") == "1"
+    dynamic = entry.is_on("compile_dynamic_mode") or entry.is_on("dynamic_input")
+    if "auto_multistream_parallel_mode" in entry and dynamic and not enabled:
+        yield warning(
+            "auto_multistream_parallel_mode",
+            "auto_multistream_parallel_mode has no effect in dynamic graphs unless "
+            "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1.",
+        )
+
+
+@RULES.add("distribute", source="options_notes a9; npu_config.py")
+def parameter_servers_need_a_cluster(entry: Entry) -> Findings:
+    """A parameter-server job (distribute) needs a cluster in TF_CONFIG."""
+    if "distribute" in entry and not _has_cluster(entry.environ.get("TF_CONFIG", "")):
+        yield error(
+            "distribute",
+            "distribute is given, but TF_CONFIG names no cluster; NPURunConfig refuses that.",
+        )
+
+
+def _has_cluster(text: str) -> bool:
+    try:
+        config = json.loads(text or "{}")
+    except ValueError:
+        return False
+    return isinstance(config, dict) and bool(config.get("cluster"))
+
+
+@RULES.add("is_tailing_optimization", source="options_notes a35; seed 000")
+def tailing_needs_a_cluster(entry: Entry) -> Findings:
+    """is_tailing_optimization is for distributed training."""
+    if entry.is_on("is_tailing_optimization") and _job_size(entry) == 1:
+        yield warning(
+            "is_tailing_optimization",
+            "is_tailing_optimization=True has no effect in a job of one process.",
+        )

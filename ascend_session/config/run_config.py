@@ -1,0 +1,77 @@
+"""The way to the vendor's NPURunConfig: its keyword arguments, with its own part classes.
+
+The vendor's package is never imported here: when the caller has imported it (as one who calls
+NPURunConfig has), its classes are found among the loaded modules; otherwise the parts stay ours.
+Source: npu_config.py; options_notes g6 to g9.
+"""
+
+import sys
+from typing import Any, Dict, List
+
+from ascend_session.config.model import ConfigModel, ConfigPart
+from ascend_session.config.option import adapter_options
+from ascend_session.errors import ConfigError, Problem
+
+__all__ = ["run_config_kwargs"]
+
+_VENDOR_MODULE = "npu_bridge.estimator.npu.npu_config"
+
+# Read by the adapter, but NPURunConfig has no argument for them (options_notes g, "no path")
+_NO_ARGUMENT = (
+    "use_off_line",
+    "job",
+    "task_index",
+    "in_out_pair",
+    "in_out_pair_flag",
+    "lower_functional_ops",
+    "const_input",
+    "graph_exec_timeout",
+    "min_group_size",
+)
+
+
+def run_config_kwargs(config: ConfigModel) -> Dict[str, Any]:
+    """Keyword arguments for NPURunConfig; see `AscendConfig.to_run_config_kwargs`."""
+    problems = [
+        Problem(name, f"{name}={value!r}: NPURunConfig has no argument of this name.")
+        for name, value in config.given().items()
+        if name in _NO_ARGUMENT
+    ]
+    problems += _ruined(config)
+    if problems:
+        raise ConfigError.of(problems, "what NPURunConfig can be given")
+    return {name: _argument(name, value) for name, value in config.given().items()}
+
+
+def _ruined(config: ConfigModel) -> List[Problem]:
+    """What NPURunConfig takes and NPUEstimator then spoils."""
+    if "compress_weight_conf" not in config.given():
+        return []
+    return [
+        Problem(
+            "compress_weight_conf",
+            "compress_weight_conf through NPURunConfig aborts the process: NPUEstimator always "
+            "writes enable_compress_weight beside it.",
+            "Use a raw session, with to_config_proto().",
+        )
+    ]
+
+
+def _argument(name: str, value: Any) -> Any:
+    if isinstance(value, ConfigPart):
+        return _vendor_part(value)
+    if name == "insert_op_file":
+        return value.encode()  # NPUEstimator assigns it to a bytes field as it is (g8)
+    return value
+
+
+def _vendor_part(part: ConfigPart) -> Any:
+    vendor = getattr(sys.modules.get(_VENDOR_MODULE), type(part).__name__, None)
+    if vendor is None:
+        return part
+    given = {name: _argument(name, value) for name, value in part.given().items()}
+    for option in adapter_options(type(part)):
+        if type(part).__name__ == "DynamicInputConfig":
+            # Four mandatory arguments; one None and NPUEstimator drops all of them (g7).
+            given.setdefault(option.name, option.adapter)
+    return vendor(**given)

@@ -1,0 +1,137 @@
+"""Every error and warning of the package, and nothing else: this module imports no other.
+
+The tree (the builtin that each leaf also is, in brackets)::
+
+    AscendError
+    ├── ConfigError            [ValueError]       options that are wrong, alone or together
+    ├── JobError               [ValueError]       environment that describes no possible job
+    ├── DeviceError            [ValueError]       a device id that is absent or given twice
+    ├── LifecycleError         [RuntimeError]     a system or session used out of turn
+    ├── BackendError           [RuntimeError]     the backend that was asked for cannot run here
+    ├── InitializationError    [RuntimeError]     initialize_system failed
+    ├── ShutdownError          [RuntimeError]     closing sessions or shutdown_system failed
+    ├── UnsupportedError       [NotImplementedError]  what this backend does not do
+    └── DeviceTimeoutError     [TimeoutError]     waited long enough for a device
+
+    AscendConfigWarning        [UserWarning]      taken, but it does not do what it says
+"""
+
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
+
+__all__ = [
+    "AscendConfigWarning",
+    "AscendError",
+    "BackendError",
+    "ConfigError",
+    "DeviceError",
+    "DeviceTimeoutError",
+    "InitializationError",
+    "JobError",
+    "LifecycleError",
+    "Problem",
+    "ShutdownError",
+    "UnsupportedError",
+]
+
+
+class AscendError(Exception):
+    """Base of all errors that this package raises on purpose.
+
+    Attributes:
+        message: What was asked and what was found, in full sentences.
+        hint: One thing to run or to change, or None.
+    """
+
+    def __init__(self, message: str, *, hint: Optional[str] = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # Exception.__reduce__ replays args only; keyword arguments travel in the state.
+        return type(self), (self.message,), self.__dict__
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong in a configuration.
+
+    Attributes:
+        option: The option, under the name the user wrote it with.
+        message: What was asked and what was found.
+        hint: What to write instead, or None.
+        source: Where the fact stands (adapter file, manual, seed), or None.
+    """
+
+    option: str
+    message: str
+    hint: Optional[str] = None
+    source: Optional[str] = None
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message} {self.hint}"
+
+
+class ConfigError(AscendError, ValueError):
+    """Options that the adapter would abort on, refuse or silently misread; all at once.
+
+    Attributes:
+        problems: Each single problem, in the order of the options.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: Optional[str] = None,
+        problems: Sequence[Problem] = (),
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.problems: Tuple[Problem, ...] = tuple(problems)
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem], where: str = "the configuration") -> "ConfigError":
+        """Puts one or several problems into one error, numbered if there are several."""
+        if len(problems) == 1:
+            return cls(problems[0].message, hint=problems[0].hint, problems=problems)
+        lines = [f"{len(problems)} problems in {where}:"]
+        lines += [f"  {number}. {problem}" for number, problem in enumerate(problems, 1)]
+        return cls("\n".join(lines), problems=problems)
+
+
+class JobError(AscendError, ValueError):
+    """The environment describes a job that cannot be, or that would silently train alone."""
+
+
+class DeviceError(AscendError, ValueError):
+    """A device id that does not exist here, is out of range or is given twice."""
+
+
+class LifecycleError(AscendError, RuntimeError):
+    """A system or session was opened, used or closed out of turn."""
+
+
+class BackendError(AscendError, RuntimeError):
+    """The backend that was asked for does not exist or cannot run on this machine."""
+
+
+class InitializationError(AscendError, RuntimeError):
+    """initialize_system failed; nothing is open afterwards."""
+
+
+class ShutdownError(AscendError, RuntimeError):
+    """Closing a session or shutdown_system failed; what could be closed is closed."""
+
+
+class UnsupportedError(AscendError, NotImplementedError):
+    """This backend, or this release, does not do what was asked."""
+
+
+class DeviceTimeoutError(AscendError, TimeoutError):
+    """A device did not become free in the time given."""
+
+
+class AscendConfigWarning(UserWarning):
+    """A value that is taken but does not do what it says, or that is deprecated."""

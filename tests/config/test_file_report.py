@@ -1,0 +1,129 @@
+"""What is said of one configuration file."""
+
+import json
+import os
+import threading
+
+import pytest
+
+from ascend_session.config.file_report import EntryLine, Remark, entry_lines, report_file
+
+
+@pytest.fixture
+def report(tmp_path):
+    def report(text, environ=None, name="config.yaml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return report_file(str(path), environ)
+
+    return report
+
+
+def test_a_right_file_has_a_configuration_and_no_remarks(report):
+    found = report("deterministic: 1\n")
+    assert found.ok
+    assert found.config.values() == {"deterministic": 1}
+    assert (found.problems, found.warnings) == ((), ())
+
+
+def test_problems_have_line_option_and_hint_apart_from_the_message(report):
+    found = report("deterministic: 1\nprecision_mode: Force_fp32\n")
+    assert not found.ok
+    assert found.config is None
+    [problem] = found.problems
+    assert (problem.line, problem.option) == (2, "precision_mode")
+    assert problem.message.startswith("precision_mode='Force_fp32': allowed are ")
+    assert problem.hint == "Write precision_mode='force_fp32'."
+
+
+def test_all_problems_are_there_with_their_sources(report):
+    found = report("precision_mode: force_fp16\nprecision_mode_v2: fp16\nhccl_timout: 3\n")
+    assert [problem.line for problem in found.problems] == [3, 1]
+    assert found.problems[1].source == "options_notes a1; npu_attrs.cc"
+
+
+def test_warnings_have_lines_and_do_not_refuse(report):
+    found = report("deterministic: 1\nhccl_timeout: 600\n")
+    assert found.ok
+    assert [(each.line, each.option) for each in found.warnings] == [(2, "hccl_timeout")]
+    assert found.warnings[0].message.startswith("hccl_timeout=600 becomes 544 s")
+
+
+def test_a_rule_that_names_the_key_gets_the_line_of_the_option(report):
+    text = "profiling_config:\n  enable_profiling: false\n"
+    found = report(text, {"PROFILING_MODE": "true"})
+    assert [(each.line, each.option) for each in found.warnings] == [(2, "profiling_mode")]
+
+
+def test_the_host_is_checked_only_with_an_environment(report):
+    text = "dump_config:\n  enable_dump: true\n  dump_path: no/such/folder\n"
+    assert report(text).ok
+    [problem] = report(text, {}).problems
+    assert problem.line == 3
+    assert "does not exist" in problem.message
+
+
+def test_problems_of_the_host_leave_the_configuration_readable(report):
+    found = report("aoe_mode: '2'\nwork_path: no/such/folder\n", {})
+    assert not found.ok
+    assert found.config.values() == {"aoe_mode": "2", "work_path": "no/such/folder"}
+
+
+def test_the_environment_given_is_the_one_that_is_read(report):
+    assert report("deterministic: 1\n", {"AOE_MODE": "9"}).problems[0].option == "AOE_MODE"
+    assert report("deterministic: 1\n", {}).ok
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("a: [1\n", 2, "this is not YAML"),
+        ("", None, "options are needed as 'name: value' lines, this is empty."),
+        ("- 1\n", None, "options are needed as 'name: value' lines, this is a list."),
+    ],
+)
+def test_text_that_is_no_configuration_is_one_problem_of_the_file(report, text, line, said):
+    [problem] = report(text).problems
+    assert (problem.line, problem.option) == (line, None)
+    assert problem.message.startswith(said)
+
+
+def test_a_missing_file_is_a_problem_and_no_exception(tmp_path):
+    name = str(tmp_path / "missing.yaml")
+    assert report_file(name).problems == (
+        Remark(None, None, "cannot be read: No such file or directory."),
+    )
+
+
+def test_a_file_name_full_of_signs_does_not_confuse_the_lines(report):
+    [problem] = report("deterministic: 7\n", name="a+(b):3: c.yaml").problems
+    assert problem.line == 1
+    assert problem.message == "deterministic=7: allowed are 0, 1."
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(str(pipe))
+    writer = threading.Thread(target=pipe.write_text, args=("hccl_timeout: 600\n",))
+    writer.start()
+    found = report_file(str(pipe))
+    writer.join()
+    assert found.ok
+    assert [each.line for each in found.warnings] == [None]
+
+
+def test_the_report_can_be_written_as_json(report):
+    data = json.loads(json.dumps(report("hccl_timeout: 600\n").to_dict()))
+    assert data["ok"] is True
+    assert data["problems"] == []
+    assert set(data["warnings"][0]) == {"line", "option", "message", "hint", "source"}
+
+
+def test_the_entry_has_keys_values_fields_and_scopes(report):
+    text = "experimental_config: {accelerate_train_mode: [fast, step, 0.9]}\nmodel_dir: out\n"
+    config = report(text + "quant_dumpable: '1'\nmin_group_size: true\n").config
+    assert entry_lines(config) == [
+        EntryLine("quant_dumpable", "1", "s", "session"),
+        EntryLine("experimental_accelerate_train_mode", "fast|step|0.9", "s", "pass"),
+        EntryLine("min_group_size", True, "b", "unread"),
+    ]

@@ -1,0 +1,219 @@
+"""Every rule between options and the host: what it speaks up about, and what comes near."""
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+import pytest
+import yaml
+
+from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
+from ascend_session.config.entry import Entry
+from ascend_session.config.host import check_opening
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
+from ascend_session.config.rules import HOST_RULES
+from ascend_session.config.rules._rule import Finding
+
+TABLE: Dict[str, List[Dict[str, Any]]] = yaml.safe_load(
+    (Path(__file__).parent / "data" / "host_rules.yaml").read_text(encoding="utf-8")
+)
+BY_NAME = {rule.check.__name__: rule for rule in HOST_RULES}
+KNOWN = options_by_key(AdapterOptions)
+
+
+class Case(NamedTuple):
+    """A configuration by vendor keys, an environment, and what a rule has to say."""
+
+    rule: str
+    given: Dict[str, Any]
+    environ: Dict[str, str]
+    option: Optional[str]
+    refuses: bool
+    says: List[str]
+
+    def __str__(self) -> str:
+        return "-".join([self.rule, *self.given, *self.environ])
+
+    def at(self, folder: Path) -> "Case":
+        """The case with its paths in ``folder``."""
+        values = json.loads(json.dumps(self[1:]).replace("{DIR}", str(folder)))
+        return Case(self.rule, *values)
+
+    def findings(self) -> List[Finding]:
+        return list(BY_NAME[self.rule].check(Entry(self.given, environ=self.environ)))
+
+
+def case(rule: str, row: Dict[str, Any]) -> Case:
+    given = row["near"] if "near" in row else row["given"]
+    option = row.get("error", row.get("warning"))
+    environ, says = row.get("environ", {}), row.get("says", [])
+    return Case(rule, given, environ, option, "error" in row, says)
+
+
+CASES = [case(rule, row) for rule, rows in TABLE.items() for row in rows if rule in BY_NAME]
+TRIGGERING = [one for one in CASES if one.option is not None]
+NEAR = [one for one in CASES if one.option is None]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "file.cfg").write_text("")
+    return tmp_path
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A directory that this process may not write, also when it runs as root."""
+    path = tmp_path / "locked"
+    path.mkdir()
+    path.chmod(0o500)
+    was_root = os.getuid() == 0
+    if was_root:
+        os.setresuid(65534, -1, -1)  # os.access asks on behalf of the real user
+    yield path
+    if was_root:
+        os.setresuid(0, -1, -1)
+    path.chmod(0o700)
+
+
+def quiet(**said: Any) -> AscendConfig:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AscendConfigWarning)
+        return AscendConfig(**said)
+
+
+def configured(values: Dict[str, Any]) -> AscendConfig:
+    """The configuration of a case, made without its warnings."""
+    said: Dict[str, Any] = {}
+    for key, value in values.items():
+        container, _, name = KNOWN[key].path.rpartition(".")
+        inside = said.setdefault(container, {}) if container else said
+        inside[name] = value
+    return quiet(**said)
+
+
+def test_every_host_rule_has_a_triggering_case_and_a_near_one() -> None:
+    assert len(BY_NAME) == len(HOST_RULES), "two rules have the same name"
+    assert {one.rule for one in TRIGGERING} == set(BY_NAME)
+    assert {one.rule for one in NEAR} == set(BY_NAME)
+    assert set(TABLE) == set(BY_NAME)
+
+
+@pytest.mark.parametrize("one", TRIGGERING, ids=str)
+def test_a_host_rule_finds_what_it_is_about(one: Case, folder: Path) -> None:
+    one = one.at(folder)
+    [finding] = one.findings()
+    assert finding.problem.option == one.option
+    assert finding.refuses == one.refuses
+    assert [text for text in one.says if text not in str(finding.problem)] == []
+
+
+@pytest.mark.parametrize("one", NEAR, ids=str)
+def test_a_host_rule_says_nothing_of_what_comes_near(one: Case, folder: Path) -> None:
+    assert one.at(folder).findings() == []
+
+
+@pytest.mark.parametrize("one", [c for c in TRIGGERING if c.refuses], ids=str)
+def test_an_error_refuses_this_host(one: Case, folder: Path) -> None:
+    one = one.at(folder)
+    [finding] = one.findings()
+    with pytest.raises(ConfigError) as caught:
+        configured(one.given).check_host(one.environ)
+    source = BY_NAME[one.rule].source
+    assert finding.problem._replace(source=source) in caught.value.problems
+
+
+@pytest.mark.parametrize("one", [c for c in TRIGGERING if not c.refuses], ids=str)
+def test_a_warning_is_given_and_the_host_is_taken(one: Case, folder: Path) -> None:
+    one = one.at(folder)
+    [finding] = one.findings()
+    with pytest.warns(AscendConfigWarning) as caught:
+        configured(one.given).check_host(one.environ)
+    assert str(finding.problem) in [str(warned.message) for warned in caught]
+
+
+def test_all_problems_of_a_host_are_reported_at_once(folder: Path) -> None:
+    config = quiet(experimental_config={"graph_compiler_cache_dir": str(folder / "missing")})
+    with pytest.raises(ConfigError) as caught:
+        config.check_host({"AOE_MODE": "9", "ASCEND_DEVICE_ID": "x"})
+    found = [problem.option for problem in caught.value.problems]
+    assert found == ["graph_compiler_cache_dir", "ASCEND_DEVICE_ID", "AOE_MODE"]
+
+
+def test_nothing_but_the_mapping_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_MODE", "9")
+    AscendConfig().check_host({})
+    with pytest.raises(ConfigError, match="AOE_MODE='9'"):
+        AscendConfig().check_host(os.environ)
+
+
+def test_a_default_time_limit_is_not_blamed_on_a_variable_that_is_not_set() -> None:
+    with pytest.raises(ConfigError) as caught:
+        AscendConfig(stream_sync_timeout=60000).check_host({"RANK_SIZE": "8"})
+    assert "HCCL_EXEC_TIMEOUT=1836" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"dump_config": {"enable_dump": True, "dump_path": "{DIR}"}},
+        {"aoe_mode": "1", "work_path": "{DIR}"},
+    ],
+    ids=str,
+)
+def test_a_directory_that_may_not_be_written_is_refused(said: Dict[str, Any], locked: Path) -> None:
+    config = quiet(**json.loads(json.dumps(said).replace("{DIR}", str(locked))))
+    with pytest.raises(ConfigError, match="locked' is not readable and writable for you"):
+        config.check_host({})
+
+
+def test_a_cache_directory_that_may_not_be_written_is_warned_about(locked: Path) -> None:
+    with pytest.warns(AscendConfigWarning, match="locked' is no directory and cannot be created"):
+        AscendConfig(op_compiler_cache_dir=locked).check_host({})
+
+
+# check_opening --------------------------------------------------------------------------------
+
+
+def test_opening_demands_the_files_that_check_host_only_warns_about(folder: Path) -> None:
+    config = AscendConfig(customize_dtypes=folder / "missing.cfg")
+    with pytest.warns(AscendConfigWarning, match=r"missing\.cfg' does not exist yet"):
+        config.check_host({})
+    with pytest.raises(ConfigError, match=r"customize_dtypes='.*missing\.cfg' does not exist;"):
+        check_opening(config.values(), {})
+
+
+def test_opening_takes_files_that_are_there(folder: Path) -> None:
+    file = str(folder / "file.cfg")
+    check_opening({"customize_dtypes": file, "op_precision_mode": file}, {})
+
+
+def test_opening_does_not_say_of_a_directory_that_it_does_not_exist(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="customize_dtypes=") as caught:
+        check_opening({"customize_dtypes": str(folder)}, {})
+    assert "does not exist" not in str(caught.value)
+
+
+def test_opening_names_every_file_that_is_missing_and_each_once(folder: Path) -> None:
+    missing = str(folder / "none" / "file.cfg")
+    config = AscendConfig(customize_dtypes=missing, op_precision_mode=missing)
+    with pytest.raises(ConfigError) as caught:
+        check_opening(config.values(), {})
+    found = [problem.option for problem in caught.value.problems]
+    assert sorted(found) == ["customize_dtypes", "op_precision_mode"]
+
+
+@pytest.mark.parametrize("one", [c for c in TRIGGERING if c.refuses], ids=str)
+def test_opening_refuses_what_check_host_refuses(one: Case, folder: Path) -> None:
+    one = one.at(folder)
+    with pytest.raises(ConfigError) as caught:
+        check_opening(configured(one.given).values(), one.environ)
+    assert one.option in [problem.option for problem in caught.value.problems]
+
+
+def test_opening_warns_like_check_host() -> None:
+    with pytest.warns(AscendConfigWarning, match="HCCL_DETERMINISTIC=true takes precedence"):
+        check_opening({"deterministic": 1}, {"HCCL_DETERMINISTIC": "true"})

@@ -1,0 +1,136 @@
+"""Each member of profiling_options says what its manual allows, and no more."""
+
+import pytest
+
+from ascend_session.config.profiling_members import MEMBERS, near_miss, wrong_member
+
+SWITCHES = ["hccl", "aicpu", "l2", "msproftx", "runtime_api", "instr_profiling"]
+
+LEGAL = [
+    *[(name, value) for name in SWITCHES for value in ("on", "off")],
+    *[(name, value) for name in ("task_trace", "task_time") for value in ("on", "off", "l0", "l1")],
+    ("training_trace", "on"),
+    ("ge_api", "off"),
+    ("ge_api", "l0"),
+    ("ge_api", "l1"),
+    ("output", "/home/test/output"),
+    ("output", "./a b"),
+    ("storage_limit", "200MB"),
+    ("storage_limit", "4294967295MB"),
+    ("fp_point", ""),
+    ("bp_point", "scope/conv1"),
+    ("aic_metrics", "PipeUtilization"),
+    ("aic_metrics", "L2Cache"),
+    ("aic_metrics", "Custom:0x49,0x8,0x15,0x1b,0x64,0x10"),
+    ("aic_metrics", "Custom:1,110,0x6E"),
+    ("sys_hardware_mem_freq", "1"),
+    ("sys_hardware_mem_freq", "100"),
+    ("sys_io_sampling_freq", "100"),
+    ("sys_interconnection_freq", "50"),
+    ("dvpp_freq", "100"),
+    ("instr_profiling_freq", "300"),
+    ("instr_profiling_freq", "30000"),
+    ("host_sys_usage_freq", "50"),
+    ("llc_profiling", "read"),
+    ("llc_profiling", "write"),
+    ("host_sys", "cpu"),
+    ("host_sys", "cpu,mem,disk,network,osrt"),
+    ("host_sys_usage", "cpu,mem"),
+    ("of_a_newer_release", "anything"),
+    ("aiv_metrics", "PipeUtilization"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), LEGAL)
+def test_what_the_manual_allows_is_legal(name, value):
+    assert wrong_member(name, value) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[(name, value) for name in SWITCHES for value in ("On", "l0", "", "on ")],
+        ("training_trace", "l0"),
+        ("task_trace", "l2"),
+        ("ge_api", "on"),
+        ("output", ""),
+        ("output", "a\tb"),
+        ("storage_limit", "200"),
+        ("storage_limit", "199MB"),
+        ("storage_limit", "4294967296MB"),
+        ("storage_limit", "200 MB"),
+        ("storage_limit", "1GB"),
+        ("aic_metrics", "pipeutilization"),
+        ("aic_metrics", "Custom:"),
+        ("aic_metrics", "Custom:0x0"),
+        ("aic_metrics", "Custom:0x6F"),
+        ("aic_metrics", "Custom:111"),
+        ("aic_metrics", "Custom:1,2,3,4,5,6,7,8,9"),
+        ("sys_hardware_mem_freq", "0"),
+        ("sys_hardware_mem_freq", "101"),
+        ("sys_hardware_mem_freq", "05"),
+        ("sys_interconnection_freq", "51"),
+        ("dvpp_freq", "50Hz"),
+        ("instr_profiling_freq", "299"),
+        ("instr_profiling_freq", "30001"),
+        ("host_sys_usage_freq", "51"),
+        ("llc_profiling", "on"),
+        ("host_sys", ""),
+        ("host_sys", "cpu,"),
+        ("host_sys", "cpu mem"),
+        ("host_sys", "cpu|mem"),
+        ("host_sys_usage", "disk"),
+    ],
+)
+def test_anything_else_is_named_with_what_is_accepted(name, value):
+    wrong, right = wrong_member(name, value)
+    assert wrong.startswith(f"{name} is {value!r} and must be ")
+    assert list(right) == [name]
+
+
+def test_training_trace_off_gets_the_advice_to_leave_it_out():
+    wrong, right = wrong_member("training_trace", "off")
+    assert wrong == "training_trace is 'off' and must be 'on' (leave it out to switch it off)"
+    assert right == {"training_trace": "on"}
+
+
+def test_a_bool_gets_the_word_about_yaml():
+    wrong, right = wrong_member("task_trace", True)
+    assert "must be text in quotes (YAML reads a bare on as True)" in wrong
+    assert right == {"task_trace": "on"}
+
+
+@pytest.mark.parametrize("value", [50, None, ["on"], {}, 1.5])
+def test_a_value_that_is_no_text_is_refused_for_unknown_members_too(value):
+    for name in ("dvpp_freq", "of_a_newer_release"):
+        wrong, _ = wrong_member(name, value)
+        assert "must be text in quotes (all values are text)" in wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("traing_trace", "training_trace"),
+        ("task_traces", "task_trace"),
+        ("L2", "l2"),
+        ("aicmetrics", "aic_metrics"),
+        ("sys_hardware_mem", "sys_hardware_mem_freq"),
+    ],
+)
+def test_a_near_miss_is_refused_with_the_name_that_was_meant(name, meant):
+    wrong, right = wrong_member(name, "on")
+    assert wrong == f"there is no member {name!r} (did you mean {meant!r}?)"
+    assert list(right) == [meant]
+
+
+def test_a_name_that_is_no_text_is_refused():
+    wrong, _ = wrong_member(1, "on")
+    assert wrong == "1 is no member name (text is needed)"
+
+
+def test_no_known_member_is_a_near_miss_of_another():
+    assert [near_miss(name) for name in MEMBERS] == [None] * len(MEMBERS)
+
+
+def test_the_example_of_every_member_is_legal_itself():
+    assert [name for name, member in MEMBERS.items() if not member.accepts(member.example)] == []

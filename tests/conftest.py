@@ -1,0 +1,135 @@
+"""What every test finds, and the police: a test that leaves something behind fails."""
+
+import os
+import re
+import signal
+import sys
+import threading
+import warnings
+from typing import Any, Dict, Iterator, List
+
+import psutil
+import pytest
+
+from tests.running import Host
+
+pytest.register_assert_rewrite("tests.backend_contract")
+
+# The variables that the product or the vendor's adapter reads.
+_READ = re.compile(
+    r"(ASCEND|RANK|CM|HCCL|PROFILING|STEP|TOTAL|LOSS|TARGET|LOCAL)_.*"
+    r"|DEVICE_ID|JOB_ID|AOE_MODE|NPU_COLLECT_PATH|TF_CONFIG"
+    r"|GE_USE_STATIC_MEMORY|ENABLE_DYNAMIC_SHAPE_MULTI_STREAM"
+)
+
+
+@pytest.fixture(autouse=True)
+def environment_left_as_found() -> Iterator[None]:
+    """The environment has no variable that is read, and the test must not change it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _read_by_the_product():
+            patch.delenv(name)
+        before = _variables()
+        yield
+        # What is new and not read is from libraries, which set variables when they are imported.
+        after = {n: v for n, v in _variables().items() if n in before or _READ.fullmatch(n)}
+        assert after == before, "the test changed os.environ"
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """No open system, child process, non-daemon thread, signal handler or wakeup descriptor."""
+    threads, children, signals = _threads(), _children(), _signals()
+    yield
+    left: List[str] = []
+    left += [f"a system: {events}" for events in _shut_open_systems()]
+    left += [f"a thread: {thread!r}" for thread in _threads() if thread not in threads]
+    for child in _children():
+        if child not in children:
+            left.append(f"a child process: {child!r}")
+            child.kill()
+            child.wait()
+    left += [f"{name}: {now!r}" for name, now in _signals().items() if now != signals[name]]
+    _restore(signals)
+    _forget_leftovers()
+    assert not left, "the test left behind " + ", ".join(left)
+
+
+@pytest.fixture(scope="session")
+def _tensorflow() -> Any:
+    # What TensorFlow warns of while it is imported is none of this project's business.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        import tensorflow.compat.v1 as module
+
+        module.disable_eager_execution()
+        module.logging.set_verbosity(module.logging.ERROR)
+    return module
+
+
+@pytest.fixture
+def tf(_tensorflow: Any) -> Iterator[Any]:
+    """TensorFlow in graph mode, with an empty default graph of the test's own."""
+    with _tensorflow.Graph().as_default():
+        yield _tensorflow
+        left = []
+        while _tensorflow.get_default_session() is not None:
+            left.append(_tensorflow.get_default_session())
+            left[-1].__exit__(None, None, None)
+        assert not left, f"the test left default sessions: {left}"
+
+
+@pytest.fixture(scope="session")
+def programs() -> Iterator[Host]:
+    """Runs the programs of tests/programs."""
+    host = Host()
+    yield host
+    host.close()
+
+
+def _variables() -> Dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+def _read_by_the_product() -> List[str]:
+    return [name for name in os.environ if _READ.fullmatch(name)]
+
+
+def _threads() -> List[threading.Thread]:
+    return [thread for thread in threading.enumerate() if not thread.daemon]
+
+
+def _children() -> List[psutil.Process]:
+    return list(psutil.Process().children(recursive=True))
+
+
+def _signals() -> Dict[str, Any]:
+    wakeup = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(wakeup)
+    handlers = {n.name: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    return {**handlers, "the wakeup descriptor": wakeup}
+
+
+def _restore(signals: Dict[str, Any]) -> None:
+    signal.signal(signal.SIGINT, signals["SIGINT"])
+    signal.signal(signal.SIGTERM, signals["SIGTERM"])
+    signal.set_wakeup_fd(signals["the wakeup descriptor"])
+
+
+def _shut_open_systems() -> List[str]:
+    """Shuts down what is still open, so that the next test is not hurt; says what it was."""
+    registry = sys.modules.get("ascend_session.session.registry")
+    system = registry.current_system() if registry else None
+    if registry is None or system is None:
+        return []
+    while registry.current_system() is system:
+        registry.leave(system)
+    return [", ".join(event.name for event in system.events)]
+
+
+def _forget_leftovers() -> None:
+    """What an earlier test's system left behind in the adapter is no concern of the next one."""
+    registry: Any = sys.modules.get("ascend_session.session.registry")
+    if registry is not None:
+        registry.LEFTOVERS = type(registry.LEFTOVERS)()
