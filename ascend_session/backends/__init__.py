@@ -1,0 +1,71 @@
+"""Which machine runs the graph: the choice of a backend, and why it fell."""
+
+from typing import Mapping, NamedTuple
+
+from ascend_session.backends.base import Backend
+from ascend_session.errors import BackendError
+from ascend_session.hardware.nodes import device_nodes, host_root
+
+__all__ = ["BACKEND_VARIABLE", "Choice", "choose", "create", "known"]
+
+BACKEND_VARIABLE = "ASCEND_SESSION_BACKEND"
+
+_NAMES = ("auto", "npu", "stub")
+
+
+class Choice(NamedTuple):
+    """A backend's name, and the reason for it in a few words."""
+
+    name: str
+    reason: str
+
+
+def choose(asked: str, environ: Mapping[str, str]) -> Choice:
+    """Decides between the backends.
+
+    What the code says counts first, then ``ASCEND_SESSION_BACKEND``; ``auto`` is the stub exactly
+    when no Ascend processor is present.
+
+    Raises:
+        BackendError: If the name is none of ``auto``, ``npu`` and ``stub``.
+    """
+    if known(asked) != "auto":
+        return Choice(asked, f'backend="{asked}" was asked for')
+    variable = environ.get(BACKEND_VARIABLE) or "auto"
+    if known(variable, BACKEND_VARIABLE) != "auto":
+        return Choice(variable, f"{BACKEND_VARIABLE}={variable} is set")
+    nodes = device_nodes(host_root(environ))
+    if nodes:
+        return Choice(
+            "npu", f"{len(nodes)} Ascend device(s) are present, first /dev/davinci{nodes[0]}"
+        )
+    return Choice("stub", "no Ascend processor is present (there is no /dev/davinci*)")
+
+
+def known(name: str, where: str = "backend") -> str:
+    """``name``, if it is one of ``auto``, ``npu`` and ``stub``.
+
+    Raises:
+        BackendError: If it is not.
+    """
+    if name not in _NAMES:
+        raise BackendError(
+            f"{where}={name!r} is no backend.", hint=f"Known are {', '.join(_NAMES)}."
+        )
+    return name
+
+
+def create(choice: Choice, environ: Mapping[str, str]) -> Backend:
+    """Makes the backend that was chosen; TensorFlow is imported here.
+
+    Raises:
+        BackendError: If it cannot run on this machine.
+    """
+    if choice.name == "stub":
+        from ascend_session.backends.stub import StubBackend
+
+        return StubBackend(environ)
+    raise BackendError(
+        f"The npu backend was chosen because {choice.reason}; this release does not have it yet.",
+        hint=f'Run on the CPU with backend="stub" or {BACKEND_VARIABLE}=stub.',
+    )

@@ -1,0 +1,89 @@
+"""The stub: CPU TensorFlow with the same entry, states and refusals as the device.
+
+It never pretends: what it cannot do it refuses by name, or says in `capabilities`.
+"""
+
+import re
+from typing import Any, Dict, Mapping, Tuple
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.base import Backend
+from ascend_session.cluster.job import Job
+from ascend_session.errors import BackendError, DeviceError, UnsupportedError
+
+__all__ = ["DEVICES_VARIABLE", "StubBackend"]
+
+DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
+
+_CAPABILITIES: Dict[str, Any] = {
+    "graph execution": True,
+    "option checks": True,
+    "offload": "the graph runs on the host CPU",
+    "precision modes": "all operators compute in the dtypes of the graph",
+    "data dump": "no dump files are written",
+    "profiling": "no profiling data is written",
+    "AOE tuning": "nothing is tuned",
+    "iterations per loop": "one run is one step",
+    "separate devices": "all device ids share the host CPU",
+    "collectives": "jobs of more than one process are refused",
+}
+
+# Option that asks for something visible -> the capability that is missing here
+_INEFFECTIVE = {
+    "enable_dump": "data dump",
+    "enable_dump_debug": "data dump",
+    "profiling_mode": "profiling",
+    "aoe_mode": "AOE tuning",
+}
+
+
+class StubBackend(Backend):
+    """TensorFlow on the CPU, with ``ASCEND_SESSION_STUB_DEVICES`` devices (default 8)."""
+
+    name = "stub"
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__()
+        tf1()  # a missing TensorFlow is said before anything else
+        self.capabilities = dict(_CAPABILITIES)
+        self._devices = _device_count(environ)
+
+    def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
+        """Refuses jobs of several processes, and devices that the stub does not have."""
+        if job.size > 1:
+            raise UnsupportedError(
+                f"The stub backend runs one process, but RANK_SIZE says {job.size}: collectives "
+                "between stub processes are not part of this release.",
+                hint="unset RANK_SIZE and RANK_TABLE_FILE to train alone.",
+            )
+        for name in ("ASCEND_DEVICE_ID", "session_device_id"):
+            number = job.device_id if name == "ASCEND_DEVICE_ID" else parameters.get(name, 0)
+            if number >= self._devices:
+                raise DeviceError(
+                    f"{name}={number}: the stub has {self._devices} devices, "
+                    f"0 to {self._devices - 1}.",
+                    hint=f"export {DEVICES_VARIABLE}={number + 1}",
+                )
+
+    def ineffective(self, parameters: Mapping[str, Any]) -> Dict[str, str]:
+        """The options that are on but have no visible effect here, each with the reason."""
+        return {
+            key: str(_CAPABILITIES[capability])
+            for key, capability in _INEFFECTIVE.items()
+            if parameters.get(key)
+        }
+
+    def system_ops(self) -> Tuple[Any, Any]:
+        """No-op twins of initialize_system and shutdown_system, under the vendor's op names."""
+        tf = tf1()
+        return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
+
+
+def _device_count(environ: Mapping[str, str]) -> int:
+    text = environ.get(DEVICES_VARIABLE) or "8"
+    if not re.fullmatch(r"[0-9]+", text) or int(text) < 1:
+        raise BackendError(
+            f"{DEVICES_VARIABLE}={text!r} is not a number of devices.",
+            hint=f"export {DEVICES_VARIABLE}=8",
+        )
+    return int(text)

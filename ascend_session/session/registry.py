@@ -1,0 +1,152 @@
+"""The one system of this process: who opens it, who shares it, who closes it last."""
+
+import atexit
+import logging
+import os
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Tuple
+
+from ascend_session.errors import LifecycleError
+from ascend_session.session.agreement import Leftovers
+
+if TYPE_CHECKING:
+    from ascend_session.session.system import AscendSystem
+
+__all__ = ["LEFTOVERS", "current_system", "enter", "join", "leave"]
+
+_logger = logging.getLogger(__name__)
+
+LEFTOVERS = Leftovers()
+
+
+class _Slot:
+    """The place for the system. Opening and closing take long, so they are noted, not locked."""
+
+    def __init__(self) -> None:
+        self.system: Optional[AscendSystem] = None
+        self.users: List[int] = []  # the threads of the blocks that use it
+        self.lock = threading.Lock()
+        self.busy = ""
+
+    @contextmanager
+    def noting(self, doing: str) -> Iterator[None]:
+        """For a holder of the lock: gives it free while ``doing`` what others must not disturb."""
+        self.busy = f"Thread {threading.current_thread().name!r} is {doing}"
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
+            self.busy = ""
+
+    def refuse_if_busy(self) -> None:
+        """Refuses to open while another thread opens or closes."""
+        if self.busy:
+            raise LifecycleError(
+                f"{self.busy} the Ascend system of this process at this moment.",
+                hint="Open one ascend_system(...) first, then start threads that open sessions.",
+            )
+
+
+_slot = _Slot()
+
+
+def current_system() -> Optional["AscendSystem"]:
+    """The open `AscendSystem` of this process, or None."""
+    system = _slot.system
+    return system if system is not None and system.pid == os.getpid() else None
+
+
+def enter(make: Callable[[], "AscendSystem"]) -> "AscendSystem":
+    """Gives the open system one more user, or opens one.
+
+    Args:
+        make: Makes a system that is not open yet.
+
+    Raises:
+        LifecycleError: While another thread opens or closes, or after a fork.
+    """
+    _refuse_after_fork()
+    with _slot.lock:
+        _slot.refuse_if_busy()
+        if _slot.system is None:
+            with _slot.noting("opening"):
+                system = _opened(make())
+            _slot.system = system
+        _slot.users.append(threading.get_ident())
+        return _slot.system
+
+
+def join(system: "AscendSystem") -> "AscendSystem":
+    """Gives ``system`` one more user.
+
+    Raises:
+        LifecycleError: If it is not the open system of this process any more.
+    """
+    with _slot.lock:
+        system.check_usable()
+        _slot.users.append(threading.get_ident())
+    return system
+
+
+def _opened(system: "AscendSystem") -> "AscendSystem":
+    try:
+        system.open()
+        atexit.register(_close_at_exit, system)
+    except BaseException:  # an interrupt may arrive after the last line of open()
+        system.close()
+        raise
+    return system
+
+
+def leave(system: "AscendSystem", *, ending: bool = False) -> List[Tuple[str, BaseException]]:
+    """Takes one user from ``system``; the last one out shuts it down.
+
+    Does nothing in a process that was forked from the system's own.
+
+    Args:
+        system: The system that a block of this thread has used.
+        ending: Whether the process ends, so that the last block of this thread shuts the system
+            down although other threads still use it.
+
+    Returns:
+        What failed while shutting down, each with its exception.
+    """
+    if system.pid != os.getpid():
+        return []
+    with _slot.lock:
+        if _slot.system is not system:
+            return []
+        me = threading.get_ident()
+        # A block may be left by another thread than the one that entered it.
+        _slot.users.remove(me if me in _slot.users else _slot.users[0])
+        if _slot.users and not (ending and me not in _slot.users):
+            return []
+        with _slot.noting("closing"):
+            return _shut(system)
+
+
+def _shut(system: "AscendSystem") -> List[Tuple[str, BaseException]]:
+    try:
+        return system.close()
+    finally:
+        _slot.system, _slot.users = None, []
+        LEFTOVERS.remember(system.parameters)
+        atexit.unregister(_close_at_exit)
+
+
+def _refuse_after_fork() -> None:
+    system = _slot.system
+    if system is not None and system.pid != os.getpid():
+        raise LifecycleError(
+            f"This process was forked from process {system.pid} while that had an Ascend system "
+            "open; neither TensorFlow nor the device survives a fork.",
+            hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+        )
+
+
+def _close_at_exit(system: "AscendSystem") -> None:
+    if system.pid == os.getpid() and _slot.system is system:
+        _logger.warning("An Ascend system was left open; it is shut down at exit.")
+        _shut(system)

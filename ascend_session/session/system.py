@@ -1,0 +1,293 @@
+"""AscendSystem: the device as this process has opened it, and the sessions on it."""
+
+import os
+import threading
+from functools import partial
+from typing import Any, ContextManager, Dict, List, Mapping, Optional, Tuple
+
+from ascend_session.backends import Choice, create
+from ascend_session.backends._tensorflow import default_graph
+from ascend_session.cluster.job import Job
+from ascend_session.config import host
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.checking import warn
+from ascend_session.errors import AscendError, InitializationError, LifecycleError
+from ascend_session.session.conditions import check_conditions
+from ascend_session.session.events import EventLog
+from ascend_session.session.interrupt import SignalGuard
+from ascend_session.session.open_session import OpenSession
+from ascend_session.session.protos import Protos, SessionProto, checked
+from ascend_session.session.unwinding import Closer, close_all
+
+__all__ = ["AscendSystem"]
+
+
+class AscendSystem:
+    """The open device of this process; made by `ascend_system`, never directly.
+
+    Attributes:
+        backend: Name of the backend, ``npu`` or ``stub``.
+        backend_reason: Why this backend runs, in a few words.
+        choice: Both of them together.
+        config: The configuration that the system was initialised with.
+        events: What was done so far, in order (`Event`).
+        pid: The process it belongs to.
+    """
+
+    def __init__(
+        self, config: AscendConfig, base: Optional[Any], choice: Choice, environ: Mapping[str, str]
+    ) -> None:
+        self.config = config
+        self._base = base
+        self.backend = choice.name
+        self.backend_reason = choice.reason
+        self.events = EventLog()
+        self.pid = os.getpid()
+        self.choice = choice
+        self._environ = environ
+        self._sessions: List[OpenSession] = []
+        self._state = "new"
+        self._state_lock = threading.Lock()
+        self._guard = SignalGuard(self._interrupt, self.close)
+
+    @property
+    def job(self) -> Job:
+        """Rank, size and device of this process together."""
+        return self._job
+
+    @property
+    def rank(self) -> int:
+        """Number of this process in its job, from 0."""
+        return self._job.rank
+
+    @property
+    def size(self) -> int:
+        """Number of processes in the job."""
+        return self._job.size
+
+    @property
+    def local_rank(self) -> int:
+        """Number of this process on its server, from 0."""
+        return self._job.local_rank
+
+    @property
+    def local_size(self) -> int:
+        """Number of processes of the job on this server."""
+        return self._job.local_size
+
+    @property
+    def device_id(self) -> int:
+        """Logical id of the process's own device (``ASCEND_DEVICE_ID``, ``DEVICE_ID``, else 0)."""
+        return self._job.device_id
+
+    @property
+    def target(self) -> str:
+        """The target that a session made by others needs, ``tf.Session(target)``."""
+        return self._backend.target
+
+    @property
+    def capabilities(self) -> Dict[str, Any]:
+        """What this backend does: ``{feature: True}``, or the reason why not."""
+        return dict(self._backend.capabilities)
+
+    @property
+    def parameters(self) -> Dict[str, Any]:
+        """The keys and values of the NpuOptimizer entry that it was initialised with."""
+        return dict(self._protos.of_system.parameters)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether sessions can be opened on it."""
+        return self._state == "open" and self.pid == os.getpid()
+
+    def session(
+        self,
+        graph: Optional[Any] = None,
+        device_id: Optional[int] = None,
+        session_config: Optional[Any] = None,
+    ) -> Any:
+        """A context manager that gives a ``tf.Session`` on this system.
+
+        Args:
+            graph: The ``tf.Graph`` to run; the default graph if None.
+            device_id: Logical id of the device for this session (``session_device_id``).
+            session_config: A ``tf.ConfigProto`` to build on; copied, never changed.
+
+        Raises:
+            LifecycleError: On a system that is closed, or in a forked process.
+            ConfigError: If what is asked contradicts the system's configuration.
+        """
+        from ascend_session.session.contexts import SessionContext
+
+        self.check_usable()
+        return SessionContext(None, graph, device_id, session_config, self.backend, self)
+
+    def session_config(self, cfg: Optional[AscendConfig] = None, base: Optional[Any] = None) -> Any:
+        """A ``tf.ConfigProto`` for sessions made by others, such as MonitoredTrainingSession.
+
+        Args:
+            cfg: Options for that session; the system's own if None.
+            base: A ``tf.ConfigProto`` to build on; copied, never changed.
+
+        Raises:
+            LifecycleError: On a system that is closed, or in a forked process.
+            ConfigError: If ``cfg`` or ``base`` contradict how the system was initialised.
+        """
+        self.check_usable()
+        proto = self._wanted(checked(cfg), base, None).proto
+        return type(proto).FromString(proto.SerializeToString())
+
+    def check_usable(self) -> None:
+        """Raises LifecycleError unless sessions can be opened on this system."""
+        if self.pid != os.getpid():
+            raise LifecycleError(
+                f"This Ascend system belongs to process {self.pid}; this is process "
+                f"{os.getpid()}, forked from it.",
+                hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+            )
+        if self._state != "open":
+            raise LifecycleError(
+                f"This Ascend system is {self._state}; no session can be opened on it.",
+                hint="Open sessions inside the block: with ascend_system(cfg) as system: ...",
+            )
+
+    def open_session(
+        self,
+        config: Optional[AscendConfig],
+        graph: Optional[Any],
+        device_id: Optional[int],
+        base: Optional[Any],
+    ) -> OpenSession:
+        """Opens a session and makes it and its graph the defaults of this thread."""
+        self.check_usable()
+        graph = default_graph() if graph is None else graph
+        wanted = self._wanted(config, base, device_id)
+        check_conditions(graph, wanted.parameters, self._environ)
+        self._backend.bring_up()
+        self.events.record("bring up")
+        opened = OpenSession(self._backend.session(graph, wanted.proto))
+        self._sessions.append(opened)
+        device = wanted.parameters.get("session_device_id", self.device_id)
+        self.events.record("session open", f"device {device}")
+        return opened
+
+    def _wanted(
+        self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
+    ) -> SessionProto:
+        """What a session opens with, checked as the system's own options were."""
+        wanted = self._protos.for_session(config, base, device_id)
+        if wanted is not self._protos.of_system:
+            host.check_opening(wanted.parameters, self._environ)
+            self._check_backend(wanted.parameters)
+        return wanted
+
+    def _check_backend(self, parameters: Dict[str, Any]) -> None:
+        """Refuses what this backend cannot do; warns of what has no effect on it."""
+        self._backend.require(self._job, parameters)
+        for key, reason in self._backend.ineffective(parameters).items():
+            warn(f"{key}={parameters[key]!r} has no effect on the {self.backend}: {reason}.")
+
+    def close_session(self, opened: OpenSession, *failure: Any) -> bool:
+        """Closes ``opened``; False if that was done before, by a closing system or outer block."""
+        try:
+            self._sessions.remove(opened)
+        except ValueError:
+            return False
+        try:
+            opened.close(*failure)
+        finally:
+            self.events.record("session close")
+        return True
+
+    def deferring_interrupts(self) -> ContextManager[List[BaseException]]:
+        """For a block that closes: see `SignalGuard.deferring`."""
+        return self._guard.deferring()
+
+    def sessions_here(self) -> List[OpenSession]:
+        """The open sessions of this thread, in the order of opening."""
+        return [opened for opened in self._sessions if opened.thread == threading.get_ident()]
+
+    def cause_of(self, error: Optional[BaseException]) -> Optional[BaseException]:
+        """``error``, or the interrupt that made a run fail with it."""
+        return self._guard.cause_of(error)
+
+    def open(self) -> None:
+        """Checks what can be known beforehand, then initialises.
+
+        Raises:
+            AscendError: If something is in the way; nothing is open afterwards.
+            InitializationError: If the initialisation itself fails.
+        """
+        from ascend_session.session.registry import LEFTOVERS
+
+        self._backend = create(self.choice, self._environ)
+        self._job = self._backend.job(self._environ)
+        self._protos = Protos(self.config, self._base)
+        host.check_opening({**self.config.values(), **self.parameters}, self._environ)
+        LEFTOVERS.check(self.parameters)
+        self._check_backend(self.parameters)
+        self._guard.install()
+        try:
+            self._backend.initialize(self._protos.of_system.proto)
+            self._state = "open"
+            self.events.record("initialize", self.backend)
+        except BaseException as error:
+            self._abandon(error)
+
+    def _abandon(self, error: BaseException) -> None:
+        """Leaves nothing open after a failed opening, and raises why it failed."""
+        self.close()
+        if self._state != "closed":
+            self._state = "closed"
+            self._guard.begin_unwinding()
+            close_all([("keeper", self._backend.close), ("signals", self._guard.remove)])
+            self.events.record("failure", f"initialize: {error}")
+        cause = self._guard.cause_of(error) or error
+        if cause is not error:
+            raise cause from error
+        if isinstance(error, AscendError) or not isinstance(error, Exception):
+            raise error
+        raise InitializationError(
+            f"The {self.backend} backend could not be initialised: {error}"
+        ) from error
+
+    def close(self) -> List[Tuple[str, BaseException]]:
+        """Closes all sessions, shuts the device down, gives the signals back.
+
+        Returns:
+            What failed, each with its exception; a second call does nothing.
+        """
+        with self._state_lock:
+            if self._state != "open":
+                return []
+            self._state = "closing"
+        self._guard.begin_unwinding()
+        sessions: List[Closer] = [
+            ("closing a session", partial(self.close_session, opened))
+            for opened in reversed(self._sessions)
+        ]
+        failed = close_all(
+            [
+                *sessions,
+                ("shutdown_system", self._shut_down_device),
+                ("closing the keeper session", self._backend.close),
+                ("giving the signals back", self._guard.remove),
+            ]
+        )
+        self._state = "closed"
+        for what, error in failed:
+            self.events.record("failure", f"{what}: {error}")
+        return failed
+
+    def _shut_down_device(self) -> None:
+        try:
+            self._backend.shutdown()
+        finally:
+            self.events.record("shutdown")
+
+    def _interrupt(self, signal_name: str) -> None:
+        """Frees threads that are blocked in a session; the blocks close them afterwards."""
+        self.events.record("signal", signal_name)
+        close_all([("session", opened.interrupt) for opened in list(self._sessions)])
+        if self._state == "new":
+            self._backend.close()

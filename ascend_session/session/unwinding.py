@@ -1,0 +1,37 @@
+"""Closing several things so that nothing is left open and no exception is lost."""
+
+import logging
+from typing import Callable, List, Optional, Sequence, Tuple
+
+__all__ = ["Closer", "close_all", "keep_body_error"]
+
+_logger = logging.getLogger(__name__)
+
+Closer = Tuple[str, Callable[[], object]]
+
+
+def close_all(closers: Sequence[Closer]) -> List[Tuple[str, BaseException]]:
+    """Runs every closer, whatever the others do; returns what failed, with its exception."""
+    failed: List[Tuple[str, BaseException]] = []
+    for what, closer in closers:
+        try:
+            closer()
+        except BaseException as error:  # an interrupt must not keep the device from closing
+            failed.append((what, error))
+    return failed
+
+
+def keep_body_error(body: BaseException, closing: BaseException) -> None:
+    """The user sees ``body``; what failed while closing is logged and attached to it.
+
+    It is found in the attribute ``closing_errors`` and, from Python 3.11 on, in the notes.
+    """
+    _logger.error("Closing failed after %s: %s", type(body).__name__, closing, exc_info=closing)
+    errors: Optional[List[BaseException]] = getattr(body, "closing_errors", None)
+    if errors is None:
+        errors = []
+        body.closing_errors = errors  # type: ignore[attr-defined]
+    errors.append(closing)
+    add_note = getattr(body, "add_note", None)
+    if add_note is not None:
+        add_note(f"Closing failed as well: {closing}")

@@ -1,0 +1,61 @@
+"""The keeper: the session that runs the initialise op and stays open as long as the system."""
+
+from typing import Any
+
+import pytest
+
+from ascend_session.backends.stub import StubBackend
+
+
+@pytest.fixture
+def keeper(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A backend that is initialised, and the sessions that it made."""
+    made = []
+    original = tf.Session
+
+    def make(*arguments: Any, **options: Any) -> Any:
+        made.append(original(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(tf, "Session", make)
+    backend = StubBackend({})
+    backend.initialize(tf.ConfigProto(operation_timeout_in_ms=60000))
+    yield backend, made
+    backend.close()
+
+
+def test_the_ops_are_in_a_graph_of_their_own_that_nobody_can_change(tf: Any, keeper: Any) -> None:
+    _, (session,) = keeper
+    assert session.graph is not tf.get_default_graph()
+    assert session.graph.finalized
+    names = [operation.name for operation in session.graph.get_operations()]
+    assert names == ["NPUInit", "NPUShutdown"]
+    assert tf.get_default_graph().get_operations() == []
+
+
+def test_it_has_the_systems_proto(keeper: Any) -> None:
+    _, (session,) = keeper
+    assert session._config.operation_timeout_in_ms == 60000
+
+
+def test_it_stays_open_until_it_is_closed(tf: Any, keeper: Any) -> None:
+    backend, (session,) = keeper
+    backend.bring_up()
+    with backend.session(tf.Graph(), None) as another:
+        assert another is not session
+    backend.shutdown()
+    assert not session._closed
+    backend.close()
+    assert session._closed
+
+
+def test_closing_it_again_does_nothing(keeper: Any) -> None:
+    backend, (session,) = keeper
+    for _ in range(2):
+        backend.close()
+    assert session._closed
+
+
+def test_it_is_never_the_default_session(tf: Any, keeper: Any) -> None:
+    assert len(keeper[1]) == 1
+    assert tf.get_default_session() is None

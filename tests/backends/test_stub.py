@@ -1,0 +1,122 @@
+"""The stub: what it refuses, what it says that it cannot do, and what it does instead."""
+
+from typing import Any, Dict
+
+import pytest
+
+from ascend_session import (
+    AscendConfig,
+    AscendConfigWarning,
+    BackendError,
+    DeviceError,
+    DumpConfig,
+    ProfilingConfig,
+    UnsupportedError,
+    ascend_session,
+    ascend_system,
+)
+from ascend_session.backends.stub import StubBackend
+from ascend_session.cluster.job import Job
+
+ALONE = Job(0, 1, 0, 1, 0)
+
+
+class TestRefusals:
+    def test_a_job_of_more_than_one_process(self) -> None:
+        with pytest.raises(UnsupportedError, match="RANK_SIZE says 8") as refused:
+            StubBackend({}).require(Job(1, 8, 1, 8, 1), {})
+        assert "unset RANK_SIZE" in str(refused.value.hint)
+
+    def test_a_device_that_the_stub_does_not_have_is_refused(self) -> None:
+        stub = StubBackend({})
+        stub.require(ALONE, {"session_device_id": 7})
+        with pytest.raises(
+            DeviceError, match="session_device_id=8: the stub has 8 devices, 0 to 7"
+        ):
+            stub.require(ALONE, {"session_device_id": 8})
+        with pytest.raises(DeviceError, match="ASCEND_DEVICE_ID=8"):
+            stub.require(ALONE._replace(device_id=8), {})
+
+    def test_the_number_of_devices_is_the_environments(self) -> None:
+        stub = StubBackend({"ASCEND_SESSION_STUB_DEVICES": "2"})
+        stub.require(ALONE, {"session_device_id": 1})
+        with pytest.raises(DeviceError, match="0 to 1") as refused:
+            stub.require(ALONE, {"session_device_id": 2})
+        assert refused.value.hint == "export ASCEND_SESSION_STUB_DEVICES=3"
+
+    @pytest.mark.parametrize("text", ["0", "-1", "eight", "2.5", "\u0668"])
+    def test_a_number_of_devices_that_is_none(self, text: str) -> None:
+        with pytest.raises(BackendError, match="is not a number of devices"):
+            StubBackend({"ASCEND_SESSION_STUB_DEVICES": text})
+
+
+class TestIneffectiveOptions:
+    @pytest.mark.parametrize("key", ["enable_dump", "enable_dump_debug", "profiling_mode"])
+    def test_a_switch_that_does_nothing_here_is_named_with_the_reason(self, key: str) -> None:
+        (named,) = StubBackend({}).ineffective({key: True, "deterministic": 1}).items()
+        assert named[0] == key
+        assert "no " in named[1]
+
+    def test_what_is_off_or_effective_is_not_named(self) -> None:
+        parameters: Dict[str, Any] = {"enable_dump": False, "deterministic": 1}
+        assert StubBackend({}).ineffective(parameters) == {}
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"aoe_mode": "2"}, "aoe_mode='2' has no effect on the stub: nothing is tuned."),
+            (
+                {"profiling_config": ProfilingConfig(enable_profiling=True)},
+                "profiling_mode=True has no effect on the stub: no profiling data is written.",
+            ),
+            (
+                {"dump_config": DumpConfig(enable_dump=True, dump_path=".")},
+                "enable_dump=True has no effect on the stub: no dump files are written.",
+            ),
+        ],
+        ids=["aoe_mode", "profiling_mode", "enable_dump"],
+    )
+    def test_options_without_effect_warn(self, tf: Any, options: Any, said: str) -> None:
+        with pytest.warns(AscendConfigWarning) as warned:
+            with ascend_system(AscendConfig(**options), backend="stub"):
+                pass
+        assert said in [str(warning.message) for warning in warned]
+        assert {warning.filename for warning in warned} == {__file__}
+
+    def test_the_options_of_a_session_warn_as_well(self, tf: Any) -> None:
+        config = AscendConfig(dump_config=DumpConfig(enable_dump=True, dump_path="."))
+        with ascend_system(), pytest.warns(AscendConfigWarning, match="enable_dump=True has no"):
+            with ascend_session(config):
+                pass
+
+
+class TestWhatItDoesInstead:
+    def test_operators_run_on_the_cpu(self, tf: Any) -> None:
+        traced = tf.RunMetadata()
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        x = tf.placeholder(tf.float32, [])
+        with ascend_session() as sess:
+            assert sess.run(x + 1, {x: 41}, options, traced) == 42
+        devices = [stats.device for stats in traced.step_stats.dev_stats]
+        assert devices
+        assert all("CPU" in device.upper() for device in devices), devices
+
+    def test_precision_modes_leave_the_dtypes_of_the_graph(self, tf: Any) -> None:
+        x = tf.placeholder(tf.float32, [])
+        with ascend_session(AscendConfig(precision_mode="force_fp16")) as sess:
+            total = sess.run(x + 1.0, {x: 2.0**-20})
+        assert total.dtype == "float32"
+        assert total > 1  # 2**-20 is lost next to 1 in half precision
+
+    def test_all_devices_are_the_same_cpu(self, tf: Any) -> None:
+        with ascend_system() as system:
+            names = []
+            for device in (0, 7):
+                with system.session(device_id=device) as sess:
+                    names.append([listed.name for listed in sess.list_devices()])
+        assert names[0] == names[1]
+        assert any(name.endswith("CPU:0") for name in names[0])
+
+    def test_its_ops_have_the_vendors_names(self, tf: Any) -> None:
+        assert [op.name for op in StubBackend({}).system_ops()] == ["NPUInit", "NPUShutdown"]
+        assert {op.type for op in tf.get_default_graph().get_operations()} == {"NoOp"}

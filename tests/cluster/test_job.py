@@ -1,0 +1,81 @@
+"""Rank, size and device of this process, as the adapter reads them."""
+
+from typing import Dict
+
+import pytest
+
+from ascend_session.cluster.job import Job
+from ascend_session.errors import JobError
+
+TABLE = {"RANK_TABLE_FILE": "table.json", "RANK_SIZE": "8", "RANK_ID": "3"}
+CHIEF = {
+    "CM_CHIEF_IP": "10.0.0.1",
+    "CM_CHIEF_PORT": "6666",
+    "CM_CHIEF_DEVICE": "0",
+    "CM_WORKER_SIZE": "8",
+}
+
+
+@pytest.mark.parametrize(
+    ("environ", "job"),
+    [
+        ({}, Job(0, 1, 0, 1, 0)),
+        (TABLE, Job(3, 8, 3, 8, 0)),
+        ({**TABLE, "RANK_SIZE": "16", "RANK_ID": "11"}, Job(11, 16, 3, 8, 0)),
+        ({**CHIEF, "RANK_ID": "7"}, Job(7, 8, 7, 8, 0)),
+        ({"RANK_SIZE": "2", "RANK_ID": "1", "LOCAL_SIZE": "1"}, Job(1, 2, 0, 1, 0)),
+        ({"RANK_SIZE": "2", "RANK_ID": "1", "LOCAL_RANK": "1"}, Job(1, 2, 1, 2, 0)),
+        ({"RANK_SIZE": "2", "RANK_ID": "1", "LOCAL_RANK": "0"}, Job(1, 2, 0, 2, 0)),
+        ({"RANK_SIZE": "1", "RANK_ID": "0"}, Job(0, 1, 0, 1, 0)),
+        ({"RANK_SIZE": "", "RANK_ID": ""}, Job(0, 1, 0, 1, 0)),
+    ],
+)
+def test_rank_and_size_are_the_environments(environ: Dict[str, str], job: Job) -> None:
+    assert Job.from_env(environ) == job
+
+
+@pytest.mark.parametrize(
+    ("environ", "device"),
+    [
+        ({"ASCEND_DEVICE_ID": "3"}, 3),
+        ({"DEVICE_ID": "2"}, 2),
+        ({"ASCEND_DEVICE_ID": "3", "DEVICE_ID": "2"}, 3),
+        ({"ASCEND_DEVICE_ID": "", "DEVICE_ID": "2"}, 2),
+    ],
+)
+def test_the_own_device_is_the_environments(environ: Dict[str, str], device: int) -> None:
+    assert Job.from_env(environ).device_id == device
+
+
+@pytest.mark.parametrize("rank", ["8", "-1"])
+def test_a_rank_outside_the_job_is_refused(rank: str) -> None:
+    with pytest.raises(JobError, match=f"RANK_ID={rank} is not between 0 and 7"):
+        Job.from_env({**TABLE, "RANK_ID": rank})
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({**TABLE, "CM_CHIEF_IP": "10.0.0.1"}, "RANK_TABLE_FILE and CM_CHIEF_IP are both set"),
+        ({**TABLE, "CM_WORKER_SIZE": "8"}, "RANK_TABLE_FILE and CM_WORKER_SIZE are both set"),
+        ({**CHIEF, "RANK_SIZE": "8"}, "CM_CHIEF_IP and RANK_SIZE are both set"),
+        ({**CHIEF, "CM_CHIEF_PORT": ""}, "CM_CHIEF_IP is set, but CM_CHIEF_PORT is not"),
+        ({"CM_CHIEF_IP": "10.0.0.1"}, "CM_CHIEF_PORT and CM_CHIEF_DEVICE is not"),
+        ({**TABLE, "RANK_SIZE": "0"}, "RANK_TABLE_FILE is set, but RANK_SIZE=0"),
+        ({**TABLE, "RANK_SIZE": "-2"}, "RANK_TABLE_FILE is set, but RANK_SIZE=-2"),
+    ],
+)
+def test_what_would_let_each_rank_train_alone_is_refused(
+    environ: Dict[str, str], said: str
+) -> None:
+    with pytest.raises(JobError, match=said) as refused:
+        Job.from_env(environ)
+    assert "train alone" in refused.value.message
+    assert "RANK_TABLE_FILE, RANK_ID and RANK_SIZE" in str(refused.value.hint)
+
+
+def test_all_traps_are_said_at_once() -> None:
+    environ = {**TABLE, "CM_CHIEF_IP": "10.0.0.1", "CM_WORKER_SIZE": "8"}
+    with pytest.raises(JobError) as refused:
+        Job.from_env(environ)
+    assert refused.value.message.count("are both set") == 3

@@ -1,0 +1,129 @@
+"""Waits for a signal at the place that the command line names."""
+
+import hashlib
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from common import blocking_op, say
+
+from ascend_session import ascend_system, current_system
+from ascend_session.backends.stub import StubBackend
+from ascend_session.session import interrupt
+
+
+def in_tensorflow(sess: Any) -> None:
+    sess.run(blocking_op())
+
+
+in_tensorflow_with_a_broken_wakeup = in_tensorflow
+
+
+def in_tensorflow_and_swallow(sess: Any) -> None:
+    try:
+        sess.run(blocking_op())
+    except Exception as error:
+        say(f"swallowed {isinstance(error, (tf.errors.OpError, RuntimeError))}")
+
+
+def in_a_session_of_others(sess: Any) -> None:
+    blocked = blocking_op()
+    with tf.Session(config=current_system().session_config()) as mine:
+        mine.run(blocked)
+
+
+def in_python(sess: Any) -> None:
+    step = tf.constant(7)
+    say("ready")
+    while True:
+        sess.run(step)
+
+
+def in_c(sess: Any, word: str = "ready") -> None:
+    begin = threading.Event()
+    threading.Thread(target=lambda: begin.wait() and say(word), daemon=True).start()
+    sys.setswitchinterval(1000)  # the other thread speaks when this one is in C, not before
+    begin.set()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+
+
+def in_another_thread(sess: Any) -> None:
+    graph = tf.Graph()
+
+    def work() -> None:
+        with current_system().session(graph=graph) as mine:
+            mine.run(blocking_op())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.05)
+
+
+def nowhere(sess: Any) -> None:
+    pass
+
+
+def in_tensorflow_beside_another_thread(sess: Any) -> None:
+    graph, blocked = tf.Graph(), threading.Event()
+
+    def work() -> None:
+        with current_system().session(graph=graph) as mine:
+            mine.run(blocking_op(blocked.set))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    blocked.wait()
+    try:
+        sess.run(blocking_op())
+    finally:
+        thread.join()
+
+
+def while_unwinding(sess: Any) -> None:
+    try:
+        in_python(sess)
+    finally:
+        in_c(sess, "unwinding")
+
+
+def after_another_signal(sess: Any) -> None:
+    try:
+        in_python(sess)
+    except KeyboardInterrupt:
+        sess.run(blocking_op(lambda: say("dealt with")))
+
+
+def main(where: str) -> None:
+    try:
+        with ascend_system() as system, system.session() as sess:
+            globals()[where](sess)
+    finally:
+        say("outer finally")
+
+
+if sys.argv[1] == "in_tensorflow_with_a_broken_wakeup":
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    os.close(reader)
+if sys.argv[1] == "while_shutting_down":
+    StubBackend.system_ops = lambda stub: (tf.no_op(), blocking_op())
+    interrupt._SHUTDOWN_SECONDS = 1.0
+    main("nowhere")
+elif sys.argv[1] == "while_initialising":
+    StubBackend.system_ops = lambda stub: (blocking_op(), tf.no_op())
+    main("while_initialising")
+elif sys.argv[1] == "while_initialising_and_go_on":
+    StubBackend.system_ops = lambda stub: (blocking_op(), tf.no_op())
+    try:
+        ascend_system().__enter__()
+    except BaseException as error:
+        say(type(error).__name__)
+    threading.Event().wait(3)
+    say("still there")
+else:
+    main(sys.argv[1])

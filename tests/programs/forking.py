@@ -1,0 +1,57 @@
+"""Forks while a system is open; the child says what it may do, and ends as it was told."""
+
+import os
+import signal
+import sys
+
+import tensorflow.compat.v1 as tf
+from common import say
+
+from ascend_session import LifecycleError, ascend_session, ascend_system, current_system
+
+
+def refused(what: str) -> None:
+    try:
+        {
+            "ascend_system": lambda: ascend_system().__enter__(),
+            "ascend_session": lambda: ascend_session().__enter__(),
+            "system.session": lambda: system.session(),
+            "system.session_config": lambda: system.session_config(),
+        }[what]()
+    except LifecycleError as refusal:
+        say(f"{what}: {refusal.message.split(';')[0]} | {refusal.hint}".replace(str(parent), "P"))
+
+
+def status() -> int:
+    """The exit code of the child, negative for a signal."""
+    code = os.waitpid(child, 0)[1]
+    return -os.WTERMSIG(code) if os.WIFSIGNALED(code) else os.WEXITSTATUS(code)
+
+
+def in_child() -> None:
+    if sys.argv[1] == "leave":
+        say(f"current system: {current_system()}, open: {system.is_open}")
+        for what in ("ascend_system", "ascend_session", "system.session", "system.session_config"):
+            refused(what)
+        say(f"handlers: {signal.getsignal(signal.SIGTERM) == signal.SIG_DFL}")
+        say(f"wakeup: {signal.set_wakeup_fd(-1)}")
+    elif sys.argv[1] == "signal":
+        os.kill(os.getpid(), signal.SIGTERM)
+        say("not killed")
+    elif sys.argv[1] == "raise":
+        raise ZeroDivisionError
+
+
+parent = os.getpid()
+with ascend_system() as system, system.session() as sess:
+    child = os.fork()
+    if child:
+        say(f"child ended {status()}")
+        say(f"parent runs {sess.run(tf.constant(7))}")
+    else:
+        in_child()
+if not child:
+    say("child left the block")
+    if sys.argv[1] == "leave":
+        sys.exit(0)
+say(f"events: {[event.name for event in system.events]}")

@@ -1,0 +1,16 @@
+"""Enters the blocks and never leaves them; ends as the command line says."""
+
+import sys
+
+import tensorflow.compat.v1 as tf
+from common import say
+
+from ascend_session import ascend_system
+
+system = ascend_system().__enter__()
+sess = system.session().__enter__()
+say(str(sess.run(tf.constant(7))))
+if sys.argv[1] == "by an error":
+    raise ZeroDivisionError
+while sys.argv[1] == "by a signal":
+    sess.run(tf.constant(7))

@@ -1,0 +1,41 @@
+"""What a system notes of what it did."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from ascend_session import ascend_system
+from ascend_session.session.events import Event, EventLog
+from tests.backend_contract import steps
+
+
+def test_events_are_noted_in_order_with_their_time() -> None:
+    events = EventLog()
+    events.record("initialize", "stub")
+    events.record("shutdown")
+    assert [(event.name, event.detail) for event in events] == [
+        ("initialize", "stub"),
+        ("shutdown", ""),
+    ]
+    assert 0 <= events[0].seconds <= events[1].seconds
+
+
+def test_an_event_reads_as_a_line() -> None:
+    assert str(Event("initialize", "stub", 1.5)) == "   1.500 s  initialize: stub"
+    assert str(Event("shutdown", "", 61.0)) == "  61.000 s  shutdown"
+
+
+def test_events_go_to_the_log_for_those_who_debug(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "ascend_session"):
+        EventLog().record("initialize", "stub")
+    (record,) = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert record.getMessage().endswith("initialize: stub")
+
+
+def test_the_events_of_a_system_can_be_read_when_it_is_closed(tf: Any) -> None:
+    with ascend_system() as system:
+        pass
+    assert steps(system) == ["initialize", "shutdown"]
+    assert system.events[0].detail == "stub"

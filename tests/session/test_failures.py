@@ -1,0 +1,220 @@
+"""What fails while a system opens, runs or closes: nothing stays open, nothing is lost."""
+
+import logging
+import warnings
+from typing import Any, Callable, Iterator
+
+import pytest
+
+from ascend_session import (
+    AscendConfig,
+    AscendConfigWarning,
+    ConfigError,
+    InitializationError,
+    JobError,
+    ShutdownError,
+    ascend_session,
+    ascend_system,
+    current_system,
+)
+from ascend_session.backends.stub import StubBackend
+from tests.backend_contract import open_and_close, steps
+from tests.session.backends import (
+    WORDS,
+    FailingClose,
+    FailingSession,
+    FailingStart,
+    FailingStop,
+)
+
+
+class InterruptAt(logging.Handler):
+    """Presses Ctrl-C at the moment when an event is recorded."""
+
+    event = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.event and self.event in record.getMessage():
+            self.event = ""
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def interrupt_at() -> Iterator[Callable[[str], None]]:
+    """Lets Ctrl-C arrive at a chosen event."""
+    log = logging.getLogger("ascend_session.session.events")
+    handler = InterruptAt()
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    yield lambda event: setattr(handler, "event", event)
+    log.setLevel(logging.NOTSET)
+    log.removeHandler(handler)
+
+
+class TestOpening:
+    def test_nothing_is_open_after_a_failed_initialisation(self, tf: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ascend_session.backends.stub.StubBackend", FailingStart)
+            with pytest.raises(InitializationError, match=WORDS) as failed:
+                open_and_close(ascend_system())
+        assert isinstance(failed.value.__cause__, tf.errors.InvalidArgumentError)
+        assert current_system() is None
+        with ascend_session() as sess:
+            assert sess.run(tf.constant(7)) == 7
+
+    def test_a_session_that_cannot_open_takes_its_system_down(self, tf: Any, stub: Any) -> None:
+        stub(FailingSession)
+        with pytest.raises(MemoryError, match=WORDS):
+            open_and_close(ascend_session())
+        assert current_system() is None
+        assert tf.get_default_session() is None
+
+    def test_a_session_that_cannot_open_leaves_a_shared_system_open(
+        self, tf: Any, stub: Any
+    ) -> None:
+        stub(FailingSession)
+        with ascend_system() as system:
+            with pytest.raises(MemoryError, match=WORDS):
+                open_and_close(ascend_session())
+            assert system.is_open
+        assert steps(system) == ["initialize", "bring up", "shutdown"]
+
+    def test_a_warning_that_is_an_error_opens_nothing(self, tf: Any) -> None:
+        with pytest.warns(AscendConfigWarning):
+            config = AscendConfig(iterations_per_loop=10)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(AscendConfigWarning, match="no training helper"):
+                open_and_close(ascend_session(config))
+        assert current_system() is None
+
+    def test_what_the_host_lacks_is_said_before_anything_starts(
+        self, tf: Any, stub: Any, tmp_path: Any
+    ) -> None:
+        stub(FailingStart)
+        config = AscendConfig(op_debug_config=str(tmp_path / "no_such_file"))
+        with pytest.raises(ConfigError, match="no_such_file"):
+            open_and_close(ascend_system(config))
+
+    def test_an_impossible_job_is_said_before_anything_starts(
+        self, tf: Any, stub: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stub(FailingStart)
+        monkeypatch.setenv("RANK_ID", "7")
+        with pytest.raises(JobError, match="RANK_ID=7"):
+            open_and_close(ascend_system())
+
+    def test_ctrl_c_right_after_the_initialisation_leaves_nothing_open(
+        self, tf: Any, interrupt_at: Any
+    ) -> None:
+        interrupt_at("initialize")
+        with pytest.raises(KeyboardInterrupt):
+            open_and_close(ascend_system())
+        assert current_system() is None
+
+    def test_ctrl_c_while_a_session_opens_leaves_nothing_open(
+        self, tf: Any, interrupt_at: Any
+    ) -> None:
+        interrupt_at("session open")
+        with pytest.raises(KeyboardInterrupt):
+            open_and_close(ascend_session())
+        assert current_system() is None
+        assert tf.get_default_session() is None
+
+
+class TestClosing:
+    @pytest.mark.parametrize("backend", [FailingStop, FailingClose])
+    def test_a_failing_shutdown_is_an_error_with_its_cause(
+        self, tf: Any, stub: Any, backend: Any
+    ) -> None:
+        stub(backend)
+        with pytest.raises(ShutdownError, match=WORDS) as failed:
+            with ascend_system() as system:
+                pass
+        assert failed.value.__cause__ is not None
+        assert current_system() is None
+        assert not system.is_open
+        assert steps(system)[-2:] == ["shutdown", "failure"]
+        assert WORDS in system.events[-1].detail
+
+    def test_the_next_system_opens_after_a_failing_shutdown(self, tf: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ascend_session.backends.stub.StubBackend", FailingStop)
+            with pytest.raises(ShutdownError), ascend_session():
+                pass
+        with ascend_session() as sess:
+            assert sess.run(tf.constant(7)) == 7
+
+    def test_the_error_of_the_body_comes_before_that_of_closing(
+        self, stub: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stub(FailingStop)
+        body = ZeroDivisionError("mine")
+        with pytest.raises(ZeroDivisionError, match="mine") as raised:
+            with ascend_system():
+                raise body
+        assert raised.value is body
+        (closing,) = body.closing_errors  # type: ignore[attr-defined]
+        assert isinstance(closing, ShutdownError)
+        assert WORDS in str(closing)
+        (record,) = caplog.records
+        assert "Closing failed after ZeroDivisionError" in record.getMessage()
+        assert WORDS in record.getMessage()
+
+    def test_the_error_of_opening_comes_before_that_of_closing(self, stub: Any) -> None:
+        class Failing(FailingSession, FailingStop):
+            """Neither opens a session nor shuts down."""
+
+        stub(Failing)
+        with pytest.raises(MemoryError) as raised:
+            open_and_close(ascend_session())
+        (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
+        assert isinstance(closing, ShutdownError)
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    def test_an_interrupted_body_shuts_down(self, tf: Any, error: Any) -> None:
+        with pytest.raises(error):
+            with ascend_system() as system, ascend_session():
+                raise error
+        assert steps(system)[-2:] == ["session close", "shutdown"]
+
+    @pytest.mark.parametrize("event", ["session close", "shutdown"])
+    def test_ctrl_c_while_closing_keeps_nothing_open(
+        self, tf: Any, interrupt_at: Any, event: str
+    ) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            with ascend_system() as system, ascend_session() as sess:
+                interrupt_at(event)
+        assert {"session close", "shutdown"} <= set(steps(system))
+        assert sess._closed
+        assert current_system() is None
+        assert tf.get_default_session() is None
+
+    def test_ctrl_c_while_closing_does_not_spare_the_device_its_shutdown(
+        self, tf: Any, stub: Any, interrupt_at: Any
+    ) -> None:
+        ran = []
+
+        class Noting(StubBackend):
+            """Notes that the shutdown op ran."""
+
+            def shutdown(self) -> None:
+                super().shutdown()
+                ran.append("shutdown")
+
+        stub(Noting)
+        with pytest.raises(KeyboardInterrupt), ascend_system():
+            interrupt_at("shutdown")
+        assert ran == ["shutdown"]
+
+    def test_a_graph_error_that_ends_the_block_is_still_the_users(self, tf: Any) -> None:
+        x = tf.placeholder(tf.float32, [])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must feed a value"):
+            with ascend_session() as sess:
+                sess.run(x)
+        assert current_system() is None
+
+    def test_a_session_closed_by_the_user_is_no_failure(self, tf: Any) -> None:
+        with ascend_system() as system, ascend_session() as sess:
+            sess.close()
+        assert steps(system)[-2:] == ["session close", "shutdown"]

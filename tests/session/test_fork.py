@@ -1,0 +1,48 @@
+"""A process that was forked while a system was open: it touches nothing, and is told why."""
+
+from typing import List
+
+import pytest
+
+from tests.running import Host
+
+SHUT_DOWN = "events: ['initialize', 'bring up', 'session open', 'session close', 'shutdown']"
+
+
+@pytest.fixture
+def left(programs: Host) -> List[str]:
+    """What a program says whose child leaves the blocks it was forked in, and exits."""
+    ended = programs.run("forking", "leave")
+    assert ended.code == 0, ended.log
+    return ended.lines
+
+
+def test_leaving_the_block_and_exiting_do_nothing_in_the_child(left: List[str]) -> None:
+    assert left[-4:] == ["child left the block", "child ended 0", "parent runs 7", SHUT_DOWN]
+
+
+def test_using_the_system_is_refused_in_the_child(left: List[str]) -> None:
+    assert left[0] == "current system: None, open: False"
+    told = dict(line.split(": ", 1) for line in left[1:5])
+    forked = "This process was forked from process P while that had an Ascend system open"
+    for what in ("ascend_system", "ascend_session"):
+        assert told[what].startswith(forked)
+    for what in ("system.session", "system.session_config"):
+        assert told[what].startswith("This Ascend system belongs to process P")
+    assert all("Start workers as fresh processes" in sentence for sentence in told.values())
+
+
+def test_the_child_has_the_default_signal_handlers(left: List[str]) -> None:
+    assert left[5:7] == ["handlers: True", "wakeup: -1"]
+
+
+def test_a_signal_kills_the_child_only(programs: Host) -> None:
+    ended = programs.run("forking", "signal")
+    assert (ended.code, ended.lines) == (0, ["child ended -15", "parent runs 7", SHUT_DOWN])
+
+
+def test_an_error_in_the_child_is_the_childs(programs: Host) -> None:
+    ended = programs.run("forking", "raise")
+    assert (ended.code, ended.lines) == (0, ["child ended 1", "parent runs 7", SHUT_DOWN])
+    assert "ZeroDivisionError" in ended.log
+    assert "LifecycleError" not in ended.log

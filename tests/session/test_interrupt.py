@@ -1,0 +1,252 @@
+"""Ctrl-C and SIGTERM, wherever the main thread is; in real programs where they could kill."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+import pytest
+
+from ascend_session import ascend_system
+from tests.backend_contract import steps
+from tests.running import Ended, Host
+
+TERMINATED = -signal.SIGTERM
+# From Python 3.8 on, an unhandled KeyboardInterrupt ends the process by the signal.
+INTERRUPTED = -signal.SIGINT if sys.version_info >= (3, 8) else 1
+SIGNALS = pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, TERMINATED), (signal.SIGINT, INTERRUPTED)],
+    ids=["SIGTERM", "SIGINT"],
+)
+
+
+def handlers() -> List[Any]:
+    """What the process does on signals: both handlers, and the wakeup descriptor."""
+    wakeup = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(wakeup)
+    return [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), wakeup]
+
+
+def press_ctrl_c() -> None:
+    """Sends this process a SIGINT, and waits for what becomes of it."""
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(30)
+
+
+@pytest.fixture
+def receive() -> Iterator[List[int]]:
+    """The numbers of the SIGTERMs that a handler of the user's own has received."""
+    received: List[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+    yield received
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@pytest.fixture
+def interrupted(programs: Host) -> Callable[..., Ended]:
+    """Sends a signal to a program that is blocked, and says how it ended."""
+
+    def run(where: str, number: int, patience: float = 60.0) -> Ended:
+        with programs.start("blocked", where, patience=patience) as program:
+            program.expect("ready")
+            program.send(number)
+            return program.end()
+
+    return run
+
+
+class TestTheMainThread:
+    @SIGNALS
+    def test_blocked_in_tensorflow(self, interrupted: Any, number: int, code: int) -> None:
+        ended = interrupted("in_tensorflow", number)
+        assert (ended.code, ended.lines) == (code, ["outer finally"]), ended.log
+        assert ended.events[-3:] == ["signal", "session close", "shutdown"]
+
+    @SIGNALS
+    def test_running_python(self, interrupted: Any, number: int, code: int) -> None:
+        ended = interrupted("in_python", number)
+        assert (ended.code, ended.lines) == (code, ["outer finally"]), ended.log
+        assert ended.events[-3:] == ["session open", "session close", "shutdown"]
+
+    @SIGNALS
+    def test_initialising(self, interrupted: Any, number: int, code: int) -> None:
+        ended = interrupted("while_initialising", number)
+        assert (ended.code, ended.lines) == (code, ["outer finally"]), ended.log
+        assert "InitializationError" not in ended.log
+
+    def test_going_on_after_an_interrupted_initialisation(self, interrupted: Any) -> None:
+        ended = interrupted("while_initialising_and_go_on", signal.SIGINT)
+        assert (ended.code, ended.lines) == (0, ["KeyboardInterrupt", "still there"]), ended.log
+
+    @pytest.mark.parametrize("where", ["in_c", "in_a_session_of_others"])
+    def test_blocked_where_nothing_frees_it(self, interrupted: Any, where: str) -> None:
+        ended = interrupted(where, signal.SIGTERM)
+        assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
+        assert ended.events[-3:] == ["signal", "session close", "shutdown"]
+        assert 2 <= ended.seconds < 10
+
+    def test_blocked_in_a_shutdown_that_never_ends(self, interrupted: Any) -> None:
+        ended = interrupted("while_shutting_down", signal.SIGTERM, patience=10)
+        assert ended.code == TERMINATED, ended.log
+        assert ended.seconds < 8
+
+    def test_waiting_for_a_thread_that_is_blocked_in_tensorflow(self, interrupted: Any) -> None:
+        ended = interrupted("in_another_thread", signal.SIGTERM, patience=10)
+        assert ended.code == TERMINATED, ended.log
+        assert "shutdown" in ended.events
+
+    def test_an_interrupt_belongs_to_the_main_thread(self, interrupted: Any) -> None:
+        ended = interrupted("in_tensorflow_beside_another_thread", signal.SIGINT)
+        assert (ended.code, ended.lines) == (INTERRUPTED, ["outer finally"]), ended.log
+        assert ended.log.rstrip().endswith("KeyboardInterrupt")
+
+    def test_a_body_that_swallows_the_error_of_its_run_does_not_swallow_the_signal(
+        self, interrupted: Any
+    ) -> None:
+        ended = interrupted("in_tensorflow_and_swallow", signal.SIGTERM)
+        assert ended.code == TERMINATED, ended.log
+        assert "outer finally" in ended.lines
+
+    def test_a_wakeup_descriptor_that_nobody_reads_any_more(self, interrupted: Any) -> None:
+        ended = interrupted("in_tensorflow_with_a_broken_wakeup", signal.SIGTERM, patience=10)
+        assert (ended.code, ended.lines) == (TERMINATED, ["outer finally"]), ended.log
+
+    def test_saving_a_checkpoint_on_ctrl_c(self, programs: Host, tmp_path: Path) -> None:
+        with programs.start("saving", str(tmp_path / "model")) as program:
+            program.expect("ready")
+            program.send(signal.SIGINT)
+            ended = program.end()
+        assert (ended.code, ended.lines) == (0, ["restored True"]), ended.log
+
+    @pytest.mark.parametrize(
+        ("first", "seconds"), [(signal.SIGTERM, 2), (signal.SIGINT, 10)], ids=["SIGTERM", "SIGINT"]
+    )
+    def test_a_second_signal_while_unwinding_takes_long_ends_the_process(
+        self, programs: Host, first: int, seconds: float
+    ) -> None:
+        with programs.start("blocked", "while_unwinding", patience=15) as program:
+            program.expect("ready")
+            program.send(first)
+            program.expect("unwinding")
+            program.send(signal.SIGTERM)
+            ended = program.end()
+        assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
+        assert ended.seconds < seconds
+
+    def test_a_signal_that_the_body_has_dealt_with_does_not_count(self, programs: Host) -> None:
+        with programs.start("blocked", "after_another_signal") as program:
+            program.expect("ready")
+            program.send(signal.SIGINT)
+            program.expect("dealt with")
+            program.send(signal.SIGTERM)
+            ended = program.end()
+        assert (ended.code, ended.lines) == (TERMINATED, ["outer finally"]), ended.log
+        assert ended.events[-2:] == ["session close", "shutdown"]
+
+
+class TestHandlers:
+    def test_default_handlers_are_taken_over_and_given_back(self, tf: Any) -> None:
+        before = handlers()
+        for _ in range(2):
+            with ascend_system():
+                assert all(now != then for now, then in zip(handlers(), before))
+            assert handlers() == before
+
+    def test_an_own_handler_is_left_alone(self, tf: Any, receive: List[int]) -> None:
+        with ascend_system() as system:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert receive == [signal.SIGTERM]
+            assert system.is_open
+        assert steps(system) == ["initialize", "shutdown"]
+
+    def test_own_handlers_for_both_leave_nothing_to_take_over(
+        self, tf: Any, receive: List[int]
+    ) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        before = handlers()
+        with ascend_system():
+            assert handlers() == before
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def test_a_handler_of_the_body_stays(self, tf: Any) -> None:
+        def mine(number: int, frame: Any) -> None:
+            raise AssertionError
+
+        with ascend_system():
+            signal.signal(signal.SIGTERM, mine)
+        assert signal.signal(signal.SIGTERM, signal.SIG_DFL) is mine
+
+    def test_a_handler_of_the_body_is_in_charge(self, programs: Host) -> None:
+        with programs.start("own_handler") as program:
+            program.expect("ready")
+            program.send(signal.SIGTERM)
+            ended = program.end()
+        assert (ended.code, ended.lines) == (0, ["finished 7"]), ended.log
+
+    def test_nothing_is_taken_over_outside_the_main_thread(self, tf: Any) -> None:
+        before = handlers()
+        with ThreadPoolExecutor(1) as pool:
+            block = ascend_system()
+            pool.submit(block.__enter__).result(30)
+            during = handlers()
+            pool.submit(block.__exit__, None, None, None).result(30)
+        assert during == before
+
+    def test_another_thread_may_shut_down(self, programs: Host) -> None:
+        with programs.start("left_by_thread") as program:
+            program.expect("open False")
+            program.expect("a stranger's pipe got nothing")
+            program.expect("ready")
+            program.send(signal.SIGTERM)
+            ended = program.end()
+        assert ended.code == TERMINATED, ended.log
+        assert "Exception ignored" not in ended.log
+
+
+class TestTheWakeupDescriptor:
+    @pytest.fixture
+    def others(self) -> Iterator[socket.socket]:
+        """The reading end of a wakeup descriptor that somebody else has installed."""
+        reader, writer = socket.socketpair()
+        with reader, writer:
+            reader.settimeout(30)
+            writer.setblocking(False)
+            signal.set_wakeup_fd(writer.fileno())
+            yield reader
+            assert signal.set_wakeup_fd(-1) == writer.fileno()
+
+    def test_the_previous_one_still_hears_of_signals(self, tf: Any, others: Any) -> None:
+        with pytest.raises(KeyboardInterrupt), ascend_system() as system:
+            press_ctrl_c()
+        assert others.recv(8) == bytes([signal.SIGINT])
+        assert steps(system)[-1] == "shutdown"
+
+    def test_one_that_the_body_installs_stays(self, tf: Any) -> None:
+        reader, writer = socket.socketpair()
+        with reader, writer:
+            writer.setblocking(False)
+            with ascend_system():
+                signal.set_wakeup_fd(writer.fileno())
+            assert signal.set_wakeup_fd(-1) == writer.fileno()
+
+
+class TestASystemLeftOpen:
+    @pytest.mark.parametrize(("how", "code"), [("in order", 0), ("by an error", 1)])
+    def test_it_is_shut_down_at_exit(self, programs: Host, how: str, code: int) -> None:
+        ended = programs.run("left_open", how)
+        assert (ended.code, ended.lines) == (code, ["7"]), ended.log
+        assert "WARNING An Ascend system was left open; it is shut down at exit." in ended.log
+        assert ended.events[-2:] == ["session close", "shutdown"]
+
+    def test_it_is_shut_down_when_a_signal_ends_the_process(self, programs: Host) -> None:
+        with programs.start("left_open", "by a signal") as program:
+            program.expect("7")
+            program.send(signal.SIGTERM)
+            ended = program.end()
+        assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
+        assert ended.events[-2:] == ["session close", "shutdown"]

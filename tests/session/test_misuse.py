@@ -1,0 +1,134 @@
+"""What misuse of the two context managers is told, and that it leaves nothing open."""
+
+from typing import Any, Callable
+
+import pytest
+
+from ascend_session import (
+    AscendConfig,
+    BackendError,
+    ConfigError,
+    DeviceError,
+    LifecycleError,
+    UnsupportedError,
+    ascend_session,
+    ascend_system,
+    current_system,
+)
+from tests.backend_contract import entry, open_and_close, steps
+from tests.running import Host
+
+
+class TestMisuse:
+    @pytest.mark.parametrize("make", [ascend_system, ascend_session])
+    def test_entering_twice_is_refused(self, tf: Any, make: Callable[[], Any]) -> None:
+        block = make()
+        with block:
+            with pytest.raises(LifecycleError, match="is entered already"):
+                open_and_close(block)
+        with pytest.raises(LifecycleError, match="was used already") as refused:
+            open_and_close(block)
+        assert "again for each with block" in str(refused.value.hint)
+
+    @pytest.mark.parametrize("make", [ascend_system, ascend_session])
+    def test_leaving_without_entering_is_refused(self, make: Callable[[], Any]) -> None:
+        with pytest.raises(LifecycleError, match="was not entered"):
+            make().__exit__(None, None, None)
+
+    @pytest.mark.parametrize("make", [ascend_system, ascend_session])
+    def test_leaving_twice_does_nothing(self, tf: Any, make: Callable[[], Any]) -> None:
+        block = make()
+        with ascend_system() as system:
+            with block:
+                pass
+            block.__exit__(None, None, None)
+            assert system.is_open
+
+    def test_a_closed_system_is_not_used(self, tf: Any) -> None:
+        with ascend_system() as system:
+            pass
+        for use in (system.session, system.session_config, system.check_usable):
+            with pytest.raises(LifecycleError, match="is closed") as refused:
+                use()
+            assert "inside the block" in str(refused.value.hint)
+
+    def test_a_session_asked_for_before_but_opened_after_the_end_is_refused(self, tf: Any) -> None:
+        with ascend_system() as system:
+            late = system.session()
+        with pytest.raises(LifecycleError, match="is closed"):
+            open_and_close(late)
+        with ascend_system(), pytest.raises(LifecycleError, match="used already"):
+            open_and_close(late)
+
+    @pytest.mark.parametrize("make", [ascend_system, ascend_session])
+    def test_options_in_a_dict_are_refused_with_what_to_write(
+        self, make: Callable[[Any], Any]
+    ) -> None:
+        with pytest.raises(ConfigError, match="this is dict") as refused:
+            make({"deterministic": 1})
+        assert "AscendConfig(**options)" in str(refused.value.hint)
+
+    def test_a_proto_in_place_of_the_config_is_told_where_it_belongs(self, tf: Any) -> None:
+        with pytest.raises(ConfigError, match="this is ConfigProto") as refused:
+            ascend_session(tf.ConfigProto())
+        assert "session_config=" in str(refused.value.hint)
+
+    def test_a_config_in_place_of_the_proto_is_refused(self, tf: Any) -> None:
+        with pytest.raises(ConfigError, match=r"must be a tf\.ConfigProto, this is AscendConfig"):
+            open_and_close(ascend_session(session_config=AscendConfig()))
+        assert current_system() is None
+
+    # TensorFlow 2 cannot delete a session that it could not make.
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_a_graph_that_is_no_graph_is_refused(self, tf: Any) -> None:
+        with pytest.raises(TypeError, match="graph"):
+            open_and_close(ascend_session(graph="my graph"))
+        assert current_system() is None
+        assert tf.get_default_session() is None
+
+    def test_a_device_given_twice_is_refused(self, tf: Any) -> None:
+        config = AscendConfig(session_device_id=1)
+        with pytest.raises(ConfigError, match="device_id=2 here, session_device_id=1"):
+            open_and_close(ascend_session(config, device_id=2))
+        assert current_system() is None
+        with ascend_session(config, device_id=1) as sess:
+            assert entry(sess) == {"session_device_id": 1}
+
+    @pytest.mark.parametrize("device", [-1, True, "0", 1.0])
+    def test_a_device_that_is_no_device_id_is_refused(self, tf: Any, device: Any) -> None:
+        with pytest.raises(ConfigError, match="session_device_id"):
+            open_and_close(ascend_session(device_id=device))
+        assert current_system() is None
+
+    def test_a_device_that_is_not_there_is_refused(self, system: Any) -> None:
+        with pytest.raises(DeviceError, match="session_device_id=8"):
+            open_and_close(system.session(device_id=8))
+        assert "session open" not in steps(system)
+
+    @pytest.mark.parametrize("make", [ascend_system, ascend_session])
+    def test_an_unknown_backend_is_refused(self, make: Callable[..., Any]) -> None:
+        for backend in ("gpu", ""):
+            with pytest.raises(BackendError, match="is no backend"):
+                open_and_close(make(backend=backend))
+
+    def test_a_wait_that_is_no_number_of_seconds_is_refused(self) -> None:
+        for wait in ("1", True, None):
+            with pytest.raises(TypeError, match="number of seconds"):
+                ascend_system(wait_for_device=wait)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="0 seconds or more"):
+            ascend_system(wait_for_device=-1)
+
+    def test_a_probe_is_refused_where_there_is_no_device(self) -> None:
+        with pytest.raises(UnsupportedError, match="needs the npu backend"):
+            ascend_system(probe=object())
+
+
+class TestEagerExecution:
+    def test_it_needs_a_graph(self, programs: Host) -> None:
+        ended = programs.run("eager")
+        assert ended.code == 0, ended.log
+        refusal, with_graph, with_default = ended.lines
+        assert refusal.startswith("LifecycleError Eager execution is on and no graph was given")
+        assert "tf.disable_eager_execution()" in refusal
+        assert with_graph == "7"
+        assert with_default == "7"

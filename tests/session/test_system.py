@@ -1,0 +1,122 @@
+"""What an open system says of itself."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ascend_session import (
+    AscendConfig,
+    AscendError,
+    ConfigError,
+    DeviceError,
+    ExperimentalConfig,
+    UnsupportedError,
+    ascend_session,
+    ascend_system,
+)
+from tests.backend_contract import open_and_close, steps
+
+
+def test_a_process_alone_is_rank_0_of_1(system: Any) -> None:
+    numbers = (system.rank, system.size, system.local_rank, system.local_size, system.device_id)
+    assert numbers == tuple(system.job) == (0, 1, 0, 1, 0)
+
+
+def test_the_own_device_is_read_from_the_environment(
+    tf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_DEVICE_ID", "3")
+    with ascend_system() as system, system.session():
+        assert system.device_id == 3
+    assert ("session open", "device 3") in [(e.name, e.detail) for e in system.events]
+
+
+def test_a_device_that_is_not_there_is_refused_before_anything_starts(
+    tf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_DEVICE_ID", "8")
+    with pytest.raises(DeviceError, match="ASCEND_DEVICE_ID=8"), ascend_system():
+        pass
+
+
+@pytest.mark.parametrize("name", ["ASCEND_DEVICE_ID", "DEVICE_ID"])
+@pytest.mark.parametrize("value", ["two", "-1", "1.5"])
+def test_a_device_that_the_adapter_aborts_on_is_refused(
+    tf: Any, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(AscendError, match=f"{name}='?{value}"), ascend_system():
+        pass
+
+
+def test_a_job_of_several_processes_is_refused(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK_SIZE", "8")
+    monkeypatch.setenv("RANK_ID", "1")
+    with pytest.raises(UnsupportedError, match="RANK_SIZE says 8") as refused, ascend_system():
+        pass
+    assert "unset RANK_SIZE" in str(refused.value.hint)
+
+
+def test_it_says_what_it_was_opened_with(tf: Any) -> None:
+    config = AscendConfig(deterministic=1)
+    with ascend_system(config, backend="stub") as system:
+        assert system.config is config
+        assert system.parameters == {"deterministic": 1}
+        assert system.pid == os.getpid()
+        assert system.backend_reason == 'backend="stub" was asked for'
+
+
+def test_what_it_hands_out_may_be_changed_without_harm(system: Any) -> None:
+    system.parameters["deterministic"] = 0
+    system.capabilities["offload"] = True
+    assert system.parameters == {}
+    assert system.capabilities["offload"] is not True
+
+
+def test_options_without_a_config_are_the_adapters(system: Any) -> None:
+    assert system.config == AscendConfig()
+    assert system.parameters == {}
+
+
+def test_a_device_is_never_waited_for(tf: Any) -> None:
+    with ascend_system(wait_for_device=3600) as system:
+        assert system.events[0].seconds < 60
+
+
+class TestAProtoForOthers:
+    def test_options_of_another_kind_are_refused(self, system: Any) -> None:
+        with pytest.raises(ConfigError, match="must be an AscendConfig, this is dict"):
+            system.session_config({"deterministic": 1})
+
+    def test_a_device_that_is_not_there_is_refused(self, system: Any) -> None:
+        with pytest.raises(DeviceError, match="session_device_id=99"):
+            system.session_config(AscendConfig(session_device_id=99))
+
+    def test_what_the_host_lacks_is_refused(self, system: Any, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="nowhere"):
+            system.session_config(caching_in(tmp_path / "nowhere"))
+
+
+class TestTheHostIsChecked:
+    def test_for_the_options_of_a_session(self, system: Any, tmp_path: Path) -> None:
+        config = caching_in(tmp_path / "nowhere")
+        with pytest.raises(ConfigError, match="nowhere"):
+            open_and_close(ascend_session(config))
+        assert steps(system) == ["initialize"]
+
+    @pytest.mark.parametrize("inside", [False, True])
+    def test_for_the_options_of_a_base_proto(self, tf: Any, tmp_path: Path, inside: bool) -> None:
+        base = caching_in(tmp_path / "nowhere").to_config_proto()
+        with contextlib.ExitStack() as stack:
+            if inside:
+                stack.enter_context(ascend_system())
+            with pytest.raises(ConfigError, match="nowhere"):
+                open_and_close(ascend_session(session_config=base))
+
+
+def caching_in(path: Path) -> AscendConfig:
+    """A config that works on hosts with that folder only."""
+    return AscendConfig(experimental_config=ExperimentalConfig(graph_compiler_cache_dir=str(path)))

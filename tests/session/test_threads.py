@@ -1,0 +1,166 @@
+"""Several threads on one system: who may open, what is shared, who shuts down."""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Iterator, List
+
+import pytest
+
+from ascend_session import LifecycleError, ascend_session, ascend_system, current_system
+from tests.backend_contract import open_and_close, steps
+from tests.session.backends import Waiting
+
+
+@pytest.fixture
+def worker() -> Iterator[Callable[..., Any]]:
+    """Runs a function in another thread, always the same one, and waits for what it returns."""
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda work, *arguments: pool.submit(work, *arguments).result(60)
+
+
+@pytest.fixture
+def eager_switching() -> Iterator[None]:
+    """Lets threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def leave(block: Any) -> None:
+    block.__exit__(None, None, None)
+
+
+def answer(tf: Any, number: int) -> int:
+    """Opens a session with a graph of its own, in whatever thread this is."""
+    with tf.Graph().as_default() as graph:
+        tensor = tf.constant(number)
+    with ascend_session(graph=graph) as sess:
+        assert tf.get_default_session() is sess
+        assert tf.get_default_graph() is graph
+        return int(sess.run(tensor))
+
+
+def test_opening_from_two_threads_at_once_is_refused_for_the_second(stub: Any) -> None:
+    stub(Waiting)
+    with ThreadPoolExecutor(1, "first") as pool:
+        block = ascend_system()
+        opening = pool.submit(block.__enter__)
+        assert Waiting.begun.wait(30)
+        with pytest.raises(LifecycleError, match=r"Thread 'first_0' is opening") as refused:
+            open_and_close(ascend_system())
+        Waiting.go_on.set()
+        system = opening.result(30)
+        assert "then start threads" in str(refused.value.hint)
+        assert current_system() is system
+        pool.submit(leave, block).result(30)
+    assert steps(system) == ["initialize", "shutdown"]
+
+
+def test_threads_have_sessions_of_their_own_on_one_system(tf: Any, system: Any) -> None:
+    barrier = threading.Barrier(4)
+
+    def work(number: int) -> int:
+        barrier.wait(30)
+        return answer(tf, number)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [0, 1, 2, 3]
+    assert steps(system).count("session open") == steps(system).count("session close") == 4
+
+
+def test_threads_that_share_an_open_system_are_never_refused(
+    system: Any, eager_switching: None
+) -> None:
+    barrier = threading.Barrier(4)
+
+    def work(_: int) -> List[str]:
+        barrier.wait(30)
+        return [refusal for refusal in (_shared() for _ in range(1000)) if refusal]
+
+    with ThreadPoolExecutor(4) as pool:
+        refused = [refusal for refusals in pool.map(work, range(4)) for refusal in refusals]
+    assert (len(refused), set(refused)) == (0, set())
+
+
+def _shared() -> str:
+    try:
+        with ascend_system():
+            return ""
+    except LifecycleError as refusal:
+        return refusal.message
+
+
+def test_a_block_closes_no_session_of_another_thread(tf: Any, system: Any, worker: Any) -> None:
+    graph = tf.Graph()
+    block = system.session(graph=graph)
+    sess = worker(block.__enter__)
+    with ascend_session():
+        pass
+    assert not sess._closed
+    worker(leave, block)
+    assert sess._closed
+
+
+def test_the_last_one_out_may_be_another_thread(tf: Any, worker: Any) -> None:
+    with ascend_system() as system:
+        answer = tf.constant(7)
+        block = system.session(graph=answer.graph)
+        sess = worker(block.__enter__)
+    assert system.is_open
+    assert sess.run(answer) == 7
+    worker(leave, block)
+    assert steps(system)[-2:] == ["session close", "shutdown"]
+    # Handlers can be given back in the main thread only; the next system does it.
+    with ascend_system() as another:
+        assert another is not system
+
+
+def press_ctrl_c() -> None:
+    """Sends this process a SIGINT, and waits for what becomes of it."""
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(1)
+
+
+class Hold(logging.Handler):
+    """Holds a thread that closes a session until the test lets it go on."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "session close" in record.getMessage():
+            self.begun.set()
+            assert self.go_on.wait(30)
+
+
+@pytest.fixture
+def hold() -> Iterator[Hold]:
+    """Closing a session takes as long as the test says."""
+    log, handler = logging.getLogger("ascend_session.session.events"), Hold()
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    yield handler
+    log.setLevel(logging.NOTSET)
+    log.removeHandler(handler)
+
+
+def test_ctrl_c_reaches_the_main_thread_while_another_one_closes(
+    tf: Any, system: Any, worker: Any, hold: Hold
+) -> None:
+    block = system.session(graph=tf.Graph())
+    worker(block.__enter__)
+    with ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as stack:
+        leaving = pool.submit(worker, leave, block)
+        stack.callback(hold.go_on.set)
+        assert hold.begun.wait(30)
+        with pytest.raises(KeyboardInterrupt):
+            press_ctrl_c()
+        hold.go_on.set()
+        assert leaving.exception(30) is None
