@@ -1,0 +1,86 @@
+"""What a person sees on a terminal: folded to its width, and all of it there."""
+
+import fcntl
+import os
+import re
+import struct
+import termios
+
+import pytest
+
+from ascend_session.config.catalogue import references
+
+CODES = re.compile("\x1b\\[[0-9;]*m")
+
+
+@pytest.fixture
+def on_terminal(start):
+    """Runs the program on a terminal of a given width; returns what it shows, with codes."""
+
+    def on_terminal(*arguments, columns=80):
+        ours, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = start(*arguments, stdout=theirs, TERM="xterm-256color", COLUMNS=str(columns))
+        os.close(theirs)
+        shown = b"".join(iter(lambda: _read(ours), b""))
+        os.close(ours)
+        _, err = process.communicate()
+        assert (process.returncode, err) == (0, b"")
+        return shown.decode().replace("\r\n", "\n")
+
+    return on_terminal
+
+
+def _read(terminal):
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # Linux says so when the last one has closed the other end
+        return b""
+
+
+def unfolded(text):
+    return " ".join(CODES.sub("", text).split())
+
+
+def test_the_list_fits_into_80_columns_and_has_every_option(on_terminal):
+    shown = on_terminal("options")
+    lines = CODES.sub("", shown).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    for option in references():
+        assert f" {option.name} " in shown.replace("\x1b", " \x1b")
+        assert option.doc in unfolded(shown)
+
+
+def test_the_list_is_in_groups_and_explains_the_scopes(on_terminal):
+    lines = [line.rstrip() for line in CODES.sub("", on_terminal("options")).splitlines()]
+    assert lines[lines.index("Memory") + 1] == "  memory_config"
+    assert "  external_weight                      bool                       session" in lines
+    assert "session: read for each session." in lines
+    assert lines[-1] == "`ascend-session options NAME` tells all about one option."
+
+
+def test_long_facts_are_folded_and_not_cut(on_terminal):
+    shown = CODES.sub("", on_terminal("options", "precision_mode", columns=60))
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert max(map(len, lines)) <= 60
+    assert "'allow_mix_precision_bf16', 'allow_fp32_to_bf16'" in unfolded(shown)
+    assert lines[lines.index("Write       AscendConfig(precision_mode=...)") - 1] == ""
+
+
+def test_a_table_is_folded_and_not_cut(on_terminal, write):
+    long = "a/" * 60
+    shown = CODES.sub("", on_terminal("config", "show", write(f"op_precision_mode: {long}\n")))
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
+    assert "".join(re.findall("[a/']+(?=\\s)", shown.partition("SCOPE")[2])).count("a/") >= 59
+
+
+def test_a_terminal_gets_styles_and_a_pipe_none(on_terminal, program):
+    assert CODES.search(on_terminal("options"))
+    assert CODES.search(on_terminal("options", "dump_path"))
+    for arguments in (["options"], ["options", "dump_path"]):
+        assert "\x1b" not in program(*arguments).out
+
+
+def test_a_pipe_is_not_folded_whatever_columns_say(program):
+    lines = program("options", COLUMNS="40").out.splitlines()
+    assert len(lines) == 1 + len(references())
