@@ -1,0 +1,33 @@
+"""What the examples print and draw."""
+
+from pathlib import Path
+from typing import Any
+
+from ascend_session.examples import _report
+
+HISTORY = [_report.Epoch(1, 1.25, 0.75, 0.5), _report.Epoch(2, 0.5, 0.25, 0.975)]
+
+
+def test_the_table_has_a_line_for_each_epoch(capsys: Any) -> None:
+    _report.print_table(HISTORY)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["1", "1.250", "0.750", "0.500"] in lines
+    assert ["2", "0.500", "0.250", "0.975"] in lines
+
+
+def test_the_titles_of_the_columns_are_whole_at_80_columns(capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _report.print_table(HISTORY)
+    assert "Epoch   Training loss   Held-out loss   Held-out accuracy" in capsys.readouterr().out
+
+
+def test_the_curve_can_be_drawn_from_a_single_epoch(tmp_path: Path) -> None:
+    path = _report.save_curve(HISTORY[:1], tmp_path)
+    assert path == tmp_path / "curve.png"
+    assert path.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_second_curve_replaces_the_first(tmp_path: Path) -> None:
+    before = _report.save_curve(HISTORY[:1], tmp_path).read_bytes()
+    assert _report.save_curve(HISTORY, tmp_path).read_bytes() != before
+    assert len(list(tmp_path.iterdir())) == 1
