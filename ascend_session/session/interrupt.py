@@ -96,7 +96,8 @@ class SignalGuard:
         RuntimeError ("MISMATCH of original and normalized active exception types"), and a body
         may have swallowed the error of the run that was ended.
         """
-        if not self._attended or not (error is None or isinstance(error, Exception)):
+        other = error is not None and not isinstance(error, Exception)
+        if not self._attended or other or not _in_main_thread():
             return error
         number, self._attended = self._attended, 0
         return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
@@ -108,8 +109,11 @@ class SignalGuard:
         Yields:
             The list in which they wait when the block has ended; whoever closes raises them.
         """
-        self._deferring += 1
         waiting: List[BaseException] = []
+        if not _in_main_thread():  # where no handler runs
+            yield waiting
+            return
+        self._deferring += 1
         try:
             yield waiting
         finally:
