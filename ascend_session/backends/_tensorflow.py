@@ -5,7 +5,7 @@ from typing import Any
 from ascend_session.config.proto import TENSORFLOW
 from ascend_session.errors import BackendError, LifecycleError
 
-__all__ = ["default_graph", "tf1"]
+__all__ = ["graph_or_default", "tf1"]
 
 
 def tf1() -> Any:
@@ -24,13 +24,18 @@ def tf1() -> Any:
     return module
 
 
-def default_graph() -> Any:
-    """The current default graph.
+def graph_or_default(graph: Any) -> Any:
+    """``graph``, or the current default graph if it is None.
 
     Raises:
-        LifecycleError: If eager execution is on, so that there is none to train.
+        TypeError: If it is no ``tf.Graph``.
+        LifecycleError: If eager execution is on, so that there is no default graph to train.
     """
     tf = tf1()
+    if graph is not None:
+        if not isinstance(graph, tf.Graph):
+            raise TypeError(f"graph must be a tf.Graph, this is {graph!r}.")
+        return graph
     if tf.executing_eagerly():
         raise LifecycleError(
             "Eager execution is on and no graph was given: what was built so far is in no graph.",

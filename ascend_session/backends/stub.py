@@ -47,6 +47,8 @@ class StubBackend(Backend):
         tf1()  # a missing TensorFlow is said before anything else
         self.capabilities = dict(_CAPABILITIES)
         self._devices = _device_count(environ)
+        own = "ASCEND_DEVICE_ID"
+        self._device_variable = own if environ.get(own) else "DEVICE_ID"
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuses jobs of several processes, and devices that the stub does not have."""
@@ -56,8 +58,11 @@ class StubBackend(Backend):
                 "between stub processes are not part of this release.",
                 hint="unset RANK_SIZE and RANK_TABLE_FILE to train alone.",
             )
-        for name in ("ASCEND_DEVICE_ID", "session_device_id"):
-            number = job.device_id if name == "ASCEND_DEVICE_ID" else parameters.get(name, 0)
+        asked = {
+            self._device_variable: job.device_id,
+            "session_device_id": parameters.get("session_device_id", 0),
+        }
+        for name, number in asked.items():
             if number >= self._devices:
                 raise DeviceError(
                     f"{name}={number}: the stub has {self._devices} devices, "

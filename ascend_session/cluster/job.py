@@ -48,12 +48,12 @@ class Job(NamedTuple):
                 f"train alone:\n{listed}",
                 hint="Set either RANK_TABLE_FILE, RANK_ID and RANK_SIZE, or the CM_* family.",
             )
-        size = _number(environ, "RANK_SIZE") or _number(environ, "CM_WORKER_SIZE") or 1
+        size = max(_number(environ, "RANK_SIZE") or _number(environ, "CM_WORKER_SIZE") or 1, 1)
         rank = _number(environ, "RANK_ID") or 0
         if not 0 <= rank < size:
+            ranks = f"0 to {size - 1}" if size > 1 else "0 alone, unless RANK_SIZE says otherwise"
             raise JobError(
-                f"RANK_ID={rank} is not between 0 and {size - 1}, the ranks of a job with "
-                f"RANK_SIZE={size}.",
+                f"RANK_ID={rank} is no rank of this job of {size}: it has {ranks}.",
                 hint="export RANK_SIZE as the number of processes, RANK_ID from 0.",
             )
         local_size = _number(environ, "LOCAL_SIZE") or min(size, 8)

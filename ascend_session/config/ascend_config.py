@@ -54,12 +54,6 @@ class AscendConfig(AdapterOptions):
 
         return adapter_part(self)
 
-    def init_options(self) -> Dict[str, Any]:
-        """The part of `parameter_map` that only the first initialisation of a process reads."""
-        from ascend_session.config.parameter_map import init_part
-
-        return init_part(self)
-
     def replace(self, **changes: Any) -> "AscendConfig":
         """A checked copy with other values; None takes an option away.
 

@@ -12,6 +12,8 @@ def check_host(config: Any, environ: Mapping[str, str]) -> None:
     """Whether ``config`` can work on this machine; see `AscendConfig.check_host`."""
     from ascend_session.config.rules import HOST_RULES
 
+    if not isinstance(environ, Mapping):
+        raise TypeError(f"environ is a mapping such as os.environ, not {environ!r}.")
     report(findings(HOST_RULES, Entry(config.values(), environ=environ)))
 
 

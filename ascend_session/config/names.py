@@ -39,8 +39,10 @@ def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Problem:
             name,
             f"{owner} has no option {name!r}: it belongs there: {_written(home, repr(value))}.",
         )
-    near = did_you_mean(name, list(model.model_fields)) or did_you_mean(name, _paths())
-    hint = f"Did you mean {near}?" if near else "`ascend-session options` lists all options."
+    # The options of this class under their names, those of the parts under their paths
+    known = {**{option.name: option.path for option in _options()}, **_own_names(model)}
+    near = did_you_mean(name, list(known))
+    hint = f"Did you mean {known[near]}?" if near else "`ascend-session options` lists all options."
     return Problem(name, f"{owner} has no option {name!r}; the adapter would ignore it.", hint)
 
 
@@ -72,8 +74,8 @@ def _options() -> List[Option]:
     return adapter_options(_ascend_config())
 
 
-def _paths() -> List[str]:
-    return [option.path for option in _options()]
+def _own_names(model: Type[BaseModel]) -> Dict[str, str]:
+    return {name: name for name in model.model_fields}
 
 
 def _home_of(name: str) -> Optional[str]:

@@ -9,7 +9,7 @@ from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key, part_of
 from ascend_session.errors import ConfigError
 
-__all__ = ["adapter_part", "flatten", "init_part", "unflatten"]
+__all__ = ["adapter_part", "flatten", "unflatten"]
 
 Model = TypeVar("Model", bound=BaseModel)
 _Reader = Tuple[Option, Callable[[Any], Any]]
@@ -24,11 +24,6 @@ def flatten(config: BaseModel) -> Dict[str, Any]:
 def adapter_part(config: BaseModel) -> Dict[str, Any]:
     """The options that become keys of the NpuOptimizer entry, in the order of definition."""
     return {entry.key: value for entry, value in _said(config) if entry.field is not None}
-
-
-def init_part(config: BaseModel) -> Dict[str, Any]:
-    """The options that only the first initialisation of a process reads."""
-    return {entry.key: value for entry, value in _said(config) if entry.scope == "init"}
 
 
 def _said(config: BaseModel) -> List[Tuple[Option, Any]]:
@@ -56,6 +51,9 @@ def unflatten(model: Type[Model], parameters: Mapping[str, Any]) -> Model:
     Raises:
         ConfigError: On unknown keys and on what the model refuses, all at once.
     """
+    if not isinstance(parameters, Mapping):
+        kind = type(parameters).__name__
+        raise ConfigError(f"A mapping of keys to values is needed, this is {kind}: {parameters!r}.")
     known = options_by_key(model)
     problems = [unknown_key(str(key)) for key in parameters if _is_unknown(key, known)]
     values = {known[k].path: v for k, v in parameters.items() if not _is_unknown(k, known)}

@@ -51,7 +51,7 @@ def _config_pb2() -> Any:
 
 
 def _one_base(of_config: Any, given: Any) -> Any:
-    for name, proto in (("session_config", of_config), ("base", given)):
+    for name, proto in (("session_config", of_config), ("The base proto", given)):
         if proto is not None:
             _check_type(name, proto)
     if of_config is not None and given is not None and of_config != given:
@@ -132,7 +132,14 @@ def add_to_entry(proto: Any, parameters: Mapping[str, Any]) -> None:
 def from_config_proto(model: Any, proto: Any) -> Any:
     """The entry of ``proto`` as a config; see `AscendConfig.from_config_proto`."""
     _check_type("proto", proto)
-    return unflatten(model, read_entry(proto))
+    values, problems = _read(proto)
+    try:
+        config = unflatten(model, values)
+    except ConfigError as error:
+        problems += error.problems
+    if problems:
+        raise ConfigError.of(problems, f"the proto's {ENTRY_NAME} entry")
+    return config
 
 
 def read_entry(proto: Any) -> Dict[str, Any]:
@@ -141,6 +148,13 @@ def read_entry(proto: Any) -> Dict[str, Any]:
     Raises:
         ConfigError: On a wrong name, a second entry, or values in the wrong field; all at once.
     """
+    values, problems = _read(proto)
+    if problems:
+        raise ConfigError.of(problems, f"the proto's {ENTRY_NAME} entry")
+    return values
+
+
+def _read(proto: Any) -> Tuple[Dict[str, Any], List[Problem]]:
     entries, problems = _entries(proto)
     values: Dict[str, Any] = {}
     known = options_by_key(AdapterOptions)
@@ -152,9 +166,7 @@ def read_entry(proto: Any) -> Dict[str, Any]:
                 values[key] = _value(attribute)
             else:
                 problems.append(problem)
-    if problems:
-        raise ConfigError.of(problems, f"the proto's {ENTRY_NAME} entry")
-    return values
+    return values, problems
 
 
 def _entries(proto: Any) -> Tuple[List[Any], List[Problem]]:

@@ -11,6 +11,9 @@ from ascend_session.errors import ConfigError, Problem
 
 __all__ = ["problems_of"]
 
+# Two vocabularies for the same thing, which are mixed up
+_SIBLINGS = {"precision_mode": "precision_mode_v2", "precision_mode_v2": "precision_mode"}
+
 _TYPES = {
     "string_type": "text (str)",
     "int_type": "a whole number (int)",
@@ -36,15 +39,20 @@ def _reword(finding: Any, model: Type[BaseModel]) -> Iterator[Problem]:
     elif inner is not None:  # a grammar of values.py speaks in sentences of its own
         yield Problem(name, f"{name}: {inner}")
     else:
-        yield _about_value(name, finding, model.model_fields[name].annotation)
+        yield _about_value(name, finding, model)
 
 
-def _about_value(name: str, finding: Any, annotation: Any) -> Problem:
+def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Problem:
+    annotation = model.model_fields[name].annotation
     given = finding["input"]
     said = f"{name}={given!r}"
     kind = finding["type"]
     if kind == "literal_error":
-        return _not_allowed(name, given, _allowed(annotation))
+        problem = _not_allowed(name, given, _allowed(annotation))
+        sibling = _SIBLINGS.get(name, "")
+        if sibling and given in _allowed(model.model_fields[sibling].annotation):
+            return problem._replace(hint=f"That is a value of {sibling}.")
+        return problem
     if kind in _TYPES:
         found = f"{said}: {_TYPES[kind]} is needed, this is {_type_name(given)}."
         return Problem(name, found, _conversion(name, given, kind))

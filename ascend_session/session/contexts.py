@@ -51,7 +51,7 @@ def ascend_system(
     """
     if isinstance(wait_for_device, bool) or not isinstance(wait_for_device, (int, float)):
         raise TypeError(f"wait_for_device is a number of seconds, not {wait_for_device!r}.")
-    if wait_for_device < 0:
+    if not wait_for_device >= 0:  # NaN is neither
         raise ValueError(f"wait_for_device is 0 seconds or more, not {wait_for_device}.")
     if probe is not None:
         raise UnsupportedError("probe= needs the npu backend, which this release does not have.")
@@ -249,6 +249,7 @@ def _finish(system: AscendSystem, body: Optional[BaseException], failed: Failed)
     """Raises what failed while closing, unless the body's exception comes first."""
     cause = system.cause_of(body)
     errors = [_as_ours(what, error) for what, error in failed]
+    errors.sort(key=lambda error: isinstance(error, Exception))  # interrupts first
     first = cause if cause is not None or not errors else errors.pop(0)
     if first is None:
         return

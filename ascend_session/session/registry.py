@@ -4,11 +4,11 @@ import atexit
 import logging
 import os
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
 
 from ascend_session.errors import LifecycleError
 from ascend_session.session.agreement import Leftovers
+from ascend_session.session.unwinding import log_failures
 
 if TYPE_CHECKING:
     from ascend_session.session.system import AscendSystem
@@ -21,24 +21,18 @@ LEFTOVERS = Leftovers()
 
 
 class _Slot:
-    """The place for the system. Opening and closing take long, so they are noted, not locked."""
+    """The place for the system. Opening and closing take long, so they are noted, not locked.
+
+    Attributes:
+        users: The threads of the blocks that use it.
+        busy: Which thread opens or closes at this moment, empty if none does.
+    """
 
     def __init__(self) -> None:
         self.system: Optional[AscendSystem] = None
-        self.users: List[int] = []  # the threads of the blocks that use it
-        self.lock = threading.Lock()
+        self.users: List[int] = []
+        self.lock = threading.RLock()  # garbage collection may leave a block meanwhile
         self.busy = ""
-
-    @contextmanager
-    def noting(self, doing: str) -> Iterator[None]:
-        """For a holder of the lock: gives it free while ``doing`` what others must not disturb."""
-        self.busy = f"Thread {threading.current_thread().name!r} is {doing}"
-        self.lock.release()
-        try:
-            yield
-        finally:
-            self.lock.acquire()
-            self.busy = ""
 
     def refuse_if_busy(self) -> None:
         """Refuses to open while another thread opens or closes."""
@@ -68,14 +62,33 @@ def enter(make: Callable[[], "AscendSystem"]) -> "AscendSystem":
         LifecycleError: While another thread opens or closes, or after a fork.
     """
     _refuse_after_fork()
+    me = threading.get_ident()
     with _slot.lock:
         _slot.refuse_if_busy()
-        if _slot.system is None:
-            with _slot.noting("opening"):
-                system = _opened(make())
-            _slot.system = system
-        _slot.users.append(threading.get_ident())
-        return _slot.system
+        if _slot.system is not None:
+            _slot.users.append(me)
+            return _slot.system
+        _slot.busy = _doing("opening")
+    try:
+        return _opened(make())
+    finally:
+        _slot.busy = ""
+
+
+def _opened(system: "AscendSystem") -> "AscendSystem":
+    try:
+        system.open()
+        atexit.register(_close_at_exit, system)
+        _slot.system, _slot.users = system, [threading.get_ident()]
+    except BaseException:  # an interrupt may arrive after the last line of open()
+        _slot.system, _slot.users = None, []
+        log_failures(system.close())
+        raise
+    return system
+
+
+def _doing(what: str) -> str:
+    return f"Thread {threading.current_thread().name!r} is {what}"
 
 
 def join(system: "AscendSystem") -> "AscendSystem":
@@ -87,16 +100,6 @@ def join(system: "AscendSystem") -> "AscendSystem":
     with _slot.lock:
         system.check_usable()
         _slot.users.append(threading.get_ident())
-    return system
-
-
-def _opened(system: "AscendSystem") -> "AscendSystem":
-    try:
-        system.open()
-        atexit.register(_close_at_exit, system)
-    except BaseException:  # an interrupt may arrive after the last line of open()
-        system.close()
-        raise
     return system
 
 
@@ -123,8 +126,11 @@ def leave(system: "AscendSystem", *, ending: bool = False) -> List[Tuple[str, Ba
         _slot.users.remove(me if me in _slot.users else _slot.users[0])
         if _slot.users and not (ending and me not in _slot.users):
             return []
-        with _slot.noting("closing"):
-            return _shut(system)
+        _slot.busy = _doing("closing")
+    try:
+        return _shut(system)
+    finally:
+        _slot.busy = ""
 
 
 def _shut(system: "AscendSystem") -> List[Tuple[str, BaseException]]:
@@ -149,4 +155,4 @@ def _refuse_after_fork() -> None:
 def _close_at_exit(system: "AscendSystem") -> None:
     if system.pid == os.getpid() and _slot.system is system:
         _logger.warning("An Ascend system was left open; it is shut down at exit.")
-        _shut(system)
+        log_failures(_shut(system))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, ContextManager, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.backends import Choice, create
-from ascend_session.backends._tensorflow import default_graph
+from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.cluster.job import Job
 from ascend_session.config import host
 from ascend_session.config.ascend_config import AscendConfig
@@ -17,7 +17,7 @@ from ascend_session.session.events import EventLog
 from ascend_session.session.interrupt import SignalGuard
 from ascend_session.session.open_session import OpenSession
 from ascend_session.session.protos import Protos, SessionProto, checked
-from ascend_session.session.unwinding import Closer, close_all
+from ascend_session.session.unwinding import Closer, close_all, log_failures
 
 __all__ = ["AscendSystem"]
 
@@ -48,7 +48,7 @@ class AscendSystem:
         self._sessions: List[OpenSession] = []
         self._state = "new"
         self._state_lock = threading.Lock()
-        self._guard = SignalGuard(self._interrupt, self.close)
+        self._guard = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
 
     @property
     def job(self) -> Job:
@@ -160,7 +160,7 @@ class AscendSystem:
     ) -> OpenSession:
         """Opens a session and makes it and its graph the defaults of this thread."""
         self.check_usable()
-        graph = default_graph() if graph is None else graph
+        graph = graph_or_default(graph)
         wanted = self._wanted(config, base, device_id)
         check_conditions(graph, wanted.parameters, self._environ)
         self._backend.bring_up()
@@ -236,7 +236,7 @@ class AscendSystem:
 
     def _abandon(self, error: BaseException) -> None:
         """Leaves nothing open after a failed opening, and raises why it failed."""
-        self.close()
+        log_failures(self.close())
         if self._state != "closed":
             self._state = "closed"
             self._guard.begin_unwinding()

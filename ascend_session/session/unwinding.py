@@ -3,7 +3,7 @@
 import logging
 from typing import Callable, List, Optional, Sequence, Tuple
 
-__all__ = ["Closer", "close_all", "keep_body_error"]
+__all__ = ["Closer", "close_all", "keep_body_error", "log_failures"]
 
 _logger = logging.getLogger(__name__)
 
@@ -19,6 +19,12 @@ def close_all(closers: Sequence[Closer]) -> List[Tuple[str, BaseException]]:
         except BaseException as error:  # an interrupt must not keep the device from closing
             failed.append((what, error))
     return failed
+
+
+def log_failures(failed: Sequence[Tuple[str, BaseException]]) -> None:
+    """For closing where nobody is left to catch: what failed is logged."""
+    for what, error in failed:
+        _logger.error("%s failed: %s", what, error, exc_info=error)
 
 
 def keep_body_error(body: BaseException, closing: BaseException) -> None:

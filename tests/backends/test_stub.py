@@ -34,8 +34,11 @@ class TestRefusals:
             DeviceError, match="session_device_id=8: the stub has 8 devices, 0 to 7"
         ):
             stub.require(ALONE, {"session_device_id": 8})
-        with pytest.raises(DeviceError, match="ASCEND_DEVICE_ID=8"):
-            stub.require(ALONE._replace(device_id=8), {})
+
+    @pytest.mark.parametrize("variable", ["ASCEND_DEVICE_ID", "DEVICE_ID"])
+    def test_the_variable_that_names_a_missing_device_is_named(self, variable: str) -> None:
+        with pytest.raises(DeviceError, match=f"^{variable}=8: the stub has 8 devices"):
+            StubBackend({variable: "8"}).require(ALONE._replace(device_id=8), {})
 
     def test_the_number_of_devices_is_the_environments(self) -> None:
         stub = StubBackend({"ASCEND_SESSION_STUB_DEVICES": "2"})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.backends._tensorflow import default_graph, tf1
+from ascend_session.backends._tensorflow import graph_or_default, tf1
 from ascend_session.errors import BackendError
 
 
@@ -15,8 +15,8 @@ def test_it_is_the_interface_that_all_releases_share(tf: Any) -> None:
 
 def test_the_default_graph_is_the_users(tf: Any) -> None:
     with tf.Graph().as_default() as graph:
-        assert default_graph() is graph
-    assert default_graph() is not graph
+        assert graph_or_default(None) is graph
+    assert graph_or_default(None) is not graph
 
 
 def test_a_machine_without_tensorflow_is_told_what_to_install(

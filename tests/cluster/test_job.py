@@ -49,8 +49,16 @@ def test_the_own_device_is_the_environments(environ: Dict[str, str], device: int
 
 @pytest.mark.parametrize("rank", ["8", "-1"])
 def test_a_rank_outside_the_job_is_refused(rank: str) -> None:
-    with pytest.raises(JobError, match=f"RANK_ID={rank} is not between 0 and 7"):
+    with pytest.raises(
+        JobError, match=f"RANK_ID={rank} is no rank of this job of 8: it has 0 to 7"
+    ):
         Job.from_env({**TABLE, "RANK_ID": rank})
+
+
+def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
+    for environ in ({"RANK_ID": "3"}, {"RANK_ID": "3", "RANK_SIZE": "-1"}):
+        with pytest.raises(JobError, match="0 alone, unless RANK_SIZE says otherwise"):
+            Job.from_env(environ)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_of_two_sets_only_what_is_new_in_the_second_is_reported() -> None:
     before = {"hccl_timeout": 1800}
 
     def report() -> None:
-        checking.report_new(before, {**before, "quant_dumpable": "1"})
+        checking.report_new({**before, "quant_dumpable": "1"}, before)
 
     [warning] = warned(report)
     assert str(warning.message).startswith("quant_dumpable='1'")
@@ -150,9 +150,9 @@ def test_of_two_sets_only_what_is_new_in_the_second_is_reported() -> None:
 
 def test_a_problem_of_both_sets_is_not_raised_again() -> None:
     before = {"precision_mode": "force_fp16", "precision_mode_v2": "fp16"}
-    checking.report_new(before, {**before, "deterministic": 1})
+    checking.report_new({**before, "deterministic": 1}, before)
     with pytest.raises(ConfigError, match="needs mixed computing"):
-        checking.report_new(before, {**before, "variable_placement": "Host"})
+        checking.report_new({**before, "variable_placement": "Host"}, before)
 
 
 def test_checking_flat_values_raises_all_problems_at_once() -> None:

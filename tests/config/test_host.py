@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 import pytest
 import yaml
 
-from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
+from ascend_session import AscendConfig, AscendConfigWarning, ConfigError, DumpConfig
 from ascend_session.config.entry import Entry
 from ascend_session.config.host import check_opening
 from ascend_session.config.option import options_by_key
@@ -217,3 +217,14 @@ def test_opening_refuses_what_check_host_refuses(one: Case, folder: Path) -> Non
 def test_opening_warns_like_check_host() -> None:
     with pytest.warns(AscendConfigWarning, match="HCCL_DETERMINISTIC=true takes precedence"):
         check_opening({"deterministic": 1}, {"HCCL_DETERMINISTIC": "true"})
+
+
+def test_a_path_that_only_a_shell_would_expand_is_explained() -> None:
+    config = AscendConfig(dump_config=DumpConfig(enable_dump=True, dump_path="~/no_such_dump"))
+    with pytest.raises(ConfigError, match="nobody expands '~' here"):
+        config.check_host({})
+
+
+def test_an_environment_that_is_no_mapping_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"os\.environ"):
+        AscendConfig().check_host(None)  # type: ignore[arg-type]

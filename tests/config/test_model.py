@@ -128,13 +128,6 @@ def test_false_and_zero_were_said_and_none_was_not() -> None:
     assert config.precision_mode is None
 
 
-def test_init_options_are_those_that_only_the_first_initialisation_reads() -> None:
-    assert example().init_options() == {
-        "graph_run_mode": 1,
-        "precision_mode": "allow_mix_precision",
-    }
-
-
 def test_a_part_takes_positional_arguments_in_the_vendors_order() -> None:
     assert DumpConfig(True, "dump", "0|5", "all") == DumpConfig(
         enable_dump=True, dump_path="dump", dump_step="0|5", dump_mode="all"

@@ -221,3 +221,15 @@ def test_more_keys_can_be_added_to_the_entry() -> None:
     proto = AscendConfig(deterministic=1).to_config_proto()
     add_to_entry(proto, {"job": "localhost", "use_off_line": True})
     assert read_entry(proto) == {"deterministic": 1, "job": "localhost", "use_off_line": True}
+
+
+def test_wrong_fields_wrong_values_and_unknown_keys_are_said_together() -> None:
+    proto = base(use_off_line=("i", 1), precision_mode=("s", b"x"), foo=("b", True))
+    options = {problem.option for problem in refusal_of(proto).problems}
+    assert options == {"use_off_line", "precision_mode", "foo"}
+
+
+@pytest.mark.parametrize("entry", [None, [("deterministic", 1)], "deterministic"])
+def test_an_entry_that_is_no_mapping_is_refused(entry: Any) -> None:
+    with pytest.raises(ConfigError, match="mapping of keys to values"):
+        AscendConfig.from_parameter_map(entry)

@@ -139,7 +139,7 @@ def test_rewriter_options_that_the_base_sets_like_the_samples_do_not_warn() -> N
 
 
 def test_something_else_than_a_proto_is_refused_as_base() -> None:
-    with pytest.raises(ConfigError, match=r"base must be a tf\.ConfigProto, this is dict"):
+    with pytest.raises(ConfigError, match=r"base proto must be a tf\.ConfigProto, this is dict"):
         AscendConfig().to_config_proto({})
     with pytest.raises(ConfigError, match=r"session_config must be a tf\.ConfigProto, this is str"):
         AscendConfig(session_config="x").to_config_proto()

@@ -277,3 +277,18 @@ def test_the_advice_for_a_nested_argument_of_npurunconfig_is_python() -> None:
         AscendConfig.from_parameter_map({"recompute": "auto"})
     assert "experimental_config.graph_memory_optimize_config" not in str(caught.value)
     assert "GraphMemoryOptimizeConfig(recompute=" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ({"precision_mode": "fp16"}, "That is a value of precision_mode_v2."),
+        ({"precision_mode_v2": "force_fp16"}, "That is a value of precision_mode."),
+        ({"enable_dumps": True}, "Did you mean dump_config.enable_dump?"),
+    ],
+    ids=str,
+)
+def test_what_belongs_to_another_option_is_said(said: Dict[str, Any], hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        AscendConfig(**said)
+    assert caught.value.hint == hint

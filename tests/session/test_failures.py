@@ -18,6 +18,7 @@ from ascend_session import (
     current_system,
 )
 from ascend_session.backends.stub import StubBackend
+from ascend_session.session import registry
 from tests.backend_contract import open_and_close, steps
 from tests.session.backends import (
     WORDS,
@@ -206,6 +207,26 @@ class TestClosing:
         with pytest.raises(KeyboardInterrupt), ascend_system():
             interrupt_at("shutdown")
         assert ran == ["shutdown"]
+
+    def test_ctrl_c_while_closing_comes_before_what_fails_there(
+        self, stub: Any, interrupt_at: Any
+    ) -> None:
+        stub(FailingStop)
+        with pytest.raises(KeyboardInterrupt) as raised, ascend_session():
+            interrupt_at("session close")
+        (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
+        assert isinstance(closing, ShutdownError)
+
+    def test_what_fails_at_exit_is_logged(
+        self, stub: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stub(FailingStop)
+        system = ascend_system().__enter__()
+        registry._close_at_exit(system)
+        said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert len(said) == 1
+        assert said[0].startswith("shutdown_system failed: ")
+        assert WORDS in said[0]
 
     def test_a_graph_error_that_ends_the_block_is_still_the_users(self, tf: Any) -> None:
         x = tf.placeholder(tf.float32, [])

@@ -9,7 +9,7 @@ from tests.running import Host
 SHUT_DOWN = "events: ['initialize', 'bring up', 'session open', 'session close', 'shutdown']"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def left(programs: Host) -> List[str]:
     """What a program says whose child leaves the blocks it was forked in, and exits."""
     ended = programs.run("forking", "leave")

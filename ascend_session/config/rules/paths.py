@@ -44,6 +44,12 @@ def _unusable_directory(path: str) -> Optional[str]:
     return None
 
 
+def _remedy(path: str, reason: str) -> Optional[str]:
+    if path.startswith("~"):
+        return "Write the whole path: nobody expands '~' here."
+    return f"mkdir -p {path}" if "exist" in reason else None
+
+
 @RULES.add("dump_path", "enable_dump", "enable_dump_debug", source="npu_attrs.cc CheckPath")
 def dump_directory(entry: Entry) -> Findings:
     """dump_path is an existing directory that you may read and write."""
@@ -53,7 +59,7 @@ def dump_directory(entry: Entry) -> Findings:
         yield error(
             "dump_path",
             f"dump_path={entry['dump_path']!r} {reason}; the adapter fails at the first run.",
-            f"mkdir -p {entry['dump_path']}" if "exist" in reason else None,
+            _remedy(entry["dump_path"], reason),
         )
 
 
@@ -79,7 +85,7 @@ def graph_cache_directory(entry: Entry) -> Findings:
         yield error(
             "graph_compiler_cache_dir",
             f"graph_compiler_cache_dir={path!r} is not an existing directory; compilation fails.",
-            f"mkdir -p {path}",
+            _remedy(path, "does not exist"),
         )
 
 

@@ -1,6 +1,7 @@
 """Host rules about environment variables that override, contradict or ruin options."""
 
 import json
+import os
 import re
 from typing import Optional
 
@@ -211,3 +212,23 @@ def tailing_needs_a_cluster(entry: Entry) -> Findings:
             "is_tailing_optimization",
             "is_tailing_optimization=True has no effect in a job of one process.",
         )
+
+
+@RULES.add("aoe_mode", source="options_notes b; seed 003")
+def tuning_bank(entry: Entry) -> Findings:
+    """While AOE tunes, TUNE_BANK_PATH is an existing directory."""
+    path = entry.environ.get("TUNE_BANK_PATH")
+    if path and tuning_mode(entry) is not None and not os.path.isdir(path):
+        yield error(
+            "TUNE_BANK_PATH",
+            f"TUNE_BANK_PATH={path!r} is no existing directory; the tuning ends with an error.",
+            f"mkdir -p {path}",
+        )
+
+
+@RULES.add("hccl_timeout", source="options_notes b")
+def collective_timeout_variable(entry: Entry) -> Findings:
+    """HCCL_EXEC_TIMEOUT is a number of seconds."""
+    text = entry.environ.get("HCCL_EXEC_TIMEOUT")
+    if text and _whole_number(text) is None:
+        yield error("HCCL_EXEC_TIMEOUT", f"HCCL_EXEC_TIMEOUT={text!r} is no number of seconds.")
