@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ascend_session.errors import LifecycleError as LifecycleError
     from ascend_session.errors import ShutdownError as ShutdownError
     from ascend_session.errors import UnsupportedError as UnsupportedError
+    from ascend_session.hardware.device import device_count as device_count
+    from ascend_session.hardware.device import devices as devices
+    from ascend_session.hardware.device import is_available as is_available
     from ascend_session.session import AscendSystem as AscendSystem
     from ascend_session.session import ascend_session as ascend_session
     from ascend_session.session import ascend_system as ascend_system
@@ -60,6 +63,9 @@ _HOMES = {
     "ascend_session": "session",
     "ascend_system": "session",
     "current_system": "session",
+    "device_count": "hardware.device",
+    "devices": "hardware.device",
+    "is_available": "hardware.device",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,0 +1,172 @@
+"""How a program of the vendor's is asked: in English, with limits on time and size, and killed.
+
+``npu-smi`` can block on a sick card (launch_facts.md, B2), so whoever asks gets an answer in time,
+and the program does not outlive the question.
+"""
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
+
+from ascend_session.hardware._text import quoted
+
+__all__ = ["TIME_LIMIT", "Answer", "ask", "find"]
+
+TIME_LIMIT = 10.0
+_SIZE_LIMIT = 4 * 1024 * 1024
+_CHUNK = 65536
+# How often to look whether the program has ended while something else holds its output open.
+_LOOK = 0.25
+_SECONDS_TO_DIE = 1.0
+
+
+class Answer(NamedTuple):
+    """What a program said.
+
+    Attributes:
+        text: What it wrote to stdout, as far as it came.
+        errors: What it wrote to stderr.
+        problem: What went wrong with the program itself, as a sentence; None if nothing did.
+        hung: Whether it was ended because it did not answer in time.
+    """
+
+    text: str
+    errors: str = ""
+    problem: Optional[str] = None
+    hung: bool = False
+
+
+def find(name: str, environ: Mapping[str, str], root: str, places: Sequence[str]) -> Optional[str]:
+    """The path of a program.
+
+    Args:
+        name: The program.
+        environ: Its ``PATH`` is searched.
+        root: The root of the host. Another root than ``/`` is searched before ``PATH``.
+        places: Folders below ``root``, where the vendor's installer puts it.
+    """
+    there = os.pathsep.join(os.path.join(root, place) for place in places)
+    path = environ.get("PATH", "")
+    searched = (path, there) if os.path.realpath(root) == "/" else (there, path)
+    found = (shutil.which(name, path=folders) for folders in searched if folders)
+    return next((program for program in found if program), None)
+
+
+def ask(argv: Sequence[str], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Answer:
+    """Runs a program to its end and says what came of it; never raises, never waits longer.
+
+    Args:
+        argv: The program's path and its arguments.
+        environ: Its environment; ``LC_ALL=C`` is added.
+        timeout: Seconds until it is ended, with all its children.
+    """
+    name = " ".join([os.path.basename(argv[0]), *argv[1:]])
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            env={**environ, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return Answer("", problem=f"{name!r} could not be started: {error}.")
+    listener = _Listener(process, name, timeout)
+    with process.stdout, process.stderr:  # type: ignore[union-attr]
+        try:
+            return listener.answer()
+        except BaseException:
+            # Such as Ctrl-C, which reaches this process only.
+            listener.kill()
+            raise
+
+
+class _Listener:
+    """Takes what the program writes, until it ends or oversteps a limit."""
+
+    def __init__(self, process: Any, name: str, timeout: float) -> None:
+        self._process = process
+        self._name = name
+        self._timeout = timeout
+        self._deadline = time.monotonic() + timeout
+        self._said: Dict[Any, bytearray] = {
+            process.stdout: bytearray(),
+            process.stderr: bytearray(),
+        }
+
+    def answer(self) -> Answer:
+        """What the program said."""
+        overstepped = self._listen()
+        ended = overstepped is None or self.kill()
+        text, errors = (bytes(part).decode("utf-8", "replace") for part in self._said.values())
+        if overstepped is None:
+            return Answer(text, errors, self._exit_problem(errors or text))
+        return Answer(text, errors, self._limit_problem(overstepped, ended), overstepped == "time")
+
+    def _listen(self) -> Optional[str]:
+        """Listens to the end; returns the limit that was overstepped, or None."""
+        with selectors.DefaultSelector() as pipes:
+            for pipe in self._said:
+                pipes.register(pipe, selectors.EVENT_READ)
+            while pipes.get_map():
+                if self._left() <= 0:
+                    return "time"
+                ready = [key.fileobj for key, _ in pipes.select(min(self._left(), _LOOK))]
+                if not ready and self._process.poll() is not None:
+                    break
+                for pipe in ready:
+                    self._take(pipe, pipes)
+                if sum(map(len, self._said.values())) > _SIZE_LIMIT:
+                    return "size"
+        return self._wait(max(self._left(), 0.0))
+
+    def _take(self, pipe: Any, pipes: selectors.BaseSelector) -> None:
+        chunk = os.read(pipe.fileno(), _CHUNK)
+        self._said[pipe].extend(chunk)
+        if not chunk:
+            pipes.unregister(pipe)
+
+    def _left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def _wait(self, seconds: float) -> Optional[str]:
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return "time"
+        return None
+
+    def kill(self) -> bool:
+        """Ends the program and its children; returns whether that worked."""
+        # At once and without a warning: until it is waited for, its pid, which is the id of its
+        # group, belongs to nobody else.
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        return self._wait(_SECONDS_TO_DIE) is None
+
+    def _limit_problem(self, overstepped: str, ended: bool) -> str:
+        what = f"did not answer within {self._timeout:g} s"
+        if overstepped == "size":
+            what = f"printed more than {_SIZE_LIMIT // 1024 // 1024} MB"
+        did = "was ended" if ended else "cannot be ended; it hangs in the driver"
+        return f"{self._name!r} {what} and {did}."
+
+    def _exit_problem(self, said: str) -> Optional[str]:
+        code = self._process.returncode
+        if code == 0:
+            return None
+        ended = f"ended with exit code {code}" if code > 0 else f"was ended by {_signal(-code)}"
+        return f"{self._name!r} {ended} and said {quoted(said)}."
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,57 @@
+"""Who holds a device: the processes of a fake ``/proc`` and the list of ``npu-smi`` together."""
+
+import os
+
+from ascend_session.hardware.npu_smi_rows import Process
+from ascend_session.hardware.occupancy import Holder, occupancy
+from ascend_session.ids import PhysicalDeviceId
+from tests.fake_host import FakeHost
+
+ZERO, ONE = PhysicalDeviceId(0), PhysicalDeviceId(1)
+
+
+def test_a_holder_has_its_command_and_its_beginning(host: FakeHost) -> None:
+    host.process(100, "python3 train.py", devices=[1], seconds=5)
+    found = occupancy(str(host.root), {})
+    assert found.notes == []
+    assert found.holders == {
+        ONE: [Holder(100, "python3 train.py", host.begun(5), None, own=False, here=True)]
+    }
+
+
+def test_the_list_adds_the_memory(host: FakeHost) -> None:
+    host.process(100, "python3 train.py", devices=[1])
+    listed = {ONE: [Process(1, 0, 100, "python3", 30000, None)]}
+    (holder,) = occupancy(str(host.root), listed).holders[ONE]
+    assert (holder.pid, holder.command, holder.memory_mb) == (100, "python3 train.py", 30000)
+
+
+def test_a_holder_may_be_known_to_the_list_only(host: FakeHost) -> None:
+    listed = {ZERO: [Process(0, 0, 4321, "python3", 7, None)]}
+    assert occupancy(str(host.root), listed).holders == {
+        ZERO: [Holder(4321, "python3", None, 7, own=False, here=False)]
+    }
+
+
+def test_in_a_container_its_own_number_counts(host: FakeHost) -> None:
+    host.process(57, "python3 train.py", devices=[0])
+    listed = {ZERO: [Process(0, 0, 90412, "", 7, 57)]}
+    (holder,) = occupancy(str(host.root), listed).holders[ZERO]
+    assert (holder.pid, holder.memory_mb, holder.here) == (57, 7, True)
+
+
+def test_holders_ascend(host: FakeHost) -> None:
+    host.process(30, "b", devices=[0])
+    host.process(200, "c", devices=[0])
+    listed = {ZERO: [Process(0, 0, 100, "a", 7, None)]}
+    found = occupancy(str(host.root), listed).holders[ZERO]
+    assert [holder.pid for holder in found] == [30, 100, 200]
+
+
+def test_the_asking_process_is_marked(host: FakeHost) -> None:
+    host.process(os.getpid(), "python3", devices=[0])
+    host.process(7, "python3", devices=[0])
+    ours = {pid.pid: pid.own for pid in occupancy(str(host.root), {}).holders[ZERO]}
+    assert ours == {os.getpid(): True, 7: False}
+    (seven, _) = occupancy(str(host.root), {}, own_pid=7).holders[ZERO]
+    assert seven.own

@@ -1,0 +1,121 @@
+"""Processes of a fake ``/proc``, and of the real one."""
+
+import os
+import shutil
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ascend_session.hardware.processes import command_of, open_devices, start_of
+from ascend_session.ids import PhysicalDeviceId
+from tests.fake_host import FakeHost
+
+NOBODY = 65534
+
+
+def test_links_to_device_nodes_are_found(host: FakeHost) -> None:
+    host.process(100, "python3 train.py", devices=[0, 3])
+    host.process(20, "python3 other.py", devices=[3, 12])
+    host.process(7, "bash")
+    found = open_devices(str(host.root))
+    assert found.pids == {0: [100], 3: [20, 100], 12: [20]}
+    assert found.unreadable == 0
+    assert all(isinstance(device, PhysicalDeviceId) for device in found.pids)
+
+
+@pytest.mark.parametrize(
+    ("target", "held"),
+    [
+        ("/dev/davinci5", [5]),
+        ("/dev/davinci15", [15]),
+        ("/dev/vdavinci100", [100]),
+        ("/dev/davinci5 (deleted)", [5]),
+        ("/host/dev/davinci5", [5]),
+        ("/dev/davinci_manager", []),
+        ("/tmp/davinci5", []),
+        ("/dev/davinci5x", []),
+        ("/dev/davinci", []),
+        ("pipe:[5]", []),
+    ],
+)
+def test_only_device_nodes_count(host: FakeHost, target: str, held: object) -> None:
+    host.process(7, "x")
+    (host.root / "proc/7/fd/9").symlink_to(target)
+    assert list(open_devices(str(host.root)).pids) == held
+
+
+def test_processes_that_end_meanwhile_are_nothing_special(host: FakeHost) -> None:
+    host.process(7, "x", devices=[1])
+    host.process(8, "x", devices=[1])
+    host.process(9, "x", devices=[1])
+    shutil.rmtree(str(host.root / "proc/7/fd"))
+    (host.root / "proc/8/fd/3").unlink()
+    (host.root / "proc/8/fd/3").write_text("no link")
+    assert open_devices(str(host.root)) == ({1: [9]}, 0)
+
+
+def test_a_host_without_proc_has_no_holders(tmp_path: Path) -> None:
+    assert open_devices(str(tmp_path)) == ({}, 0)
+
+
+def test_processes_of_others_are_counted(host: FakeHost) -> None:
+    host.process(7, "x", devices=[1])
+    host.process(8, "x", devices=[1])
+    host.process(9, "x", devices=[1])
+    # A kernel thread has no command line, and is of no interest.
+    (host.root / "proc/8/cmdline").write_bytes(b"")
+    for pid in (7, 8):
+        (host.root / f"proc/{pid}/fd").chmod(0)
+    previous, effective = os.getcwd(), os.geteuid()
+    os.chdir(str(host.root))
+    try:
+        # What stops other users does not stop root; relative, for others cannot see the folder.
+        os.seteuid(NOBODY if effective == 0 else effective)
+        found = open_devices(".")
+    finally:
+        os.seteuid(effective)
+        os.chdir(previous)
+        for pid in (7, 8):
+            (host.root / f"proc/{pid}/fd").chmod(0o755)
+    assert found == ({1: [9]}, 1)
+
+
+def test_commands_keep_their_arguments(host: FakeHost) -> None:
+    host.process(7, "python3 train.py --epochs 3")
+    assert command_of(str(host.root), 7) == "python3 train.py --epochs 3"
+
+
+def test_a_process_without_a_command_line_has_its_name(host: FakeHost) -> None:
+    host.process(7, "kworker")
+    (host.root / "proc/7/cmdline").write_bytes(b"")
+    assert command_of(str(host.root), 7) == "kworker"
+
+
+def test_a_process_that_is_gone_has_no_command(host: FakeHost) -> None:
+    assert command_of(str(host.root), 7) is None
+    assert start_of(str(host.root), 7) is None
+
+
+def test_a_process_began_so_long_after_the_host(host: FakeHost) -> None:
+    host.process(7, "python3", seconds=123.5)
+    assert start_of(str(host.root), 7) == host.begun(123.5)
+
+
+@pytest.mark.parametrize("stat", ["", "7 (x) S 1 2", "7 (x) S " + "x " * 40])
+def test_a_strange_stat_gives_no_start(host: FakeHost, stat: str) -> None:
+    host.process(7, "x")
+    (host.root / "proc/7/stat").write_text(stat)
+    assert start_of(str(host.root), 7) is None
+
+
+def test_without_a_boot_time_there_is_no_start(host: FakeHost) -> None:
+    host.process(7, "x")
+    (host.root / "proc/stat").write_text("cpu 1 2 3\n")
+    assert start_of(str(host.root), 7) is None
+
+
+def test_the_real_proc_says_the_same_as_psutil() -> None:
+    me = psutil.Process()
+    assert command_of("/", me.pid) == " ".join(word for word in me.cmdline() if word)
+    assert start_of("/", me.pid) == pytest.approx(me.create_time(), abs=1.5)
