@@ -13,6 +13,8 @@ from ascend_session.cluster.job import Job
 
 __all__ = ["Backend"]
 
+_keeper_graphs: Dict[Any, Tuple[Any, Any, Any]] = {}
+
 
 class Backend(abc.ABC):
     """One way to run graphs in this process.
@@ -50,13 +52,20 @@ class Backend(abc.ABC):
 
     def initialize(self, proto: Any) -> None:
         """Opens the keeper session with ``proto`` and runs the initialise op in it."""
-        tf = tf1()
-        graph = tf.Graph()
-        with graph.as_default():
-            self._initialize_op, self._shutdown_op = self.system_ops()
-        graph.finalize()
-        self._keeper = tf.Session(self.target, graph=graph, config=proto)
+        graph, self._initialize_op, self._shutdown_op = self._keeper_graph()
+        self._keeper = tf1().Session(self.target, graph=graph, config=proto)
         self.bring_up()
+
+    def _keeper_graph(self) -> Tuple[Any, Any, Any]:
+        """The graph of the two ops, built once a process: that takes as long as opening it."""
+        build = type(self).system_ops
+        if build not in _keeper_graphs:
+            graph = tf1().Graph()
+            with graph.as_default():
+                ops = self.system_ops()
+            graph.finalize()
+            _keeper_graphs[build] = (graph, *ops)
+        return _keeper_graphs[build]
 
     def bring_up(self) -> None:
         """Runs the initialise op again; it does nothing while the device is up."""

@@ -33,6 +33,23 @@ def test_the_ops_are_in_a_graph_of_their_own_that_nobody_can_change(tf: Any, kee
     assert tf.get_default_graph().get_operations() == []
 
 
+def test_the_graph_is_built_once_a_process_and_kept_for_each_kind_of_backend(
+    tf: Any, keeper: Any
+) -> None:
+    class Another(StubBackend):
+        def system_ops(self) -> Any:
+            return tf.no_op(name="mine"), tf.no_op(name="too")
+
+    _, made = keeper
+    for kind in (StubBackend, Another):
+        backend = kind({})
+        backend.initialize(tf.ConfigProto())
+        backend.close()
+    first, second, other = [session.graph for session in made]
+    assert second is first
+    assert [operation.name for operation in other.get_operations()] == ["mine", "too"]
+
+
 def test_it_has_the_systems_proto(keeper: Any) -> None:
     _, (session,) = keeper
     assert session._config.operation_timeout_in_ms == 60000
