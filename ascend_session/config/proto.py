@@ -35,7 +35,7 @@ def to_config_proto(config: Any, base: Any, allow_soft_placement: bool) -> Any:
     parameters = config.parameter_map()
     if base is not None:
         proto.CopyFrom(base)
-        parameters = _merged(config, read_entry(base))
+        parameters = _merged(config, parameters, read_entry(base))
     proto.allow_soft_placement = allow_soft_placement
     _set_rewriter(proto.graph_options.rewrite_options)
     add_to_entry(proto, parameters)
@@ -69,13 +69,12 @@ def _check_type(name: str, proto: Any) -> None:
         raise ConfigError(f"{name} must be a tf.ConfigProto, this is {kind}: {proto!r}.")
 
 
-def _merged(config: Any, of_base: Dict[str, Any]) -> Dict[str, Any]:
+def _merged(config: Any, parameters: Dict[str, Any], of_base: Dict[str, Any]) -> Dict[str, Any]:
     """The base's entry and the config in one; the rules run on the whole.
 
     Raises:
         ConfigError: If a key is in both with different values, or the whole breaks a rule.
     """
-    parameters: Dict[str, Any] = config.parameter_map()
     clashes = [
         Problem(
             key,
@@ -90,9 +89,9 @@ def _merged(config: Any, of_base: Dict[str, Any]) -> Dict[str, Any]:
         raise ConfigError.of(clashes, "the base proto and this AscendConfig")
     if not of_base:
         return parameters
-    merged = {**of_base, **config.parameter_map()}
-    typed = unflatten(AdapterOptions, merged)
-    report_new({**merged, **flatten(config)}, flatten(config))
+    typed = unflatten(AdapterOptions, {**of_base, **parameters})
+    said = flatten(config)
+    report_new({**of_base, **said}, said)
     return adapter_part(typed)
 
 

@@ -94,7 +94,7 @@ def parse_net_health(text: str) -> Optional[str]:
     return dict(pairs(text)).get("net health status") or None
 
 
-class HccnTool:
+class HccnTool(Program):
     """One round of questions to ``hccn_tool``. Nothing here raises; see `notes`."""
 
     def __init__(
@@ -107,17 +107,7 @@ class HccnTool:
             root: Root of the host to look at.
             timeout: Seconds for one answer. After one that did not come no more is asked.
         """
-        self._program = Program("hccn_tool", _TOOL_PLACES, environ, root, timeout)
-
-    @property
-    def notes(self) -> List[str]:
-        """A sentence for each thing that failed, and how."""
-        return self._program.notes
-
-    @property
-    def answers(self) -> bool:
-        """Whether the program is there and has not left a question unanswered."""
-        return self._program.answers
+        super().__init__("hccn_tool", _TOOL_PLACES, environ, root, timeout)
 
     def address(self, physical_id: int) -> Optional[Interface]:
         """The device's IPv4 address, else its IPv6 address, else None."""
@@ -141,7 +131,7 @@ class HccnTool:
         self, parse: Callable[[str], Optional[_Parsed]], physical_id: int, *arguments: str
     ) -> Optional[_Parsed]:
         # A device without an address is no fault of the tool's.
-        return self._program.ask(
+        return self.ask(
             parse, "-i", str(int(physical_id)), *arguments, may_be_empty=parse is parse_address
         )
 

@@ -3,7 +3,7 @@
 Source: launch_facts.md, B2 (it can block on a sick card; its failure texts).
 """
 
-from typing import List, Mapping, Optional, Tuple
+from typing import Mapping, Optional, Tuple
 
 from ascend_session.hardware._text import quoted
 from ascend_session.hardware.command import TIME_LIMIT
@@ -37,7 +37,7 @@ _PLACES = (
 )
 
 
-class NpuSmi:
+class NpuSmi(Program):
     """One round of questions to ``npu-smi``. Nothing here raises; see `notes`."""
 
     def __init__(
@@ -50,28 +50,18 @@ class NpuSmi:
             root: Root of the host to look at.
             timeout: Seconds for one answer. After one that did not come no more is asked.
         """
-        self._program = Program("npu-smi", _PLACES, environ, root, timeout)
-        if not self._program.answers:
-            self._program.note(
+        super().__init__("npu-smi", _PLACES, environ, root, timeout)
+        if not self.answers:
+            self.note(
                 "npu-smi, which comes with the driver, was not found on PATH or in "
                 "/usr/local/bin: names, health, memory and temperature stay unknown."
             )
 
-    @property
-    def notes(self) -> List[str]:
-        """A sentence for each thing that failed, and how."""
-        return self._program.notes
-
-    @property
-    def answers(self) -> bool:
-        """Whether the program is there and has not left a question unanswered."""
-        return self._program.answers
-
     def info(self) -> InfoTable:
         """Asks ``npu-smi info``."""
-        table = self._program.ask(parse_info, "info")
+        table = self.ask(parse_info, "info")
         if table.unread:
-            self._program.note(
+            self.note(
                 f"{len(table.unread)} row(s) of 'npu-smi info' could not be read, the first: "
                 f"{quoted(table.unread[0])}."
             )
@@ -79,32 +69,32 @@ class NpuSmi:
 
     def mapping(self) -> Tuple[Mapped, ...]:
         """Asks ``npu-smi info -m``: card, chip, logical and (on A3) physical ids."""
-        return self._program.ask(parse_mapping, "info", "-m")
+        return self.ask(parse_mapping, "info", "-m")
 
     def cards(self) -> Tuple[Tuple[int, int], ...]:
         """Asks ``npu-smi info -l``: each card's number and count of chips."""
-        return self._program.ask(parse_list, "info", "-l")
+        return self.ask(parse_list, "info", "-l")
 
     def remap(self, physical_id: int) -> Optional[Mapped]:
         """Asks ``npu-smi info -t phyid-remap``: which card and chip a physical id is."""
-        return self._program.ask(
+        return self.ask(
             parse_remap, "info", "-t", "phyid-remap", "-p", str(int(physical_id)), may_be_empty=True
         )
 
     def usages(self, npu_id: int) -> Tuple[ChipUsage, ...]:
         """Asks ``npu-smi info -t usages`` for one card."""
-        return self._program.ask(parse_usages, "info", "-t", "usages", "-i", str(npu_id))
+        return self.ask(parse_usages, "info", "-t", "usages", "-i", str(npu_id))
 
     def health(self, npu_id: int) -> Tuple[ChipHealth, ...]:
         """Asks ``npu-smi info -t health`` for one card."""
-        return self._program.ask(parse_health, "info", "-t", "health", "-i", str(npu_id))
+        return self.ask(parse_health, "info", "-t", "health", "-i", str(npu_id))
 
     def process_memory(self, npu_id: int) -> Tuple[MemoryHolder, ...]:
         """Asks ``npu-smi info -t proc-mem`` for one card; empty if no process holds memory."""
-        return self._program.ask(
+        return self.ask(
             parse_process_memory, "info", "-t", "proc-mem", "-i", str(npu_id), may_be_empty=True
         )
 
     def topology(self) -> Tuple[Affinity, ...]:
         """Asks ``npu-smi info -t topo``: the CPUs near each device."""
-        return self._program.ask(parse_topology, "info", "-t", "topo")
+        return self.ask(parse_topology, "info", "-t", "topo")
