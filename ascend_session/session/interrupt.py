@@ -52,6 +52,7 @@ class SignalGuard:
         self._replaced: Dict[int, Any] = {}
         self._noticed = threading.Event()
         self._noticed_at: Dict[int, float] = {}
+        self._known_at: Dict[int, float] = {}
         self._received_terms = 0
         self._terminating = False
         self._unwinding = threading.Event()
@@ -217,11 +218,20 @@ class SignalGuard:
             _die_of(number)
 
     def _main_thread_notices(self, number: int) -> bool:
-        """Waits for the handler to run; it may have been quicker than this thread."""
-        if time.monotonic() - self._noticed_at.get(number, float("-inf")) < _EARLIER_SECONDS:
+        """Waits for the handler to run; it may have been quicker than this thread.
+
+        A run of the handler that is not known yet belongs to this signal, however late this thread
+        is; one that is known may stand for two signals that came together.
+        """
+        noticed_at = self._noticed_at.get(number, float("-inf"))
+        news = noticed_at != self._known_at.get(number, float("-inf"))
+        self._known_at[number] = noticed_at
+        if news or time.monotonic() - noticed_at < _EARLIER_SECONDS:
             return True
         self._noticed.clear()
-        return self._noticed.wait(_HANDLER_SECONDS)
+        noticed = self._noticed.wait(_HANDLER_SECONDS)
+        self._known_at[number] = self._noticed_at.get(number, float("-inf"))
+        return noticed
 
 
 def _in_main_thread() -> bool:
