@@ -9,8 +9,20 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
 
-__all__ = ["complain", "draw", "is_terminal", "show_facts", "show_json", "show_table"]
+__all__ = [
+    "complain",
+    "console",
+    "draw",
+    "facts_grid",
+    "is_terminal",
+    "show_facts",
+    "show_json",
+    "show_json_line",
+    "show_table",
+    "table",
+]
 
 # In a pipe, all columns but the first are aligned up to here; a longer cell pushes on its line.
 _WIDEST = 24
@@ -23,12 +35,17 @@ def is_terminal() -> bool:
 
 def draw(*items: "RenderableType") -> None:
     """Prints rich items or text to the terminal, folded to its width."""
-    _console().print(*items, sep="\n")
+    console().print(*items, sep="\n")
 
 
 def show_json(data: Any) -> None:
     """Prints ``data`` as indented JSON."""
     typer.echo(json.dumps(data, indent=2))
+
+
+def show_json_line(data: Any) -> None:
+    """Prints ``data`` as JSON on one line, for programs that read line by line."""
+    typer.echo(json.dumps(data, separators=(",", ":")))
 
 
 def complain(message: str, hint: Optional[str] = None) -> None:
@@ -40,35 +57,46 @@ def complain(message: str, hint: Optional[str] = None) -> None:
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Prints a table; in a pipe, one line a row."""
-    if not is_terminal():
+    if is_terminal():
+        draw(table(headers, rows))
+    else:
         typer.echo("\n".join(_aligned([headers, *rows])))
-        return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    draw(table)
 
 
 def show_facts(facts: Sequence[Tuple[str, str]]) -> None:
     """Prints labels and texts below each other; in a pipe, one line a fact."""
-    if not is_terminal():
+    if is_terminal():
+        draw(facts_grid(facts))
+    else:
         typer.echo("\n".join(_aligned(facts)))
-        return
+
+
+def table(headers: Sequence[str], rows: "Sequence[Sequence[RenderableType]]") -> "Table":
+    """A table for the terminal, whose cells are folded where it is too narrow."""
     from rich.table import Table
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        made.add_column(header, overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def facts_grid(facts: Sequence[Tuple[str, str]]) -> "Table":
+    """Labels and texts below each other, for the terminal."""
+    from rich.table import Table
+
+    made = Table.grid(padding=(0, 2))
+    made.add_column(style="bold", no_wrap=True)
+    made.add_column(overflow="fold")
     for label, text in facts:
-        table.add_row(label, text)
-    draw(table)
+        made.add_row(label, text)
+    return made
 
 
-def _console() -> "Console":
+def console() -> "Console":
+    """The terminal, on which brackets and colons in sentences are just that."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)

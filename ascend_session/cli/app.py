@@ -6,13 +6,14 @@ import sys
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli import config, options
+from ascend_session.cli import config, devices, options
 from ascend_session.cli._groups import group, help_without_command
 
 __all__ = ["app", "run"]
 
 app = group(name="ascend-session", help="One with block around TensorFlow on Ascend.")
 app.command("options")(options.options)
+app.command("devices")(devices.devices)
 app.add_typer(config.app, name="config")
 
 

@@ -81,6 +81,10 @@ def ask(argv: Sequence[str], environ: Mapping[str, str], timeout: float = TIME_L
     with process.stdout, process.stderr:  # type: ignore[union-attr]
         try:
             return listener.answer()
+        except OSError as error:
+            # Such as too many open files.
+            listener.kill()
+            return Answer("", problem=f"{name!r} could not be listened to: {error}.")
         except BaseException:
             # Such as Ctrl-C, which reaches this process only.
             listener.kill()

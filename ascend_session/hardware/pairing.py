@@ -55,6 +55,9 @@ def physical_ids(
         return {**_asked(missing, remap), **found} if unknown else found
     if len(keys) == len(nodes):
         logical = logical_ids(chips, mapping)
+        # A sick chip may lack its number: then the numbers say nothing of its place.
+        if len({logical[key] for key in keys if key in logical}) < len(keys):
+            logical = {}
         order = sorted(keys, key=lambda key: (logical.get(key, 0), key))
         return dict(zip(order, nodes))
     return _asked(nodes, remap) or _same_number(nodes, keys)

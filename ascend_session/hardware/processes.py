@@ -10,7 +10,15 @@ from typing import Dict, List, NamedTuple, Optional
 
 from ascend_session.ids import PhysicalDeviceId
 
-__all__ = ["OpenDevices", "command_of", "open_devices", "start_of"]
+__all__ = [
+    "OpenDevices",
+    "command_of",
+    "files_known",
+    "name_of",
+    "open_devices",
+    "proc_problem",
+    "start_of",
+]
 
 _DEVICE = re.compile(r"(?:.*/)?dev/v?davinci([0-9]{1,9})(?: \(deleted\))?")
 # Field 22 of /proc/<pid>/stat; the fields are counted after the command's closing parenthesis.
@@ -36,7 +44,7 @@ def open_devices(root: str) -> OpenDevices:
     for pid in _pids(root):
         try:
             devices = _devices_of(root, pid)
-        except PermissionError:
+        except OSError:
             # Kernel threads have no command line, and hold no devices.
             unreadable += bool(_read(root, pid, "cmdline"))
             continue
@@ -45,12 +53,35 @@ def open_devices(root: str) -> OpenDevices:
     return OpenDevices(found, unreadable)
 
 
+def proc_problem(root: str) -> Optional[str]:
+    """Why ``/proc`` below ``root`` shows no processes, in the system's words; None if it does."""
+    try:
+        os.listdir(os.path.join(root, "proc"))
+    except OSError as error:
+        return error.strerror
+    return None
+
+
+def files_known(root: str, pid: int) -> bool:
+    """Whether this user can see which files a process that runs here has open."""
+    try:
+        _devices_of(root, pid)
+    except OSError:
+        return False
+    return os.path.isdir(os.path.join(root, "proc", str(pid), "fd"))
+
+
 def command_of(root: str, pid: int) -> Optional[str]:
     """The command line with blanks between the arguments, else the short name; None if gone."""
     line = _read(root, pid, "cmdline") or b""
     words = [word.decode("utf-8", "replace") for word in line.split(b"\0") if word]
     if words:
         return " ".join(words)
+    return name_of(root, pid)
+
+
+def name_of(root: str, pid: int) -> Optional[str]:
+    """The short name, of at most 15 characters; None if the process is gone."""
     name = _read(root, pid, "comm")
     return None if name is None else name.decode("utf-8", "replace").strip()
 
@@ -62,9 +93,9 @@ def start_of(root: str, pid: int) -> Optional[float]:
             boot = re.search(rb"^btime ([0-9]{1,12})$", file.read(), re.MULTILINE)
         fields = (_read(root, pid, "stat") or b"").rpartition(b")")[2].split()
         ticks = int(fields[_START_FIELD])
-    except (OSError, ValueError, IndexError):
+        return int(boot.group(1)) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
+    except (OSError, ValueError, IndexError, OverflowError):
         return None
-    return int(boot.group(1)) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
 
 
 def _pids(root: str) -> List[int]:
@@ -76,7 +107,11 @@ def _pids(root: str) -> List[int]:
 
 
 def _devices_of(root: str, pid: int) -> List[PhysicalDeviceId]:
-    """The devices that a process has open; none for one that has ended meanwhile."""
+    """The devices that a process has open; none for one that has ended meanwhile.
+
+    Raises:
+        OSError: If its open files cannot be looked at.
+    """
     folder = os.path.join(root, "proc", str(pid), "fd")
     found = set()
     try:

@@ -8,7 +8,7 @@ from ascend_session.hardware.nodes import control_node_notes, processor_nodes
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.hardware.npu_smi_info import InfoTable
 from ascend_session.hardware.npu_smi_rows import Chip, Process
-from ascend_session.hardware.occupancy import occupancy
+from ascend_session.hardware.occupancy import Holder, Occupancy, holders_listed, occupancy
 from ascend_session.hardware.pairing import (
     ChipKey,
     driver_ids,
@@ -47,7 +47,7 @@ def survey(environ: Mapping[str, str], root: str, timeout: float) -> DeviceRepor
     held = occupancy(root, _processes(seen))
     facts = [
         fact._replace(
-            holders=tuple(held.holders.get(fact.physical, [])) if fact.physical is not None else (),
+            holders=tuple(_holders(fact, held, seen, root)),
             hidden_by=_hidden_by(fact, environ),
         )
         for fact in _facts(seen, visible)
@@ -134,6 +134,13 @@ def _processes(seen: _Seen) -> Dict[PhysicalDeviceId, List[Process]]:
         if physical is not None:
             found.setdefault(physical, []).append(process)
     return found
+
+
+def _holders(fact: Facts, held: Occupancy, seen: _Seen, root: str) -> List[Holder]:
+    if fact.physical is not None:
+        return held.holders.get(fact.physical, [])
+    listed = [one for one in seen.table.processes if (one.npu_id, one.chip_id) == fact.key]
+    return holders_listed(root, listed)
 
 
 def _node_notes(seen: _Seen, root: str) -> List[str]:

@@ -94,7 +94,7 @@ def _selected_toolkits(environ: Mapping[str, str], root: str, notes: List[str]) 
     found: List[Component] = []
     for variable in _TOOLKIT_VARIABLES:
         home = environ.get(variable, "")
-        toolkits = _toolkits(root, _below(root, home)) if home else []
+        toolkits = _toolkits(root, glob.escape(_below(root, home))) if home else []
         if home and not toolkits:
             notes.append(
                 f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."

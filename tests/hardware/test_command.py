@@ -89,6 +89,24 @@ def test_an_answer_counts_though_a_child_holds_the_output_open(program: Path) ->
     assert time.monotonic() - begun < 15
 
 
+def test_a_program_that_cannot_be_listened_to_is_ended_and_a_problem(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left() -> None:
+        raise OSError(24, "Too many open files")
+
+    install(program, {"": Reply(then="hang")})
+    monkeypatch.setattr("selectors.DefaultSelector", none_left)
+    answer = ask([str(program), "info"], {}, timeout=600.0)
+    assert answer == (
+        "",
+        "",
+        "'npu-smi info' could not be listened to: [Errno 24] Too many open files.",
+        False,
+    )
+    assert gone([call.pid for call in calls_of(program)])
+
+
 def test_an_interruption_ends_the_program_too(program: Path) -> None:
     install(program, {"": Reply(then="hang")})
 

@@ -1,6 +1,10 @@
 """Who holds a device: the processes of a fake ``/proc`` and the list of ``npu-smi`` together."""
 
 import os
+import shutil
+from typing import List, Optional
+
+import pytest
 
 from ascend_session.hardware.npu_smi_rows import Process
 from ascend_session.hardware.occupancy import Holder, occupancy
@@ -31,6 +35,46 @@ def test_a_holder_may_be_known_to_the_list_only(host: FakeHost) -> None:
     assert occupancy(str(host.root), listed).holders == {
         ZERO: [Holder(4321, "python3", None, 7, own=False, here=False)]
     }
+
+
+def test_a_process_here_that_only_has_the_same_number_is_no_holder(host: FakeHost) -> None:
+    host.process(57, "bash -l")
+    listed = {ZERO: [Process(0, 0, 57, "python3", 7, None)]}
+    assert occupancy(str(host.root), listed).holders == {
+        ZERO: [Holder(57, "python3", None, 7, own=False, here=False)]
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "container_pid"),
+    [
+        # It may have been renamed, ...
+        ("python3", [0], None),
+        # ... not have the node open now, ...
+        ("ray::Worker", [], None),
+        ("/usr/bin/ray::Worker", [], None),
+        ("", [], None),
+        # ... or be known by its number in this container.
+        ("python3", [], 57),
+    ],
+)
+def test_a_listed_process_is_the_one_here_if_anything_speaks_for_it(
+    host: FakeHost, name: str, devices: List[int], container_pid: Optional[int]
+) -> None:
+    host.process(57, "ray::Worker train", devices=devices)
+    listed = {ZERO: [Process(0, 0, 57, name, 7, container_pid)]}
+    (holder,) = occupancy(str(host.root), listed).holders[ZERO]
+    assert (holder.command, holder.here) == ("ray::Worker train", True)
+
+
+def test_without_proc_it_is_said_that_holders_may_be_missing(host: FakeHost) -> None:
+    shutil.rmtree(str(host.root / "proc"))
+    found = occupancy(str(host.root), {ZERO: [Process(0, 0, 57, "python3", 7, None)]})
+    assert [holder.pid for holder in found.holders[ZERO]] == [57]
+    assert found.notes == [
+        "/proc could not be read: No such file or directory. Who holds a device is known only if "
+        "npu-smi lists it."
+    ]
 
 
 def test_in_a_container_its_own_number_counts(host: FakeHost) -> None:

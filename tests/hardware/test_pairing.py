@@ -50,6 +50,13 @@ def test_as_many_chips_as_nodes_stand_in_the_order_of_logical_ids() -> None:
     assert found == {(96, 0): 3, (32, 0): 5, (0, 0): 9}
 
 
+def test_a_chip_without_a_logical_id_does_not_move_the_others() -> None:
+    chips = a2_chips(4)
+    some = mapped([chips[0], chips[1], chips[3]])
+    found = physical_ids(nodes(4, 5, 6, 7), table("910B", chips), some, never)
+    assert found == {(npu, 0): 4 + npu for npu in range(4)}
+
+
 def test_without_logical_ids_they_stand_in_the_order_of_cards() -> None:
     chips = [chip._replace(npu=chip.npu + 4) for chip in a2_chips(4)]
     found = physical_ids(nodes(4, 5, 6, 7), table("910B", chips), [], never)

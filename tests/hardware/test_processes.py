@@ -7,7 +7,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ascend_session.hardware.processes import command_of, open_devices, start_of
+from ascend_session.hardware.processes import (
+    command_of,
+    open_devices,
+    proc_problem,
+    start_of,
+)
 from ascend_session.ids import PhysicalDeviceId
 from tests.fake_host import FakeHost
 
@@ -81,6 +86,20 @@ def test_processes_of_others_are_counted(host: FakeHost) -> None:
     assert found == ({1: [9]}, 1)
 
 
+def test_open_files_that_cannot_be_listed_count_as_not_seen(host: FakeHost) -> None:
+    host.process(7, "x", devices=[1])
+    host.process(9, "x", devices=[1])
+    shutil.rmtree(str(host.root / "proc/7/fd"))
+    (host.root / "proc/7/fd").symlink_to("fd")
+    assert open_devices(str(host.root)) == ({1: [9]}, 1)
+
+
+def test_a_proc_that_shows_nothing_says_why(host: FakeHost) -> None:
+    assert proc_problem(str(host.root)) is None
+    shutil.rmtree(str(host.root / "proc"))
+    assert proc_problem(str(host.root)) == "No such file or directory"
+
+
 def test_commands_keep_their_arguments(host: FakeHost) -> None:
     host.process(7, "python3 train.py --epochs 3")
     assert command_of(str(host.root), 7) == "python3 train.py --epochs 3"
@@ -102,7 +121,10 @@ def test_a_process_began_so_long_after_the_host(host: FakeHost) -> None:
     assert start_of(str(host.root), 7) == host.begun(123.5)
 
 
-@pytest.mark.parametrize("stat", ["", "7 (x) S 1 2", "7 (x) S " + "x " * 40])
+@pytest.mark.parametrize(
+    "stat",
+    ["", "7 (x) S 1 2", "7 (x) S " + "x " * 40, "7 (x) S " + "0 " * 18 + "9" * 400 + " 0"],
+)
 def test_a_strange_stat_gives_no_start(host: FakeHost, stat: str) -> None:
     host.process(7, "x")
     (host.root / "proc/7/stat").write_text(stat)

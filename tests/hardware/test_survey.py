@@ -228,6 +228,16 @@ def test_chips_without_any_node_are_listed(host: FakeHost) -> None:
     assert all("cannot be told" in device.notes[0] for device in found)
 
 
+def test_holders_of_chips_without_any_node_are_those_that_npu_smi_lists(host: FakeHost) -> None:
+    processes = [FakeProcess(1, 0, 4321, "python3", 30000)]
+    host.npu_smi(npu_smi_answers("910B", a2_chips(2), processes))
+    first, second = report(host)
+    assert first.holders == ()
+    assert [(one.pid, one.command, one.memory_mb) for one in second.holders] == [
+        (4321, "python3", 30000)
+    ]
+
+
 def test_the_mapping_alone_gives_names(host: FakeHost) -> None:
     host.nodes([0, 1])
     answers = npu_smi_answers("910B", a2_chips(2))

@@ -112,3 +112,10 @@ def test_a_path_may_be_that_of_the_folder_that_plays_the_host(host: FakeHost) ->
 def test_a_variable_that_leads_nowhere_is_a_note(host: FakeHost, variables: Dict[str, str]) -> None:
     (note,) = read(host, **variables).notes
     assert f"ASCEND_HOME_PATH is {variables['ASCEND_HOME_PATH']!r}" in note
+
+
+def test_a_folder_with_brackets_in_its_name_is_found(host: FakeHost) -> None:
+    host.toolkit("8.0.RC2", place="opt/cann[8]")
+    found = read(host, ASCEND_TOOLKIT_HOME="/opt/cann[8]/latest")
+    assert toolkits(found) == ["8.0.RC2"]
+    assert found.notes == ()

@@ -1,0 +1,33 @@
+"""A pseudo terminal, for what the program shows on one."""
+
+import fcntl
+import os
+import struct
+import termios
+
+
+class Terminal:
+    """A terminal of a size; the program gets ``theirs``, and is read here."""
+
+    def __init__(self, columns=80, lines=50):
+        self._ours, self.theirs = os.openpty()
+        size = struct.pack("HHHH", lines, columns, 0, 0)
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, size)
+        self.shown = ""
+
+    def read(self):
+        """What comes next; empty when the program has ended."""
+        try:
+            part = os.read(self._ours, 65536).decode("utf-8", "replace")
+        except OSError:  # Linux says so when the last one has closed the other end
+            part = ""
+        self.shown += part
+        return part
+
+    def until(self, text):
+        """Reads until it has been shown."""
+        while text not in self.shown:
+            assert self.read(), f"ended without {text!r}: {self.shown!r}"
+
+    def close(self):
+        os.close(self._ours)
