@@ -15,6 +15,8 @@ CHIEF = {
     "CM_WORKER_SIZE": "8",
 }
 
+EVALUATOR = '{"task": {"type": "evaluator", "index": 0}}'
+
 
 @pytest.mark.parametrize(
     ("environ", "job"),
@@ -28,6 +30,7 @@ CHIEF = {
         ({"RANK_SIZE": "2", "RANK_ID": "1", "LOCAL_RANK": "0"}, Job(1, 2, 0, 2, 0)),
         ({"RANK_SIZE": "1", "RANK_ID": "0"}, Job(0, 1, 0, 1, 0)),
         ({"RANK_SIZE": "", "RANK_ID": ""}, Job(0, 1, 0, 1, 0)),
+        ({"TF_CONFIG": EVALUATOR}, Job(0, 1, 0, 1, 0)),
     ],
 )
 def test_rank_and_size_are_the_environments(environ: Dict[str, str], job: Job) -> None:
@@ -68,7 +71,13 @@ def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
         ({**TABLE, "CM_WORKER_SIZE": "8"}, "RANK_TABLE_FILE and CM_WORKER_SIZE are both set"),
         ({**CHIEF, "RANK_SIZE": "8"}, "CM_CHIEF_IP and RANK_SIZE are both set"),
         ({**CHIEF, "CM_CHIEF_PORT": ""}, "CM_CHIEF_IP is set, but CM_CHIEF_PORT is not"),
-        ({"CM_CHIEF_IP": "10.0.0.1"}, "CM_CHIEF_PORT and CM_CHIEF_DEVICE is not"),
+        (
+            {"CM_CHIEF_IP": "10.0.0.1"},
+            "CM_CHIEF_PORT, CM_CHIEF_DEVICE and CM_WORKER_SIZE are not",
+        ),
+        ({**CHIEF, "CM_WORKER_SIZE": "0"}, "CM_WORKER_SIZE='0' is no number of processes"),
+        ({**CHIEF, "CM_WORKER_SIZE": "eight"}, "CM_WORKER_SIZE='eight' is no number"),
+        ({**TABLE, "TF_CONFIG": EVALUATOR}, 'this process is an "evaluator", for which HCCL is'),
         ({**TABLE, "RANK_SIZE": "0"}, "RANK_TABLE_FILE is set, but RANK_SIZE=0"),
         ({**TABLE, "RANK_SIZE": "-2"}, "RANK_TABLE_FILE is set, but RANK_SIZE=-2"),
     ],

@@ -1,0 +1,78 @@
+"""The list of supported operators, looked for as the adapter looks for it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ascend_session.hardware.operators import operator_list
+
+NEWER = "built-in/framework/tensorflow/npu_supported_ops.json"
+OLDER = "framework/built-in/tensorflow/npu_supported_ops.json"
+CUSTOM = "framework/custom/tensorflow/npu_supported_ops.json"
+OF_VENDOR = "framework/tensorflow/npu_supported_ops.json"
+
+
+def write(folder: Path, path: str, *names: str) -> None:
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({name: {"isGray": False} for name in names}))
+
+
+@pytest.mark.parametrize("layout", [NEWER, OLDER])
+def test_both_layouts_of_the_package_are_known(tmp_path: Path, layout: str) -> None:
+    write(tmp_path, layout, "MatMul", "Add")
+    found = operator_list({"ASCEND_OPP_PATH": str(tmp_path)})
+    assert found.operators == 2
+    assert found.files[0] == str(tmp_path / layout)
+
+
+def test_the_newer_layout_hides_a_list_in_the_older_place(tmp_path: Path) -> None:
+    write(tmp_path, OLDER, "MatMul")
+    (tmp_path / "built-in").mkdir()
+    assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 0
+
+
+def test_custom_operators_count_as_well_each_name_once(tmp_path: Path) -> None:
+    write(tmp_path, NEWER, "MatMul")
+    write(tmp_path, "vendors/mine/" + OF_VENDOR, "MatMul", "Mine")
+    write(tmp_path, "vendors/other/" + OF_VENDOR, "Other")
+    (tmp_path / "vendors/config.ini").write_text("load_priority=mine, other\n")
+    write(tmp_path / "extra", OF_VENDOR, "Extra")
+    environ = {
+        "ASCEND_OPP_PATH": str(tmp_path),
+        "ASCEND_CUSTOM_OPP_PATH": f"{tmp_path / 'absent'}:{tmp_path / 'extra'}",
+    }
+    assert operator_list(environ).operators == 4
+
+
+@pytest.mark.parametrize("ini", ["", "mine", "a=b=c", "\xff"])
+def test_without_usable_vendors_the_older_custom_place_counts(tmp_path: Path, ini: str) -> None:
+    write(tmp_path, NEWER, "MatMul")
+    write(tmp_path, CUSTOM, "Mine")
+    (tmp_path / "vendors").mkdir()
+    (tmp_path / "vendors/config.ini").write_bytes(ini.encode("latin-1"))
+    assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 2
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"MatMul": 1}', "null", "\xff"])
+def test_a_list_that_names_no_operator_is_none(tmp_path: Path, text: str) -> None:
+    write(tmp_path, NEWER)
+    (tmp_path / NEWER).write_bytes(text.encode("latin-1"))
+    assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 0
+
+
+def test_a_host_below_another_root_is_looked_at_when_the_path_itself_has_none(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "usr/local/Ascend/opp", NEWER, "MatMul")
+    assert operator_list({}, str(tmp_path)).operators == 1
+    environ = {"ASCEND_OPP_PATH": "/usr/local/Ascend/opp"}
+    assert operator_list(environ, str(tmp_path)).operators == 1
+    assert operator_list({"ASCEND_OPP_PATH": "/opt/opp"}, str(tmp_path)).operators == 0
+
+
+def test_an_empty_path_is_not_the_default(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert operator_list({"ASCEND_OPP_PATH": ""}).operators == 0
