@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from ascend_session.errors import ConfigError as ConfigError
     from ascend_session.errors import DeviceError as DeviceError
     from ascend_session.errors import DeviceTimeoutError as DeviceTimeoutError
+    from ascend_session.errors import FanOutError as FanOutError
     from ascend_session.errors import InitializationError as InitializationError
     from ascend_session.errors import JobError as JobError
     from ascend_session.errors import LifecycleError as LifecycleError
     from ascend_session.errors import ShutdownError as ShutdownError
     from ascend_session.errors import UnsupportedError as UnsupportedError
+    from ascend_session.failures import RetryPolicy as RetryPolicy
+    from ascend_session.fanout import FanOut as FanOut
+    from ascend_session.fanout import fan_out as fan_out
     from ascend_session.hardware.device import device_count as device_count
     from ascend_session.hardware.device import devices as devices
     from ascend_session.hardware.device import is_available as is_available
@@ -52,12 +56,15 @@ _HOMES = {
     "DynamicInputConfig": "config.dynamic_input",
     "ExperimentalConfig": "config.experimental",
     "GraphMemoryOptimizeConfig": "config.experimental",
+    "FanOut": "fanout",
+    "FanOutError": "errors",
     "InitializationError": "errors",
     "JobError": "errors",
     "LifecycleError": "errors",
     "MemoryConfig": "config.memory",
     "ProfilingConfig": "config.profiling",
     "ProfilingOptions": "config.profiling_options",
+    "RetryPolicy": "failures",
     "ShutdownError": "errors",
     "UnsupportedError": "errors",
     "ascend_session": "session",
@@ -65,6 +72,7 @@ _HOMES = {
     "current_system": "session",
     "device_count": "hardware.device",
     "devices": "hardware.device",
+    "fan_out": "fanout",
     "is_available": "hardware.device",
 }
 

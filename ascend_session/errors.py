@@ -10,13 +10,14 @@ The tree (the builtin that each leaf also is, in brackets)::
     ├── BackendError           [RuntimeError]     the backend that was asked for cannot run here
     ├── InitializationError    [RuntimeError]     initialize_system failed
     ├── ShutdownError          [RuntimeError]     closing sessions or shutdown_system failed
+    ├── FanOutError            [RuntimeError]     the work of one device among several failed
     ├── UnsupportedError       [NotImplementedError]  what this backend does not do
     └── DeviceTimeoutError     [TimeoutError]     waited long enough for a device
 
     AscendConfigWarning        [UserWarning]      taken, but it does not do what it says
 """
 
-from typing import Any, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 __all__ = [
     "AscendConfigWarning",
@@ -25,6 +26,7 @@ __all__ = [
     "ConfigError",
     "DeviceError",
     "DeviceTimeoutError",
+    "FanOutError",
     "InitializationError",
     "JobError",
     "LifecycleError",
@@ -40,7 +42,12 @@ class AscendError(Exception):
     Attributes:
         message: What was asked and what was found, in full sentences.
         hint: One thing to run or to change, or None.
+        failure: What is known of the vendor's failure behind it (`failures.Failure`), or None.
+        failure_class: The class of that failure (`failures.FailureClass`), or None.
     """
+
+    failure: Any = None
+    failure_class: Any = None
 
     def __init__(self, message: str, *, hint: Optional[str] = None) -> None:
         super().__init__(message)
@@ -123,6 +130,32 @@ class InitializationError(AscendError, RuntimeError):
 
 class ShutdownError(AscendError, RuntimeError):
     """Closing a session or shutdown_system failed; what could be closed is closed."""
+
+
+class FanOutError(AscendError, RuntimeError):
+    """One or several of the devices that a process drives at the same time failed.
+
+    Attributes:
+        device_id: Logical id of the first of them, in the order in which the devices were given.
+        phase: ``build``, ``start`` (opening the session and its first run) or ``map``.
+        failures: What failed, ``{device_id: exception}``, in the order of the devices.
+        results: What ``map`` has of the devices that did not fail, ``{device_id: value}``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: Optional[str] = None,
+        phase: str = "",
+        failures: Optional[Mapping[int, BaseException]] = None,
+        results: Optional[Mapping[int, Any]] = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.phase = phase
+        self.failures: Dict[int, BaseException] = dict(failures or {})
+        self.results: Dict[int, Any] = dict(results or {})
+        self.device_id: Optional[int] = next(iter(self.failures), None)
 
 
 class UnsupportedError(AscendError, NotImplementedError):

@@ -65,7 +65,6 @@ def create(choice: Choice, environ: Mapping[str, str]) -> Backend:
         from ascend_session.backends.stub import StubBackend
 
         return StubBackend(environ)
-    raise BackendError(
-        f"The npu backend was chosen because {choice.reason}; this release does not have it yet.",
-        hint=f'Run on the CPU with backend="stub" or {BACKEND_VARIABLE}=stub.',
-    )
+    from ascend_session.backends.npu import NpuBackend
+
+    return NpuBackend(environ, choice.reason)

@@ -1,11 +1,16 @@
 """TensorFlow's graph-mode interface, the same under 1.15 and 2.x."""
 
-from typing import Any
+import sys
+import threading
+from types import FrameType
+from typing import Any, Iterator
 
 from ascend_session.config.proto import TENSORFLOW
 from ascend_session.errors import BackendError, LifecycleError
 
-__all__ = ["graph_or_default", "tf1"]
+__all__ = ["destroy", "graph_or_default", "tf1"]
+
+_RUNTIME_FILE = "client/session.py"  # of TensorFlow, where every run passes
 
 
 def tf1() -> Any:
@@ -43,3 +48,31 @@ def graph_or_default(graph: Any) -> Any:
             "the model, or pass graph=.",
         )
     return tf.get_default_graph()
+
+
+def destroy(session: Any) -> None:
+    """Closes a ``tf.Session`` and frees what it holds, although somebody may still refer to it.
+
+    ``close()`` ends it, but its kernels live as long as the object, which a variable named after
+    ``as`` keeps beyond its block. On a device they would take the graph engine down when they go
+    at last, in the midst of a later session (geop_npu.cc, ``GeOp::Finalize``; npu_sys_ctl_ops.cc).
+    A session in which another thread is still running is only closed; it goes with its object.
+    """
+    session.close()
+    if not any(_belongs_to(frame, session) for frame in _frames_of_others()):
+        session.__del__()
+
+
+def _belongs_to(frame: FrameType, session: Any) -> bool:
+    if not frame.f_code.co_filename.endswith(_RUNTIME_FILE):
+        return False
+    running = frame.f_locals.get("self")
+    return running is session or getattr(running, "_session", None) is session
+
+
+def _frames_of_others() -> Iterator[FrameType]:
+    for thread, innermost in sys._current_frames().items():
+        frame = None if thread == threading.get_ident() else innermost
+        while frame is not None:
+            yield frame
+            frame = frame.f_back

@@ -6,10 +6,11 @@ for everyone (adapter_behaviour.md, "Life of GE in a process").
 """
 
 import abc
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import destroy, tf1
 from ascend_session.cluster.job import Job
+from ascend_session.failures.retrying import RetryPolicy
 
 __all__ = ["Backend"]
 
@@ -38,17 +39,37 @@ class Backend(abc.ABC):
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuses by name what this backend does not do, before anything is started."""
 
-    def ineffective(self, parameters: Mapping[str, Any]) -> Dict[str, str]:
-        """Options that are on but have no visible effect on this backend, with the reason."""
-        return {}
+    def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
+        """What a session with ``parameters`` does here that one would not expect, in sentences."""
+        return []
 
     @abc.abstractmethod
     def system_ops(self) -> Tuple[Any, Any]:
         """Adds the initialise and shutdown ops to the default graph and returns them."""
 
     def job(self, environ: Mapping[str, str]) -> Job:
-        """This process's place in its job."""
+        """This process's place in its job, as far as it can be known before the device is up."""
         return Job.from_env(environ)
+
+    def confirmed(self, job: Job) -> Job:
+        """The place in the job as the device knows it, once it is up."""
+        return job
+
+    def await_device(  # noqa: B027  (nothing to wait for is a good answer)
+        self, job: Job, parameters: Mapping[str, Any], seconds: float
+    ) -> None:
+        """Waits until no other process holds the devices; here nobody ever does.
+
+        Raises:
+            DeviceTimeoutError: If somebody still does after so many seconds.
+        """
+
+    def probe(self, job: Job, proto: Any, policy: RetryPolicy) -> None:  # noqa: B027
+        """Initialises in short-lived processes until that works; here there is nothing to try.
+
+        Raises:
+            InitializationError: If the policy's attempts are used up, or none would help.
+        """
 
     def initialize(self, proto: Any) -> None:
         """Opens the keeper session with ``proto`` and runs the initialise op in it."""
@@ -82,7 +103,7 @@ class Backend(abc.ABC):
         self._keeper.run(self._shutdown_op)
 
     def close(self) -> None:
-        """Closes the keeper session, whatever state it is in; twice does nothing."""
+        """Closes and frees the keeper session, whatever state it is in; twice does nothing."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
-            keeper.close()
+            destroy(keeper)

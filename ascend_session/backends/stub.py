@@ -4,7 +4,8 @@ It never pretends: what it cannot do it refuses by name, or says in `capabilitie
 """
 
 import re
-from typing import Any, Dict, Mapping, Tuple
+import sys
+from typing import Any, Dict, List, Mapping, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Backend
@@ -51,7 +52,8 @@ class StubBackend(Backend):
         self._device_variable = own if environ.get(own) else "DEVICE_ID"
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuses jobs of several processes, and devices that the stub does not have."""
+        """Refuses a loaded adapter, jobs of several processes, and devices it does not have."""
+        _refuse_adapter()
         if job.size > 1:
             raise UnsupportedError(
                 f"The stub backend runs one process, but RANK_SIZE says {job.size}: collectives "
@@ -70,18 +72,28 @@ class StubBackend(Backend):
                     hint=f"export {DEVICES_VARIABLE}={number + 1}",
                 )
 
-    def ineffective(self, parameters: Mapping[str, Any]) -> Dict[str, str]:
+    def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
         """The options that are on but have no visible effect here, each with the reason."""
-        return {
-            key: str(_CAPABILITIES[capability])
+        return [
+            f"{key}={parameters[key]!r} has no effect on the stub: {_CAPABILITIES[capability]}."
             for key, capability in _INEFFECTIVE.items()
             if parameters.get(key)
-        }
+        ]
 
     def system_ops(self) -> Tuple[Any, Any]:
         """No-op twins of initialize_system and shutdown_system, under the vendor's op names."""
         tf = tf1()
         return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
+
+
+def _refuse_adapter() -> None:
+    """The entry that the stub writes is no ornament once the vendor's library is loaded."""
+    if "npu_bridge" in sys.modules:
+        raise BackendError(
+            "The stub was asked for, but npu_bridge is imported in this process: its adapter would "
+            "act upon the options of the stub's sessions and run them on the device.",
+            hint='Do not import npu_bridge where the stub is to run, or use backend="npu".',
+        )
 
 
 def _device_count(environ: Mapping[str, str]) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import signal
 import sys
 import time
@@ -61,8 +62,8 @@ def devices(
 
     LOG is the logical id in this process, PHYS the N of /dev/davinciN; - is not known.
 
-    Exit code 1 if this process gets no device, or one that it gets has a health other than OK; 0
-    otherwise, and when --watch is ended by Ctrl-C.
+    Exit code 1 if this process gets no device, cannot open any, or gets one whose health is other
+    than OK; 0 otherwise, and when --watch is ended by Ctrl-C.
     """
     if interval is not None and not watch:
         raise typer.BadParameter(
@@ -103,8 +104,10 @@ def _to_dict(report: "DeviceReport") -> Dict[str, Any]:
 
 def _in_order(report: "DeviceReport") -> bool:
     from ascend_session.cli._devices_facts import is_healthy
+    from ascend_session.hardware.nodes import control_node_notes, host_root
 
-    return bool(report.visible) and all(map(is_healthy, report.visible))
+    openable = not control_node_notes(host_root(os.environ))
+    return bool(report.visible) and openable and all(map(is_healthy, report.visible))
 
 
 def _watch(interval: float, timeout: Optional[float], as_json: bool) -> None:

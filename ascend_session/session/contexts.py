@@ -6,16 +6,13 @@ from typing import Any, List, Optional, Tuple
 
 from ascend_session import backends
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.errors import (
-    AscendError,
-    LifecycleError,
-    ShutdownError,
-    UnsupportedError,
-)
+from ascend_session.errors import AscendError, LifecycleError, ShutdownError
+from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session import registry
 from ascend_session.session.agreement import check_init_options
 from ascend_session.session.interrupt import Terminated
 from ascend_session.session.open_session import OpenSession
+from ascend_session.session.patience import Patience
 from ascend_session.session.protos import checked
 from ascend_session.session.system import AscendSystem
 from ascend_session.session.unwinding import close_all, keep_body_error
@@ -30,7 +27,7 @@ def ascend_system(
     *,
     backend: str = "auto",
     wait_for_device: float = 0,
-    probe: Optional[Any] = None,
+    probe: Optional[RetryPolicy] = None,
 ) -> "SystemContext":
     """Opens the device for this process: initialises on entry, shuts down on exit.
 
@@ -41,7 +38,8 @@ def ascend_system(
         backend: ``auto``, ``npu`` or ``stub``.
         wait_for_device: Seconds to wait until no other process holds the device. The stub's
             devices are never held, so it does not wait.
-        probe: Policy for initialising in a short-lived process first; needs a device.
+        probe: Initialise in a short-lived process first, and again as the RetryPolicy says, for
+            a failed initialisation ends its process. The stub has nothing to try.
 
     Returns:
         A context manager that gives an `AscendSystem`.
@@ -49,13 +47,8 @@ def ascend_system(
     Raises:
         AscendError: On entry, the leaf that fits; nothing is open afterwards.
     """
-    if isinstance(wait_for_device, bool) or not isinstance(wait_for_device, (int, float)):
-        raise TypeError(f"wait_for_device is a number of seconds, not {wait_for_device!r}.")
-    if not wait_for_device >= 0:  # NaN is neither
-        raise ValueError(f"wait_for_device is 0 seconds or more, not {wait_for_device}.")
-    if probe is not None:
-        raise UnsupportedError("probe= needs the npu backend, which this release does not have.")
-    return SystemContext(checked(config), backends.known(backend))
+    patience = Patience.of(wait_for_device, probe)
+    return SystemContext(checked(config), backends.known(backend), patience)
 
 
 def ascend_session(
@@ -88,7 +81,10 @@ def ascend_session(
 
 
 def _enter_system(
-    config: Optional[AscendConfig], backend: str, base: Optional[Any] = None
+    config: Optional[AscendConfig],
+    backend: str,
+    base: Optional[Any] = None,
+    patience: Patience = Patience(),  # noqa: B008  (it never changes)
 ) -> AscendSystem:
     environ = os.environ
     shared = registry.current_system()
@@ -96,7 +92,7 @@ def _enter_system(
     auto = shared is not None and backend == "auto" and not environ.get(backends.BACKEND_VARIABLE)
     choice = shared.choice if shared is not None and auto else backends.choose(backend, environ)
     wanted = AscendConfig() if config is None else config
-    system = registry.enter(lambda: AscendSystem(wanted, base, choice, environ))
+    system = registry.enter(lambda: AscendSystem(wanted, base, choice, environ, patience))
     try:
         if choice.name != system.backend:
             raise LifecycleError(
@@ -139,15 +135,16 @@ class _Once:
 class SystemContext(_Once):
     """What `ascend_system` returns."""
 
-    def __init__(self, config: Optional[AscendConfig], backend: str) -> None:
+    def __init__(self, config: Optional[AscendConfig], backend: str, patience: Patience) -> None:
         super().__init__()
         self._config = config
         self._backend = backend
+        self._patience = patience
 
     def __enter__(self) -> AscendSystem:
         self._begin("ascend_system(...)")
         try:
-            self._system = _enter_system(self._config, self._backend)
+            self._system = _enter_system(self._config, self._backend, patience=self._patience)
         except BaseException:
             self._left = True
             raise
@@ -170,10 +167,12 @@ class SessionContext(_Once):
         session_config: Optional[Any],
         backend: str,
         system: Optional[AscendSystem],
+        as_default: bool = True,
     ) -> None:
         super().__init__()
         self._config = config
         self._arguments = (graph, device_id, session_config)
+        self._as_default = as_default
         self._backend = backend
         self._given = system
 
@@ -182,7 +181,9 @@ class SessionContext(_Once):
         try:
             self._system = self._acquired()
             try:
-                self._opened = self._system.open_session(self._config, *self._arguments)
+                self._opened = self._system.open_session(
+                    self._config, *self._arguments, as_default=self._as_default
+                )
             except BaseException as error:
                 _finish(self._system, error, registry.leave(self._system))
                 raise
@@ -212,6 +213,8 @@ def _leave(
 ) -> None:
     """Closes what a block has opened, the latest first, and leaves the system."""
     ending = isinstance(failure[1], Terminated)
+    if isinstance(failure[1], Exception):
+        explain(failure[1])
     with system.deferring_interrupts() as waiting:
         inner = [opened for opened in system.sessions_here() if opened not in before]
         failed = _out_of_order(what, len(inner))
@@ -262,6 +265,6 @@ def _finish(system: AscendSystem, body: Optional[BaseException], failed: Failed)
 def _as_ours(what: str, error: BaseException) -> BaseException:
     if isinstance(error, AscendError) or not isinstance(error, Exception):
         return error
-    ours = ShutdownError(f"{what} failed: {error}")
+    ours = translate(error, asked=what, into=ShutdownError)
     ours.__cause__ = error
     return ours

@@ -13,8 +13,8 @@ class Event(NamedTuple):
     """One thing that was done.
 
     Attributes:
-        name: ``initialize``, ``bring up``, ``session open``, ``session close``, ``shutdown``,
-            ``signal`` or ``failure``.
+        name: ``wait for device``, ``probe``, ``initialize``, ``bring up``, ``session open``,
+            ``session close``, ``shutdown``, ``signal`` or ``failure``.
         detail: What it was done to or with; may be empty.
         seconds: When, in seconds since the system began to open.
     """

@@ -1,17 +1,27 @@
-"""One open tf.Session with the thread whose default it is."""
+"""One open tf.Session with the thread that it belongs to."""
 
 import threading
 from typing import Any
+
+from ascend_session.backends._tensorflow import destroy
 
 __all__ = ["OpenSession"]
 
 
 class OpenSession:
-    """A ``tf.Session`` that has been made the default of the current thread, with its graph."""
+    """A ``tf.Session``, with the thread that has opened it.
 
-    def __init__(self, session: Any) -> None:
+    Args:
+        session: The session; closed if it cannot be made the default.
+        as_default: Whether it and its graph become the defaults of the current thread.
+    """
+
+    def __init__(self, session: Any, as_default: bool = True) -> None:
         self.session = session
         self.thread = threading.get_ident()
+        self._is_default = as_default
+        if not as_default:
+            return
         try:
             session.__enter__()
         except BaseException:
@@ -19,16 +29,16 @@ class OpenSession:
             raise
 
     def close(self, *failure: Any) -> None:
-        """Takes the session from the defaults of its thread and closes it.
+        """Takes the session from the defaults of its thread, closes and frees it.
 
         Args:
             failure: Type, value and traceback of the exception that ends the block, or nothing.
         """
         try:
-            if self.thread == threading.get_ident():
+            if self._is_default and self.thread == threading.get_ident():
                 self.session.__exit__(*(failure or (None, None, None)))
         finally:
-            self.session.close()
+            destroy(self.session)
 
     def interrupt(self) -> None:
         """Closes the session under the feet of a thread that is blocked in it."""

@@ -5,24 +5,26 @@ import threading
 from functools import partial
 from typing import Any, ContextManager, Dict, List, Mapping, Optional, Tuple
 
-from ascend_session.backends import Choice, create
+from ascend_session.backends import Choice
 from ascend_session.backends._tensorflow import graph_or_default
-from ascend_session.cluster.job import Job
 from ascend_session.config import host
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.checking import warn
-from ascend_session.errors import AscendError, InitializationError, LifecycleError
+from ascend_session.errors import AscendError, LifecycleError
+from ascend_session.failures import translate
 from ascend_session.session.conditions import check_conditions
 from ascend_session.session.events import EventLog
 from ascend_session.session.interrupt import SignalGuard
 from ascend_session.session.open_session import OpenSession
-from ascend_session.session.protos import Protos, SessionProto, checked
+from ascend_session.session.patience import Patience
+from ascend_session.session.place import PlaceInJob
+from ascend_session.session.preparing import check_backend, prepare, try_first
+from ascend_session.session.protos import SessionProto, checked
 from ascend_session.session.unwinding import Closer, close_all, log_failures
 
 __all__ = ["AscendSystem"]
 
 
-class AscendSystem:
+class AscendSystem(PlaceInJob):
     """The open device of this process; made by `ascend_system`, never directly.
 
     Attributes:
@@ -35,10 +37,16 @@ class AscendSystem:
     """
 
     def __init__(
-        self, config: AscendConfig, base: Optional[Any], choice: Choice, environ: Mapping[str, str]
+        self,
+        config: AscendConfig,
+        base: Optional[Any],
+        choice: Choice,
+        environ: Mapping[str, str],
+        patience: Patience,
     ) -> None:
         self.config = config
         self._base = base
+        self._patience = patience
         self.backend = choice.name
         self.backend_reason = choice.reason
         self.events = EventLog()
@@ -49,36 +57,6 @@ class AscendSystem:
         self._state = "new"
         self._state_lock = threading.Lock()
         self._guard = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
-
-    @property
-    def job(self) -> Job:
-        """Rank, size and device of this process together."""
-        return self._job
-
-    @property
-    def rank(self) -> int:
-        """Number of this process in its job, from 0."""
-        return self._job.rank
-
-    @property
-    def size(self) -> int:
-        """Number of processes in the job."""
-        return self._job.size
-
-    @property
-    def local_rank(self) -> int:
-        """Number of this process on its server, from 0."""
-        return self._job.local_rank
-
-    @property
-    def local_size(self) -> int:
-        """Number of processes of the job on this server."""
-        return self._job.local_size
-
-    @property
-    def device_id(self) -> int:
-        """Logical id of the process's own device (``ASCEND_DEVICE_ID``, ``DEVICE_ID``, else 0)."""
-        return self._job.device_id
 
     @property
     def target(self) -> str:
@@ -137,6 +115,11 @@ class AscendSystem:
         proto = self._wanted(checked(cfg), base, None).proto
         return type(proto).FromString(proto.SerializeToString())
 
+    def check_device(self, device_id: int) -> None:
+        """Raises DeviceError if this process gets no device with this logical id."""
+        wanted = {**self.parameters, "session_device_id": device_id}
+        self._backend.require(self._job, wanted)
+
     def check_usable(self) -> None:
         """Raises LifecycleError unless sessions can be opened on this system."""
         if self.pid != os.getpid():
@@ -157,19 +140,27 @@ class AscendSystem:
         graph: Optional[Any],
         device_id: Optional[int],
         base: Optional[Any],
+        as_default: bool = True,
     ) -> OpenSession:
-        """Opens a session and makes it and its graph the defaults of this thread."""
+        """Opens a session; if ``as_default``, it and its graph become this thread's defaults."""
         self.check_usable()
         graph = graph_or_default(graph)
         wanted = self._wanted(config, base, device_id)
         check_conditions(graph, wanted.parameters, self._environ)
-        self._backend.bring_up()
-        self.events.record("bring up")
-        opened = OpenSession(self._backend.session(graph, wanted.proto))
+        self._bring_up()
+        opened = OpenSession(self._backend.session(graph, wanted.proto), as_default)
         self._sessions.append(opened)
         device = wanted.parameters.get("session_device_id", self.device_id)
         self.events.record("session open", f"device {device}")
         return opened
+
+    def _bring_up(self) -> None:
+        """Initialises again in case the device went down with the last session."""
+        try:
+            self._backend.bring_up()
+        except Exception as error:
+            raise translate(error, asked="initialize_system before a session") from error
+        self.events.record("bring up")
 
     def _wanted(
         self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
@@ -178,14 +169,8 @@ class AscendSystem:
         wanted = self._protos.for_session(config, base, device_id)
         if wanted is not self._protos.of_system:
             host.check_opening(wanted.parameters, self._environ)
-            self._check_backend(wanted.parameters)
+            check_backend(self._backend, self._job, wanted.parameters)
         return wanted
-
-    def _check_backend(self, parameters: Dict[str, Any]) -> None:
-        """Refuses what this backend cannot do; warns of what has no effect on it."""
-        self._backend.require(self._job, parameters)
-        for key, reason in self._backend.ineffective(parameters).items():
-            warn(f"{key}={parameters[key]!r} has no effect on the {self.backend}: {reason}.")
 
     def close_session(self, opened: OpenSession, *failure: Any) -> bool:
         """Closes ``opened``; False if that was done before, by a closing system or outer block."""
@@ -218,19 +203,15 @@ class AscendSystem:
             AscendError: If something is in the way; nothing is open afterwards.
             InitializationError: If the initialisation itself fails.
         """
-        from ascend_session.session.registry import LEFTOVERS
-
-        self._backend = create(self.choice, self._environ)
-        self._job = self._backend.job(self._environ)
-        self._protos = Protos(self.config, self._base)
-        host.check_opening({**self.config.values(), **self.parameters}, self._environ)
-        LEFTOVERS.check(self.parameters)
-        self._check_backend(self.parameters)
+        prepared = prepare(self.config, self._base, self.choice, self._environ)
+        self._backend, self._job, self._protos = prepared
+        try_first(prepared, self._patience, self.events)
         self._guard.install()
         try:
             self._backend.initialize(self._protos.of_system.proto)
             self._state = "open"
             self.events.record("initialize", self.backend)
+            self._job = self._backend.confirmed(self._job)
         except BaseException as error:
             self._abandon(error)
 
@@ -247,9 +228,7 @@ class AscendSystem:
             raise cause from error
         if isinstance(error, AscendError) or not isinstance(error, Exception):
             raise error
-        raise InitializationError(
-            f"The {self.backend} backend could not be initialised: {error}"
-        ) from error
+        raise translate(error, asked=f"initialize_system on the {self.backend}") from error
 
     def close(self) -> List[Tuple[str, BaseException]]:
         """Closes all sessions, shuts the device down, gives the signals back.

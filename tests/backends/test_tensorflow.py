@@ -1,11 +1,13 @@
 """TensorFlow, late and under one name."""
 
 import sys
-from typing import Any
+import threading
+from types import SimpleNamespace
+from typing import Any, Dict
 
 import pytest
 
-from ascend_session.backends._tensorflow import graph_or_default, tf1
+from ascend_session.backends._tensorflow import destroy, graph_or_default, tf1
 from ascend_session.errors import BackendError
 
 
@@ -27,3 +29,36 @@ def test_a_machine_without_tensorflow_is_told_what_to_install(
         tf1()
     assert "ascend_session[tensorflow]" in str(refused.value.hint)
     assert isinstance(refused.value.__cause__, ImportError)
+
+
+class TestDestroying:
+    def test_what_a_session_holds_is_freed_while_it_is_still_referred_to(self, tf: Any) -> None:
+        session = tf.Session()
+        destroy(session)
+        assert session._session is None
+        with pytest.raises(RuntimeError, match="closed"):
+            session.run(tf.no_op())
+
+    @pytest.mark.parametrize("through", ["session", "callable"])
+    def test_one_in_which_another_thread_runs_is_only_closed(self, tf: Any, through: str) -> None:
+        session = tf.Session()
+        running = session if through == "session" else SimpleNamespace(_session=session)
+        begun, go_on = threading.Event(), threading.Event()
+        thread = threading.Thread(target=run_of_tensorflow(), args=(running, begun, go_on))
+        thread.start()
+        assert begun.wait(60)
+        destroy(session)
+        go_on.set()
+        thread.join(60)
+        assert session._closed
+        assert session._session is not None
+        destroy(session)
+        assert session._session is None
+
+
+def run_of_tensorflow() -> Any:
+    """A function whose frame looks like that of a run: TensorFlow 2 waits for real ones."""
+    scope: Dict[str, Any] = {}
+    text = "def run(self, begun, go_on):\n    begun.set()\n    go_on.wait(60)\n"
+    exec(compile(text, "tensorflow/python/client/session.py", "exec"), scope)
+    return scope["run"]

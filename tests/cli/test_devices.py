@@ -170,9 +170,18 @@ def test_a_device_that_is_not_healthy_is_one(call, host, monkeypatch, health):
     assert call("devices").code == 0
 
 
+def test_devices_that_nobody_can_open_are_not_in_order(call, host):
+    a2_server(host)
+    assert call("devices").code == 0
+    (host.root / "dev/hisi_hdc").unlink()
+    called = call("devices")
+    assert called.code == 1
+    assert "There is no /dev/hisi_hdc" in called.out
+
+
 def test_the_exit_code_is_explained_in_the_help(call):
     text = " ".join(call("devices", "--help").out.split())
-    assert "Exit code 1 if this process gets no device, or" in text
+    assert "Exit code 1 if this process gets no device, cannot open any, or" in text
     assert "--interval SECONDS" in text
 
 

@@ -3,6 +3,7 @@
 Source: launch_facts.md, A8, B1, B4; ``/proc`` as in proc(5).
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Dict, List, Mapping, Sequence
@@ -87,6 +88,18 @@ class FakeHost:
         latest = self.root / place / "latest"
         if not latest.is_symlink():
             latest.symlink_to(version)
+
+    def live_proc(self) -> None:
+        """Makes ``/proc`` the real one, which shows who has this host's nodes open."""
+        (self.root / "proc" / "stat").unlink()
+        (self.root / "proc").rmdir()
+        (self.root / "proc").symlink_to("/proc")
+
+    def operators(self, names: Sequence[str]) -> None:
+        """Installs the list of supported operators (npu_ops_identifier.cc, the new structure)."""
+        known = {name: {"isGray": False, "isHeavy": False} for name in names}
+        path = "usr/local/Ascend/opp/built-in/framework/tensorflow/npu_supported_ops.json"
+        self.write(path, json.dumps(known))
 
     def npu_smi(self, answers: Mapping[str, Reply]) -> Path:
         """Installs ``npu-smi``, where the driver's installer puts it."""

@@ -10,7 +10,6 @@ from ascend_session import (
     ConfigError,
     DeviceError,
     LifecycleError,
-    UnsupportedError,
     ascend_session,
     ascend_system,
     current_system,
@@ -118,9 +117,10 @@ class TestMisuse:
         with pytest.raises(ValueError, match="0 seconds or more"):
             ascend_system(wait_for_device=-1)
 
-    def test_a_probe_is_refused_where_there_is_no_device(self) -> None:
-        with pytest.raises(UnsupportedError, match="needs the npu backend"):
-            ascend_system(probe=object())
+    def test_a_probe_that_is_no_policy_is_refused(self) -> None:
+        for probe in (True, 3, object()):
+            with pytest.raises(TypeError, match=r"probe is a RetryPolicy, such as RetryPolicy\(\)"):
+                ascend_system(probe=probe)  # type: ignore[arg-type]
 
 
 class TestEagerExecution:

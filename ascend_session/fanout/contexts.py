@@ -1,0 +1,147 @@
+"""The context manager `fan_out`: what is opened for several devices is closed.
+
+The adapter sends ``session_device_id`` to the device's own session only, and keeps the last one in
+a process-wide variable that names data channels; so the sessions are started one after the other.
+Source: adapter_behaviour.md, "When options are looked at" and "Devices".
+"""
+
+import contextlib
+import sys
+from typing import Any, Callable, Iterable, List, Optional, Tuple
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.errors import LifecycleError
+from ascend_session.fanout.device_ids import check_present, checked_ids, refuse_second_device
+from ascend_session.fanout.devices import FanOut
+from ascend_session.fanout.phases import phase
+from ascend_session.session.contexts import SessionContext, SystemContext, ascend_system
+from ascend_session.session.unwinding import keep_body_error
+
+__all__ = ["FanOutContext", "fan_out"]
+
+
+def fan_out(
+    config: Optional[AscendConfig],
+    device_ids: Iterable[int],
+    build: Callable[[int], Any],
+    *,
+    backend: str = "auto",
+) -> "FanOutContext":
+    """Opens one graph and one session per device, and the system if this process has none.
+
+    Args:
+        config: The options of all sessions; inside an open system, None means that system's.
+        device_ids: Logical ids of the devices, each once; read once, in their order.
+        build: Called with a device id while that device's own new graph is the default; returns
+            whatever the work needs.
+        backend: ``auto``, ``npu`` or ``stub``.
+
+    Returns:
+        A context manager that gives a `FanOut`.
+
+    Raises:
+        DeviceError: For ids that cannot be, at once; on entry, for devices that are not here.
+        ConfigError: If the config has a ``session_device_id``.
+        FanOutError: On entry, if ``build`` or the start of a session fails.
+        AscendError: On entry, the leaf that fits; nothing is open afterwards.
+    """
+    ids = checked_ids(device_ids)
+    if not callable(build):
+        raise TypeError(f"build must be a function of a device id, this is {build!r}.")
+    block = ascend_system(config, backend=backend)
+    refuse_second_device(config)
+    return FanOutContext(block, backend, config, ids, build)
+
+
+class FanOutContext:
+    """What `fan_out` returns."""
+
+    def __init__(
+        self,
+        block: SystemContext,
+        backend: str,
+        config: Optional[AscendConfig],
+        device_ids: Tuple[int, ...],
+        build: Callable[[int], Any],
+    ) -> None:
+        self._block = block
+        self._backend = backend
+        self._config = config
+        self._device_ids = device_ids
+        self._build = build
+        self._blocks = contextlib.ExitStack()
+        self._entered = False
+        self._devices: Optional[FanOut] = None
+
+    def __enter__(self) -> FanOut:
+        if self._entered:
+            raise LifecycleError(
+                "This fan_out(...) was entered already.",
+                hint="Call fan_out(...) again for each with block.",
+            )
+        self._entered = True
+        check_present(self._backend, self._device_ids)
+        system = self._block.__enter__()
+        self._blocks.push(self._block)
+        self._devices = FanOut(system, self._device_ids)
+        try:
+            if self._config is None:
+                refuse_second_device(system.config)
+            for device_id in self._device_ids:
+                self._add(self._devices, device_id)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self._devices
+
+    def _add(self, devices: FanOut, device_id: int) -> None:
+        """Builds the graph of one device, opens its session and starts it."""
+        graph = tf1().Graph()
+        with phase("build", device_id), graph.as_default():
+            built = self._build(device_id)
+        system = devices.system
+        block = SessionContext(
+            self._config, graph, device_id, None, system.backend, system, as_default=False
+        )
+        with phase("start", device_id):
+            session = self._blocks.enter_context(block)
+            _start(session)
+        devices.graphs[device_id] = graph
+        devices.sessions[device_id] = session
+        devices.built[device_id] = built
+
+    def __exit__(self, *failure: Any) -> None:
+        if self._devices is None:
+            raise LifecycleError(
+                "This fan_out(...) was not entered.", hint="with fan_out(...) as ...:"
+            )
+        self._devices.end("was left")
+        errors: List[BaseException] = []
+        with self._devices.system.deferring_interrupts() as waiting:
+            try:
+                self._blocks.__exit__(*failure)
+            except BaseException as closing:
+                errors.append(closing)
+        body: Optional[BaseException] = None if errors else failure[1]
+        errors = sorted(errors + waiting, key=lambda error: isinstance(error, Exception))
+        if body is None and not errors:
+            return
+        first = errors.pop(0) if body is None else body
+        for error in errors:
+            keep_body_error(first, error)
+        if first is not body:
+            raise first
+
+
+def _start(session: Any) -> None:
+    """Makes the adapter read the options of ``session``, and nothing else.
+
+    It reads them at the first run of a session, even of a constant, which starts nothing on the
+    device. One that the graph has already is run, so that the graph stays as it was built; in a
+    graph without constants the user's own first run has to do.
+    """
+    for op in session.graph.get_operations():
+        if op.type == "Const" and len(op.inputs) == 0 and len(op.control_inputs) == 0:
+            session.run(op)
+            return

@@ -1,0 +1,301 @@
+"""The npu backend on the fake host: what it needs, what it refuses, in which order it works."""
+
+import json
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from ascend_session import (
+    AscendConfig,
+    AscendConfigWarning,
+    BackendError,
+    DeviceError,
+    InitializationError,
+    JobError,
+    ShutdownError,
+    ascend_session,
+    ascend_system,
+    current_system,
+)
+from ascend_session.failures import FailureClass, failure_of
+from tests.backend_contract import open_and_close
+from tests.fake_host.vendor import live_host, loaded
+
+TABLE = "usr/local/Ascend/rank_table.json"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Any:
+    """A host with two devices and the vendor's packages."""
+    host = live_host(tmp_path, chips=2)
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def ge(tf: Any, host: Any) -> Iterator[Any]:
+    """The graph engine behind the vendor's packages, in this process."""
+    with loaded(host) as ge:
+        yield ge
+
+
+def product(tf: Any) -> Any:
+    """An operator that the device supports."""
+    return tf.matmul(tf.random.uniform([2, 2]), tf.ones([2, 2]))
+
+
+def divide(value: Any, by: int) -> Any:
+    """Raises ZeroDivisionError for a divisor of 0."""
+    return value[0][0].item() / by
+
+
+def life(calls: List[str]) -> List[str]:
+    """The calls that make and end the engine and its sessions."""
+    wanted = ("GEInitialize", "GEFinalize", "GESession", "GESessionDestroy", "NPUShutdown")
+    return [call for call in calls if call in wanted]
+
+
+class TestWhatItNeeds:
+    def test_auto_is_the_npu_where_a_processor_is(self, ge: Any) -> None:
+        with ascend_system() as system:
+            assert system.backend == "npu"
+            assert "2 Ascend device(s) are present" in system.backend_reason
+
+    @pytest.mark.parametrize("package", ["npu_bridge", "hccl"])
+    def test_a_missing_package_is_named(self, ge: Any, package: str, monkeypatch: Any) -> None:
+        monkeypatch.delitem(sys.modules, package, raising=False)
+        monkeypatch.setattr(sys, "path", [p for p in sys.path if "fake_host/packages" not in p])
+        with pytest.raises(BackendError, match=f"{package}.* cannot be found by this Python"):
+            open_and_close(ascend_system())
+        assert current_system() is None
+
+    def test_an_adapter_that_does_not_load_is_refused_with_what_it_said(
+        self, tf: Any, host: Any
+    ) -> None:
+        with loaded(host, faults="library"):
+            said = r"libge_runner\.so: .*; ImportError: .*would stay on the CPU"
+            with pytest.raises(BackendError, match=said) as no:
+                open_and_close(ascend_system())
+        assert "set_env.sh" in str(no.value.hint)
+
+    def test_a_missing_operator_list_is_refused(self, ge: Any, host: Any) -> None:
+        shutil.rmtree(str(host.root / "usr/local/Ascend/opp"))
+        with pytest.raises(BackendError, match="every graph would run on the CPU without a word"):
+            open_and_close(ascend_system())
+        assert life(ge.calls) == []
+
+    def test_the_package_that_patches_every_session_is_not_imported(self, tf: Any, ge: Any) -> None:
+        with ascend_session(backend="npu") as sess:
+            sess.run(product(tf))
+        assert "npu_bridge.estimator.npu_ops" in sys.modules
+        assert "npu_bridge.npu_init" not in sys.modules
+
+
+class TestTheOrderOfCalls:
+    def test_one_session(self, tf: Any, ge: Any) -> None:
+        answer = product(tf)
+        with ascend_session() as sess:
+            sess.run(answer)
+        assert life(ge.calls) == [
+            "GEInitialize",
+            "GESession",
+            "GESessionDestroy",
+            "GEFinalize",
+            "NPUShutdown",
+        ]
+        assert ge.calls.count("NPUInit") == 2  # at the opening, and before the session
+
+    def test_the_initialisation_is_synchronous_and_has_the_systems_options(
+        self, tf: Any, ge: Any
+    ) -> None:
+        with ascend_session(AscendConfig(precision_mode="allow_mix_precision")) as sess:
+            sess.run(product(tf))
+        (initialise,) = [entry for entry in ge.record if entry["call"] == "GEInitialize"]
+        assert initialise["sync"] is True
+        assert initialise["options"]["precision_mode"] == "allow_mix_precision"
+
+    def test_the_device_comes_up_again_with_the_same_options_for_a_later_session(
+        self, tf: Any, ge: Any
+    ) -> None:
+        answer = product(tf)
+        with ascend_system(AscendConfig(deterministic=1)) as system:
+            for _ in range(2):
+                with system.session() as sess:
+                    sess.run(answer)
+        started = [entry for entry in ge.record if entry["call"] == "GEInitialize"]
+        assert [entry["sync"] for entry in started] == [True, True]
+        assert [entry["options"]["deterministic"] for entry in started] == [1, 1]
+        assert life(ge.calls)[-1] == "NPUShutdown"
+
+    def test_a_variable_that_outlives_its_block_does_not_take_the_device_down(
+        self, tf: Any, host: Any
+    ) -> None:
+        answer = product(tf)
+        with loaded(host, faults="late-destroy") as ge:  # as TensorFlow itself does it
+            with ascend_system() as system:
+                for _ in range(2):
+                    with system.session() as sess:
+                        sess.run(answer)
+            assert sess is not None
+            one = ["GEInitialize", "GESession", "GESessionDestroy", "GEFinalize"]
+            assert life(ge.calls) == [*one, *one, "NPUShutdown"]
+            assert [entry["sync"] for entry in ge.of("GEInitialize")] == [True, True]
+
+    def test_two_systems_in_sequence(self, tf: Any, ge: Any) -> None:
+        answer = product(tf)
+        for _ in range(2):
+            with ascend_session() as sess:
+                sess.run(answer)
+        one = ["GEInitialize", "GESession", "GESessionDestroy", "GEFinalize", "NPUShutdown"]
+        assert life(ge.calls) == one * 2
+
+    def test_a_raising_body_leaves_the_device_down(self, tf: Any, ge: Any) -> None:
+        answer = product(tf)
+        with pytest.raises(ZeroDivisionError):
+            with ascend_session() as sess:
+                divide(sess.run(answer), 0)
+        assert life(ge.calls)[-3:] == ["GESessionDestroy", "GEFinalize", "NPUShutdown"]
+
+    def test_each_session_is_on_the_device_it_asks_for(self, tf: Any, ge: Any) -> None:
+        answer = product(tf)
+        with ascend_system() as system:
+            for device in (0, 1):
+                with system.session(device_id=device) as sess:
+                    sess.run(answer)
+        made = [entry for entry in ge.record if entry["call"] == "GESession"]
+        assert [entry["device"] for entry in made] == [0, 1]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("environ", "said"),
+        [
+            ({"RANK_SIZE": "8", "RANK_ID": "1"}, "neither RANK_TABLE_FILE nor CM_CHIEF_IP is set"),
+            ({"RANK_TABLE_FILE": "t.json", "RANK_SIZE": "2"}, "neither RANK_ID nor POD_NAME says"),
+            ({"RANK_TABLE_FILE": "t.json", "CM_CHIEF_IP": "10.0.0.1"}, "are both set"),
+            ({"TF_CONFIG": '{"task": {"type": "ps"}}'}, 'this process is a "ps"'),
+        ],
+    )
+    def test_what_would_train_alone_without_a_word_is_refused(
+        self, ge: Any, environ: Dict[str, str], said: str, monkeypatch: Any
+    ) -> None:
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(JobError, match=said):
+            open_and_close(ascend_system())
+        assert "NPUInit" not in ge.calls
+
+    def test_a_device_that_is_not_there_is_refused(self, tf: Any, ge: Any) -> None:
+        with pytest.raises(DeviceError, match="session_device_id=2: this process gets 2 device"):
+            open_and_close(ascend_system(AscendConfig(session_device_id=2)))
+        assert "NPUInit" not in ge.calls
+
+    @pytest.mark.parametrize("options", [{"use_off_line": False}, {"job": "ps"}])
+    def test_a_session_that_stays_on_the_cpu_is_warned_of(
+        self, tf: Any, ge: Any, options: Dict[str, Any]
+    ) -> None:
+        proto = tf.ConfigProto()
+        entry = proto.graph_options.rewrite_options.custom_optimizers.add()
+        entry.name = "NpuOptimizer"
+        for key, value in options.items():
+            if isinstance(value, bool):
+                entry.parameter_map[key].b = value
+            else:
+                entry.parameter_map[key].s = value.encode()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            open_and_close(ascend_session(session_config=proto))
+        texts = [str(w.message) for w in said if w.category is AscendConfigWarning]
+        assert any("this session runs on the host CPU, not on the npu" in text for text in texts)
+
+    def test_the_stub_is_refused_once_the_adapter_is_loaded(self, tf: Any, ge: Any) -> None:
+        open_and_close(ascend_system(backend="npu"))
+        with pytest.raises(BackendError, match="npu_bridge is imported in this process"):
+            open_and_close(ascend_system(backend="stub"))
+
+
+class TestTheJob:
+    def test_a_single_process_does_not_ask_hccl(self, ge: Any) -> None:
+        with ascend_system() as system:
+            assert (system.rank, system.size, system.device_id) == (0, 1, 0)
+        assert not [call for call in ge.calls if call.startswith("get_")]
+
+    def test_rank_and_size_are_hccls_once_the_device_is_up(
+        self, ge: Any, host: Any, monkeypatch: Any
+    ) -> None:
+        for name, value in rank_table(host, 2).items():
+            monkeypatch.setenv(name, value)
+        with ascend_system() as system:
+            assert (system.rank, system.size, system.local_rank, system.local_size) == (1, 2, 1, 2)
+        assert ge.calls.index("get_rank_id") > ge.calls.index("GEInitialize")
+
+    def test_a_physical_device_variable_becomes_a_logical_id(
+        self, ge: Any, host: Any, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setenv("DEVICE_ID", "1")
+        monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "1")
+        with ascend_system() as system:
+            assert system.device_id == 0
+
+
+class TestFailures:
+    def test_what_the_initialise_op_raises_is_translated(self, tf: Any, host: Any) -> None:
+        with loaded(host, faults="init-raises"):
+            with pytest.raises(InitializationError) as failed:
+                open_and_close(ascend_system())
+        assert isinstance(failed.value.__cause__, tf.errors.InternalError)
+        assert current_system() is None
+
+    def test_a_failing_shutdown_is_said_with_everything_closed(self, tf: Any, host: Any) -> None:
+        with loaded(host, faults="shutdown") as ge:
+            with pytest.raises(ShutdownError, match="shutdown_system"):
+                with ascend_session() as sess:
+                    sess.run(product(tf))
+            assert "GESessionDestroy" in ge.calls
+        assert current_system() is None
+
+    def test_a_run_that_fails_keeps_its_type_and_gets_the_advice(
+        self, tf: Any, host: Any, caplog: Any
+    ) -> None:
+        with loaded(host, faults="run=EI0002"):
+            with pytest.raises(tf.errors.InternalError) as failed:
+                with ascend_session() as sess:
+                    sess.run(product(tf))
+        failure = failure_of(failed.value)
+        assert failure is not None
+        assert failure.failure_class is FailureClass.SECONDARY
+        assert any("EI0002 is a known failure (secondary)" in text for text in caplog.messages)
+
+    def test_the_bodys_error_comes_before_that_of_the_shutdown(self, tf: Any, host: Any) -> None:
+        with loaded(host, faults="shutdown"):
+            with pytest.raises(ZeroDivisionError) as failed:
+                with ascend_session():
+                    raise ZeroDivisionError
+        assert len(failed.value.closing_errors) == 1  # type: ignore[attr-defined]
+
+
+def rank_table(host: Any, size: int) -> Dict[str, str]:
+    """A table of ``size`` ranks on one server, and the variables of the last rank."""
+    devices = [
+        {"device_id": str(n), "device_ip": f"192.168.1.{8 + n}", "rank_id": str(n)}
+        for n in range(size)
+    ]
+    table = {
+        "version": "1.0",
+        "status": "completed",
+        "server_count": "1",
+        "server_list": [{"server_id": "node_0", "device": devices}],
+    }
+    path = host.write(TABLE, json.dumps(table))
+    last = str(size - 1)
+    return {
+        "RANK_TABLE_FILE": str(path),
+        "RANK_SIZE": str(size),
+        "RANK_ID": last,
+        "ASCEND_DEVICE_ID": last,
+        "JOB_ID": "1",
+    }

@@ -1,0 +1,96 @@
+"""A failed initialisation ends its process; a probe tells that beforehand, in another one."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from ascend_session import InitializationError, RetryPolicy, ascend_system, current_system
+from ascend_session.backends.npu_probe import environment_of
+from ascend_session.cluster.job import Job
+from ascend_session.failures import FailureClass, failure_of
+from tests.fake_host.vendor import environment, live_host, loaded, recorded
+from tests.running import Host
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Any:
+    host = live_host(tmp_path, chips=2)
+    yield host
+    host.close()
+
+
+def of(host: Any, call: str) -> List[Any]:
+    return [entry for entry in recorded(host) if entry["call"] == call]
+
+
+class TestWithoutAProbe:
+    def test_the_process_ends_with_what_the_adapter_says(self, host: Any, programs: Host) -> None:
+        variables = environment(host, faults="init=EJ0001")
+        ended = programs.run("on_npu", json.dumps(variables))
+        assert ended.code == -signal.SIGABRT
+        assert ended.lines == ["opening"]
+        assert "EJ0001" in ended.log
+
+
+class TestWithAProbe:
+    def test_what_passes_is_tried_again_and_then_opened_here(
+        self, tf: Any, host: Any, caplog: Any
+    ) -> None:
+        with loaded(host, faults="init=EJ0001*1") as ge:
+            with ascend_system(probe=RetryPolicy(attempts=3, wait_seconds=0)) as system:
+                assert [event.name for event in system.events] == ["probe", "initialize"]
+            assert ge.calls.count("GEInitialize") == 1  # in this process
+        # One that failed, one that went well, and this one.
+        assert [entry["failed"] for entry in of(host, "GEInitialize")] == [True, False, False]
+        assert len({entry["pid"] for entry in of(host, "GEInitialize")}) == 3
+        (said,) = [text for text in caplog.messages if "the next one in" in text]
+        assert said.startswith("Attempt 1 to initialise: ")
+        assert "EJ0001" in said
+
+    def test_what_does_not_pass_is_said_at_once_and_this_process_goes_on(
+        self, tf: Any, host: Any
+    ) -> None:
+        with loaded(host, faults="init=EI0004") as ge:
+            with pytest.raises(InitializationError) as failed:
+                ascend_system(probe=RetryPolicy(attempts=5, wait_seconds=0)).__enter__()
+            assert ge.calls == []
+        assert len(of(host, "GEInitialize")) == 1
+        failure = failure_of(failed.value)
+        assert failure is not None
+        assert failure.failure_class is FailureClass.PERMANENT
+        assert "in a process of its own, which ended with SIGABRT" in failed.value.message
+        assert failed.value.hint == failure.advice
+        assert current_system() is None
+
+    def test_the_attempts_end(self, tf: Any, host: Any) -> None:
+        with loaded(host, faults="init=EJ0001"):
+            with pytest.raises(InitializationError, match="EJ0001"):
+                ascend_system(probe=RetryPolicy(attempts=2, wait_seconds=0)).__enter__()
+        assert len(of(host, "GEInitialize")) == 2
+
+    def test_one_that_does_not_end_is_ended(self, tf: Any, host: Any) -> None:
+        with loaded(host, faults="hang=3600"):
+            with pytest.raises(InitializationError, match="did not end within 1 s"):
+                ascend_system(probe=RetryPolicy(attempt_seconds=1)).__enter__()
+
+    def test_on_the_stub_there_is_nothing_to_try(self, tf: Any) -> None:
+        with ascend_system(backend="stub", probe=RetryPolicy()) as system:
+            assert [event.name for event in system.events] == ["probe", "initialize"]
+            assert system.events[0].seconds < 60
+
+
+TABLE = {"RANK_TABLE_FILE": "t.json", "RANK_ID": "1", "RANK_SIZE": "2", "HOME": "/home/me"}
+
+
+class TestTheEnvironmentOfAProbe:
+    def test_a_rank_of_several_tries_its_device_alone(self) -> None:
+        chief = {"CM_CHIEF_IP": "10.0.0.1", "CM_WORKER_SIZE": "2", "ASCEND_DEVICE_ID": "1"}
+        left = environment_of({**TABLE, **chief}, Job(1, 2, 1, 2, 1))
+        assert sorted(left) == ["ASCEND_DEVICE_ID", "HOME", "PYTHONPATH"]
+
+    def test_a_job_of_one_keeps_its_variables(self) -> None:
+        left = environment_of({**TABLE, "RANK_SIZE": "1"}, Job(0, 1, 0, 1, 0))
+        assert set(left) == {*TABLE, "PYTHONPATH"}

@@ -1,0 +1,221 @@
+"""What the loaded adapter does in TensorFlow's sessions.
+
+Source: adapter_behaviour.md, "When options are looked at" and "Life of GE in a process";
+kernels/npu_sys_ctl_ops.cc, kernels/geop_npu.cc.
+"""
+
+import weakref
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+
+from fake_ge import nodes, outputs
+from fake_ge.acceleration import check_acceleration
+from fake_ge.checks import check
+from fake_ge.engine import ENGINE
+from fake_ge.entry import Entry, entries, init_options, stick
+from fake_ge.fatal import internal_error
+from fake_ge.faults import fault
+from fake_ge.graphs import Output, op_type, pruned, vendor_type
+from fake_ge.journal import note
+from fake_ge.messages import nested, said
+from fake_ge.operators import supported
+
+__all__ = ["Session", "Work"]
+
+
+class Work(NamedTuple):
+    """What a run of one signature is.
+
+    Attributes:
+        init: The names of its NPUInit operators.
+        shutdown: Whether it has an NPUShutdown operator.
+        offloaded: The operators (type, name) that run on the device; none: all on the CPU.
+        collective: The first collective operator's name.
+    """
+
+    init: Tuple[str, ...]
+    shutdown: bool
+    offloaded: Tuple[Tuple[str, str], ...]
+    collective: Optional[str]
+
+
+class _GeSession(NamedTuple):
+    age: int
+    device: int
+
+
+class _Kernels:
+    """How many NPUInit kernels there are, and which tf sessions have a GE session."""
+
+    def __init__(self) -> None:
+        self.init = 0
+        self.sessions: Set[str] = set()
+        self.named = 0
+
+
+KERNELS = _Kernels()
+
+
+class Session:
+    """One ``tf.Session`` as the adapter sees it."""
+
+    def __init__(self, owner: Any, proto: Any) -> None:
+        KERNELS.named += 1
+        self.name = f"direct{KERNELS.named}"
+        self._owner = weakref.ref(owner)
+        self._entries = entries(proto)
+        self._works: Dict[Any, Work] = {}
+        self._steps: Dict[Work, int] = {}
+        self._init_kernels: Set[str] = set()
+        self._ge: Optional[_GeSession] = None
+        self._has_ge_op = False
+
+    def prepare(
+        self, feeds: FrozenSet[Output], fetches: Tuple[Output, ...], targets: Tuple[str, ...]
+    ) -> Work:
+        """Makes the executor of a signature: reads the options, splits the graph, makes kernels."""
+        signature = (feeds, fetches, targets)
+        with ENGINE.lock:
+            if signature not in self._works:
+                self._works[signature] = self._plan(feeds, fetches, targets)
+            return self._works[signature]
+
+    def run(self, work: Work) -> None:
+        """Does what the kernels of the vendor do in a run; TensorFlow computes the values."""
+        for name in work.init:
+            self._initialise(name)
+        if work.offloaded:
+            self._offload(work)
+        elif work.collective:
+            # adapter_behaviour.md, Traps: "A collective op outside an offloaded graph fails"
+            raise internal_error(f"Missing 0-th output from {{{{node {work.collective}}}}}")
+        elif not work.init and not work.shutdown:
+            note("Run", session=self.name, offloaded=False, device=None)
+        if work.shutdown:
+            _shut_down()
+
+    def destroy(self) -> None:
+        """What the end of the session's kernels does; twice does nothing."""
+        with ENGINE.lock:
+            if self._has_ge_op:
+                self._has_ge_op = False
+                if self._ge is not None:
+                    KERNELS.sessions.discard(self.name)
+                    note("GESessionDestroy", session=self.name)
+                # adapter_behaviour.md, Life of GE: "Closing the last GE session finalises GE"
+                if not KERNELS.sessions and not ENGINE.is_global:
+                    ENGINE.finalise()
+            for _ in range(len(self._init_kernels)):
+                # adapter_behaviour.md, Life of GE: "the last such destruction finalises GE"
+                KERNELS.init = max(0, KERNELS.init - 1)
+                if KERNELS.init == 0 and not ENGINE.is_global:
+                    ENGINE.finalise()
+            self._init_kernels.clear()
+
+    @property
+    def _entry(self) -> Entry:
+        # npu_sys_ctl_ops.cc, NPUInit: without the attribute "use default init options"
+        return self._entries[-1] if self._entries else Entry({}, set())
+
+    def _plan(
+        self, feeds: FrozenSet[Output], fetches: Tuple[Output, ...], targets: Tuple[str, ...]
+    ) -> Work:
+        # adapter_behaviour.md, When options are looked at: "at the first run() of each new
+        # feed/fetch signature, even for a constant"
+        owner = self._owner()
+        assert owner is not None
+        known = supported()
+        # adapter_behaviour.md, When options are looked at: without the package or the list
+        # "everything runs on the CPU without a word, bogus options included"
+        if known:
+            for entry in self._entries:
+                check(entry)
+                stick(entry)
+        needed = pruned(owner.graph, feeds, fetches, targets)
+        system = [(vendor_type(o), o.name) for o in needed if vendor_type(o)]
+        init = tuple(name for kind, name in system if kind == "NPUInit")
+        # npu_sys_ctl_ops.cc: the kernel counts itself when it is made, once a session
+        KERNELS.init += len(set(init) - self._init_kernels)
+        self._init_kernels.update(init)
+        return Work(
+            init=init,
+            shutdown=any(kind == "NPUShutdown" for kind, _ in system),
+            offloaded=self._offloaded(needed, known),
+            collective=next((name for kind, name in system if kind.startswith("Hcom")), None),
+        )
+
+    def _offloaded(self, needed: List[Any], known: FrozenSet[str]) -> Tuple[Tuple[str, str], ...]:
+        # adapter_behaviour.md, What a bad option does: use_off_line False "the whole run is on the
+        # CPU"; "job of ps or default (CPU)"
+        entry = self._entry
+        on_host = not entry.get("use_off_line") or entry.get("job") in ("ps", "default")
+        if not self._entries or on_host or fault("no-offload") is not None:
+            return ()
+        return tuple((op_type(o), o.name) for o in needed if op_type(o) in known)
+
+    def _initialise(self, name: str) -> None:
+        code = fault("init-raises", "EJ0001")
+        if code is not None:
+            raise internal_error(said(f"{name}: [GePlugin] Initialize ge failed", nested(code)))
+        note("NPUInit", session=self.name)
+        # npu_sys_ctl_ops.cc, Compute: "GePlugin global, skip GePlugin init"
+        if not ENGINE.is_global:
+            ENGINE.initialise(init_options(self._entry))
+
+    def _offload(self, work: Work) -> None:
+        # options_notes.md, a4: "error at first graph run"
+        check_acceleration(self._entry, init_options(self._entry))
+        with ENGINE.lock:
+            self._has_ge_op = True
+            device = self._ge_session().device
+            note("Run", session=self.name, offloaded=True, device=device)
+            step = self._steps.get(work, 0)
+            self._steps[work] = step + 1
+        code = fault("run", "EZ9999")
+        if code is not None:
+            raise internal_error(said("GeOp1_0GEOP::::DoRunAsync Failed", nested(code)))
+        outputs.write(self._entry, work.offloaded, step, device)
+
+    def _ge_session(self) -> _GeSession:
+        if self._ge is None:
+            self._ge = self._new_ge_session()
+        # adapter_behaviour.md, Life of GE: after NPUShutdown, or once the session that ran NPUInit
+        # is closed, "every open session's run raises InternalError"
+        if not ENGINE.up or self._ge.age != ENGINE.age:
+            text = "[GEOP] call ge session RunGraphAsync Failed, kernel:GeOp1_0, tf session: "
+            raise internal_error(said(text + self.name, nested("E19999", "GE is not initialized")))
+        return self._ge
+
+    def _new_ge_session(self) -> _GeSession:
+        entry = self._entry
+        if not ENGINE.is_global:
+            # geop_npu.cc, Initialize: "aoe should not init ge async"
+            ENGINE.initialise(init_options(entry), is_async=not entry.get("aoe_mode"))
+        if ENGINE.failure is not None and ENGINE.up:
+            # adapter_behaviour.md, Life of GE: "a failure there is an InternalError"
+            text = "[GePlugin] Initialize ge failed, ret : 4294967295"
+            raise internal_error(said(text, ENGINE.failure))
+        if not ENGINE.up:
+            raise internal_error("Get ge session failed.")
+        # adapter_behaviour.md, Devices: "session_device_id goes to the GE session only"
+        asked = entry.get("session_device_id")
+        ignored = asked is None or fault("same-device") is not None
+        device = ENGINE.device if ignored else int(asked)
+        try:
+            nodes.hold(device)
+        except nodes.NodeError as error:
+            raise internal_error(said("Get ge session failed.", str(error))) from None
+        KERNELS.sessions.add(self.name)
+        note("GESession", session=self.name, options=entry.scoped("session"), device=device)
+        return _GeSession(ENGINE.age, device)
+
+
+def _shut_down() -> None:
+    code = fault("shutdown", "E19999")
+    if code is not None:
+        raise internal_error(said("NPUShutdown failed", nested(code)))
+    note("NPUShutdown")
+    with ENGINE.lock:
+        KERNELS.init = 0
+        # npu_sys_ctl_ops.cc, NPUShutdown: "GePlugin global, skip GePlugin Finalize"
+        if not ENGINE.is_global:
+            ENGINE.finalise()

@@ -1,0 +1,269 @@
+"""What a bad option does. Source: adapter_behaviour.md, the section of that name; npu_attrs.cc,
+GetPassOptions and SetNpuOptimizerAttr, in the order of the latter.
+
+Each rule gives a sentence if the entry breaks it.
+"""
+
+import os
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
+
+from fake_ge import patterns
+from fake_ge.entry import Entry
+from fake_ge.fatal import abort, internal_error, invalid_argument
+
+__all__ = ["check"]
+
+_SOURCE = "tf_adapter/util/npu_attrs.cc"
+_PRECISION = [
+    "force_fp32",
+    "allow_fp32_to_fp16",
+    "force_fp16",
+    "must_keep_origin_dtype",
+    "allow_mix_precision",
+    "cube_fp16in_fp32out",
+    "allow_mix_precision_fp16",
+    "allow_mix_precision_bf16",
+    "allow_fp32_to_bf16",
+]
+_PRECISION_V2 = [
+    "fp16",
+    "origin",
+    "cube_fp16in_fp32out",
+    "mixed_float16",
+    "mixed_bfloat16",
+    "cube_hif8",
+    "mixed_hif8",
+]
+_IMPL_MODES = [
+    "high_precision",
+    "high_performance",
+    "high_precision_for_all",
+    "high_performance_for_all",
+]
+_DYNAMIC = ("input_shape", "dynamic_dims", "dynamic_node_type")
+_MIXED = ("allow_mix_precision", "allow_mix_precision_fp16", "allow_mix_precision_bf16")
+_MIXED_V2 = ("mixed_float16", "mixed_bfloat16", "mixed_hif8")
+
+Sentence = Optional[str]
+
+
+class _Rule(NamedTuple):
+    ends: Callable[[str], Any]
+    broken: Callable[[Entry], Sentence]
+
+
+def check(entry: Entry) -> None:
+    """Refuses an entry as the adapter does: ends the process, or raises.
+
+    Raises:
+        InvalidArgumentError: Of TensorFlow.
+        InternalError: Of TensorFlow.
+    """
+    for rule in _RULES:
+        sentence = rule.broken(entry)
+        if sentence is not None:
+            raise rule.ends(sentence)
+
+
+def _abort(sentence: str) -> Any:
+    # launch_facts.md, "Init failures abort": a bad option is fatal without the sleep
+    abort(sentence, _SOURCE, sleep=False)
+
+
+def _one_of(key: str, allowed: Sequence[Any], needs: str = "") -> Callable[[Entry], Sentence]:
+    """The value is one of these; looked at only if the option ``needs`` is on."""
+
+    def broken(entry: Entry) -> Sentence:
+        if key not in entry.said or entry.said[key] in allowed or (needs and not entry.get(needs)):
+            return None
+        return f"{key} should be one of the list:{list(allowed)}, but it is {entry.said[key]!r}"
+
+    return broken
+
+
+def _at_least(key: str, least: int) -> Callable[[Entry], Sentence]:
+    def broken(entry: Entry) -> Sentence:
+        return f"{key} should be >= {least}" if entry.said.get(key, least) < least else None
+
+    return broken
+
+
+def _text(key: str, good: Callable[[str], bool], needs: str = "") -> Callable[[Entry], Sentence]:
+    """The text has the right form; looked at only if the option ``needs`` is on."""
+
+    def broken(entry: Entry) -> Sentence:
+        value = entry.said.get(key)
+        if value is None or good(value) or (needs and not entry.get(needs)):
+            return None
+        return f"{key} style is invalid: {value!r}"
+
+    return broken
+
+
+def _is_text(key: str) -> Callable[[Entry], Sentence]:
+    def broken(entry: Entry) -> Sentence:
+        # options_notes.md, g1: "except for jit_compile and shape_generalization_mode (error)"
+        wrong = key in entry.misplaced
+        return f"The data type of {key} is invalid. Expected string type." if wrong else None
+
+    return broken
+
+
+def _in_export_field(entry: Entry) -> Sentence:
+    # options_notes.md, g1: export_compile_stat in another field is ignored
+    if "export_compile_stat" in entry.misplaced:
+        return None
+    return _one_of("export_compile_stat", (0, 1, 2))(entry)
+
+
+def _dynamic_complete(entry: Entry) -> Sentence:
+    given = [key in entry.said for key in _DYNAMIC]
+    if any(given) and not all(given):
+        return "input_shape, dynamic_dims and dynamic_node_type should use together."
+    return None
+
+
+def _dynamic_alone(entry: Entry) -> Sentence:
+    # options_notes.md, a14
+    if _has_profiles(entry) and entry.get("mix_compile_mode"):
+        return "dynamic config can not use with mix compile."
+    return None
+
+
+def _hybrid(entry: Entry) -> Sentence:
+    # options_notes.md, a12
+    if entry.get("compile_hybrid_mode") == 1 and entry.said.get("dynamic_node_type") != 1:
+        return "When compile_hybrid_mode set, dynamic_node_type should be 1."
+    return None
+
+
+def _compile_dynamic(entry: Entry) -> Sentence:
+    if entry.said.get("compile_dynamic_mode") and entry.get("dynamic_input"):
+        return "compile_dynamic_mode can not use with dynamic_input."
+    return None
+
+
+def _impl_mode_there(entry: Entry) -> Sentence:
+    if "optypelist_for_implmode" in entry.said and "op_select_implmode" not in entry.said:
+        return "when use optypelist_for_implmode, op_select_implmode must be set."
+    return None
+
+
+def _weights(entry: Entry) -> Sentence:
+    # adapter_behaviour.md, What a bad option does: "presence, not value"
+    if "enable_compress_weight" in entry.said and "compress_weight_conf" in entry.said:
+        return "enable_compress_weight can not use with compress_weight_conf."
+    return None
+
+
+def _two_precisions(entry: Entry) -> Sentence:
+    if "precision_mode" in entry.said and "precision_mode_v2" in entry.said:
+        return "'precision_mode' and 'precision_mode_v2' can not be assigned at the same time."
+    return None
+
+
+def _mixlist(entry: Entry) -> Sentence:
+    # options_notes.md, a2
+    if "modify_mixlist" not in entry.said:
+        return None
+    if "precision_mode" in entry.said:
+        mixed = entry.said["precision_mode"] in _MIXED
+    else:
+        mixed = entry.said.get("precision_mode_v2") in _MIXED_V2
+    return None if mixed else "modify_mixlist is assigned, please ensure precision_mode is mixed."
+
+
+def _dump_path(entry: Entry) -> Sentence:
+    # options_notes.md, a24
+    if not entry.get("enable_dump") and not entry.get("enable_dump_debug"):
+        return None
+    if "dump_path" not in entry.said:
+        return "if use dump function, dump_path must be set."
+    return _unusable(entry.said["dump_path"])
+
+
+def _work_path(entry: Entry) -> Sentence:
+    # options_notes.md, a40
+    return _unusable(entry.get("work_path")) if _aoe_mode(entry) else None
+
+
+def _aoe(entry: Entry) -> Sentence:
+    mode = _aoe_mode(entry)
+    return None if mode in ("", "1", "2", "4") else f"aoe mode:{mode} is invalid"
+
+
+def _aoe_mode(entry: Entry) -> str:
+    # options_notes.md, b: AOE_MODE "used only when the parameter_map has no aoe_mode key"
+    return str(entry.said.get("aoe_mode", os.environ.get("AOE_MODE", "")))
+
+
+def _unusable(path: str) -> Sentence:
+    if not os.path.isdir(path):
+        return f"the path {path} is not directory."
+    if not os.access(path, os.R_OK | os.W_OK):
+        return f"the path {path} doesn't have read, write permissions."
+    return None
+
+
+def _has_profiles(entry: Entry) -> bool:
+    return all(key in entry.said for key in _DYNAMIC)
+
+
+def _rules() -> Iterator[_Rule]:
+    for broken in (
+        # Read before all others, in PRE_PLACEMENT (options_notes.md, 0: "validated twice")
+        _one_of(
+            "dynamic_graph_execute_mode", ("lazy_recompile", "dynamic_execute"), "dynamic_input"
+        ),
+        _text("dynamic_inputs_shape_range", patterns.shape_range, "dynamic_input"),
+        _one_of("local_rank_id", range(8)),
+        _text("local_device_list", patterns.device_list),
+        _one_of("variable_placement", ("Host", "Device")),
+        _at_least("iterations_per_loop", 1),
+        _at_least("task_index", 0),
+        _dynamic_alone,
+    ):
+        yield _Rule(_abort, broken)
+    yield _Rule(internal_error, _dump_path)
+    yield _Rule(internal_error, _text("dump_step", patterns.dump_step, "enable_dump"))
+    yield _Rule(_abort, _one_of("dump_mode", ("input", "output", "all"), "enable_dump"))
+    debug_modes = ("aicore_overflow", "atomic_overflow", "all")
+    yield _Rule(_abort, _one_of("dump_debug_mode", debug_modes, "enable_dump_debug"))
+    # "negative is accepted"
+    yield _Rule(_abort, lambda e: "graph_run_mode value must be 0 or 1" if _above_one(e) else None)
+    yield _Rule(internal_error, _aoe)
+    yield _Rule(_abort, _work_path)
+    yield _Rule(invalid_argument, _one_of("precision_mode", _PRECISION))
+    yield _Rule(invalid_argument, _one_of("precision_mode_v2", _PRECISION_V2))
+    yield _Rule(internal_error, _at_least("graph_max_parallel_model_num", 1))
+    yield _Rule(internal_error, _one_of("enable_exception_dump", (0, 1, 2)))
+    yield _Rule(_abort, _impl_mode_there)
+    yield _Rule(_abort, _one_of("op_select_implmode", _IMPL_MODES))
+    yield _Rule(_abort, _dynamic_complete)
+    yield _Rule(_abort, _text("input_shape", patterns.input_shape))
+    yield _Rule(_abort, _text("dynamic_dims", patterns.dynamic_dims))
+    yield _Rule(_abort, _one_of("dynamic_node_type", (0, 1)))
+    yield _Rule(internal_error, _one_of("compile_hybrid_mode", (0, 1)))
+    yield _Rule(internal_error, _hybrid)
+    yield _Rule(_abort, _one_of("buffer_optimize", ("l2_optimize", "off_optimize")))
+    yield _Rule(_abort, _weights)
+    yield _Rule(_abort, _at_least("session_device_id", 0))
+    yield _Rule(internal_error, _mixlist)
+    yield _Rule(internal_error, _two_precisions)
+    yield _Rule(invalid_argument, _one_of("variable_use_1g_huge_page", (0, 1, 2)))
+    yield _Rule(internal_error, _one_of("dump_data", ("tensor", "stats")))
+    yield _Rule(invalid_argument, _in_export_field)
+    yield _Rule(invalid_argument, _is_text("jit_compile"))
+    yield _Rule(invalid_argument, _one_of("jit_compile", ("true", "false", "auto")))
+    yield _Rule(invalid_argument, _is_text("shape_generalization_mode"))
+    shapes = ("STRICT", "FULL", "ADAPTIVE")
+    yield _Rule(invalid_argument, _one_of("shape_generalization_mode", shapes))
+    yield _Rule(internal_error, _one_of("graph_slice", ("auto", "manual")))
+    yield _Rule(internal_error, _compile_dynamic)
+
+
+def _above_one(entry: Entry) -> bool:
+    return bool(entry.get("graph_run_mode") > 1)
+
+
+_RULES: List[_Rule] = list(_rules())

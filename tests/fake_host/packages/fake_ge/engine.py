@@ -1,0 +1,164 @@
+"""GE in a process: up once, down for everyone.
+
+Source: adapter_behaviour.md, "Life of GE in a process"; ge_plugin.cc.
+"""
+
+import json
+import threading
+import time
+from typing import Any, Dict, List, Optional
+
+from fake_ge import nodes
+from fake_ge.environment import (
+    Collectives,
+    collectives,
+    data_transfer_skipped,
+    own_device,
+    task_type,
+)
+from fake_ge.fatal import abort, internal_error
+from fake_ge.faults import fault
+from fake_ge.journal import note
+from fake_ge.messages import nested, said
+from fake_ge.ranks import Place, RankTableError, place
+
+__all__ = ["ENGINE", "Engine"]
+
+_SOURCE = "tf_adapter/util/ge_plugin.cc"
+_FAILED = "[GePlugin] Initialize ge failed, ret : 4294967295"
+
+
+class Engine:
+    """The one GE of this process.
+
+    Attributes:
+        up: Whether it counts as initialised; a failed asynchronous initialisation does, too.
+        failure: What an asynchronous initialisation failed with.
+        is_global: Whether ``npu_resource_init`` started it.
+        age: How often it was initialised; what belongs to an earlier age is dead.
+        device: This process's own logical device.
+        place: This process's rank, with collectives.
+        groups: The groups that were made, with their world ranks; they go with GE.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.up = False
+        self.failure: Optional[str] = None
+        self.is_global = False
+        self.age = 0
+        self.device = 0
+        self.place: Optional[Place] = None
+        self.groups: Dict[str, List[int]] = {}
+        self._collectives_on = False
+
+    def initialise(
+        self, options: Dict[str, Any], is_global: bool = False, is_async: bool = False
+    ) -> None:
+        """GePlugin::Init: the data-transfer host, the parser, then GE.
+
+        Raises:
+            InternalError: With the fault ``no-reinit``.
+        """
+        with self.lock:
+            # adapter_behaviour.md, Life of GE: "Running NPUInit again while GE is up does nothing"
+            # launch_facts.md, A6: "TF_CONFIG task type ps: GE init skipped"
+            if self.up or task_type() == "ps":
+                return
+            if self.age and fault("no-reinit") is not None:
+                raise internal_error(said(_FAILED, nested("E19999", "GE came up once already")))
+            self.device = own_device()
+            self._start_servants()
+            failure = self._start(options, is_async)
+            if failure and not is_async:
+                # adapter_behaviour.md, Life of GE: "a failure sleeps 3 s and aborts"
+                abort(said(_FAILED, failure), f"{_SOURCE}:365")
+            # launch_facts.md, "Init failures abort": asynchronously only GEInitialize's own
+            # failure is told later, by the first run that wants a GE session
+            self.up, self.failure, self.is_global = True, failure, is_global
+            self.age += 1
+
+    def finalise(self) -> None:
+        """GePlugin::Finalize; nothing if GE is down."""
+        with self.lock:
+            if self.up:
+                self.up = False
+                self.place = None
+                self.groups.clear()
+                if self.failure is None:
+                    note("GEFinalize")
+                nodes.release()
+
+    def end(self) -> None:
+        """NpuClose: what the exit handler does."""
+        # adapter_behaviour.md, Life of GE: "registers an exit handler that finalises GE"
+        note("exit handler")
+        self.finalise()
+
+    def _start_servants(self) -> None:
+        # ge_plugin.cc, Init: TDT first, then the parser, then GE
+        if not data_transfer_skipped():
+            code = fault("tdt", "4")
+            if code is not None:
+                # adapter_behaviour.md, Life of GE: "data-transfer host and parser abort either way"
+                message = f"[GePlugin] Tdt host init failed, tdt error code : {code}"
+                abort(message, f"{_SOURCE}:327")
+            note("TdtOutFeedInit", device=self.device)
+        code = fault("parser", "4294967295")
+        if code is not None:
+            abort(f"[GePlugin] Initialize parser failed, ret : {code}", f"{_SOURCE}:341")
+
+    def _start(self, options: Dict[str, Any], is_async: bool) -> Optional[str]:
+        """GEInitialize; returns what it failed with."""
+        found = collectives()
+        # ge_plugin.cc: is_use_hcom is set, never reset
+        self._collectives_on = self._collectives_on or found.on
+        # launch_facts.md, A6: "TF_CONFIG task type evaluator: hccl off"
+        on = self._collectives_on and task_type() != "evaluator"
+        failure = self._failure(options, found, on)
+        note(
+            "GEInitialize",
+            options=options,
+            environment=found.options,
+            hcom=on,
+            device=self.device,
+            sync=not is_async,
+            failed=failure is not None,
+        )
+        if failure is None and fault("orphan") is not None:
+            nodes.leave_orphan()
+        return failure
+
+    def _failure(self, options: Dict[str, Any], found: Collectives, on: bool) -> Optional[str]:
+        seconds = fault("hang", "3600")
+        if seconds is not None:
+            time.sleep(float(seconds))
+        code = fault("init", "EJ0001")
+        if code is not None:
+            return nested(code)
+        # options_notes.md, a1: "E10056 again at init"; g3: v1 and v2 precision can meet
+        if options.get("precision_mode") and options.get("precision_mode_v2"):
+            return nested("E10056")
+        # options_notes.md, e: "the colon form makes GE init fail"; c: training_trace "on" only
+        if options.get("profiling_mode") and not _readable(options.get("profiling_options")):
+            return nested("EK0001", f"profiling_options [{options['profiling_options']}]")
+        try:
+            nodes.hold(self.device, alone=on)
+            self.place = place(found, self.device) if on else None
+        except (nodes.NodeError, RankTableError) as error:
+            nodes.release()
+            return str(error)
+        return None
+
+
+def _readable(profiling_options: Any) -> bool:
+    if not profiling_options:
+        return True
+    try:
+        given = json.loads(profiling_options)
+    except ValueError:
+        return False
+    return isinstance(given, dict) and given.get("training_trace", "on") == "on"
+
+
+ENGINE = Engine()

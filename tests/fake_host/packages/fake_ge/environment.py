@@ -1,0 +1,114 @@
+"""What GePlugin::Init reads from the environment: the device, the task, and collectives."""
+
+import json
+import os
+import re
+from typing import Dict, NamedTuple, Optional
+
+from fake_ge.fatal import abort
+from fake_ge.nodes import NodeError, logical_of
+
+__all__ = ["Collectives", "collectives", "data_transfer_skipped", "own_device", "task_type"]
+
+_SOURCE = "tf_adapter/util/ge_plugin.cc:199"
+_UNSET = -1
+_ONE = 1
+
+
+class Collectives(NamedTuple):
+    """Whether HCCL is used, and what is handed to it."""
+
+    on: bool
+    options: Dict[str, str]
+
+
+def own_device() -> int:
+    """This process's logical device; what is no device id ends the process."""
+    # adapter_behaviour.md, Devices: "ASCEND_DEVICE_ID, else DEVICE_ID, else 0"
+    for name in ("ASCEND_DEVICE_ID", "DEVICE_ID"):
+        text = os.environ.get(name)
+        if not text:
+            continue
+        number = _integer(text)
+        # adapter_behaviour.md, What a bad option does: "not an integer or negative" is an abort
+        if number is None:
+            abort(f"{name} is invalid, should be int, such as 0, 1, 2.", _SOURCE, sleep=False)
+        elif number < 0:
+            abort(f"{name} should be >= 0.", _SOURCE, sleep=False)
+        else:
+            return number if name == "ASCEND_DEVICE_ID" else _translated(number)
+    return 0
+
+
+def task_type() -> Optional[str]:
+    """The task's type in ``TF_CONFIG``."""
+    try:
+        task = json.loads(os.environ.get("TF_CONFIG") or "null")["task"]["type"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return str(task)
+
+
+def data_transfer_skipped() -> bool:
+    """Whether ``ASCEND_TDT_UNINIT`` says so."""
+    # launch_facts.md, "Init failures abort": "skipped when ASCEND_TDT_UNINIT is true"
+    return os.environ.get("ASCEND_TDT_UNINIT", "").lower() in ("1", "true")
+
+
+def collectives() -> Collectives:
+    """The table of launch_facts.md, A6, line by line."""
+    env = os.environ.get
+    chief, table = env("CM_CHIEF_IP"), env("RANK_TABLE_FILE")
+    workers, ranks = _size("CM_WORKER_SIZE"), _size("RANK_SIZE")
+    found = Collectives(False, {})
+    if chief and table:
+        # A6: "CM_CHIEF_IP and RANK_TABLE_FILE both set: ERROR log only; hcom off"
+        pass
+    elif chief:
+        found = _of_chief(chief, _ONE if workers == _UNSET else workers, ranks)
+    elif table:
+        found = _of_table(table, workers, _ONE if ranks == _UNSET else ranks)
+    # A6: "HELP_CLUSTER set to anything forces hcom on"
+    return found._replace(on=found.on or bool(env("HELP_CLUSTER")))
+
+
+def _of_chief(chief: str, workers: int, ranks: int) -> Collectives:
+    env = os.environ.get
+    # A6: "CM_* + RANK_SIZE, or CM_CHIEF_PORT / CM_CHIEF_DEVICE missing: ignored; hcom off"
+    if not env("CM_CHIEF_PORT") or not env("CM_CHIEF_DEVICE") or workers <= 0 or ranks != _UNSET:
+        return Collectives(False, {})
+    names = ("CM_CHIEF_PORT", "CM_CHIEF_DEVICE", "CM_WORKER_IP", "CM_WORKER_SIZE")
+    # A6: "CM_WORKER_SIZE unset in the CM flow: counted as 1; hcom on but not passed"
+    given = {name.lower(): env(name, "") for name in names if env(name)}
+    return Collectives(True, {"cm_chief_ip": chief, **given})
+
+
+def _of_table(table: str, workers: int, ranks: int) -> Collectives:
+    # A6: "RANK_TABLE_FILE + CM_WORKER_SIZE: ignored"; "RANK_SIZE = 0 (or < -1): ignored"
+    if workers != _UNSET or ranks <= 0:
+        return Collectives(False, {})
+    # A6: "RANK_ID absent with a table: option simply not passed"
+    given = {n.lower(): os.environ[n] for n in ("POD_NAME", "RANK_ID") if os.environ.get(n)}
+    return Collectives(True, {"rank_table_file": table, **given})
+
+
+def _size(name: str) -> int:
+    # A6: "unset, -1 or not a number: counted as unset"
+    number = _integer(os.environ.get(name, ""))
+    return _UNSET if number is None else number
+
+
+def _integer(text: str) -> Optional[int]:
+    return int(text) if re.fullmatch(r"\s*[+-]?[0-9]+\s*", text) else None
+
+
+def _translated(physical: int) -> int:
+    # launch_facts.md, A6: "DEVICE_ID (physical, converted)"
+    try:
+        logical = logical_of(physical)
+    except NodeError:
+        logical = None
+    if logical is None:
+        abort("get logic device id by DEVICE_ID failed.", _SOURCE, sleep=False)
+    assert logical is not None
+    return logical

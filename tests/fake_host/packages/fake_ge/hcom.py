@@ -1,0 +1,63 @@
+"""What HCCL answers about ranks and groups, once it is up."""
+
+from typing import List, Tuple
+
+from fake_ge.engine import ENGINE
+from fake_ge.journal import note
+from fake_ge.ranks import Place
+
+__all__ = ["HcclError", "ask", "create", "destroy", "members"]
+
+# HcclResult: what is not initialised is a null pointer, what is not known a wrong parameter
+_NOT_UP = 2
+_WRONG = 1
+_WORLD = "hccl_world_group"
+
+
+class HcclError(Exception):
+    """HCCL's answer is an error; its code is the argument."""
+
+
+def ask(call: str, group: str) -> Tuple[Place, List[int]]:
+    """This process's place, and the world ranks in the group.
+
+    Raises:
+        HcclError: If collectives are not up, or there is no such group.
+    """
+    note(call, group=group)
+    place = ENGINE.place
+    # launch_facts.md, E: "get rank id error": called before initialize_system
+    if place is None:
+        raise HcclError(_NOT_UP)
+    return place, members(place, group)
+
+
+def members(place: Place, group: str) -> List[int]:
+    """The world ranks in a group."""
+    if group == _WORLD:
+        return sorted(rank for ranks in place.servers for rank in ranks)
+    if group not in ENGINE.groups:
+        raise HcclError(_WRONG)
+    return ENGINE.groups[group]
+
+
+def create(group: str, rank_ids: List[int]) -> None:
+    """Makes a group."""
+    world = ask("create_group", _WORLD)[1]
+    ranks = set(rank_ids)
+    if (
+        group == _WORLD
+        or group in ENGINE.groups
+        or len(ranks) < len(rank_ids)
+        or ranks - set(world)
+    ):
+        raise HcclError(_WRONG)
+    ENGINE.groups[group] = list(rank_ids)
+
+
+def destroy(group: str) -> None:
+    """Ends a group."""
+    ask("destroy_group", group)
+    if group == _WORLD:
+        raise HcclError(_WRONG)
+    del ENGINE.groups[group]

@@ -1,0 +1,113 @@
+"""Which rank this process is: what HCCL makes of the rank table, or of the environment."""
+
+import json
+import os
+from typing import Any, Dict, List, NamedTuple
+
+from fake_ge.environment import Collectives
+from fake_ge.messages import nested
+from fake_ge.nodes import physical_of
+
+__all__ = ["Place", "RankTableError", "place"]
+
+
+class RankTableError(Exception):
+    """A table that HCCL refuses; the text is what it says."""
+
+
+class Place(NamedTuple):
+    """This process among all ranks; ``servers`` has the ranks of each server."""
+
+    rank: int
+    servers: List[List[int]]
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return sum(len(ranks) for ranks in self.servers)
+
+    @property
+    def neighbours(self) -> List[int]:
+        """The ranks of this process's server."""
+        return next(ranks for ranks in self.servers if self.rank in ranks)
+
+
+def place(collectives: Collectives, device: int) -> Place:
+    """The place of the process that has this logical device.
+
+    Raises:
+        RankTableError: If the table cannot be used.
+    """
+    options = collectives.options
+    if "rank_table_file" in options:
+        return _from_table(options, device)
+    # launch_facts.md, A6: without a table HCCL negotiates; a fake asks the environment instead.
+    size = int(options.get("cm_worker_size") or os.environ.get("RANK_SIZE") or 1)
+    rank = int(os.environ.get("RANK_ID") or 0)
+    return Place(rank, [list(range(max(size, rank + 1)))])
+
+
+def _from_table(options: Dict[str, str], device: int) -> Place:
+    table = _read(options["rank_table_file"])
+    if "version" not in table:
+        return _from_pods(table, options.get("pod_name", ""), device)
+    servers = [_devices(server) for server in table["server_list"]]
+    rows = {int(row["rank_id"]): row for server in servers for row in server}
+    # launch_facts.md, A2, 3: rank ids unique and contiguous; "must be unique" EI0014
+    if sorted(rows) != list(range(sum(len(server) for server in servers))):
+        raise _wrong("EI0014", "rank_id must be less than the communication size and be unique")
+    own = options.get("rank_id", "")
+    # launch_facts.md, A6: "RANK_ID absent with a table: HCCL fails later"
+    if not own.isdigit() or int(own) not in rows:
+        raise _wrong("EI0004", f"RANK_ID [{own}] is not in the rank table")
+    local, listed = physical_of(device), int(rows[int(own)]["device_id"])
+    if listed != local:
+        # launch_facts.md, A2, 6: device_id must equal the physical id of the opened device
+        raise _wrong("EI0014", f"ranktable config devId[{listed}],but local devId[{local}]")
+    return Place(int(own), [sorted(int(row["rank_id"]) for row in server) for server in servers])
+
+
+def _from_pods(table: Any, own: str, device: int) -> Place:
+    # launch_facts.md, A4: template 2; "Identity is by POD_NAME; all groups are merged"
+    pods = [pod for group in table["group_list"] for pod in group["instance_list"]]
+    local = physical_of(device)
+    rows = [(pod, row) for pod in pods for row in pod["devices"]]
+    mine = [
+        rank
+        for rank, (pod, row) in enumerate(rows)
+        if pod["pod_name"] == own and int(row["device_id"]) == local
+    ]
+    if not mine:
+        raise _wrong("EI0014", f"no devId[{local}] of POD_NAME [{own}] in the rank table")
+    servers: Dict[str, List[int]] = {}
+    for rank, (pod, _) in enumerate(rows):
+        servers.setdefault(pod["server_id"], []).append(rank)
+    return Place(mine[0], list(servers.values()))
+
+
+def _read(path: str) -> Any:
+    # launch_facts.md, A2, 12: "is not a valid real path" EI0004
+    try:
+        with open(path, encoding="utf-8") as file:
+            table = json.load(file)
+    except OSError:
+        raise _wrong("EI0004", f"[{path}] is not a valid real path") from None
+    except ValueError:
+        raise _wrong("EI0004", f"[{path}] is not valid JSON") from None
+    # launch_facts.md, A1: "anything else: rejected, EI0014 not supported"; absent is the old one
+    if table.get("version", "1.0") not in ("1.0", "1.2"):
+        raise _wrong("EI0014", f"version [{table.get('version')}] is not supported")
+    return table
+
+
+def _devices(server: Any) -> List[Any]:
+    for row in server["device"]:
+        for key in ("device_id", "rank_id"):
+            # launch_facts.md, A2, 1: "Every value is a JSON string; the parser refuses numbers"
+            if not isinstance(row.get(key), str):
+                raise _wrong("EI0004", f"{key} is not string!")
+    return list(server["device"])
+
+
+def _wrong(code: str, reason: str) -> RankTableError:
+    return RankTableError(nested(code, reason))

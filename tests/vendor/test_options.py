@@ -1,0 +1,310 @@
+"""What the adapter makes of an entry. Source: adapter_behaviour.md, "When options are looked at",
+"What a bad option does", "Defaults of an empty entry"; options_notes.md, g1 and g3.
+"""
+
+import json
+from typing import Any, Callable, Dict, List, Tuple
+
+import pytest
+
+from tests.fake_host import FakeHost
+from tests.fake_host.vendor import Loaded, recorded, run_on
+
+
+def test_opening_validates_nothing_and_the_first_run_does_even_for_a_constant(
+    ge: Loaded, tf: Any, proto: Callable[..., Any]
+) -> None:
+    with tf.Session(config=proto(precision_mode="bogus")) as sess:
+        for _ in range(2):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="precision_mode"):
+                sess.run(tf.constant(7))
+    assert ge.calls == []
+
+
+@pytest.mark.parametrize("missing", ["list", "folder"])
+def test_without_the_operator_list_everything_is_on_the_cpu_without_a_word(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, monkeypatch: Any, missing: str
+) -> None:
+    path = ge.host.root / "usr/local/Ascend/opp/built-in/framework/tensorflow"
+    if missing == "list":
+        (path / "npu_supported_ops.json").unlink()
+    with monkeypatch.context() as patch:
+        if missing == "folder":
+            patch.setenv("ASCEND_OPP_PATH", str(ge.host.root / "nowhere"))
+        with tf.Session(config=proto(precision_mode="bogus")) as sess:
+            assert sess.run(product) == [[6.0]]
+    assert [entry["offloaded"] for entry in ge.record] == [False]
+
+
+def test_the_default_place_of_the_list_is_below_the_host(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, monkeypatch: Any
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.delenv("ASCEND_OPP_PATH")
+        with tf.Session(config=proto()) as sess:
+            sess.run(product)
+    assert ge.of("Run")[0]["offloaded"] is True
+
+
+@pytest.mark.parametrize("place", ["vendors/mine", "custom"])
+def test_operators_of_others_are_found_too(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], monkeypatch: Any, place: str
+) -> None:
+    opp = ge.host.root / "usr/local/Ascend/opp"
+    (opp / place / "framework/tensorflow").mkdir(parents=True)
+    mine = json.dumps({"ZerosLike": {}, "OnesLike": None})
+    (opp / place / "framework/tensorflow/npu_supported_ops.json").write_text(mine)
+    if place == "custom":
+        monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", f"/nowhere:{opp / place}")
+    else:
+        (opp / "vendors/config.ini").write_text("load_priority=mine, yours\n")
+    x = tf.placeholder(tf.float32, [1])
+    with tf.Session(config=proto()) as sess:
+        for value in (tf.raw_ops.ZerosLike(x=x), tf.raw_ops.OnesLike(x=x)):
+            sess.run(value, {x: [1.0]})
+    assert [entry["offloaded"] for entry in ge.of("Run")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "value"),
+    [
+        ("use_off_line", "b", False),
+        ("use_off_line", "i", 1),
+        ("use_off_line", "s", b"True"),
+        ("job", "s", b"ps"),
+        ("job", "s", b"default"),
+    ],
+)
+def test_these_run_on_the_cpu(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, key: str, field: str, value: Any
+) -> None:
+    config = proto()
+    setattr(entry_of(config).parameter_map[key], field, value)
+    with tf.Session(config=config) as sess:
+        assert sess.run(product) == [[6.0]]
+    assert [entry["offloaded"] for entry in ge.record] == [False]
+
+
+def test_a_value_in_the_wrong_field_reads_as_zero(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any
+) -> None:
+    config = proto()
+    entry_of(config).parameter_map["session_device_id"].s = b"3"
+    entry_of(config).parameter_map["graph_run_mode"].s = b"1"
+    entry_of(config).parameter_map["no_such_option"].s = b"x"
+    with tf.Session(config=config) as sess:
+        sess.run(product)
+    assert ge.of("GESession")[0]["device"] == 0
+    assert ge.of("GEInitialize")[0]["options"]["graph_run_mode"] == 0
+    # graph_run_mode 0 forces enable_small_channel 1
+    assert ge.of("GESession")[0]["options"]["enable_small_channel"] == 1
+
+
+def test_a_device_above_int32_is_dropped(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any
+) -> None:
+    with tf.Session(config=proto(session_device_id=2**31)) as sess:
+        sess.run(product)
+    assert ge.of("GESession")[0]["device"] == 0
+    assert "session_device_id" not in ge.of("GESession")[0]["options"]
+
+
+def test_of_two_entries_the_later_one_counts(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any
+) -> None:
+    config = proto(session_device_id=3, deterministic=1)
+    config.graph_options.rewrite_options.custom_optimizers.add(name="NpuOptimizer")
+    with tf.Session(config=config) as sess:
+        sess.run(product)
+    assert ge.of("GESession")[0]["device"] == 0
+    assert ge.of("GEInitialize")[0]["options"]["deterministic"] == 0
+
+
+def test_the_defaults_of_an_empty_entry(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any
+) -> None:
+    with tf.Session(config=proto()) as sess:
+        sess.run(product)
+    options = ge.of("GEInitialize")[0]["options"]
+    wanted = {
+        "graph_run_mode": 1,
+        "oo_level": "O3",
+        "enable_exception_dump": 2,
+        "graph_exec_timeout": 600000,
+    }
+    assert {key: options[key] for key in wanted} == wanted
+    assert "session_device_id" not in ge.of("GESession")[0]["options"]
+
+
+INVALID = [
+    {"precision_mode": "x"},
+    {"precision_mode_v2": "x"},
+    {"jit_compile": "x"},
+    {"shape_generalization_mode": "x"},
+    {"variable_use_1g_huge_page": 3},
+    {"export_compile_stat": 3},
+]
+INTERNAL = [
+    {"precision_mode": "force_fp32", "precision_mode_v2": "fp16"},
+    {"modify_mixlist": "x", "precision_mode": "force_fp32"},
+    {"modify_mixlist": "x"},
+    {"enable_exception_dump": 3},
+    {"dump_data": "x"},
+    {"enable_dump": True},
+    {"enable_dump_debug": True, "dump_path": "/no/such/folder"},
+    {"enable_dump": True, "dump_path": ".", "dump_step": "1|x"},
+    {"aoe_mode": "3"},
+    {"graph_slice": "x"},
+    {"graph_max_parallel_model_num": 0},
+    {"compile_hybrid_mode": 2},
+    {"compile_hybrid_mode": 1},
+    {"compile_dynamic_mode": True, "dynamic_input": True},
+    {"experimental_accelerate_train_mode": "slow|step"},
+    {"experimental_accelerate_train_mode": "fast"},
+]
+PROFILES = {"input_shape": "x:-1,2", "dynamic_dims": "1;2", "dynamic_node_type": 1}
+ABORTS = [
+    {"graph_run_mode": 2},
+    {"session_device_id": -1},
+    {"op_select_implmode": "x"},
+    {"optypelist_for_implmode": "Pooling"},
+    {"buffer_optimize": "x"},
+    {"input_shape": "x:1"},
+    {**PROFILES, "input_shape": "x"},
+    {**PROFILES, "dynamic_dims": "x"},
+    {**PROFILES, "dynamic_node_type": 2},
+    {**PROFILES, "mix_compile_mode": True},
+    {"enable_compress_weight": False, "compress_weight_conf": ""},
+    {"enable_dump": True, "dump_path": ".", "dump_mode": "x"},
+    {"enable_dump_debug": True, "dump_path": ".", "dump_debug_mode": "x"},
+    {"aoe_mode": "1", "work_path": "/no/such/folder"},
+    {"local_rank_id": 8},
+    {"local_device_list": "1,x"},
+    {"dynamic_input": True, "dynamic_graph_execute_mode": "x"},
+    {"dynamic_input": True, "dynamic_inputs_shape_range": "x"},
+    {"variable_placement": "x"},
+    {"iterations_per_loop": 0},
+    {"task_index": -1},
+]
+ACCEPTED = [
+    {"graph_run_mode": -1},
+    {"dump_mode": "x"},
+    {"dump_debug_mode": "x", "dump_step": "x"},
+    {"dynamic_graph_execute_mode": "x"},
+    {"work_path": "/no/such/folder"},
+    {"enable_dump": True, "dump_path": ".", "dump_step": "5-|0|", "precision_mode": "force_fp32"},
+    {"op_compiler_cache_mode": "x", "memory_optimization_policy": "x"},
+    {"modify_mixlist": "x", "precision_mode_v2": "mixed_float16"},
+    PROFILES,
+    {"static_memory_policy": 9},
+]
+
+
+@pytest.mark.parametrize("options", INVALID, ids=str)
+def test_these_raise_invalid_argument(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, options: Dict[str, Any]
+) -> None:
+    with tf.Session(config=proto(**options)) as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            sess.run(product)
+
+
+@pytest.mark.parametrize("options", INTERNAL, ids=str)
+def test_these_raise_internal(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, options: Dict[str, Any]
+) -> None:
+    with tf.Session(config=proto(**options)) as sess:
+        with pytest.raises(tf.errors.InternalError):
+            sess.run(product)
+
+
+@pytest.mark.parametrize("options", ACCEPTED, ids=str)
+def test_these_are_accepted_without_a_word(
+    ge: Loaded,
+    tf: Any,
+    proto: Callable[..., Any],
+    product: Any,
+    options: Dict[str, Any],
+    tmp_path: Any,
+    monkeypatch: Any,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with tf.Session(config=proto(**options)) as sess:
+        assert sess.run(product) == [[6.0]]
+    assert ge.of("Run")[0]["offloaded"] is True
+
+
+@pytest.mark.parametrize("key", ["jit_compile", "shape_generalization_mode"])
+def test_these_must_stand_in_their_field(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, key: str
+) -> None:
+    config = proto()
+    entry_of(config).parameter_map[key].b = True
+    with tf.Session(config=config) as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="data type"):
+            sess.run(product)
+
+
+# Each case is a process of its own, forked from one that has TensorFlow.
+_TRIES = """
+import json, os, sys
+import npu_bridge, tensorflow.compat.v1 as tf
+from npu_bridge.estimator import npu_ops
+from ascend_session.config.proto import add_to_entry
+tf.disable_eager_execution()
+for options, variables in json.loads(sys.argv[1]):
+    pid = os.fork()
+    if not pid:
+        os.environ.update(variables)
+        proto = tf.ConfigProto()
+        add_to_entry(proto, options)
+        with tf.Session(config=proto) as sess:
+            sess.run(npu_ops.initialize_system() if variables else tf.constant(7))
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    print(os.WTERMSIG(status) if os.WIFSIGNALED(status) else -os.WEXITSTATUS(status), flush=True)
+"""
+BAD_VARIABLES = {
+    "ASCEND_DEVICE_ID is invalid, should be int": {"ASCEND_DEVICE_ID": "x"},
+    "ASCEND_DEVICE_ID should be >= 0": {"ASCEND_DEVICE_ID": "-1", "DEVICE_ID": "0"},
+    "DEVICE_ID is invalid, should be int": {"DEVICE_ID": "1.5"},
+    "get logic device id by DEVICE_ID failed": {"DEVICE_ID": "8"},
+}
+
+
+def test_these_abort_the_process(host: FakeHost) -> None:
+    cases: List[Any] = [[options, {}] for options in ABORTS]
+    cases += [[{}, variables] for variables in BAD_VARIABLES.values()]
+    ended = run_on(host, _TRIES, json.dumps(cases), fatal_sleep=60)
+    assert ended.stdout.split() == ["6"] * len(cases), ended.stderr
+    assert ended.stderr.count("F tf_adapter/util/") == len(cases)
+    aborted = [entry for entry in recorded(host) if entry["call"] == "abort"]
+    # launch_facts.md: a bad device id, as a bad option, is fatal without the sleep
+    assert [entry["sleep"] for entry in aborted] == [0] * len(cases)
+    messages = [entry["message"] for entry in aborted[len(ABORTS) :]]
+    assert all(message.startswith(text) for message, text in zip(messages, BAD_VARIABLES))
+
+
+def test_acceleration_wants_to_know_where_training_is(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, monkeypatch: Any
+) -> None:
+    cases: List[Tuple[Dict[str, str], Any]] = [
+        ({}, tf.errors.InvalidArgumentError),
+        ({"TOTAL_STEP": "100", "STEP_NOW": "0"}, None),
+    ]
+    with tf.Session(config=proto(experimental_accelerate_train_mode="fast|step|0.9")) as sess:
+        assert sess.run(tf.constant(7)) == 7
+        for variables, error in cases:
+            with monkeypatch.context() as patch:
+                for name, value in variables.items():
+                    patch.setenv(name, value)
+                if error is None:
+                    assert sess.run(product) == [[6.0]]
+                else:
+                    with pytest.raises(error, match="TOTAL_STEP"):
+                        sess.run(product)
+
+
+def entry_of(config: Any) -> Any:
+    """The NpuOptimizer entry of a proto."""
+    return config.graph_options.rewrite_options.custom_optimizers[0]
