@@ -1,0 +1,95 @@
+"""What every test on a device finds: its needs are looked at first, and a line sums the run up."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any, Generator, Iterator, List
+
+import pytest
+
+from ascend_session import current_system, devices
+from ascend_session.hardware.device import DeviceReport
+from hardware_tests import limits
+from hardware_tests.needs import MARKER, missing_for
+from hardware_tests.summary import Tally
+
+pytest.register_assert_rewrite("tests.backend_contract")
+
+_HERE = Path(__file__).resolve().parent
+_TALLY = pytest.StashKey[Tally]()
+# TensorFlow and the vendor's packages warn of what is none of this project's business.
+_WARNINGS = pytest.mark.filterwarnings("ignore", "error::ascend_session.errors.AscendConfigWarning")
+
+
+def pytest_addoption(parser: Any) -> None:
+    parser.addoption(
+        "--require-npu",
+        action="store_true",
+        help="a test of hardware_tests that cannot run here has failed, instead of being skipped",
+    )
+
+
+def pytest_configure(config: Any) -> None:
+    config.addinivalue_line("markers", MARKER)
+    config.stash[_TALLY] = Tally(config.getoption("--require-npu"))
+
+
+def pytest_collection_modifyitems(items: List[Any]) -> None:
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker(_WARNINGS, append=False)
+
+
+def pytest_collection_finish(session: Any) -> None:
+    own = [item for item in session.items if _HERE in item.path.parents]
+    session.config.stash[_TALLY].chosen = len(own)
+
+
+# For the tests of this folder only.
+def pytest_runtest_setup(item: Any) -> None:
+    missing = missing_for(item)
+    if missing:
+        pytest.skip(missing)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: Any) -> Generator[None, Any, None]:
+    outcome = yield
+    item.config.stash[_TALLY].add(outcome.get_result())
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
+    if not config.option.collectonly:
+        terminalreporter.write_line(config.stash[_TALLY].line())
+
+
+@pytest.fixture(scope="session")
+def report() -> DeviceReport:
+    """What this machine says of its devices."""
+    return devices(timeout=limits.ANSWER)
+
+
+@pytest.fixture(scope="session")
+def _tensorflow() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        import tensorflow.compat.v1 as module
+
+        module.disable_eager_execution()
+        module.logging.set_verbosity(module.logging.ERROR)
+    return module
+
+
+@pytest.fixture
+def tf(_tensorflow: Any) -> Iterator[Any]:
+    """TensorFlow in graph mode, with an empty default graph of the test's own."""
+    with _tensorflow.Graph().as_default():
+        yield _tensorflow
+
+
+@pytest.fixture(autouse=True)
+def no_system_left_open() -> Iterator[None]:
+    """A system that a test leaves open would be shared by the tests after it."""
+    yield
+    assert current_system() is None, "the test left a system open"

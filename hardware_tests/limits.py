@@ -1,0 +1,12 @@
+"""How long the device may take, in seconds; generous, for a first run compiles its operators."""
+
+from ascend_session.hardware.command import TIME_LIMIT
+
+# A program of hardware_tests/programs, from its start to its end.
+PROGRAM = 600.0
+# One answer of npu-smi.
+ANSWER = TIME_LIMIT
+# Until a device is free whose holder was killed.
+RELEASE = 120.0
+# How long a system waits for a device that stays held.
+HELD = 3.0

@@ -1,0 +1,55 @@
+"""What a test needs of the machine, and which part of that is missing."""
+
+import importlib.util
+import os
+import sys
+from typing import Any, Optional
+
+from ascend_session import device_count
+from ascend_session.hardware.nodes import device_nodes, host_root
+from ascend_session.hardware.operators import operator_list
+from ascend_session.hardware.visible import VISIBLE_VARIABLE
+
+__all__ = ["MARKER", "missing_for"]
+
+MARKER = (
+    "needs(packages=True, devices=1): what a test needs besides a device node: TensorFlow, the "
+    "vendor's packages and their list of operators, and how many devices"
+)
+
+_PACKAGES = ("tensorflow", "npu_bridge", "hccl")
+
+
+def missing_for(item: Any) -> Optional[str]:
+    """What keeps this test from running here, in words; None if nothing does."""
+    asked = {"packages": True, "devices": 1}
+    for marker in reversed(list(item.iter_markers("needs"))):
+        asked.update(marker.kwargs)
+    return (
+        _missing_device()
+        or (_missing_package() if asked["packages"] else None)
+        or _missing_devices(asked["devices"])
+    )
+
+
+def _missing_device() -> Optional[str]:
+    if not device_nodes(host_root(os.environ)):
+        return "there is no /dev/davinci<N>"
+    if not device_count():
+        return f"{VISIBLE_VARIABLE}={os.environ.get(VISIBLE_VARIABLE)!r} leaves no device"
+    return None
+
+
+def _missing_package() -> Optional[str]:
+    for name in _PACKAGES:
+        if name not in sys.modules and importlib.util.find_spec(name) is None:
+            return f"{name} cannot be found by {sys.executable}"
+    found = operator_list(os.environ, host_root(os.environ))
+    if not found.operators:
+        return f"there is no list of supported operators in {found.folder}"
+    return None
+
+
+def _missing_devices(count: int) -> Optional[str]:
+    here = device_count()
+    return f"this needs {count} devices, and this process gets {here}" if count > here else None

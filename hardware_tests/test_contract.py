@@ -1,0 +1,25 @@
+"""The backend contract, on the device."""
+
+from typing import Any
+
+import pytest
+
+from ascend_session import AscendConfig, ascend_session
+from tests.backend_contract import BackendContract, entry
+
+
+class TestNpu(BackendContract):
+    @pytest.fixture
+    def backend_name(self) -> str:
+        return "npu"
+
+    # They compare what the stub lacks with the list of differences; a device lacks nothing.
+    test_each_missing_capability_is_a_listed_difference = None  # type: ignore[assignment]
+    test_a_missing_capability_says_why = None  # type: ignore[assignment]
+    test_each_difference_is_shown_by_a_test_that_exists = None  # type: ignore[assignment]
+
+    # The contract's own has a precision mode, which would stay in this process.
+    def test_the_proto_has_exactly_the_entry(self, tf: Any, backend_name: str) -> None:
+        config = AscendConfig(graph_run_mode=1, hcom_parallel=False)
+        with ascend_session(config, backend=backend_name) as sess:
+            assert entry(sess) == {"graph_run_mode": 1, "hcom_parallel": False}

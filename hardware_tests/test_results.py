@@ -1,0 +1,87 @@
+"""The same computation has the same result: again, in another system, and on the CPU."""
+
+from pathlib import Path
+from typing import Any, Dict
+
+import numpy as np
+import pytest
+
+from ascend_session import AscendConfig, ascend_session
+from ascend_session.hardware.device import DeviceReport
+from hardware_tests.graphs import CASES
+from hardware_tests.running import run
+
+# Largest difference, in parts of the largest number expected: in full precision, and in half.
+# Convolutions may be computed in HF32, which has 11 bits, even where matrix products are not.
+TOLERANCES = {
+    "matmul": (1e-4, 5e-3),
+    "convolution": (1e-3, 5e-3),
+    "softmax": (1e-4, 5e-3),
+    "normalisation": (1e-4, 1e-2),
+    "training": (1e-3, 3e-2),
+}
+REPEATED = 1e-6
+HALF = "allow_mix_precision"
+
+
+def difference(found: Any, expected: Any) -> float:
+    """The largest difference in parts of the largest number expected."""
+    return float(np.abs(np.subtract(found, expected)).max() / np.abs(expected).max())
+
+
+def test_a_session_repeats_its_results(tf: Any) -> None:
+    fetch, feed = CASES["convolution"].in_graph(tf)
+    with ascend_session(backend="npu") as sess:
+        first, *others = [sess.run(fetch, feed) for _ in range(5)]
+    assert max(difference(other, first) for other in others) <= REPEATED
+
+
+def test_a_later_system_repeats_the_results(tf: Any) -> None:
+    fetch, feed = CASES["convolution"].in_graph(tf)
+    results = []
+    for _ in range(2):
+        with ascend_session(backend="npu") as sess:
+            results.append(sess.run(fetch, feed))
+    assert difference(results[1], results[0]) <= REPEATED
+
+
+def test_deterministic_results_are_equal_to_the_last_bit(tf: Any) -> None:
+    fetch, feed = CASES["convolution"].in_graph(tf)
+    with ascend_session(AscendConfig(deterministic=1), backend="npu") as sess:
+        results = [sess.run(fetch, feed).tobytes() for _ in range(5)]
+    assert len(set(results)) == 1
+
+
+class TestAgainstTheCpu:
+    """Each precision mode has a process of its own, which computes all cases."""
+
+    @pytest.fixture(scope="class")
+    def full(self, report: DeviceReport) -> str:
+        """The mode with the most bits: the oldest family has no products of single floats."""
+        family = report.visible[0].family or ""
+        return "allow_fp32_to_fp16" if "910A" in family else "must_keep_origin_dtype"
+
+    @pytest.fixture(scope="class")
+    def results(self, tmp_path_factory: Any, full: str) -> Dict[str, Any]:
+        """What the programs computed; what became of one that failed is for the tests to say."""
+        folder: Path = tmp_path_factory.mktemp("precision")
+        computed: Dict[str, Any] = {}
+        for mode in (full, HALF):
+            ended = run("precision", mode, str(folder / f"{mode}.npz"))
+            computed[mode] = ended
+            if ended.code == 0:
+                with np.load(str(folder / f"{mode}.npz")) as file:
+                    computed[mode] = dict(file)
+        return computed
+
+    @pytest.mark.parametrize("name", sorted(TOLERANCES))
+    @pytest.mark.parametrize("precision", ["full", "half"])
+    def test_the_result_is_that_of_the_cpu(
+        self, results: Dict[str, Any], full: str, precision: str, name: str
+    ) -> None:
+        mode = full if precision == "full" else HALF
+        computed = results[mode]
+        assert isinstance(computed, dict), computed.log
+        on_cpu = computed["training on the CPU"] if name == "training" else CASES[name].in_numpy()
+        tolerance = TOLERANCES[name][mode != "must_keep_origin_dtype"]
+        assert difference(computed[name], on_cpu) <= tolerance

@@ -1,0 +1,99 @@
+"""Imports TensorFlow once, then runs the hardware tests in forked copies of itself, two at a time.
+
+Takes a folder with ``runs.json``. Each run has a fake host of its own below it, writes what pytest
+says to ``output`` there, and what became of the tests to ``result.json``.
+"""
+
+import gc
+import inspect
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+import ascend_session.backends.npu
+import ascend_session.cli
+import ascend_session.fanout  # noqa: F401  (imported here, so that the copies need not)
+from hardware_tests import limits, running
+from tests.fake_host.vendor import end_orphans, environment, live_host
+from tests.rehearsal.forked import Nursery
+from tests.rehearsal.holes import HOLES
+
+AT_ONCE = 2
+
+tf.logging.set_verbosity(tf.logging.ERROR)
+# pytest's tracebacks look through all modules, which makes TensorFlow 1.15 load its lazy ones.
+inspect.getmodule(inspect.currentframe())
+# And each of its runs ends with several collections of garbage.
+gc.freeze()
+limits.HELD = 1.0
+
+
+class Outcomes:
+    """A plugin that notes what became of each test."""
+
+    def __init__(self) -> None:
+        self.chosen: List[str] = []
+        self.outcomes: Dict[str, str] = {}
+        self.texts: Dict[str, str] = {}
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        self.chosen = [item.nodeid for item in session.items]
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" or not report.passed:
+            broken = report.failed and report.when != "call"
+            self.outcomes[report.nodeid] = f"error in {report.when}" if broken else report.outcome
+            self.texts[report.nodeid] = report.longreprtext
+
+
+def rehearse(run: Dict[str, Any], folder: Path) -> None:
+    """Makes the host, plants what is wrong with it, and runs pytest."""
+    output = os.open(str(folder / "output"), os.O_WRONLY | os.O_CREAT)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    host = live_host(folder)
+    given = environment(host, faults=run["engine"])
+    os.environ.update(given)
+    sys.path[:0] = given["PYTHONPATH"].split(os.pathsep)
+    nursery = Nursery()
+    if not run["anew"]:
+        starting: Any = running
+        starting.Popen = nursery.popen
+    if run["hole"]:
+        HOLES[run["hole"]](host)
+    outcomes = Outcomes()
+    options = ["-q", "--tb=native", "-p", "no:cacheprovider", f"--basetemp={folder / 'tests'}"]
+    try:
+        code = int(pytest.main([*options, *run["arguments"]], plugins=[outcomes]))
+    finally:
+        nursery.close()
+        end_orphans(host)
+        host.close()
+    result = {**vars(outcomes), "code": code}
+    (folder / "result.json").write_text(json.dumps(result))
+
+
+def main(folder: Path) -> None:
+    """Runs all; in a copy it returns after its run, so that the copy ends as any program does."""
+    waiting = json.loads((folder / "runs.json").read_text())
+    begun = 0
+    while waiting or begun:
+        if not waiting or begun == AT_ONCE:
+            os.wait()
+            begun -= 1
+            continue
+        run = waiting.pop(0)
+        own = folder / run["name"]
+        own.mkdir()
+        if not os.fork():
+            rehearse(run, own)
+            return
+        begun += 1
+
+
+main(Path(sys.argv[1]))

@@ -1,0 +1,235 @@
+"""The hardware tests, rehearsed on a fake host: they pass on a whole one, and fail on a faulty one.
+
+That they pass here says nothing about a device; that they can fail says that they look.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple
+
+import psutil
+import pytest
+
+from tests.rehearsal.faults import FAULTS, Fault
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_LIMIT = 600
+# What begins so may be read by the product or by pytest, and is not for the rehearsal.
+_LEFT_OUT = ("ASCEND_", "RANK_", "CM_", "HCCL_", "DEVICE_ID", "TF_CONFIG", "PROFILING_", "PYTEST_")
+_REQUIRED = ["hardware_tests", "--require-npu"]
+# With programs of their own, which take long; both parts run at the same time.
+_SLOW = "life_cycle or recovery"
+
+# The programs are forked, see forked.py; here they are started as they are on a device.
+_ANEW = "whole, programs anew"
+
+# name -> what is wrong, and the arguments of pytest
+RUNS = {
+    _ANEW: ("", [*_REQUIRED, "-k", "interrupted or stays_held"]),
+    "whole, slow": ("", [*_REQUIRED, "-k", _SLOW]),
+    "whole, rest": ("", [*_REQUIRED, "-k", f"not ({_SLOW})"]),
+    "collected": ("", ["hardware_tests", "--collect-only"]),
+    "no device": ("no_device", ["hardware_tests"]),
+    "no device, but required": ("no_device", _REQUIRED),
+    "no package": ("no_vendor_package", ["hardware_tests", "-k", "offload or presence"]),
+    "one device": ("one_device", ["hardware_tests", "-k", "fan_out"]),
+    "hidden": ("processes_are_hidden", [*_REQUIRED, "-k", "not_held or free or held_by_this"]),
+    "stopped": ("a_control_node_is_gone", ["hardware_tests", "-x", "-k", "presence"]),
+}
+
+
+class Result(NamedTuple):
+    """What became of a run.
+
+    Attributes:
+        code: The exit code.
+        chosen: The tests that were to run.
+        outcomes: ``passed``, ``failed``, ``skipped`` or ``error in ...`` for each that did.
+        texts: What pytest says of those that did not pass.
+        output: What was printed.
+    """
+
+    code: int
+    chosen: List[str]
+    outcomes: Dict[str, str]
+    texts: Dict[str, str]
+    output: str
+
+    @property
+    def summary(self) -> str:
+        lines = [line for line in self.output.splitlines() if line.startswith("hardware: ")]
+        assert len(lines) == 1, self.output
+        return lines[0]
+
+
+def node(test: str) -> str:
+    """The id in pytest of a name in the table of faults."""
+    module, _, rest = test.partition("::")
+    return f"hardware_tests/test_{module}.py::{rest}"
+
+
+def covers(test: str, nodeid: str) -> bool:
+    """Whether a name in the table of faults stands for this test."""
+    return nodeid == node(test) or nodeid.startswith((f"{node(test)}[", f"{node(test)}::"))
+
+
+@pytest.fixture(scope="module")
+def results(request: Any, tmp_path_factory: Any) -> Dict[str, Result]:
+    """What became of the runs that the chosen tests ask for; all of them have ended."""
+    folder: Path = tmp_path_factory.mktemp("rehearsal")
+    asked = {
+        item.callspec.params.get("run") or item.callspec.params["fault"].name
+        for item in request.session.items
+        if item.path == request.path
+    }
+    runs = [run for run in _all_runs() if run["name"] in asked]
+    (folder / "runs.json").write_text(json.dumps(runs))
+    _run_host(folder)
+    return {name: _result(folder / name) for name in asked}
+
+
+def _run_host(folder: Path) -> None:
+    log = folder / "log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.rehearsal.host", str(folder)],
+            cwd=str(_REPOSITORY),
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+        )
+        try:
+            code = process.wait(_LIMIT)
+        except BaseException:
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.kill()
+            process.kill()
+            process.wait()
+            raise
+    assert code == 0, log.read_text()
+
+
+def _all_runs() -> Iterator[Dict[str, Any]]:
+    for name, (hole, arguments) in RUNS.items():
+        yield {
+            "name": name,
+            "hole": hole,
+            "engine": "",
+            "arguments": arguments,
+            "anew": name == _ANEW,
+        }
+    for fault in FAULTS:
+        arguments = ["--require-npu", *map(node, fault.tests)]
+        run: Dict[str, Any] = {"name": fault.name, "hole": fault.hole, "engine": fault.engine}
+        run["anew"] = False
+        yield {**run, "arguments": arguments}
+
+
+def _environment() -> Dict[str, str]:
+    """This process's, without what is read by the product, and with the repository."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)}
+    return {**kept, "PYTHONPATH": str(_REPOSITORY), "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def _result(folder: Path) -> Result:
+    output = (folder / "output").read_text(errors="replace")
+    file = folder / "result.json"
+    assert file.exists(), f"the run has no result:\n{output}"
+    return Result(output=output, **json.loads(file.read_text()))
+
+
+@pytest.mark.parametrize("run", [_ANEW, "whole, slow", "whole, rest"])
+def test_on_a_whole_host_every_test_runs_and_passes(results: Dict[str, Result], run: str) -> None:
+    result = results[run]
+    assert result.outcomes == dict.fromkeys(result.chosen, "passed"), result.output
+    assert result.summary == (
+        f"hardware: {len(result.chosen)} ran, 0 could not run, on 8 x 910B3, driver 24.1.rc2, "
+        "CANN 8.0.RC2"
+    )
+    assert result.code == 0
+
+
+@pytest.mark.parametrize("run", ["collected"])
+def test_for_every_hardware_test_there_is_a_fault(results: Dict[str, Result], run: str) -> None:
+    chosen = results[run].chosen
+    tests = [test for fault in FAULTS for test in fault.tests]
+    assert chosen
+    assert [one for one in chosen if not any(covers(test, one) for test in tests)] == []
+    assert [test for test in tests if not any(covers(test, one) for one in chosen)] == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_with_a_fault_its_tests_fail(results: Dict[str, Result], fault: Fault) -> None:
+    result = results[fault.name]
+    expected = {
+        one: "error in setup" if any(covers(t, one) for t in fault.in_setup) else "failed"
+        for one in result.chosen
+    }
+    assert result.chosen
+    assert result.outcomes == expected, result.output
+    assert result.code == 1
+
+
+@pytest.mark.parametrize("run", ["no device"])
+def test_without_a_device_every_test_is_skipped(results: Dict[str, Result], run: str) -> None:
+    result = results[run]
+    assert result.outcomes == dict.fromkeys(result.chosen, "skipped")
+    assert result.summary == (
+        f"hardware: 0 ran, {len(result.chosen)} skipped: there is no /dev/davinci<N>"
+    )
+    assert result.code == 0
+
+
+@pytest.mark.parametrize("run", ["no device, but required"])
+def test_a_required_device_that_is_not_there_fails_every_test(
+    results: Dict[str, Result], run: str
+) -> None:
+    result = results[run]
+    assert result.outcomes == dict.fromkeys(result.chosen, "failed")
+    assert set(result.texts.values()) == {"there is no /dev/davinci<N>"}
+    assert result.summary == (
+        f"hardware: 0 ran, {len(result.chosen)} could not run: there is no /dev/davinci<N>"
+    )
+    assert result.code == 1
+
+
+@pytest.mark.parametrize("run", ["no package"])
+def test_without_the_packages_only_the_presence_is_tested(
+    results: Dict[str, Result], run: str
+) -> None:
+    result = results[run]
+    skipped = {one for one, outcome in result.outcomes.items() if outcome == "skipped"}
+    assert skipped == {one for one in result.chosen if "test_offload" in one}
+    assert all("npu_bridge cannot be found by" in result.texts[one] for one in skipped)
+    assert result.outcomes[node("presence::test_the_vendor_packages_can_be_imported")] == "failed"
+
+
+@pytest.mark.parametrize("run", ["one device"])
+def test_with_one_device_what_needs_two_is_skipped(results: Dict[str, Result], run: str) -> None:
+    result = results[run]
+    assert sorted(result.outcomes.values()) == ["passed", "skipped", "skipped"]
+    texts = [text for one, text in result.texts.items() if result.outcomes[one] == "skipped"]
+    assert all("this needs 2 devices, and this process gets 1" in text for text in texts)
+    assert result.summary.startswith("hardware: 1 ran, 2 skipped, on 1 x 910B3, ")
+
+
+@pytest.mark.parametrize("run", ["hidden"])
+def test_a_required_test_that_sees_too_little_fails(results: Dict[str, Result], run: str) -> None:
+    result = results[run]
+    reason = "that this process holds a device cannot be seen here"
+    assert list(result.outcomes.values()) == ["failed"] * 3
+    assert set(result.texts.values()) == {reason}
+    assert result.summary == f"hardware: 0 ran, 3 could not run: {reason}"
+
+
+@pytest.mark.parametrize("run", ["stopped"])
+def test_the_summary_is_true_of_a_run_that_stops(results: Dict[str, Result], run: str) -> None:
+    result = results[run]
+    assert len(result.outcomes) == 2
+    assert result.summary.startswith(
+        f"hardware: 2 ran (1 failed), 0 skipped, {len(result.chosen) - 2} not reached, on "
+    )
