@@ -137,9 +137,9 @@ class FanOutError(AscendError, RuntimeError):
 
     Attributes:
         device_id: Logical id of the first of them, in the order in which the devices were given.
-        phase: ``build``, ``start`` (opening the session and its first run) or ``map``.
+        phase: ``build``, ``start`` (opening the session and its first run), ``each`` or ``map``.
         failures: What failed, ``{device_id: exception}``, in the order of the devices.
-        results: What ``map`` has of the devices that did not fail, ``{device_id: value}``.
+        results: What ``each`` or ``map`` has of the others, ``{device_id: value}``.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The vendor's modules, as data: where they are, which names they have, and how these are called.
 
-What the device's backend imports, and what offers the same names on a machine without Ascend,
-goes by this one table. It imports nothing.
+What offers the same names on a machine without Ascend goes by this one table; so do the packages
+that the tests of the device's backend import. It imports nothing.
 
 Sources: hicann/tensorflow, tf_adapter/python/npu_bridge (estimator/npu_ops.py, hccl/hccl_ops.py,
 estimator/npu/npu_plugin.py, npu_init.py); the vendor's hccl package (manage/api.py, split/api.py).

@@ -4,7 +4,7 @@ from typing import Mapping, NamedTuple
 
 from ascend_session.backends.base import Backend
 from ascend_session.errors import BackendError
-from ascend_session.hardware.nodes import device_nodes, host_root
+from ascend_session.hardware.nodes import device_nodes, host_root, node_name
 
 __all__ = ["BACKEND_VARIABLE", "Choice", "choose", "create", "known"]
 
@@ -34,11 +34,11 @@ def choose(asked: str, environ: Mapping[str, str]) -> Choice:
     variable = environ.get(BACKEND_VARIABLE) or "auto"
     if known(variable, BACKEND_VARIABLE) != "auto":
         return Choice(variable, f"{BACKEND_VARIABLE}={variable} is set")
-    nodes = device_nodes(host_root(environ))
+    root = host_root(environ)
+    nodes = device_nodes(root)
     if nodes:
-        return Choice(
-            "npu", f"{len(nodes)} Ascend device(s) are present, first /dev/davinci{nodes[0]}"
-        )
+        first = node_name(root, nodes[0])
+        return Choice("npu", f"{len(nodes)} Ascend device(s) are present, first /dev/{first}")
     return Choice("stub", "no Ascend processor is present (there is no /dev/davinci*)")
 
 

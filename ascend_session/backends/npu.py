@@ -14,11 +14,12 @@ from typing import Any, Dict, List, Mapping, Tuple
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Backend
 from ascend_session.backends.npu_devices import Devices
+from ascend_session.backends.npu_job import check_job
 from ascend_session.backends.npu_probe import probe
 from ascend_session.backends.npu_waiting import await_free
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import task_type, uses_collectives
-from ascend_session.errors import BackendError, JobError
+from ascend_session.cluster.variables import uses_collectives
+from ascend_session.errors import BackendError
 from ascend_session.failures.retrying import RetryPolicy
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.operators import OPP_VARIABLE, operator_list
@@ -57,11 +58,13 @@ class NpuBackend(Backend):
     def __init__(self, environ: Mapping[str, str], reason: str) -> None:
         super().__init__()
         tf1()
-        self._environ = environ
-        self._ops = _vendor_ops(reason)
-        self._devices = Devices.of(environ)
         self.capabilities: Dict[str, Any] = dict.fromkeys(_FEATURES, True)
+        self._environ = environ
+        self._devices = Devices.of(environ)
+        _check_installed(reason)
         _check_operators(environ)
+        # From here on the adapter is in this process, and the stub can no longer be had.
+        self._ops, self._hccl = _vendor_modules()
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """This process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
@@ -73,28 +76,8 @@ class NpuBackend(Backend):
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuses jobs that would train alone without a word, and devices that are not there."""
-        environ = self._environ
-        if job.size > 1 and not uses_collectives(environ):
-            raise JobError(
-                f"RANK_SIZE={job.size}, but neither RANK_TABLE_FILE nor CM_CHIEF_IP is set: the "
-                "adapter would leave collectives off without a word, and each rank train alone.",
-                hint="export RANK_TABLE_FILE, or unset RANK_SIZE and RANK_ID to train alone.",
-            )
-        if environ.get("RANK_TABLE_FILE") and not (
-            environ.get("RANK_ID") or environ.get("POD_NAME")
-        ):
-            raise JobError(
-                "RANK_TABLE_FILE is set, but neither RANK_ID nor POD_NAME says which of its ranks "
-                "this process is; HCCL would fail.",
-                hint="export RANK_ID as this process's rank, from 0.",
-            )
-        if task_type(environ) == "ps":
-            raise JobError(
-                'TF_CONFIG says that this process is a "ps", for which the adapter does not '
-                "initialise the device.",
-                hint="Open systems in workers only.",
-            )
-        self._devices.check(environ, parameters)
+        check_job(job, self._environ)
+        self._devices.check(self._environ, parameters)
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
         """What would leave the device unused, or open another one than it seems."""
@@ -115,13 +98,11 @@ class NpuBackend(Backend):
         """Rank and size as HCCL has them; they can be asked for only after the initialisation."""
         if not uses_collectives(self._environ):
             return job
-        from hccl.manage import api
-
         return job._replace(
-            rank=api.get_rank_id(),
-            size=api.get_rank_size(),
-            local_rank=api.get_local_rank_id(),
-            local_size=api.get_local_rank_size(),
+            rank=self._hccl.get_rank_id(),
+            size=self._hccl.get_rank_size(),
+            local_rank=self._hccl.get_local_rank_id(),
+            local_size=self._hccl.get_local_rank_size(),
         )
 
     def await_device(self, job: Job, parameters: Mapping[str, Any], seconds: float) -> None:
@@ -134,7 +115,7 @@ class NpuBackend(Backend):
         probe(proto, policy, self._environ, job)
 
 
-def _vendor_ops(reason: str) -> Any:
+def _check_installed(reason: str) -> None:
     missing = [name for name in ("npu_bridge", "hccl") if not _is_there(name)]
     if missing:
         raise BackendError(
@@ -143,21 +124,26 @@ def _vendor_ops(reason: str) -> Any:
             hint="Source the toolkit's set_env.sh and install the vendor's wheel: pip install "
             f"--no-index --find-links DIR npu_bridge. {_ANOTHER_BACKEND}",
         )
+
+
+def _vendor_modules() -> Tuple[Any, Any]:
+    """The vendor's operators and HCCL's ranks."""
     said = io.StringIO()
     try:
         # Why its library cannot be loaded the package only prints (helper.py).
         with contextlib.redirect_stdout(said):
+            from hccl.manage import api
             from npu_bridge.estimator import npu_ops
     except Exception as error:
         why = "; ".join([*said.getvalue().splitlines(), f"{type(error).__name__}: {error}"])
         raise BackendError(
-            f"The vendor's npu_bridge cannot be imported: {why.rstrip('.')}. Without its adapter "
+            f"The vendor's packages cannot be imported: {why.rstrip('.')}. Without the adapter "
             "every graph would stay on the CPU.",
             hint="Source the toolkit's set_env.sh, and look whether npu_bridge was made for this "
             f"TensorFlow ({tf1().__version__}) and this Python.",
         ) from error
     print(said.getvalue(), end="")
-    return npu_ops
+    return npu_ops, api
 
 
 def _is_there(name: str) -> bool:
@@ -172,7 +158,7 @@ def _check_operators(environ: Mapping[str, str]) -> None:
     if found.operators:
         return
     given = environ.get(OPP_VARIABLE)
-    variable = f"{OPP_VARIABLE}={given}" if given else f"{OPP_VARIABLE} is not set"
+    variable = f"{OPP_VARIABLE} is not set" if given is None else f"{OPP_VARIABLE}={given!r}"
     raise BackendError(
         f"The adapter finds no list of supported operators in {found.folder} ({variable}): every "
         f"graph would run on the CPU without a word. It looks for {found.files[0]}.",

@@ -4,9 +4,10 @@ A failed initialisation aborts the process that tries (adapter_behaviour.md, "Li
 process"), so that neither ``except`` nor a retry inside it can help. A process whose end does not
 matter tries instead; what it said when it ended decides whether another one does.
 
-Run as a program, this module is that process: it takes a serialised ``tf.ConfigProto`` on stdin.
+`main` is that process: it takes a serialised ``tf.ConfigProto`` on stdin, and ends with its parent.
 """
 
+import ctypes
 import logging
 import os
 import signal
@@ -17,8 +18,9 @@ from typing import Any, Dict, List, Mapping
 
 import tenacity
 
-from ascend_session.backends.npu_waiting import holders_of
+from ascend_session.backends.npu_waiting import look
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.variables import size_given
 from ascend_session.errors import InitializationError
 from ascend_session.failures import Condition, failure_of, translate
 from ascend_session.failures.retrying import RetryPolicy
@@ -27,6 +29,14 @@ __all__ = ["environment_of", "main", "probe"]
 
 _logger = logging.getLogger(__name__)
 
+# The parent's folders for modules first: with -m or -c alone the working directory would be.
+_PROGRAM = """
+import sys
+parent, *sys.path[:] = sys.argv[1:]
+from ascend_session.backends.npu_probe import main
+main(int(parent))
+"""
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _LAST_LINES = 5
 # With these the probe would wait for the other ranks' probes, which may have succeeded long ago.
 _JOB_VARIABLES = ("RANK_TABLE_FILE", "RANK_ID", "RANK_SIZE", "HELP_CLUSTER", "TF_CONFIG")
@@ -64,7 +74,7 @@ def probe(proto: Any, policy: RetryPolicy, environ: Mapping[str, str], job: Job)
         reraise=True,
     )
     serialised = proto.SerializeToString()
-    retrying(_attempt, serialised, policy.attempt_seconds, environment_of(environ, job))
+    retrying(_attempt, serialised, policy.attempt_seconds, environment_of(environ))
 
 
 def _allowed(
@@ -75,9 +85,9 @@ def _allowed(
     environ: Mapping[str, str],
 ) -> bool:
     failure = failure_of(error)
-    if failure is None:
+    if failure is None or attempt >= policy.attempts:
         return False
-    met = [Condition.HELD_BY_OTHERS] if holders_of([job.device_id], environ) else []
+    met = [] if look([job.device_id], environ).is_free else [Condition.HELD_BY_OTHERS]
     return policy.allows(attempt, failure, failure.given(*met))
 
 
@@ -90,23 +100,21 @@ def _failure(state: tenacity.RetryCallState) -> Any:
 def _say(state: tenacity.RetryCallState) -> None:
     assert state.outcome is not None
     assert state.next_action is not None
-    _logger.warning(
-        "Attempt %d to initialise: %s; the next one in %g s.",
-        state.attempt_number,
-        state.outcome.exception(),
-        state.next_action.sleep,
-    )
+    error = state.outcome.exception()
+    assert isinstance(error, InitializationError)
+    said, wait = error.message.rstrip("."), state.next_action.sleep
+    _logger.warning("Attempt %d: %s. The next one in %g s.", state.attempt_number, said, wait)
 
 
-def environment_of(environ: Mapping[str, str], job: Job) -> Dict[str, str]:
+def environment_of(environ: Mapping[str, str]) -> Dict[str, str]:
     """What a probe runs in: a rank of several tries its own device, without the others."""
-    left = dict(environ)
-    left["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    if job.size > 1:
-        for name in environ:
-            if name in _JOB_VARIABLES or name.startswith(_CHIEF_PREFIX):
-                del left[name]
-    return left
+    if size_given(environ) == 1:
+        return dict(environ)
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in _JOB_VARIABLES and not name.startswith(_CHIEF_PREFIX)
+    }
 
 
 def _attempt(serialised: bytes, seconds: float, environ: Dict[str, str]) -> None:
@@ -114,7 +122,7 @@ def _attempt(serialised: bytes, seconds: float, environ: Dict[str, str]) -> None
     with tempfile.TemporaryFile() as output:
         try:
             ended = subprocess.run(
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-c", _PROGRAM, str(os.getpid()), *_folders()],
                 input=serialised,
                 env=environ,
                 stdout=output,
@@ -132,8 +140,15 @@ def _attempt(serialised: bytes, seconds: float, environ: Dict[str, str]) -> None
         raise _error(how, text)
 
 
+def _folders() -> List[str]:
+    return [path or os.getcwd() for path in sys.path]
+
+
 def _end(code: int) -> str:
-    return f"code {code}" if code >= 0 else signal.Signals(-code).name
+    try:
+        return f"code {code}" if code >= 0 else signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
 
 
 def _error(how: str, text: str) -> InitializationError:
@@ -148,17 +163,23 @@ def _error(how: str, text: str) -> InitializationError:
     return error
 
 
-def main() -> None:
-    """Initialises with the proto on stdin and shuts down again."""
+def main(parent: int) -> None:
+    """Initialises with the proto on stdin and shuts down again.
+
+    Args:
+        parent: The process that asks; without it the device must not stay held.
+    """
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
     from ascend_session.backends._tensorflow import tf1
     from ascend_session.backends.npu import NpuBackend
 
     proto = tf1().ConfigProto.FromString(sys.stdin.buffer.read())
     backend = NpuBackend(os.environ, "a probe runs on it")
     backend.initialize(proto)
-    backend.shutdown()
-    backend.close()
-
-
-if __name__ == "__main__":
-    main()
+    try:
+        backend.shutdown()
+        backend.close()
+    except Exception:  # what was asked is whether the device comes up
+        _logger.exception("The probe could not shut down.")

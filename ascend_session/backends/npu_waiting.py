@@ -6,21 +6,67 @@ uses some (B2). So what counts is who has the node open, and whom ``npu-smi`` li
 """
 
 import logging
-from typing import Dict, List, Mapping, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import tenacity
 
 from ascend_session.errors import DeviceTimeoutError
+from ascend_session.hardware.command import TIME_LIMIT
 from ascend_session.hardware.device import devices
+from ascend_session.hardware.failure_texts import DEVICES_HELD
 from ascend_session.hardware.occupancy import Holder
 
-__all__ = ["await_free", "holders_of"]
+__all__ = ["Seen", "await_free", "look"]
 
 _logger = logging.getLogger(__name__)
 
 _LOOK_EVERY = 1.0  # seconds
+_SHORTEST_ANSWER = 1.0  # seconds that npu-smi is given in any case
 
-Held = Dict[str, List[Holder]]
+
+class Seen(NamedTuple):
+    """What one look at the devices shows.
+
+    Attributes:
+        held: Who else holds the devices that are asked for, by the device's name.
+        hidden: That somebody in another container holds a device, and hides all of them.
+        notes: What could not be seen, in sentences.
+    """
+
+    held: Dict[str, List[Holder]]
+    hidden: bool
+    notes: Tuple[str, ...]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody is seen to hold them."""
+        return not self.held and not self.hidden
+
+    def __str__(self) -> str:
+        said = [
+            f"{name} is held by {' and '.join(map(_named, holders))}"
+            for name, holders in self.held.items()
+        ]
+        if self.hidden:
+            said.append("a device is held by another container, which hides who")
+        return "; ".join(said)
+
+
+def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Seen:
+    """Looks who else holds the devices with these logical ids.
+
+    Args:
+        ids: Their logical ids.
+        environ: The environment to go by.
+        timeout: Seconds that one answer of ``npu-smi`` may take.
+    """
+    report = devices(environ, timeout=timeout)
+    held = {}
+    for device in report.visible:
+        others = [holder for holder in device.holders if not holder.own]
+        if device.logical_id in ids and others:
+            held[f"device {device.logical_id} (/dev/davinci{device.physical_id})"] = others
+    return Seen(held, DEVICES_HELD in report.notes, report.notes)
 
 
 def await_free(ids: Sequence[int], seconds: float, environ: Mapping[str, str]) -> None:
@@ -36,25 +82,17 @@ def await_free(ids: Sequence[int], seconds: float, environ: Mapping[str, str]) -
     """
     if seconds == 0:
         return
+    timeout = max(min(TIME_LIMIT, seconds), _SHORTEST_ANSWER)
     retrying = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds),
-        wait=tenacity.wait_fixed(min(_LOOK_EVERY, seconds)),
-        retry=tenacity.retry_if_result(bool),
+        wait=lambda state: min(_LOOK_EVERY, max(seconds - (state.seconds_since_start or 0), 0)),
+        retry=tenacity.retry_if_result(lambda seen: not seen.is_free),
         before_sleep=_Herald(),
-        retry_error_callback=lambda state: _refuse(_result(state), seconds),
+        retry_error_callback=lambda state: _refuse(_seen(state), seconds),
     )
-    retrying(lambda: holders_of(ids, environ))
-
-
-def holders_of(ids: Sequence[int], environ: Mapping[str, str]) -> Held:
-    """Who else holds the devices with these logical ids, by the device's name."""
-    visible = devices(environ).visible
-    held = {}
-    for device in visible:
-        others = [holder for holder in device.holders if not holder.own]
-        if device.logical_id in ids and others:
-            held[f"device {device.logical_id} (/dev/davinci{device.physical_id})"] = others
-    return held
+    found = retrying(look, ids, environ, timeout)
+    if found.notes:
+        _logger.info("Nobody is seen to hold the device. %s", " ".join(found.notes))
 
 
 class _Herald:
@@ -64,33 +102,27 @@ class _Herald:
         self._said = ""
 
     def __call__(self, state: tenacity.RetryCallState) -> None:
-        text = _described(_result(state))
+        text = str(_seen(state))
         if text != self._said:
             self._said = text
             _logger.warning("Waiting: %s.", text)
 
 
-def _result(state: tenacity.RetryCallState) -> Held:
+def _seen(state: tenacity.RetryCallState) -> Seen:
     assert state.outcome is not None
-    held: Held = state.outcome.result()
-    return held
+    seen: Seen = state.outcome.result()
+    return seen
 
 
-def _refuse(held: Held, seconds: float) -> None:
-    pids = " ".join(str(holder.pid) for holders in held.values() for holder in holders)
+def _refuse(seen: Seen, seconds: float) -> None:
+    here = {str(holder.pid) for holders in seen.held.values() for holder in holders if holder.here}
+    end = f"end it (kill {' '.join(sorted(here))}), " if here else ""
     raise DeviceTimeoutError(
-        f"After {seconds:g} s {_described(held)}.",
-        hint=f"Wait longer, end it (kill {pids}), or use another device.",
-    )
-
-
-def _described(held: Held) -> str:
-    return "; ".join(
-        f"{name} is held by {' and '.join(_named(holder) for holder in holders)}"
-        for name, holders in held.items()
+        f"After {seconds:g} s {seen}.", hint=f"Wait longer, {end}or use another device."
     )
 
 
 def _named(holder: Holder) -> str:
     command = f" ({holder.command})" if holder.command else ""
-    return f"process {holder.pid}{command}"
+    where = "" if holder.here else " on the host or in another container"
+    return f"process {holder.pid}{command}{where}"

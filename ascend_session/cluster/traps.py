@@ -1,12 +1,13 @@
-"""Environments in which the adapter switches collectives off without a word.
+"""Environments that describe no job, although the adapter does not say so.
 
-Every rank then trains alone, and nothing says so. Source: launch_facts.md, A6 (ge_plugin.cc,
+In most of them it switches collectives off without a word, and every rank trains alone; with the
+others HCCL or the adapter ends the process. Source: launch_facts.md, A6 (ge_plugin.cc, Init,
 SetRankTableFileEnv and SetCmChiefWorkSizeEnv).
 """
 
 from typing import List, Mapping
 
-from ascend_session.cluster.variables import number, task_type, uses_collectives
+from ascend_session.cluster.variables import number, task, task_type, uses_collectives
 
 __all__ = ["traps"]
 
@@ -23,6 +24,8 @@ def traps(environ: Mapping[str, str]) -> List[str]:
         found += _with_table(environ)
     if chief:
         found += _with_chief(environ)
+    if not isinstance(task(environ), (dict, type(None))):
+        found.append("The task in TF_CONFIG is no object; the adapter ends the process.")
     if task_type(environ) == "evaluator" and uses_collectives(environ):
         found.append('TF_CONFIG says that this process is an "evaluator", for which HCCL is off.')
     return found
@@ -35,6 +38,9 @@ def _with_table(environ: Mapping[str, str]) -> List[str]:
     size = number(environ, "RANK_SIZE")
     if size is not None and (size == 0 or size < -1):
         found.append(f"RANK_TABLE_FILE is set, but RANK_SIZE={size}.")
+    rank, text = number(environ, "RANK_ID"), environ.get("RANK_ID")
+    if text and rank is None:
+        found.append(f"RANK_ID={text!r} is no rank; HCCL ends the process.")
     return found
 
 

@@ -2,9 +2,9 @@
 
 import json
 import re
-from typing import Mapping, Optional
+from typing import Any, Mapping, Optional
 
-__all__ = ["number", "task_type", "uses_collectives"]
+__all__ = ["number", "size_given", "task", "task_type", "uses_collectives"]
 
 
 def number(environ: Mapping[str, str], name: str) -> Optional[int]:
@@ -18,10 +18,23 @@ def uses_collectives(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name) for name in ("RANK_TABLE_FILE", "CM_CHIEF_IP", "HELP_CLUSTER"))
 
 
+def size_given(environ: Mapping[str, str]) -> Optional[int]:
+    """How many processes the job has, where a variable says so; the adapter takes -1 for unset."""
+    size = number(environ, "RANK_SIZE") or number(environ, "CM_WORKER_SIZE")
+    return size if size is not None and size > 0 else None
+
+
+def task(environ: Mapping[str, str]) -> Any:
+    """The ``task`` of ``TF_CONFIG``, whatever it is; None without one."""
+    try:
+        config = json.loads(environ.get("TF_CONFIG") or "null")
+    except (ValueError, RecursionError):
+        return None
+    return config.get("task") if isinstance(config, dict) else None
+
+
 def task_type(environ: Mapping[str, str]) -> Optional[str]:
     """What ``TF_CONFIG`` says that this process is: ``ps``, ``worker``, ``evaluator`` ..."""
-    try:
-        task = json.loads(environ.get("TF_CONFIG") or "null")["task"]["type"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return task if isinstance(task, str) else None
+    found = task(environ)
+    kind = found.get("type") if isinstance(found, dict) else None
+    return kind if isinstance(kind, str) else None

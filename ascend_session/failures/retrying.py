@@ -1,15 +1,16 @@
 """How often a failed start is tried again, and how long to wait before.
 
 A failed initialisation aborts its process, so an attempt is always a process of its own. What the
-failure is decides: transient ones are tried again, ambiguous ones once, all others never. Source:
-launch_facts.md, E (classes; last paragraph: back-off drawn from the official waits).
+failure is decides: transient ones are tried again, ambiguous ones once, all others never, nor one
+of which only a wrapper is known (``E19999``). Source: launch_facts.md, E (classes; last paragraph:
+back-off drawn from the official waits).
 """
 
 import math
 from dataclasses import dataclass
 from typing import Optional
 
-from ascend_session.failures.classes import FailureClass
+from ascend_session.failures.classes import FailureClass, Role
 from ascend_session.failures.definition import Failure
 
 __all__ = ["RetryPolicy"]
@@ -52,6 +53,8 @@ class RetryPolicy:
             kind: Its class under the conditions that are met.
         """
         if failure is None or attempt >= self.attempts:
+            return False
+        if failure.definition.role is Role.WRAPPER:
             return False
         if kind is FailureClass.AMBIGUOUS:
             return attempt < _AMBIGUOUS_ATTEMPTS

@@ -1,8 +1,9 @@
 """The context manager `fan_out`: what is opened for several devices is closed.
 
 The adapter sends ``session_device_id`` to the device's own session only, and keeps the last one in
-a process-wide variable that names data channels; so the sessions are started one after the other.
-Source: adapter_behaviour.md, "When options are looked at" and "Devices".
+a process-wide variable that names data channels; so the sessions are started one after the other,
+and so should be their datasets (`FanOut.each`). Source: adapter_behaviour.md, "When options are
+looked at" and "Devices"; npu_attrs.cc, SetNpuOptimizerAttr; host_queue_dataset_op.cc.
 """
 
 import contextlib

@@ -59,9 +59,8 @@ def check_present(backend: str, device_ids: Tuple[int, ...]) -> None:
         except DeviceError as error:
             refused[device_id] = error
     if refused:
-        message = together(
-            [e.message for e in refused.values()], f"{len(refused)} devices cannot be had:"
-        )
+        said = list(dict.fromkeys(error.message for error in refused.values()))
+        message = together(said, f"{len(said)} devices cannot be had:")
         raise DeviceError(message, hint=refused[max(refused)].hint)
 
 

@@ -1,9 +1,11 @@
 """FanOut: the open sessions of one process on several devices."""
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Callable, Dict, Iterator, List, Tuple, TypeVar
 
+from ascend_session.config.checking import warn
 from ascend_session.errors import LifecycleError
 from ascend_session.fanout.phases import failed
 from ascend_session.session.system import AscendSystem
@@ -12,6 +14,9 @@ from ascend_session.session.unwinding import close_all
 __all__ = ["FanOut"]
 
 T = TypeVar("T")
+
+# Operators whose first run opens a dataset, and on a device its data channel.
+_OPEN_CHANNELS = ("MakeIterator", "OneShotIterator")
 
 
 class FanOut:
@@ -31,7 +36,8 @@ class FanOut:
         self.graphs: Dict[int, Any] = {}
         self.sessions: Dict[int, Any] = {}
         self.built: Dict[int, Any] = {}
-        self._mapping = threading.Lock()
+        self._busy = threading.Lock()
+        self._in_turn = False
         self._ended = ""
 
     def __len__(self) -> int:
@@ -39,6 +45,29 @@ class FanOut:
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.device_ids)
+
+    def each(self, fn: Callable[[Any, Any], T]) -> List[T]:
+        """Calls ``fn(session, built)`` for one device after the other: for what must not overlap.
+
+        Such as the initialisers of datasets: on a device they open data channels, and the adapter
+        names these after the session that it heard of last.
+
+        Returns:
+            What ``fn`` returned, in the order of the devices.
+
+        Raises:
+            FanOutError: If ``fn`` fails for a device; the devices after it are not tried.
+            LifecycleError: Outside the block, or while a map runs on the same devices.
+        """
+        with self._working(fn):
+            self._in_turn = True
+            results: Dict[int, Any] = {}
+            for device in self:
+                try:
+                    results[device] = self._call(device, fn)
+                except Exception as error:
+                    raise failed("each", {device: error}, results) from error
+        return list(results.values())
 
     def map(self, fn: Callable[[Any, Any], T]) -> List[T]:
         """Calls ``fn(session, built)`` for all devices at the same time, each in its own thread.
@@ -54,18 +83,36 @@ class FanOut:
             FanOutError: If ``fn`` fails for a device; ``results`` has what the others returned.
             LifecycleError: Outside the block, or while another map runs on the same devices.
         """
+        with self._working(fn):
+            self._check_datasets()
+            return self._mapped(fn)
+
+    @contextlib.contextmanager
+    def _working(self, fn: Any) -> Iterator[None]:
         if not callable(fn):
             raise TypeError(f"fn must be a function of a session and what was built, not {fn!r}.")
         self._check_usable()
-        if not self._mapping.acquire(blocking=False):
+        if not self._busy.acquire(blocking=False):
             raise LifecycleError(
                 "A map is running on these devices already; a device does one thing at a time.",
                 hint="Put both parts into one function, or wait for the first map to return.",
             )
         try:
-            return self._mapped(fn)
+            yield
         finally:
-            self._mapping.release()
+            self._busy.release()
+
+    def _check_datasets(self) -> None:
+        if self._in_turn or len(self) == 1:
+            return
+        operators = (op for graph in self.graphs.values() for op in graph.get_operations())
+        if any(op.type in _OPEN_CHANNELS for op in operators):
+            self._in_turn = True  # said once
+            warn(
+                "The graphs read datasets, but each() has not been called: on a device, iterators "
+                "that are initialised at the same time can open each other's data channels. "
+                "Initialise them first: devices.each(lambda session, built: session.run(...))."
+            )
 
     def _check_usable(self) -> None:
         if self._ended:

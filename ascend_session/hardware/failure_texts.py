@@ -8,9 +8,9 @@ from typing import List, Tuple
 
 from ascend_session.hardware._text import lines
 
-__all__ = ["known_failures"]
+__all__ = ["DEVICES_HELD", "known_failures"]
 
-_DEVICES_HELD = (
+DEVICES_HELD = (
     "The driver says that a device is in use (dcmi error -8020): another container holds it, or "
     "this container lacks mounts. One held device hides all of them; end the other container, or "
     "pass in other devices."
@@ -34,7 +34,7 @@ _INCOMPLETE = (
     "/etc/ascend_install.info)."
 )
 _KNOWN: Tuple[Tuple[str, str], ...] = (
-    (r"ret is -8020\b", _DEVICES_HELD),
+    (r"ret is -8020\b", DEVICES_HELD),
     (r"ret is -8005\b", _NO_DRIVER),
     (r"DrvMngGetConsoleLogLevel failed", _NO_LIBRARIES),
     (r"dcmi \w+ initiali\w+ failed.*?ret is (-(?!8020\b|8005\b)[0-9]{1,6})", _NO_MANAGEMENT),

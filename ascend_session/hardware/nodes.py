@@ -16,6 +16,7 @@ __all__ = [
     "control_node_notes",
     "device_nodes",
     "host_root",
+    "node_name",
     "node_note",
     "processor_nodes",
 ]
@@ -53,13 +54,20 @@ def control_node_notes(root: str) -> List[str]:
     return [note for note in notes if note]
 
 
+def node_name(root: str, device: PhysicalDeviceId) -> str:
+    """What the device's node is called: ``davinci3``, or ``vdavinci3`` if it is a virtual one."""
+    names = [f"davinci{int(device)}", f"vdavinci{int(device)}"]
+    there = (name for name in names if os.path.exists(os.path.join(root, "dev", name)))
+    return next(there, names[0])
+
+
 def node_note(root: str, device: PhysicalDeviceId) -> Optional[str]:
     """A sentence if this user cannot open the device's node, else None."""
-    names = [f"davinci{int(device)}", f"vdavinci{int(device)}"]
-    for name in names:
-        if os.path.exists(os.path.join(root, "dev", name)):
-            return _access_note(os.path.join(root, "dev", name), name)
-    return f"There is no /dev/{names[0]}: this process cannot open the device. {_MOUNT}"
+    name = node_name(root, device)
+    path = os.path.join(root, "dev", name)
+    if os.path.exists(path):
+        return _access_note(path, name)
+    return f"There is no /dev/{name}: this process cannot open the device. {_MOUNT}"
 
 
 def _numbers(root: str, prefix: str) -> Set[PhysicalDeviceId]:

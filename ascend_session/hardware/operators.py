@@ -60,22 +60,23 @@ def _below(root: str, path: str) -> str:
 
 
 def _files(folder: str, environ: Mapping[str, str], root: str) -> List[str]:
-    older = os.path.join(folder, "framework/custom/tensorflow", _FILE)
-    if not os.path.isdir(os.path.join(folder, "built-in")):
-        return [os.path.join(folder, "framework/built-in/tensorflow", _FILE), older]
+    # Put together as the adapter does it, which makes an empty folder the root.
+    older = f"{folder}/framework/custom/tensorflow/{_FILE}"
+    if not os.path.isdir(f"{folder}/built-in"):
+        return [f"{folder}/framework/built-in/tensorflow/{_FILE}", older]
     custom = [path for path in environ.get(_CUSTOM_VARIABLE, "").split(":") if path]
     custom += [_below(root, path) for path in custom] if root != "/" else []
-    vendors = [os.path.join(folder, "vendors", name) for name in _vendors(folder)]
+    vendors = [f"{folder}/vendors/{name}" for name in _vendors(folder)]
     places = [*(path for path in custom if os.path.isdir(path)), *vendors]
     found = [os.path.join(place, "framework/tensorflow", _FILE) for place in places]
-    own = os.path.join(folder, "built-in/framework/tensorflow", _FILE)
+    own = f"{folder}/built-in/framework/tensorflow/{_FILE}"
     return [own, *found, *([] if vendors else [older])]
 
 
 def _vendors(folder: str) -> List[str]:
     """The names in the first line of ``vendors/config.ini``: ``load_priority=a,b``."""
     try:
-        with open(os.path.join(folder, "vendors/config.ini"), encoding="utf-8") as file:
+        with open(f"{folder}/vendors/config.ini", encoding="utf-8") as file:
             parts = file.readline().strip().split("=")
     except (OSError, UnicodeDecodeError):
         return []
@@ -84,9 +85,9 @@ def _vendors(folder: str) -> List[str]:
 
 def _names(path: str) -> List[str]:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             known: Any = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     if not isinstance(known, dict):
         return []

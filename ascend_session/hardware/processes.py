@@ -20,7 +20,7 @@ __all__ = [
     "start_of",
 ]
 
-_DEVICE = re.compile(r"(?:.*/)?dev/v?davinci([0-9]{1,9})(?: \(deleted\))?")
+_DEVICE = re.compile(r"(.*)/dev/v?davinci([0-9]{1,9})(?: \(deleted\))?")
 # Field 22 of /proc/<pid>/stat; the fields are counted after the command's closing parenthesis.
 _START_FIELD = 19
 
@@ -117,11 +117,19 @@ def _devices_of(root: str, pid: int) -> List[PhysicalDeviceId]:
     try:
         for name in os.listdir(folder):
             match = _DEVICE.fullmatch(_target(os.path.join(folder, name)))
-            if match:
-                found.add(PhysicalDeviceId(int(match.group(1))))
+            if match and _is_on(root, match.group(1)):
+                found.add(PhysicalDeviceId(int(match.group(2))))
     except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
         pass
     return list(found)
+
+
+def _is_on(root: str, before: str) -> bool:
+    """Whether ``dev`` below the folder ``before`` is this host's.
+
+    On the real one, containers may have it in any place.
+    """
+    return root == "/" or before in ("", root, os.path.realpath(root))
 
 
 def _target(link: str) -> str:

@@ -39,7 +39,8 @@ def ascend_system(
         wait_for_device: Seconds to wait until no other process holds the device. The stub's
             devices are never held, so it does not wait.
         probe: Initialise in a short-lived process first, and again as the RetryPolicy says, for
-            a failed initialisation ends its process. The stub has nothing to try.
+            a failed initialisation ends its process. The stub has nothing to try. Neither this
+            nor ``wait_for_device`` does anything in a process that has an open system.
 
     Returns:
         A context manager that gives an `AscendSystem`.

@@ -205,9 +205,9 @@ class AscendSystem(PlaceInJob):
         """
         prepared = prepare(self.config, self._base, self.choice, self._environ)
         self._backend, self._job, self._protos = prepared
-        try_first(prepared, self._patience, self.events)
         self._guard.install()
         try:
+            try_first(prepared, self._patience, self.events)
             self._backend.initialize(self._protos.of_system.proto)
             self._state = "open"
             self.events.record("initialize", self.backend)

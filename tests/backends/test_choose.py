@@ -8,6 +8,7 @@ import pytest
 from ascend_session.backends import Choice, choose, create
 from ascend_session.backends.stub import StubBackend
 from ascend_session.errors import BackendError
+from tests.fake_host import FakeHost
 
 
 @pytest.fixture
@@ -47,6 +48,13 @@ def test_a_variable_that_says_nothing_leaves_it_to_the_host(
     host: Dict[str, str], empty_host: Dict[str, str], value: str
 ) -> None:
     assert choose("auto", {**host, "ASCEND_SESSION_BACKEND": value}).name == "npu"
+
+
+def test_a_virtual_device_is_named_as_it_is(tmp_path: Path) -> None:
+    host = FakeHost(tmp_path)
+    host.nodes([100], virtual=True)
+    reason = "1 Ascend device(s) are present, first /dev/vdavinci100"
+    assert choose("auto", host.environ) == Choice("npu", reason)
 
 
 def test_the_code_decides_before_the_variable(host: Dict[str, str]) -> None:

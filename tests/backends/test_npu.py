@@ -88,6 +88,23 @@ class TestWhatItNeeds:
             open_and_close(ascend_system())
         assert life(ge.calls) == []
 
+    def test_half_of_hccl_is_found_out_before_the_device_is_touched(
+        self, ge: Any, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "hccl.manage", None)
+        with pytest.raises(BackendError, match=r"hccl\.manage.* Without the adapter"):
+            open_and_close(ascend_system())
+        assert "NPUInit" not in ge.calls
+
+    def test_a_refusal_leaves_the_way_to_the_stub_open(
+        self, tf: Any, ge: Any, host: Any, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setenv("ASCEND_OPP_PATH", "")
+        with pytest.raises(BackendError, match="ASCEND_OPP_PATH=''"):
+            open_and_close(ascend_system())
+        open_and_close(ascend_system(backend="stub"))
+        assert "npu_bridge" not in sys.modules
+
     def test_the_package_that_patches_every_session_is_not_imported(self, tf: Any, ge: Any) -> None:
         with ascend_session(backend="npu") as sess:
             sess.run(product(tf))
@@ -175,7 +192,9 @@ class TestRefusals:
         ("environ", "said"),
         [
             ({"RANK_SIZE": "8", "RANK_ID": "1"}, "neither RANK_TABLE_FILE nor CM_CHIEF_IP is set"),
-            ({"RANK_TABLE_FILE": "t.json", "RANK_SIZE": "2"}, "neither RANK_ID nor POD_NAME says"),
+            ({"CM_WORKER_SIZE": "2"}, "CM_WORKER_SIZE=2, but neither RANK_TABLE_FILE nor CM_CHIEF"),
+            ({"RANK_TABLE_FILE": "absent.json", "RANK_ID": "0"}, "there is no such file"),
+            ({"RANK_TABLE_FILE": __file__, "RANK_SIZE": "2"}, "neither RANK_ID nor POD_NAME says"),
             ({"RANK_TABLE_FILE": "t.json", "CM_CHIEF_IP": "10.0.0.1"}, "are both set"),
             ({"TF_CONFIG": '{"task": {"type": "ps"}}'}, 'this process is a "ps"'),
         ],

@@ -2,14 +2,16 @@
 
 import json
 import signal
+import sys
 from pathlib import Path
 from typing import Any, List
 
+import psutil
 import pytest
+import tenacity
 
 from ascend_session import InitializationError, RetryPolicy, ascend_system, current_system
 from ascend_session.backends.npu_probe import environment_of
-from ascend_session.cluster.job import Job
 from ascend_session.failures import FailureClass, failure_of
 from tests.fake_host.vendor import environment, live_host, loaded, recorded
 from tests.running import Host
@@ -46,9 +48,9 @@ class TestWithAProbe:
         # One that failed, one that went well, and this one.
         assert [entry["failed"] for entry in of(host, "GEInitialize")] == [True, False, False]
         assert len({entry["pid"] for entry in of(host, "GEInitialize")}) == 3
-        (said,) = [text for text in caplog.messages if "the next one in" in text]
-        assert said.startswith("Attempt 1 to initialise: ")
+        (said,) = [text for text in caplog.messages if text.startswith("Attempt 1: ")]
         assert "EJ0001" in said
+        assert said.endswith(". The next one in 0 s.")
 
     def test_what_does_not_pass_is_said_at_once_and_this_process_goes_on(
         self, tf: Any, host: Any
@@ -85,12 +87,46 @@ class TestWithAProbe:
 TABLE = {"RANK_TABLE_FILE": "t.json", "RANK_ID": "1", "RANK_SIZE": "2", "HOME": "/home/me"}
 
 
+class TestASignalMeanwhile:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+    def test_the_probe_ends_with_its_parent(
+        self, host: Any, programs: Host, number: signal.Signals
+    ) -> None:
+        variables = environment(host, faults="hang=3600")
+        with programs.start("on_npu", json.dumps(variables), "probe") as program:
+            program.expect("opening")
+            probe = psutil.Process(hanging(host))
+            program.send(number)
+            ended = program.end()
+        by_exception = {1} if number == signal.SIGINT else set()  # of Python 3.7
+        assert ended.code in {-number, *by_exception}, ended.log
+        assert ended.lines == []
+        probe.wait(60)  # and TimeoutExpired if it lives on
+
+
+@tenacity.retry(stop=tenacity.stop_after_delay(60), wait=tenacity.wait_fixed(0.05))
+def hanging(host: Any) -> int:
+    """The process that hangs in its initialisation, as soon as there is one."""
+    (entry,) = of(host, "hang")
+    return int(entry["pid"])
+
+
 class TestTheEnvironmentOfAProbe:
     def test_a_rank_of_several_tries_its_device_alone(self) -> None:
         chief = {"CM_CHIEF_IP": "10.0.0.1", "CM_WORKER_SIZE": "2", "ASCEND_DEVICE_ID": "1"}
-        left = environment_of({**TABLE, **chief}, Job(1, 2, 1, 2, 1))
-        assert sorted(left) == ["ASCEND_DEVICE_ID", "HOME", "PYTHONPATH"]
+        for environ in ({**TABLE, **chief}, {**TABLE, "ASCEND_DEVICE_ID": "1", "RANK_SIZE": ""}):
+            assert sorted(environment_of(environ)) == ["ASCEND_DEVICE_ID", "HOME"]
 
     def test_a_job_of_one_keeps_its_variables(self) -> None:
-        left = environment_of({**TABLE, "RANK_SIZE": "1"}, Job(0, 1, 0, 1, 0))
-        assert set(left) == {*TABLE, "PYTHONPATH"}
+        environ = {**TABLE, "RANK_SIZE": "1", "RANK_ID": "0"}
+        assert environment_of(environ) == environ
+
+
+def test_a_module_in_the_working_directory_is_not_taken_for_one_of_pythons(
+    tf: Any, host: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('not this one')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    with loaded(host), ascend_system(probe=RetryPolicy(attempts=1)) as system:
+        assert system.events[0].name == "probe"

@@ -24,6 +24,10 @@ EVALUATOR = '{"task": {"type": "evaluator", "index": 0}}'
         ({}, Job(0, 1, 0, 1, 0)),
         (TABLE, Job(3, 8, 3, 8, 0)),
         ({**TABLE, "RANK_SIZE": "16", "RANK_ID": "11"}, Job(11, 16, 3, 8, 0)),
+        # Only the table knows the size; HCCL says it once the device is up.
+        ({**TABLE, "RANK_SIZE": ""}, Job(3, 4, 3, 4, 0)),
+        ({**TABLE, "RANK_SIZE": "-1", "RANK_ID": "0"}, Job(0, 1, 0, 1, 0)),
+        ({**TABLE, "RANK_SIZE": "eight", "RANK_ID": "1"}, Job(1, 2, 1, 2, 0)),
         ({**CHIEF, "RANK_ID": "7"}, Job(7, 8, 7, 8, 0)),
         ({"RANK_SIZE": "2", "RANK_ID": "1", "LOCAL_SIZE": "1"}, Job(1, 2, 0, 1, 0)),
         ({"RANK_SIZE": "2", "RANK_ID": "1", "LOCAL_RANK": "1"}, Job(1, 2, 1, 2, 0)),
@@ -77,6 +81,8 @@ def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
         ),
         ({**CHIEF, "CM_WORKER_SIZE": "0"}, "CM_WORKER_SIZE='0' is no number of processes"),
         ({**CHIEF, "CM_WORKER_SIZE": "eight"}, "CM_WORKER_SIZE='eight' is no number"),
+        ({**TABLE, "RANK_ID": "three"}, "RANK_ID='three' is no rank; HCCL ends the process"),
+        ({"TF_CONFIG": '{"task": "ps"}'}, "The task in TF_CONFIG is no object"),
         ({**TABLE, "TF_CONFIG": EVALUATOR}, 'this process is an "evaluator", for which HCCL is'),
         ({**TABLE, "RANK_SIZE": "0"}, "RANK_TABLE_FILE is set, but RANK_SIZE=0"),
         ({**TABLE, "RANK_SIZE": "-2"}, "RANK_TABLE_FILE is set, but RANK_SIZE=-2"),
@@ -89,6 +95,12 @@ def test_what_would_let_each_rank_train_alone_is_refused(
         Job.from_env(environ)
     assert "train alone" in refused.value.message
     assert "RANK_TABLE_FILE, RANK_ID and RANK_SIZE" in str(refused.value.hint)
+
+
+def test_in_the_flow_of_a_chief_the_hint_names_its_variable() -> None:
+    with pytest.raises(JobError, match="RANK_ID=9 is no rank of this job of 8") as refused:
+        Job.from_env({**CHIEF, "RANK_ID": "9"})
+    assert str(refused.value.hint).startswith("export CM_WORKER_SIZE")
 
 
 def test_all_traps_are_said_at_once() -> None:

@@ -4,7 +4,7 @@ from typing import Dict, Optional
 
 import pytest
 
-from ascend_session.cluster.variables import number, task_type, uses_collectives
+from ascend_session.cluster.variables import number, size_given, task_type, uses_collectives
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,23 @@ def test_what_is_no_number_counts_as_not_set(text: str, value: Optional[int]) ->
     assert number({}, "RANK_SIZE") is None
 
 
+@pytest.mark.parametrize(
+    ("environ", "size"),
+    [
+        ({"RANK_SIZE": "8"}, 8),
+        ({"CM_WORKER_SIZE": "2"}, 2),
+        ({"RANK_SIZE": "-1", "CM_WORKER_SIZE": "2"}, None),
+        ({"RANK_SIZE": "0"}, None),
+        ({"RANK_SIZE": "many"}, None),
+        ({}, None),
+    ],
+)
+def test_the_size_is_what_is_said_if_it_can_be_one(
+    environ: Dict[str, str], size: Optional[int]
+) -> None:
+    assert size_given(environ) == size
+
+
 @pytest.mark.parametrize("name", ["RANK_TABLE_FILE", "CM_CHIEF_IP", "HELP_CLUSTER"])
 def test_a_table_a_chief_or_help_cluster_start_hccl(name: str) -> None:
     assert uses_collectives({name: "x"})
@@ -40,6 +57,7 @@ def test_a_table_a_chief_or_help_cluster_start_hccl(name: str) -> None:
         ({"TF_CONFIG": '{"task": {"type": 7}}'}, None),
         ({"TF_CONFIG": "not JSON"}, None),
         ({"TF_CONFIG": "[]"}, None),
+        ({"TF_CONFIG": "[" * 100000}, None),
         ({"TF_CONFIG": ""}, None),
         ({}, None),
     ],

@@ -39,6 +39,11 @@ def test_what_does_not_pass_or_is_not_known_is_never_tried_again() -> None:
     assert not RetryPolicy(9).allows(1, None, FailureClass.TRANSIENT)
 
 
+def test_what_only_a_wrapper_tells_is_never_tried_again() -> None:
+    assert not allowed(RetryPolicy(9), 1, "E19999: Inner Error!")
+    assert allowed(RetryPolicy(9), 1, f"E19999: Inner Error!\n{TRANSIENT}")
+
+
 def test_the_class_under_known_conditions_decides() -> None:
     found = failure(PERMANENT)
     assert RetryPolicy().allows(1, found, FailureClass.TRANSIENT)

@@ -56,11 +56,17 @@ def test_without_usable_vendors_the_older_custom_place_counts(tmp_path: Path, in
     assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 2
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"MatMul": 1}', "null", "\xff"])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"MatMul": 1}', "null", "\xff", "[" * 100000])
 def test_a_list_that_names_no_operator_is_none(tmp_path: Path, text: str) -> None:
     write(tmp_path, NEWER)
     (tmp_path / NEWER).write_bytes(text.encode("latin-1"))
     assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 0
+
+
+def test_a_mark_of_byte_order_is_no_harm(tmp_path: Path) -> None:
+    write(tmp_path, NEWER, "MatMul")
+    (tmp_path / NEWER).write_bytes(b"\xef\xbb\xbf" + (tmp_path / NEWER).read_bytes())
+    assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 1
 
 
 def test_a_host_below_another_root_is_looked_at_when_the_path_itself_has_none(
@@ -74,5 +80,8 @@ def test_a_host_below_another_root_is_looked_at_when_the_path_itself_has_none(
 
 
 def test_an_empty_path_is_not_the_default(tmp_path: Path, monkeypatch: Any) -> None:
+    write(tmp_path, NEWER, "MatMul")
     monkeypatch.chdir(tmp_path)
-    assert operator_list({"ASCEND_OPP_PATH": ""}).operators == 0
+    found = operator_list({"ASCEND_OPP_PATH": ""})
+    assert found.operators == 0
+    assert all(file.startswith("/") for file in found.files)

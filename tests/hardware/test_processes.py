@@ -36,7 +36,8 @@ def test_links_to_device_nodes_are_found(host: FakeHost) -> None:
         ("/dev/davinci15", [15]),
         ("/dev/vdavinci100", [100]),
         ("/dev/davinci5 (deleted)", [5]),
-        ("/host/dev/davinci5", [5]),
+        ("{root}/dev/davinci5", [5]),
+        ("/another/root/dev/davinci5", []),
         ("/dev/davinci_manager", []),
         ("/tmp/davinci5", []),
         ("/dev/davinci5x", []),
@@ -46,8 +47,14 @@ def test_links_to_device_nodes_are_found(host: FakeHost) -> None:
 )
 def test_only_device_nodes_count(host: FakeHost, target: str, held: object) -> None:
     host.process(7, "x")
-    (host.root / "proc/7/fd/9").symlink_to(target)
+    (host.root / "proc/7/fd/9").symlink_to(target.format(root=host.root))
     assert list(open_devices(str(host.root)).pids) == held
+
+
+def test_on_the_real_host_a_container_may_have_its_nodes_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "dev").mkdir()
+    with open(tmp_path / "dev/davinci987654", "w"):
+        assert open_devices("/").pids[PhysicalDeviceId(987654)] == [os.getpid()]
 
 
 def test_processes_that_end_meanwhile_are_nothing_special(host: FakeHost) -> None:

@@ -9,10 +9,13 @@ sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
 
 from common import say, tf  # noqa: E402  (the environment comes first)
 
-from ascend_session import ascend_session  # noqa: E402
+from ascend_session import RetryPolicy, ascend_session, ascend_system  # noqa: E402
 
 answer = tf.matmul(tf.ones([2, 2]), tf.ones([2, 2]))
 say("opening")
+if "probe" in sys.argv:
+    with ascend_system(backend="npu", probe=RetryPolicy()):
+        say("opened")
 with ascend_session(backend="npu") as sess:
     say(str(sess.run(answer)[0][0]))
     if "leave" in sys.argv:

@@ -132,6 +132,7 @@ class Engine:
     def _failure(self, options: Dict[str, Any], found: Collectives, on: bool) -> Optional[str]:
         seconds = fault("hang", "3600")
         if seconds is not None:
+            note("hang")
             time.sleep(float(seconds))
         code = fault("init", "EJ0001")
         if code is not None:
