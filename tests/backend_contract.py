@@ -10,6 +10,7 @@ from typing import Any, List
 import pytest
 
 from ascend_session import AscendConfig, ascend_session, ascend_system
+from ascend_session.backends.base import FEATURES
 from tests.backend_differences import DIFFERENCES
 
 
@@ -32,6 +33,9 @@ class BackendContract:
     def test_each_missing_capability_is_a_listed_difference(self, system: Any) -> None:
         missing = {name for name, able in system.capabilities.items() if able is not True}
         assert missing <= {difference.capability for difference in DIFFERENCES}
+
+    def test_each_feature_is_a_capability_or_a_missing_one(self, system: Any) -> None:
+        assert set(system.capabilities) == set(FEATURES)
 
     def test_a_missing_capability_says_why(self, system: Any) -> None:
         reasons = [able for able in system.capabilities.values() if able is not True]

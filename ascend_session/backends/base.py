@@ -12,7 +12,21 @@ from ascend_session.backends._tensorflow import destroy, tf1
 from ascend_session.cluster.job import Job
 from ascend_session.failures.retrying import RetryPolicy
 
-__all__ = ["Backend"]
+__all__ = ["FEATURES", "Backend"]
+
+# What a backend may do; for each its `Backend.capabilities` says True, or why not.
+FEATURES = (
+    "graph execution",
+    "option checks",
+    "offload",
+    "precision modes",
+    "data dump",
+    "profiling",
+    "AOE tuning",
+    "iterations per loop",
+    "separate devices",
+    "collectives",
+)
 
 _keeper_graphs: Dict[Any, Tuple[Any, Any, Any]] = {}
 

@@ -12,7 +12,7 @@ import sys
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import Backend
+from ascend_session.backends.base import FEATURES, Backend
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job
 from ascend_session.backends.npu_probe import probe
@@ -26,18 +26,6 @@ from ascend_session.hardware.operators import OPP_VARIABLE, operator_list
 
 __all__ = ["NpuBackend"]
 
-_FEATURES = (
-    "graph execution",
-    "option checks",
-    "offload",
-    "precision modes",
-    "data dump",
-    "profiling",
-    "AOE tuning",
-    "iterations per loop",
-    "separate devices",
-    "collectives",
-)
 _ANOTHER_BACKEND = 'Or run on the CPU: backend="stub", or export ASCEND_SESSION_BACKEND=stub.'
 
 
@@ -58,7 +46,7 @@ class NpuBackend(Backend):
     def __init__(self, environ: Mapping[str, str], reason: str) -> None:
         super().__init__()
         tf1()
-        self.capabilities: Dict[str, Any] = dict.fromkeys(_FEATURES, True)
+        self.capabilities: Dict[str, Any] = dict.fromkeys(FEATURES, True)
         self._environ = environ
         self._devices = Devices.of(environ)
         _check_installed(reason)

@@ -8,7 +8,7 @@ import sys
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import Backend
+from ascend_session.backends.base import FEATURES, Backend
 from ascend_session.cluster.job import Job
 from ascend_session.errors import BackendError, DeviceError, UnsupportedError
 
@@ -17,8 +17,7 @@ __all__ = ["DEVICES_VARIABLE", "StubBackend"]
 DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
 _CAPABILITIES: Dict[str, Any] = {
-    "graph execution": True,
-    "option checks": True,
+    **dict.fromkeys(FEATURES, True),
     "offload": "the graph runs on the host CPU",
     "precision modes": "all operators compute in the dtypes of the graph",
     "data dump": "no dump files are written",

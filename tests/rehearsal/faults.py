@@ -71,7 +71,10 @@ FAULTS = (
             "recovery::test_a_device_that_was_tried_in_another_process_opens",
         ),
         engine="init-raises=EI0004",  # not one that is tried again, after a wait
-        in_setup=("contract::TestNpu::test_the_system_has_the_name_of_its_backend",),
+        in_setup=(
+            "contract::TestNpu::test_the_system_has_the_name_of_its_backend",
+            "contract::TestNpu::test_each_feature_is_a_capability_or_a_missing_one",
+        ),
     ),
     Fault(
         "initialising ends the process",
