@@ -1,10 +1,12 @@
 """Which machine runs the graph: the choice of a backend, and why it fell."""
 
-from typing import Mapping, NamedTuple
+from typing import TYPE_CHECKING, Mapping, NamedTuple
 
-from ascend_session.backends.base import Backend
 from ascend_session.errors import BackendError
 from ascend_session.hardware.nodes import device_nodes, host_root, node_name
+
+if TYPE_CHECKING:  # it loads the config room, which a choice does not need
+    from ascend_session.backends.base import Backend
 
 __all__ = ["BACKEND_VARIABLE", "Choice", "choose", "create", "known"]
 
@@ -55,7 +57,7 @@ def known(name: str, where: str = "backend") -> str:
     return name
 
 
-def create(choice: Choice, environ: Mapping[str, str]) -> Backend:
+def create(choice: Choice, environ: Mapping[str, str]) -> "Backend":
     """Makes the backend that was chosen; TensorFlow is imported here.
 
     Raises:

@@ -1,0 +1,1 @@
+"""One process per device: the plan of a job, and what becomes of it."""
