@@ -1,22 +1,28 @@
-"""What every test on a device finds: its needs are looked at first, and a line sums the run up."""
+"""What every test on a device finds: needs that are looked at first, and a line that sums up."""
 
 import os
+import re
 import warnings
 from pathlib import Path
-from typing import Any, Generator, Iterator, List
+from typing import Any, Generator, Iterator, List, Optional
 
 import pytest
 
 from ascend_session import current_system, devices
 from ascend_session.hardware.device import DeviceReport
 from hardware_tests import limits
-from hardware_tests.needs import MARKER, missing_for
+from hardware_tests.first_try import why_it_ends
+from hardware_tests.needs import MARKER, missing_for, needs_packages
 from hardware_tests.summary import Tally
 
 pytest.register_assert_rewrite("tests.backend_contract")
 
 _HERE = Path(__file__).resolve().parent
 _TALLY = pytest.StashKey[Tally]()
+# options_notes.md, section b: what makes a job of a process, and what adds or cancels output.
+_LEFTOVER = re.compile(
+    r"(RANK|CM|LOCAL)_.*|TF_CONFIG|HELP_CLUSTER|NPU_COLLECT_PATH|PROFILING_(MODE|OPTIONS)|AOE_MODE"
+)
 # TensorFlow and the vendor's packages warn of what is none of this project's business.
 _WARNINGS = pytest.mark.filterwarnings("ignore", "error::ascend_session.errors.AscendConfigWarning")
 
@@ -42,7 +48,9 @@ def pytest_collection_modifyitems(items: List[Any]) -> None:
 
 def pytest_collection_finish(session: Any) -> None:
     own = [item for item in session.items if _HERE in item.path.parents]
-    session.config.stash[_TALLY].chosen = len(own)
+    tally = _tally(session.config)
+    if tally is not None:
+        tally.chosen = len(own)
 
 
 # For the tests of this folder only.
@@ -50,17 +58,37 @@ def pytest_runtest_setup(item: Any) -> None:
     missing = missing_for(item)
     if missing:
         pytest.skip(missing)
+    ends = why_it_ends() if needs_packages(item) else None
+    if ends:
+        pytest.fail(ends, pytrace=False)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: Any) -> Generator[None, Any, None]:
     outcome = yield
-    item.config.stash[_TALLY].add(outcome.get_result())
+    tally = _tally(item.config)
+    if tally is not None:
+        tally.add(outcome.get_result())
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
-    if not config.option.collectonly:
-        terminalreporter.write_line(config.stash[_TALLY].line())
+    tally = _tally(config)
+    if tally is not None and not config.option.collectonly:
+        terminalreporter.write_line(tally.line())
+
+
+def _tally(config: Any) -> Optional[Tally]:
+    """The run's; None if this folder was come upon only while tests were collected elsewhere."""
+    return config.stash.get(_TALLY, None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environment_without_leftovers() -> Iterator[None]:
+    """Variables of a job, and those that change what is written, are not for these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if _LEFTOVER.fullmatch(name)]:
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,14 @@
 import importlib.util
 import os
 import sys
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from ascend_session import device_count
 from ascend_session.hardware.nodes import device_nodes, host_root
 from ascend_session.hardware.operators import operator_list
 from ascend_session.hardware.visible import VISIBLE_VARIABLE
 
-__all__ = ["MARKER", "missing_for"]
+__all__ = ["MARKER", "missing_for", "needs_packages"]
 
 MARKER = (
     "needs(packages=True, devices=1): what a test needs besides a device node: TensorFlow, the "
@@ -22,14 +22,24 @@ _PACKAGES = ("tensorflow", "npu_bridge", "hccl")
 
 def missing_for(item: Any) -> Optional[str]:
     """What keeps this test from running here, in words; None if nothing does."""
-    asked = {"packages": True, "devices": 1}
-    for marker in reversed(list(item.iter_markers("needs"))):
-        asked.update(marker.kwargs)
+    asked = _asked(item)
     return (
         _missing_device()
         or (_missing_package() if asked["packages"] else None)
         or _missing_devices(asked["devices"])
     )
+
+
+def needs_packages(item: Any) -> bool:
+    """Whether this test needs the vendor's packages: whether it opens the device."""
+    return bool(_asked(item)["packages"])
+
+
+def _asked(item: Any) -> Dict[str, int]:
+    asked = {"packages": True, "devices": 1}
+    for marker in reversed(list(item.iter_markers("needs"))):
+        asked.update(marker.kwargs)
+    return asked
 
 
 def _missing_device() -> Optional[str]:

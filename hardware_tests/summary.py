@@ -1,4 +1,4 @@
-"""How many tests ran, how many could not, and on what: the last line of a run."""
+"""How many tests ran, how many could not, and on what: one line, beginning with ``hardware:``."""
 
 from collections import Counter
 from typing import Any, Dict, Set

@@ -9,19 +9,16 @@ from hardware_tests.running import run
 
 
 def test_dumps_are_written_for_the_steps_asked_for_and_no_others(tf: Any, tmp_path: Path) -> None:
-    asked, other = tmp_path / "asked", tmp_path / "other"
-    asked.mkdir()
-    other.mkdir()
     config = AscendConfig(
-        dump_config=DumpConfig(enable_dump=True, dump_path=str(asked), dump_step="0|2")
+        dump_config=DumpConfig(enable_dump=True, dump_path=str(tmp_path), dump_step="0|2")
     )
     fetch, feed, _ = product(tf)
     with ascend_session(config, backend="npu") as sess:
         for _ in range(4):
             sess.run(fetch, feed)
     # <path>/<time>/<device>/<model's name>/<model's number>/<step>/<operator's file>
-    assert {file.parent.name for file in files_in(asked)} == {"0", "2"}
-    assert files_in(other) == []
+    # as the vendor's manual of data dump has it.
+    assert {file.parent.name for file in files_in(tmp_path)} == {"0", "2"}
 
 
 def test_profiling_writes_data(tmp_path: Path) -> None:

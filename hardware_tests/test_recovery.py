@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session import DeviceTimeoutError, RetryPolicy, ascend_system
+from ascend_session import DeviceTimeoutError, RetryPolicy, ascend_system, devices
 from hardware_tests import limits
 from hardware_tests.graphs import product
 from hardware_tests.running import started
@@ -29,6 +29,8 @@ def test_the_device_can_be_had_again_after_its_holder_was_killed(tf: Any) -> Non
 def test_a_device_that_stays_held_is_refused_with_the_name_of_its_holder(tf: Any) -> None:
     with started("holding") as holder:
         holder.await_word("holding")
+        if holder.pid not in [one.pid for device in devices() for one in device.holders]:
+            pytest.skip("that another process holds a device cannot be seen here")
         with pytest.raises(DeviceTimeoutError, match=f"process {holder.pid} "):
             with ascend_system(backend="npu", wait_for_device=limits.HELD):
                 pass

@@ -33,7 +33,7 @@ def test_a_session_repeats_its_results(tf: Any) -> None:
     fetch, feed = CASES["convolution"].in_graph(tf)
     with ascend_session(backend="npu") as sess:
         first, *others = [sess.run(fetch, feed) for _ in range(5)]
-    assert max(difference(other, first) for other in others) <= REPEATED
+    assert all(difference(other, first) <= REPEATED for other in others)
 
 
 def test_a_later_system_repeats_the_results(tf: Any) -> None:
@@ -58,7 +58,7 @@ class TestAgainstTheCpu:
     @pytest.fixture(scope="class")
     def full(self, report: DeviceReport) -> str:
         """The mode with the most bits: the oldest family has no products of single floats."""
-        family = report.visible[0].family or ""
+        family = report.visible[0].family or "" if report.visible else ""
         return "allow_fp32_to_fp16" if "910A" in family else "must_keep_origin_dtype"
 
     @pytest.fixture(scope="class")

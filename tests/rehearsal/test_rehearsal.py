@@ -73,7 +73,8 @@ def node(test: str) -> str:
 
 def covers(test: str, nodeid: str) -> bool:
     """Whether a name in the table of faults stands for this test."""
-    return nodeid == node(test) or nodeid.startswith((f"{node(test)}[", f"{node(test)}::"))
+    begin = node(test).rstrip(":")
+    return nodeid == begin or nodeid.startswith((f"{begin}[", f"{begin}::"))
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +172,7 @@ def test_with_a_fault_its_tests_fail(results: Dict[str, Result], fault: Fault) -
     }
     assert result.chosen
     assert result.outcomes == expected, result.output
+    assert result.summary
     assert result.code == 1
 
 

@@ -76,7 +76,7 @@ def hold(logical: int, alone: bool = False) -> None:
 
 
 def release() -> None:
-    """Closes all nodes, as GEFinalize does."""
+    """Closes all nodes. That GEFinalize does so is assumed: no reference says when nodes close."""
     if fault("keeps-device") is None:
         release_all()
 
