@@ -152,7 +152,7 @@ class TestTheOrderOfCalls:
         self, tf: Any, host: Any
     ) -> None:
         answer = product(tf)
-        with loaded(host, faults="late-destroy") as ge:  # as TensorFlow itself does it
+        with loaded(host) as ge:
             with ascend_system() as system:
                 for _ in range(2):
                     with system.session() as sess:

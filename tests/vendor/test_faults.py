@@ -10,6 +10,7 @@ import pytest
 
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import environment, known_faults, loaded, recorded, run_on
+from tests.vendor.conftest import AS_IF_DELETED
 from tests.vendor.system import System
 
 INITIALISE = """
@@ -28,7 +29,7 @@ def faulty(host: FakeHost, tf: Any) -> Iterator[Callable[[str], Any]]:
     with contextlib.ExitStack() as stack:
 
         def load(faults: str) -> Any:
-            ge = stack.enter_context(loaded(host, faults=faults))
+            ge = stack.enter_context(loaded(host, faults=f"{faults},{AS_IF_DELETED}"))
             importlib.import_module("npu_bridge")
             return ge
 
@@ -177,14 +178,18 @@ def test_initialising_hangs(faulty: Any, tf: Any, proto: Callable[..., Any]) -> 
     system.session.close()
 
 
-def test_kernels_may_outlive_the_closing(faulty: Any, tf: Any, proto: Callable[..., Any]) -> None:
-    ge = faulty("late-destroy")
-    system = System(tf, proto())
-    system.start()
-    system.session.close()
-    assert "GEFinalize" not in ge.calls
-    del system
-    assert ge.calls[-1] == "GEFinalize"
+@pytest.mark.parametrize(("faults", "finalised"), [("early-destroy", True), ("", False)])
+def test_kernels_outlive_the_closing_unless_they_are_destroyed_early(
+    host: FakeHost, tf: Any, proto: Callable[..., Any], faults: str, finalised: bool
+) -> None:
+    with loaded(host, faults=faults) as ge:
+        importlib.import_module("npu_bridge")
+        system = System(tf, proto())
+        system.start()
+        system.session.close()
+        assert ("GEFinalize" in ge.calls) == finalised
+        del system
+        assert ge.calls[-1] == "GEFinalize"
 
 
 def test_a_fault_that_does_not_exist_is_refused(host: FakeHost) -> None:

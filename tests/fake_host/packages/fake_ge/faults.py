@@ -29,7 +29,7 @@ KNOWN: Dict[str, str] = {
     "orphan": "GEInitialize leaves a process that holds the node and outlives this one",
     "no-reinit": "GE comes up only once in a process; then InternalError",
     "hang": "GEInitialize takes this many seconds, default 3600",
-    "late-destroy": "kernels go when a session object is deleted, not when it is closed",
+    "early-destroy": "kernels go when a session is closed, not when its object is deleted",
 }
 
 _WORD = re.compile(r"([a-z-]+)(?:=([^*]*))?(?:\*([0-9]+))?")

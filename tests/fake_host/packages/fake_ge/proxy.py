@@ -55,12 +55,13 @@ class Proxy:
         known = self._sessions.get(id(session))
         if known is None:
             return
-        if fault("late-destroy") is None:
+        if fault("early-destroy") is not None:
             known.destroy()
         if fault("close") is not None:
             raise internal_error(said("closing failed", nested("E19999")))
 
     def TF_DeleteSession(self, session: Any) -> None:  # noqa: N802
+        # TensorFlow: close() ends a session; its kernels go with the object, DirectSession
         known = self._sessions.pop(id(session), None)
         self._real.TF_DeleteSession(session)
         if known is not None:
