@@ -37,7 +37,7 @@ def test_links_to_device_nodes_are_found(host: FakeHost) -> None:
         ("/dev/vdavinci100", [100]),
         ("/dev/davinci5 (deleted)", [5]),
         ("{root}/dev/davinci5", [5]),
-        ("/another/root/dev/davinci5", []),
+        ("/elsewhere/dev/davinci5", []),
         ("/dev/davinci_manager", []),
         ("/tmp/davinci5", []),
         ("/dev/davinci5x", []),
