@@ -2,7 +2,6 @@
 
 import os
 import re
-import warnings
 from pathlib import Path
 from typing import Any, Generator, Iterator, List, Optional
 
@@ -14,6 +13,7 @@ from hardware_tests import limits
 from hardware_tests.first_try import why_it_ends
 from hardware_tests.needs import MARKER, missing_for, needs_packages
 from hardware_tests.summary import Tally
+from tests.graph_mode import tensorflow_in_graph_mode
 
 pytest.register_assert_rewrite("tests.backend_contract")
 
@@ -99,14 +99,7 @@ def report() -> DeviceReport:
 
 @pytest.fixture(scope="session")
 def _tensorflow() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        import tensorflow.compat.v1 as module
-
-        module.disable_eager_execution()
-        module.logging.set_verbosity(module.logging.ERROR)
-    return module
+    return tensorflow_in_graph_mode()
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import re
 import signal
 import sys
 import threading
-import warnings
 from typing import Any, Dict, Iterator, List
 
 import psutil
 import pytest
 
+from tests.graph_mode import tensorflow_in_graph_mode
 from tests.running import Host
 
 pytest.register_assert_rewrite("tests.backend_contract")
@@ -57,15 +57,7 @@ def nothing_left_behind() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def _tensorflow() -> Any:
-    # What TensorFlow warns of while it is imported is none of this project's business.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        import tensorflow.compat.v1 as module
-
-        module.disable_eager_execution()
-        module.logging.set_verbosity(module.logging.ERROR)
-    return module
+    return tensorflow_in_graph_mode()
 
 
 @pytest.fixture
