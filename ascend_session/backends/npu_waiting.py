@@ -12,9 +12,10 @@ import tenacity
 
 from ascend_session.errors import DeviceTimeoutError
 from ascend_session.hardware.command import TIME_LIMIT
-from ascend_session.hardware.device import devices
 from ascend_session.hardware.failure_texts import DEVICES_HELD
+from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.occupancy import Holder
+from ascend_session.hardware.survey import survey
 
 __all__ = ["Seen", "await_free", "look"]
 
@@ -60,7 +61,7 @@ def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_L
         environ: The environment to go by.
         timeout: Seconds that one answer of ``npu-smi`` may take.
     """
-    report = devices(environ, timeout=timeout)
+    report = survey(environ, host_root(environ), timeout, addresses=False)
     held = {}
     for device in report.visible:
         others = [holder for holder in device.holders if not holder.own]

@@ -36,8 +36,13 @@ class _Seen(NamedTuple):
     driver: Dict[PhysicalDeviceId, int]
 
 
-def survey(environ: Mapping[str, str], root: str, timeout: float) -> DeviceReport:
-    """Looks at everything; see `ascend_session.hardware.device.devices`."""
+def survey(
+    environ: Mapping[str, str], root: str, timeout: float, addresses: bool = True
+) -> DeviceReport:
+    """Looks at everything; see `ascend_session.hardware.device.devices`.
+
+    Without ``addresses`` no ``hccn_tool`` is asked: who wants the holders looks again and again.
+    """
     versions = read_versions(environ, root)
     npu_smi = NpuSmi(environ, root, timeout)
     if not processor_nodes(root) and not npu_smi.answers:
@@ -53,7 +58,8 @@ def survey(environ: Mapping[str, str], root: str, timeout: float) -> DeviceRepor
         for fact in _facts(seen, visible)
     ]
     notes = [*visible.traps, *_node_notes(seen, root), *_few(npu_smi.notes), *held.notes]
-    facts = _with_addresses(facts, HccnTool(environ, root, timeout), root, notes)
+    if addresses:
+        facts = _with_addresses(facts, HccnTool(environ, root, timeout), root, notes)
     found = [record(index, fact, root) for index, fact in enumerate(facts)]
     return _report(found, versions, seen.table.driver_version, notes)
 

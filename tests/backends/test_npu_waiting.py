@@ -10,7 +10,7 @@ import pytest
 
 from ascend_session.backends.npu_waiting import await_free, look
 from ascend_session.errors import DeviceTimeoutError
-from tests.fake_host import FakeHost, FakeProcess, Reply, a2_chips, npu_smi_answers
+from tests.fake_host import FakeHost, FakeProcess, Reply, a2_chips, hccn_answers, npu_smi_answers
 
 
 @pytest.fixture
@@ -72,6 +72,12 @@ def test_no_time_at_all_is_no_look(host: FakeHost) -> None:
     assert host.calls() == []
     look([1], host.environ)
     assert host.calls() != []
+
+
+def test_a_look_asks_for_no_address(host: FakeHost) -> None:
+    host.hccn_tool(hccn_answers({4: "192.168.1.8", 5: "192.168.1.9"}))
+    assert list(look([1], host.environ).held) == ["device 1 (/dev/davinci5)"]
+    assert host.calls() == []
 
 
 def test_it_goes_on_as_soon_as_the_holder_has_gone(host: FakeHost, caplog: Any) -> None:
