@@ -6,6 +6,7 @@ import re
 from typing import Optional
 
 from ascend_session.config.entry import Entry
+from ascend_session.config.profiling_options import profiling_members
 from ascend_session.config.rules._rule import Findings, RuleBook, error, warning
 from ascend_session.config.rules.paths import tuning_mode
 
@@ -16,7 +17,8 @@ RULES = RuleBook()
 
 def _whole_number(text: Optional[str]) -> Optional[int]:
     """``text`` as the adapter's safe_strto64 reads it, None if it does not."""
-    return int(text) if text and re.fullmatch(r"\s*-?[0-9]+\s*", text) else None
+    number = int(text) if text and re.fullmatch(r"\s*-?[0-9]+\s*", text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def _job_size(entry: Entry) -> int:
@@ -35,6 +37,13 @@ def device_variables(entry: Entry) -> Findings:
             name,
             f"{name}={text!r} is not a whole number of 0 or more; the adapter aborts the process.",
             f"export {name}=0, or unset it.",
+        )
+    elif number is not None and number >= 2**32:
+        yield error(
+            name,
+            f"{name}={text!r} does not fit into 32 bits; the adapter reads it as "
+            f"{number % 2**32}.",
+            f"export {name}={number % 2**32}, if that is meant.",
         )
 
 
@@ -114,6 +123,23 @@ def profiling_variable(entry: Entry) -> Findings:
     if mode and mode not in ("true", "false"):
         yield warning(
             "PROFILING_MODE", f"PROFILING_MODE={mode!r} is read as off; only 'true' turns it on."
+        )
+
+
+@RULES.add("profiling_options", source="options_notes a43, b (PROFILING_OPTIONS)")
+def profiling_options_variable(entry: Entry) -> Findings:
+    """PROFILING_OPTIONS is legal where GE reads it: with PROFILING_MODE=true and no option."""
+    text = entry.environ.get("PROFILING_OPTIONS")
+    is_read = entry.environ.get("PROFILING_MODE") == "true" and not entry.is_on("profiling_mode")
+    if not text or not is_read:
+        return
+    try:
+        profiling_members(text)
+    except ValueError as problem:
+        yield error(
+            "PROFILING_OPTIONS",
+            f"PROFILING_OPTIONS, which PROFILING_MODE=true puts to use: {problem} GE refuses it, "
+            "and the adapter aborts the process.",
         )
 
 
