@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
-__all__ = ["CASES", "Case", "product", "train"]
+__all__ = ["ACCUMULATIONS", "CASES", "HALF_WAY", "Case", "product", "train"]
 
 
 class Case(NamedTuple):
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
     def in_graph(self, tf: Any) -> Tuple[Any, Dict[Any, Any]]:
         """Adds it to the default graph: the tensor to fetch, and what to feed."""
-        placeholders = [tf.placeholder(tf.float32, value.shape) for value in self.inputs]
+        placeholders = [tf.placeholder(value.dtype, value.shape) for value in self.inputs]
         return self.build(tf, *placeholders), dict(zip(placeholders, self.inputs))
 
     def in_numpy(self) -> Any:
@@ -47,6 +47,13 @@ def product(tf: Any, factor: float = 1.0) -> Tuple[Any, Dict[Any, Any], Any]:
 def _numbers(seed: int, *shape: int) -> Any:
     """Positive, so that nothing cancels out and a relative tolerance means something."""
     return np.random.RandomState(seed).uniform(0.5, 1.5, shape).astype(np.float32)
+
+
+def _of_all_sizes(seed: int, *shape: int) -> Any:
+    """Of both signs and of magnitudes from 0.03 to 30, so that the order of adding shows."""
+    random = np.random.RandomState(seed)
+    signs = random.choice([-1.0, 1.0], shape)
+    return (signs * 10 ** random.uniform(-1.5, 1.5, shape)).astype(np.float32)
 
 
 def _convolution(image: Any, kernel: Any) -> Any:
@@ -74,6 +81,21 @@ def _normalised(x: Any) -> Any:
     return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-3)
 
 
+def _filter_gradient(image: Any, gradient: Any) -> Any:
+    height, width = gradient.shape[1:3]
+    parts = [
+        np.einsum("nhwc,nhwd->cd", image[:, row : row + height, column : column + width], gradient)
+        for row in range(_KERNEL)
+        for column in range(_KERNEL)
+    ]
+    return np.stack(parts).reshape(_KERNEL, _KERNEL, image.shape[3], gradient.shape[3])
+
+
+# Half the distance between two numbers of half precision above 1, which has 10 bits there.
+HALF_WAY = 2.0**-11
+_KERNEL = 3
+_SEGMENTS = 8
+
 CASES = {
     "matmul": Case(
         (_numbers(1, 32, 64), _numbers(2, 64, 16)),
@@ -85,8 +107,36 @@ CASES = {
         lambda tf, x, kernel: tf.nn.conv2d(x, kernel, strides=[1, 1, 1, 1], padding="VALID"),
         _convolution,
     ),
+    # Each number lies half way between two of half precision, and is one of single precision and of
+    # HF32, which has 11 bits. Nothing is added to it, so that nothing but its rounding shows.
+    "rounding": Case(
+        (
+            1 + HALF_WAY * (2 * np.arange(256).reshape(16, 16) + 1).astype(np.float32),
+            np.eye(16, dtype=np.float32),
+        ),
+        lambda tf, x, one: tf.matmul(x, one),
+        lambda x, one: x @ one,
+    ),
     "softmax": Case((_numbers(5, 16, 64),), lambda tf, x: tf.nn.softmax(x), _softmax),
     "normalisation": Case((_numbers(6, 16, 64),), _normalised_in_graph, _normalised),
+}
+
+# What may be added in any order, unless the option deterministic is on; the vendor's manual names
+# both operators, Conv2DBackpropFilter and UnsortedSegmentSum, among those that the option concerns
+# (CANN 8.0.RC3, operator specifications, operatorlist_0093).
+ACCUMULATIONS = {
+    "filter gradient": Case(
+        (_of_all_sizes(10, 8, 34, 34, 16), _of_all_sizes(11, 8, 32, 32, 16)),
+        lambda tf, image, gradient: tf.nn.conv2d_backprop_filter(
+            image, [_KERNEL, _KERNEL, 16, 16], gradient, strides=[1, 1, 1, 1], padding="VALID"
+        ),
+        _filter_gradient,
+    ),
+    "segment sum": Case(
+        (_of_all_sizes(12, 1 << 16), np.arange(1 << 16, dtype=np.int32) % _SEGMENTS),
+        lambda tf, values, segments: tf.math.unsorted_segment_sum(values, segments, _SEGMENTS),
+        lambda values, segments: np.bincount(segments.astype(int), values, _SEGMENTS),
+    ),
 }
 
 

@@ -18,15 +18,9 @@ class TestNpu(BackendContract):
     test_a_missing_capability_says_why = None  # type: ignore[assignment]
     test_each_difference_is_shown_by_a_test_that_exists = None  # type: ignore[assignment]
 
-    # A device computes Assert and queues itself: its errors are InternalError, and an enqueue that
-    # blocks holds up what would dequeue (the vendor's whitelist of operators has both).
+    # A device computes queues itself, where an enqueue that blocks holds up what would dequeue (the
+    # vendor's whitelist of operators has both).
     test_queue_runners_under_a_coordinator = None  # type: ignore[assignment]
-
-    def test_an_error_of_the_graph_reaches_the_caller(self, tf: Any, backend_name: str) -> None:
-        absent = tf.read_file("/no/such/file")  # which the host reads
-        with pytest.raises(tf.errors.NotFoundError, match="/no/such/file"):
-            with ascend_session(backend=backend_name) as sess:
-                sess.run(absent)
 
     # The contract's own has a precision mode, which would stay in this process.
     def test_the_proto_has_exactly_the_entry(self, tf: Any, backend_name: str) -> None:

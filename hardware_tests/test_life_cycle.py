@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 
-from ascend_session import ascend_session, ascend_system, devices
+from ascend_session import ascend_session, ascend_system
 from hardware_tests.graphs import product
 from hardware_tests.running import run, started
 
 ORDERLY = ["initialize", "bring up", "session open", "session close", "shutdown"]
-
-
-def is_held_here() -> bool:
-    """Whether this process holds a device, as far as that can be seen."""
-    return any(holder.own for device in devices().visible for holder in device.holders)
 
 
 def right(sess: Any, tf: Any) -> bool:
@@ -46,29 +41,24 @@ def test_processes_follow_one_another(tf: Any) -> None:
         assert (ended.code, ended.said) == (0, [True, ORDERLY]), ended.log
 
 
-def test_the_device_is_not_held_after_the_shutdown(tf: Any) -> None:
+def test_another_process_gets_the_device_after_the_block(tf: Any) -> None:
     with ascend_session(backend="npu") as sess:
         assert right(sess, tf)
-        seen = is_held_here()
-    if not seen:
-        pytest.skip("that this process holds a device cannot be seen here")
-    assert not is_held_here()
+    # This process goes on, and may well have the node open still: no reference says when it closes.
+    ended = run("leaving", "by_the_end_of_the_block")
+    assert (ended.code, ended.said) == (0, [True, ORDERLY]), ended.log
 
 
-def test_a_raising_body_leaves_the_device_free(tf: Any) -> None:
-    seen = []
-
+def test_another_process_gets_the_device_after_a_raising_body(tf: Any) -> None:
     def body() -> None:
         with ascend_session(backend="npu") as sess:
             assert right(sess, tf)
-            seen.append(is_held_here())
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         body()
-    if seen == [False]:
-        pytest.skip("that this process holds a device cannot be seen here")
-    assert not is_held_here()
+    ended = run("leaving", "by_the_end_of_the_block")
+    assert (ended.code, ended.said) == (0, [True, ORDERLY]), ended.log
 
 
 def test_a_process_that_ends_inside_the_block_shuts_down() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import FEATURES, Backend
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import BackendError, DeviceError, UnsupportedError
 
 __all__ = ["DEVICES_VARIABLE", "StubBackend"]
@@ -25,7 +26,7 @@ _CAPABILITIES: Dict[str, Any] = {
     "AOE tuning": "nothing is tuned",
     "iterations per loop": "one run is one step",
     "separate devices": "all device ids share the host CPU",
-    "collectives": "jobs of more than one process are refused",
+    "collectives": "launched ranks exchange nothing: each trains alone",
 }
 
 # Option that asks for something visible -> the capability that is missing here
@@ -35,6 +36,11 @@ _INEFFECTIVE = {
     "profiling_mode": "profiling",
     "aoe_mode": "AOE tuning",
 }
+
+_ALONE = (
+    "The ranks of this job exchange nothing: collectives between stub processes are not part of "
+    "this release, so that each trains alone. One rank says it for all."
+)
 
 
 class StubBackend(Backend):
@@ -47,17 +53,21 @@ class StubBackend(Backend):
         tf1()  # a missing TensorFlow is said before anything else
         self.capabilities = dict(_CAPABILITIES)
         self._devices = _device_count(environ)
+        self._is_launched = bool(environ.get(RANK_FOLDER))
+        self._is_first_of_many = False
         own = "ASCEND_DEVICE_ID"
         self._device_variable = own if environ.get(own) else "DEVICE_ID"
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuses a loaded adapter, jobs of several processes, and devices it does not have."""
+        """Refuses a loaded adapter, jobs that nobody launched, and devices it does not have."""
         _refuse_adapter()
-        if job.size > 1:
+        self._is_first_of_many = job.size > 1 and job.rank == 0
+        if job.size > 1 and not self._is_launched:
             raise UnsupportedError(
                 f"The stub backend runs one process, but RANK_SIZE says {job.size}: collectives "
                 "between stub processes are not part of this release.",
-                hint="unset RANK_SIZE and RANK_TABLE_FILE to train alone.",
+                hint="unset RANK_SIZE and RANK_TABLE_FILE to train alone, or let "
+                "`ascend-session launch` start the ranks.",
             )
         asked = {
             self._device_variable: job.device_id,
@@ -73,11 +83,12 @@ class StubBackend(Backend):
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
         """The options that are on but have no visible effect here, each with the reason."""
-        return [
+        found = [
             f"{key}={parameters[key]!r} has no effect on the stub: {_CAPABILITIES[capability]}."
             for key, capability in _INEFFECTIVE.items()
             if parameters.get(key)
         ]
+        return [_ALONE, *found] if self._is_first_of_many else found
 
     def system_ops(self) -> Tuple[Any, Any]:
         """No-op twins of initialize_system and shutdown_system, under the vendor's op names."""

@@ -4,7 +4,10 @@ import json
 import re
 from typing import Any, Mapping, Optional
 
-__all__ = ["number", "size_given", "task", "task_type", "uses_collectives"]
+__all__ = ["RANK_FOLDER", "number", "size_given", "task", "task_type", "uses_collectives"]
+
+RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
+"""Names a rank's own folder, absolute; a process that has it was launched by this package."""
 
 
 def number(environ: Mapping[str, str], name: str) -> Optional[int]:

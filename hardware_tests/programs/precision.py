@@ -15,6 +15,7 @@ from hardware_tests.graphs import CASES, train
 
 mode: Any
 mode, path = sys.argv[1:]
+training = mode != "force_fp16"  # which is for inference (options.json)
 # Before the adapter is loaded, and without its entry: on the CPU.
 results = {"training on the CPU": train(tf, lambda graph: tf.Session(graph=graph))}
 
@@ -26,7 +27,9 @@ def computed(system: Any, name: str) -> Any:
             return sess.run(fetch, feed)
 
 
-with ascend_system(AscendConfig(precision_mode=mode), backend="npu") as system:
+config = AscendConfig(precision_mode=mode, graph_run_mode=int(training))
+with ascend_system(config, backend="npu") as system:
     results.update({name: computed(system, name) for name in CASES})
-    results["training"] = train(tf, system.session)
+    if training:
+        results["training"] = train(tf, system.session)
 np.savez(path, **results)

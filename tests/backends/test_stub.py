@@ -1,6 +1,7 @@
 """The stub: what it refuses, what it says that it cannot do, and what it does instead."""
 
 import re
+from pathlib import Path
 from typing import Any, Dict
 
 import pytest
@@ -27,6 +28,12 @@ class TestRefusals:
         with pytest.raises(UnsupportedError, match="RANK_SIZE says 8") as refused:
             StubBackend({}).require(Job(1, 8, 1, 8, 1), {})
         assert "unset RANK_SIZE" in str(refused.value.hint)
+        assert "`ascend-session launch`" in str(refused.value.hint)
+
+    def test_a_launched_rank_is_one_of_many(self, tmp_path: Path) -> None:
+        stub = StubBackend({"ASCEND_SESSION_RANK_FOLDER": str(tmp_path)})
+        stub.require(Job(1, 8, 1, 8, 1), {})
+        assert stub.remarks({}) == []
 
     def test_a_device_that_the_stub_does_not_have_is_refused(self) -> None:
         stub = StubBackend({})
@@ -123,3 +130,12 @@ class TestWhatItDoesInstead:
     def test_its_ops_have_the_vendors_names(self, tf: Any) -> None:
         assert [op.name for op in StubBackend({}).system_ops()] == ["NPUInit", "NPUShutdown"]
         assert {op.type for op in tf.get_default_graph().get_operations()} == {"NoOp"}
+
+
+def test_the_first_launched_rank_says_that_all_train_alone(tmp_path: Path) -> None:
+    stub = StubBackend({"ASCEND_SESSION_RANK_FOLDER": str(tmp_path)})
+    stub.require(Job(0, 8, 0, 8, 0), {})
+    (said,) = stub.remarks({})
+    assert "each trains alone" in said
+    stub.require(ALONE, {})
+    assert stub.remarks({}) == []

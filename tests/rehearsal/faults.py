@@ -1,29 +1,16 @@
-"""For each hardware test something that makes it fail: what cannot fail shows nothing."""
+"""For each hardware test something that makes it fail: what cannot fail shows nothing.
 
-from typing import NamedTuple, Tuple
+A fault changes an answer, so that it is an assertion of the test that fails. The few that do not
+are in `RAISING`, each with the reason.
+"""
 
-__all__ = ["FAULTS", "Fault"]
+from tests.rehearsal.contract_faults import CONTRACT_FAULTS
+from tests.rehearsal.fault import Fault, Raising
 
-
-class Fault(NamedTuple):
-    """Something that is wrong, and the tests that have to find it.
-
-    Attributes:
-        name: For the test that checks this row.
-        tests: ``module::test`` or ``module::Class``; a name stands for all that is below it.
-        engine: Faults of the fake graph engine, as in ``FAKE_GE_FAULTS``.
-        hole: One of tests/rehearsal/holes.py.
-        in_setup: Those of the tests whose fixtures already fail.
-    """
-
-    name: str
-    tests: Tuple[str, ...]
-    engine: str = ""
-    hole: str = ""
-    in_setup: Tuple[str, ...] = ()
-
+__all__ = ["FAULTS", "RAISING"]
 
 FAULTS = (
+    *CONTRACT_FAULTS,
     # What is not there, or not well
     Fault(
         "a node leads nowhere",
@@ -52,11 +39,13 @@ FAULTS = (
     Fault("a device is ill", ("presence::test_every_device_is_healthy",), hole="a_device_is_ill"),
     Fault(
         "the vendor's library cannot be loaded",
-        (
-            "presence::test_the_vendor_packages_can_be_imported",
-            "fan_out::test_an_absent_device_is_refused_before_anything_is_built",
-        ),
+        ("presence::test_the_vendor_packages_can_be_imported",),
         engine="library",
+    ),
+    Fault(
+        "an operator of the vendor's is no function",
+        ("presence::test_the_vendor_packages_can_be_imported",),
+        hole="an_operator_is_no_function",
     ),
     Fault(
         "there is no list of operators",
@@ -65,71 +54,37 @@ FAULTS = (
     ),
     # Opening and closing
     Fault(
-        "initialising fails",
-        (
-            "contract::TestNpu",
-            "recovery::test_a_device_that_was_tried_in_another_process_opens",
-        ),
-        engine="init-raises=EI0004",  # not one that is tried again, after a wait
-        in_setup=(
-            "contract::TestNpu::test_the_system_has_the_name_of_its_backend",
-            "contract::TestNpu::test_each_feature_is_a_capability_or_a_missing_one",
-        ),
-    ),
-    Fault(
-        "initialising ends the process",
-        (
-            "life_cycle::test_processes_follow_one_another",
-            "offload::test_it_is_offloaded",
-            "contract::TestNpu::test_one_session",
-        ),
-        engine="init=EJ0001",
-        # One process was tried beforehand, so that the run goes on and says why.
-        in_setup=("life_cycle", "offload", "contract"),
-    ),
-    Fault(
-        "the device comes up once",
-        (
-            "life_cycle::test_the_device_opens_several_times_in_a_process",
-            "life_cycle::test_nested_and_sequential_sessions_compute",
-            "contract::TestNpu::test_two_systems_in_sequence_share_nothing",
-        ),
-        engine="no-reinit",
-    ),
-    Fault(
         "the shutdown fails",
         (
             "life_cycle::test_a_process_that_ends_inside_the_block_shuts_down",
             "life_cycle::test_an_interrupted_process_shuts_down",
-            "contract::TestNpu::test_one_session",
-            "contract::TestNpu::test_nested_sessions_close_before_the_shutdown",
         ),
         engine="shutdown",
     ),
     Fault(
-        "the device is kept",
+        "what is computed once the device came up again is wrong",
         (
-            "life_cycle::test_the_device_is_not_held_after_the_shutdown",
-            "life_cycle::test_a_raising_body_leaves_the_device_free",
+            "life_cycle::test_the_device_opens_several_times_in_a_process",
+            "life_cycle::test_nested_and_sequential_sessions_compute",
+            "results::test_a_later_system_repeats_the_results",
+        ),
+        engine="later-values",
+    ),
+    Fault(
+        "no other process gets the device",
+        (
+            "life_cycle::test_another_process_gets_the_device_after_the_block",
+            "life_cycle::test_another_process_gets_the_device_after_a_raising_body",
         ),
         engine="keeps-device",
     ),
+    # What a session is and has
     Fault(
         "sessions are patched",
         ("life_cycle::test_no_session_is_patched",),
         hole="sessions_are_patched",
     ),
     # Computing
-    Fault(
-        "runs fail",
-        (
-            "contract::TestNpu::test_feeds_and_several_fetches",
-            "contract::TestNpu::test_partial_runs",
-            "contract::TestNpu::test_callables",
-            "contract::TestNpu::test_hooks_of_training",
-        ),
-        engine="run",
-    ),
     Fault("everything stays on the CPU", ("offload::test_it_is_offloaded",), engine="no-offload"),
     Fault(
         "everything is offloaded",
@@ -142,6 +97,7 @@ FAULTS = (
             "results::TestAgainstTheCpu",
             "fan_out::test_every_device_has_its_own_result_at_the_same_time",
             "life_cycle::test_nested_and_sequential_sessions_compute",
+            "recovery::test_the_device_can_be_had_again_after_its_holder_was_killed",
         ),
         engine="values",
     ),
@@ -153,6 +109,16 @@ FAULTS = (
             "results::test_deterministic_results_are_equal_to_the_last_bit",
         ),
         engine="noise",
+    ),
+    Fault(
+        "deterministic is ignored",
+        ("results::test_deterministic_results_are_equal_to_the_last_bit",),
+        engine="no-deterministic",
+    ),
+    Fault(
+        "the precision mode is ignored",
+        ("results::TestAgainstTheCpu::test_half_precision_rounds_to_half_precision",),
+        engine="no-precision",
     ),
     Fault(
         "nothing is written",
@@ -174,14 +140,42 @@ FAULTS = (
         engine="same-device",
     ),
     Fault(
+        "devices are not checked",
+        ("fan_out::test_an_absent_device_is_refused_before_anything_is_built",),
+        hole="devices_are_not_checked",
+    ),
+    Fault(
         "a process is left that holds the device",
         ("recovery::test_the_device_can_be_had_again_after_its_holder_was_killed",),
         engine="orphan",
         hole="nobody_waits_long",
     ),
     Fault(
-        "who holds a device cannot be seen",
+        "nobody is waited for",
         ("recovery::test_a_device_that_stays_held_is_refused_with_the_name_of_its_holder",),
-        hole="processes_are_hidden",
+        hole="nobody_is_waited_for",
+    ),
+    Fault(
+        "nothing is tried first",
+        ("recovery::test_a_device_that_was_tried_in_another_process_opens",),
+        hole="nothing_is_tried_first",
+    ),
+)
+
+RAISING = (
+    Raising(
+        "the vendor's library cannot be loaded",
+        "presence::test_the_vendor_packages_can_be_imported",
+        "That the import raises nothing is what is tested.",
+    ),
+    Raising(
+        "a stray operator is to be added to a finalized graph",
+        "contract::TestNpu::test_a_finalized_graph_works",
+        "That nothing is added, which would raise, is what is tested.",
+    ),
+    Raising(
+        "a process is left that holds the device",
+        "recovery::test_the_device_can_be_had_again_after_its_holder_was_killed",
+        "That the wait for the device does not end in an error is what is tested.",
     ),
 )

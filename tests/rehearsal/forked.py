@@ -7,12 +7,13 @@ is there at once. It is a process of its own all the same, with its own number, 
 import array
 import json
 import os
-import runpy
 import signal
 import socket
 import subprocess
 import sys
 from typing import Any, Dict, List, Optional
+
+from tests.rehearsal.stripping import run_program
 
 __all__ = ["Nursery"]
 
@@ -138,5 +139,5 @@ def _become(request: Dict[str, Any], descriptors: List[int]) -> None:
     program = sys.argv[0]
     added = request["env"]["PYTHONPATH"].split(os.pathsep)
     sys.path[:] = [os.path.dirname(program), *added, *sys.path]
-    runpy.run_path(program, run_name="__main__")
+    run_program(program)
     sys.exit()

@@ -1,6 +1,7 @@
 """What is wrong with a fake host, besides the faults that the fake graph engine has of its own.
 
-Each is planted in the process that then runs the hardware tests, before it does.
+Each is planted in the process that then runs the hardware tests, before it does; the programs that
+those start have it, too.
 """
 
 import importlib
@@ -11,96 +12,97 @@ from typing import Any, Callable, Dict
 from hardware_tests import limits
 from tests.fake_host import FakeHost, Reply, a2_chips, npu_smi_answers
 
-__all__ = ["HOLES"]
+__all__ = ["HOLES", "hole"]
 
 HOLES: Dict[str, Callable[[FakeHost], None]] = {}
 
 
-def _hole(plant: Callable[[FakeHost], None]) -> Callable[[FakeHost], None]:
+def hole(plant: Callable[[FakeHost], None]) -> Callable[[FakeHost], None]:
+    """Makes it known by its name."""
     HOLES[plant.__name__] = plant
     return plant
 
 
-@_hole
+@hole
 def no_device(host: FakeHost) -> None:
     shutil.rmtree(str(host.root / "dev"))
 
 
-@_hole
+@hole
 def no_vendor_package(host: FakeHost) -> None:
     sys.path[:] = [path for path in sys.path if not path.endswith("fake_host/packages")]
 
 
-@_hole
+@hole
 def one_device(host: FakeHost) -> None:
     for number in range(1, 8):
         (host.root / "dev" / f"davinci{number}").unlink()
 
 
-@_hole
+@hole
 def a_node_is_gone(host: FakeHost) -> None:
     (host.root / "dev/davinci7").unlink()
 
 
-@_hole
+@hole
 def a_node_leads_nowhere(host: FakeHost) -> None:
     (host.root / "dev/davinci3").unlink()
     (host.root / "dev/davinci3").symlink_to("nowhere")
 
 
-@_hole
+@hole
 def a_control_node_is_gone(host: FakeHost) -> None:
     (host.root / "dev/hisi_hdc").unlink()
 
 
-@_hole
+@hole
 def no_version_is_said(host: FakeHost) -> None:
     shutil.rmtree(str(host.root / "usr/local/Ascend/driver"))
     shutil.rmtree(str(host.root / "usr/local/Ascend/ascend-toolkit"))
     (host.root / "usr/local/bin/npu-smi").unlink()
 
 
-@_hole
+@hole
 def npu_smi_hangs(host: FakeHost) -> None:
     limits.ANSWER = 0.5
     host.npu_smi({"": Reply(then="hang")})
 
 
-@_hole
+@hole
 def a_device_is_ill(host: FakeHost) -> None:
     chips = a2_chips()
     chips[5] = chips[5]._replace(health="Alarm")
     host.npu_smi(npu_smi_answers("910B", chips))
 
 
-@_hole
+@hole
 def no_list_of_operators(host: FakeHost) -> None:
     shutil.rmtree(str(host.root / "usr/local/Ascend/opp"))
 
 
-@_hole
+@hole
 def processes_are_hidden(host: FakeHost) -> None:
     (host.root / "proc").unlink()
     (host.root / "proc").mkdir()
 
 
-@_hole
+@hole
 def sessions_are_patched(host: FakeHost) -> None:
     importlib.import_module("npu_bridge.npu_init")
 
 
-@_hole
+@hole
 def nobody_waits_long(host: FakeHost) -> None:
     limits.RELEASE = 1.0
 
 
-@_hole
+@hole
 def every_step_is_dumped(host: FakeHost) -> None:
     outputs: Any = importlib.import_module("fake_ge.outputs")
     outputs._chosen = lambda step, dump_step: True
 
 
-@_hole
+@hole
 def everything_is_offloaded(host: FakeHost) -> None:
     adapter: Any = importlib.import_module("fake_ge.adapter")
     op_type = importlib.import_module("fake_ge.graphs").op_type
@@ -109,3 +111,28 @@ def everything_is_offloaded(host: FakeHost) -> None:
         return tuple((op_type(op), op.name) for op in needed if op_type(op) in known)
 
     adapter.Session._offloaded = offloaded
+
+
+@hole
+def an_operator_is_no_function(host: FakeHost) -> None:
+    npu_ops: Any = importlib.import_module("npu_bridge.estimator.npu_ops")
+    npu_ops.initialize_system = None
+
+
+@hole
+def nothing_is_restored(host: FakeHost) -> None:
+    tf: Any = importlib.import_module("tensorflow.compat.v1")
+
+    def restore(self: Any, sess: Any, path: str) -> None:
+        sess.run(tf.global_variables_initializer())
+
+    tf.train.Saver.restore = restore
+
+
+@hole
+def hooks_are_not_called(host: FakeHost) -> None:
+    tf: Any = importlib.import_module("tensorflow.compat.v1")
+    hooked: Any = sys.modules[tf.train.MonitoredSession.__module__]
+    hooked._HookedSession.run = lambda self, fetches, *more, **named: self._sess.run(
+        fetches, *more, **named
+    )

@@ -5,6 +5,7 @@ says to ``output`` there, and what became of the tests to ``result.json``.
 """
 
 import gc
+import importlib
 import inspect
 import json
 import os
@@ -18,8 +19,10 @@ import tensorflow.compat.v1 as tf
 import ascend_session.backends.npu
 import ascend_session.cli
 import ascend_session.fanout  # noqa: F401  (imported here, so that the copies need not)
-from hardware_tests import limits, running
+from hardware_tests import limits
 from tests.fake_host.vendor import end_orphans, environment, live_host
+from tests.rehearsal import holes_in_product as _  # noqa: F401  (which makes its holes known)
+from tests.rehearsal import stripping
 from tests.rehearsal.forked import Nursery
 from tests.rehearsal.holes import HOLES
 
@@ -60,14 +63,20 @@ def rehearse(run: Dict[str, Any], folder: Path) -> None:
     given = environment(host, faults=run["engine"])
     os.environ.update(given)
     sys.path[:0] = given["PYTHONPATH"].split(os.pathsep)
-    nursery = Nursery()
-    if not run["anew"]:
-        starting: Any = running
-        starting.Popen = nursery.popen
     if run["hole"]:
         HOLES[run["hole"]](host)
+    if run["stripped"]:
+        stripping.install()
+    nursery = Nursery()
+    if not run["anew"]:
+        running: Any = importlib.import_module("hardware_tests.running")
+        running.Popen = nursery.popen
+    if not run["tried"]:
+        first_try: Any = importlib.import_module("hardware_tests.first_try")
+        first_try.why_it_ends = lambda: None
     outcomes = Outcomes()
     options = ["-q", "--tb=native", "-p", "no:cacheprovider", f"--basetemp={folder / 'tests'}"]
+    options += ["--assert=plain"] if run["stripped"] else []
     try:
         code = int(pytest.main([*options, *run["arguments"]], plugins=[outcomes]))
     finally:
@@ -79,7 +88,10 @@ def rehearse(run: Dict[str, Any], folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Runs all; in a copy it returns after its run, so that the copy ends as any program does."""
+    """Runs all; in a copy it returns after its run, so that the copy ends as any program does.
+
+    One with a fault has nothing more to show, and ends at once.
+    """
     waiting = json.loads((folder / "runs.json").read_text())
     begun = 0
     while waiting or begun:
@@ -92,8 +104,16 @@ def main(folder: Path) -> None:
         own.mkdir()
         if not os.fork():
             rehearse(run, own)
+            if not run["tried"]:
+                _end_at_once()
             return
         begun += 1
+
+
+def _end_at_once() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 main(Path(sys.argv[1]))

@@ -1,6 +1,7 @@
 """The hardware tests, rehearsed on a fake host: they pass on a whole one, and fail on a faulty one.
 
-That they pass here says nothing about a device; that they can fail says that they look.
+That they pass here says nothing about a device; that they can fail says that they look, and that
+without their assertions they do not fail says that it is the assertions which look.
 """
 
 import json
@@ -13,7 +14,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple
 import psutil
 import pytest
 
-from tests.rehearsal.faults import FAULTS, Fault
+from tests.rehearsal.fault import Fault
+from tests.rehearsal.faults import FAULTS, RAISING
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _LIMIT = 600
@@ -22,22 +24,32 @@ _LEFT_OUT = ("ASCEND_", "RANK_", "CM_", "HCCL_", "DEVICE_ID", "TF_CONFIG", "PROF
 _REQUIRED = ["hardware_tests", "--require-npu"]
 # With programs of their own, which take long; both parts run at the same time.
 _SLOW = "life_cycle or recovery"
+_HOLDERS = ("another process", "this process")
 
 # The programs are forked, see forked.py; here they are started as they are on a device.
 _ANEW = "whole, programs anew"
 
-# name -> what is wrong, and the arguments of pytest
+
+class Run(NamedTuple):
+    """What is wrong, as in `Fault`, and the arguments of pytest."""
+
+    arguments: List[str]
+    hole: str = ""
+    engine: str = ""
+
+
 RUNS = {
-    _ANEW: ("", [*_REQUIRED, "-k", "interrupted or stays_held"]),
-    "whole, slow": ("", [*_REQUIRED, "-k", _SLOW]),
-    "whole, rest": ("", [*_REQUIRED, "-k", f"not ({_SLOW})"]),
-    "collected": ("", ["hardware_tests", "--collect-only"]),
-    "no device": ("no_device", ["hardware_tests"]),
-    "no device, but required": ("no_device", _REQUIRED),
-    "no package": ("no_vendor_package", ["hardware_tests", "-k", "offload or presence"]),
-    "one device": ("one_device", ["hardware_tests", "-k", "fan_out"]),
-    "hidden": ("processes_are_hidden", [*_REQUIRED, "-k", "not_held or free or held_by_this"]),
-    "stopped": ("a_control_node_is_gone", ["hardware_tests", "-x", "-k", "presence"]),
+    _ANEW: Run([*_REQUIRED, "-k", "interrupted or stays_held"]),
+    "whole, slow": Run([*_REQUIRED, "-k", _SLOW]),
+    "whole, rest": Run([*_REQUIRED, "-k", f"not ({_SLOW})"]),
+    "collected": Run(["hardware_tests", "--collect-only"]),
+    "no device": Run(["hardware_tests"], "no_device"),
+    "no device, but required": Run(_REQUIRED, "no_device"),
+    "no package": Run(["hardware_tests", "-k", "offload or presence"], "no_vendor_package"),
+    "one device": Run(["hardware_tests", "-k", "fan_out"], "one_device"),
+    "hidden": Run([*_REQUIRED, "-k", "held_by_this or stays_held"], "processes_are_hidden"),
+    "stopped": Run(["hardware_tests", "-x", "-k", "presence"], "a_control_node_is_gone"),
+    "ended": Run([*_REQUIRED, "-k", "offload or follow or one_session"], engine="init=EJ0001"),
 }
 
 
@@ -82,14 +94,26 @@ def results(request: Any, tmp_path_factory: Any) -> Dict[str, Result]:
     """What became of the runs that the chosen tests ask for; all of them have ended."""
     folder: Path = tmp_path_factory.mktemp("rehearsal")
     asked = {
-        item.callspec.params.get("run") or item.callspec.params["fault"].name
+        _name_of(item.callspec.params)
         for item in request.session.items
-        if item.path == request.path
+        if item.path == request.path and hasattr(item, "callspec")
     }
     runs = [run for run in _all_runs() if run["name"] in asked]
     (folder / "runs.json").write_text(json.dumps(runs))
     _run_host(folder)
     return {name: _result(folder / name) for name in asked}
+
+
+def _name_of(params: Dict[str, Any]) -> str:
+    """The run that a test asks for with its parameter."""
+    if "stripped" in params:
+        return without_assertions(params["stripped"])
+    return str(params["fault"].name if "fault" in params else params["run"])
+
+
+def without_assertions(fault: Fault) -> str:
+    """The name of the run with a fault in which the tests have no assertions."""
+    return f"{fault.name}, without assertions"
 
 
 def _run_host(folder: Path) -> None:
@@ -115,19 +139,18 @@ def _run_host(folder: Path) -> None:
 
 
 def _all_runs() -> Iterator[Dict[str, Any]]:
-    for name, (hole, arguments) in RUNS.items():
-        yield {
-            "name": name,
-            "hole": hole,
-            "engine": "",
-            "arguments": arguments,
-            "anew": name == _ANEW,
-        }
+    """Each with its name; whether programs start anew, assertions go, and a process tries first.
+
+    With a fault none tries first: that takes as long as a test, and the other runs show it.
+    """
+    for name, run in RUNS.items():
+        how = {"name": name, "anew": name == _ANEW, "stripped": False, "tried": True}
+        yield {**run._asdict(), **how}
     for fault in FAULTS:
-        arguments = ["--require-npu", *map(node, fault.tests)]
-        run: Dict[str, Any] = {"name": fault.name, "hole": fault.hole, "engine": fault.engine}
-        run["anew"] = False
-        yield {**run, "arguments": arguments}
+        run = Run(["--require-npu", *map(node, fault.tests)], fault.hole, fault.engine)
+        for name, stripped in ((fault.name, False), (without_assertions(fault), True)):
+            how = {"name": name, "anew": False, "stripped": stripped, "tried": False}
+            yield {**run._asdict(), **how}
 
 
 def _environment() -> Dict[str, str]:
@@ -155,25 +178,56 @@ def test_on_a_whole_host_every_test_runs_and_passes(results: Dict[str, Result], 
 
 
 @pytest.mark.parametrize("run", ["collected"])
-def test_for_every_hardware_test_there_is_a_fault(results: Dict[str, Result], run: str) -> None:
+def test_each_hardware_test_has_a_fault_that_its_own_assertion_finds(
+    results: Dict[str, Result], run: str
+) -> None:
     chosen = results[run].chosen
-    tests = [test for fault in FAULTS for test in fault.tests]
+    raising = {(row.fault, row.test) for row in RAISING}
+    named = [(fault.name, test) for fault in FAULTS for test in fault.tests]
+    judged = [test for name, test in named if (name, test) not in raising]
     assert chosen
-    assert [one for one in chosen if not any(covers(test, one) for test in tests)] == []
-    assert [test for test in tests if not any(covers(test, one) for one in chosen)] == []
+    assert [one for one in chosen if not any(covers(test, one) for test in judged)] == []
+    assert [test for _, test in named if not any(covers(test, one) for one in chosen)] == []
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_with_a_fault_its_tests_fail(results: Dict[str, Result], fault: Fault) -> None:
     result = results[fault.name]
-    expected = {
-        one: "error in setup" if any(covers(t, one) for t in fault.in_setup) else "failed"
-        for one in result.chosen
-    }
+    expected = "failed" if fault.found_in == "call" else f"error in {fault.found_in}"
     assert result.chosen
-    assert result.outcomes == expected, result.output
+    assert result.outcomes == dict.fromkeys(result.chosen, expected), result.output
     assert result.summary
     assert result.code == 1
+
+
+@pytest.mark.parametrize("stripped", FAULTS, ids=lambda fault: fault.name)
+def test_without_their_assertions_they_do_not_fail(
+    results: Dict[str, Result], stripped: Fault
+) -> None:
+    result = results[without_assertions(stripped)]
+    raising = [row.test for row in RAISING if row.fault == stripped.name]
+    assert set(raising) <= set(stripped.tests)
+    assert result.chosen
+    assert result.outcomes == {
+        one: "failed" if any(covers(test, one) for test in raising) else "passed"
+        for one in result.chosen
+    }, result.output
+
+
+def test_what_fails_without_assertions_names_a_fault_and_a_reason() -> None:
+    assert {row.fault for row in RAISING} <= {fault.name for fault in FAULTS}
+    assert all(row.reason.endswith(".") for row in RAISING)
+
+
+@pytest.mark.parametrize("run", ["ended"])
+def test_an_initialisation_that_ends_its_process_is_said_before_any_test(
+    results: Dict[str, Result], run: str
+) -> None:
+    result = results[run]
+    assert len(result.chosen) > 3
+    assert result.outcomes == dict.fromkeys(result.chosen, "error in setup")
+    said = "opening the device ends the process (SIGABRT):"
+    assert all(text.startswith(said) and "EJ0001" in text for text in result.texts.values())
 
 
 @pytest.mark.parametrize("run", ["no device"])
@@ -222,10 +276,10 @@ def test_with_one_device_what_needs_two_is_skipped(results: Dict[str, Result], r
 @pytest.mark.parametrize("run", ["hidden"])
 def test_a_required_test_that_sees_too_little_fails(results: Dict[str, Result], run: str) -> None:
     result = results[run]
-    reason = "that this process holds a device cannot be seen here"
-    assert list(result.outcomes.values()) == ["failed"] * 3
-    assert set(result.texts.values()) == {reason}
-    assert result.summary == f"hardware: 0 ran, 3 could not run: {reason}"
+    reasons = [f"that {who} holds a device cannot be seen here" for who in _HOLDERS]
+    assert list(result.outcomes.values()) == ["failed"] * 2
+    assert set(result.texts.values()) == set(reasons)
+    assert result.summary == f"hardware: 0 ran, 2 could not run: {'; '.join(reasons)}"
 
 
 @pytest.mark.parametrize("run", ["stopped"])

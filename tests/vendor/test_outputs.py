@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any, Callable, List
 
@@ -135,3 +136,90 @@ def test_what_a_fault_leaves_out(
         with tf.Session(config=config) as sess:
             sess.run(product)
     assert [name for name in folders if not list(folders[name].iterdir())] == [faults]
+
+
+def test_the_layout_of_a_dump_is_the_manuals(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, tmp_path: Path
+) -> None:
+    # manual, "Dump" of online inference and "Dump File Naming Conventions"
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    config = proto(enable_dump=True, dump_path=str(folder), session_device_id=1)
+    with tf.Session(config=config) as sess:
+        for _ in range(2):
+            sess.run(product)
+    files = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
+    times, devices, models, ids, steps = zip(*[file.parts[:-1] for file in files])
+    assert re.match(r"\d{14}$", times[0])
+    assert set(models) == {f"ge_default_{times[0]}_1"}
+    assert (len(set(times)), devices, ids, steps) == (1, ("1", "1"), ("1", "1"), ("0", "1"))
+    assert all(re.match(r"MatMul\.[\w-]+\.\d+\.\d+\.\d{16}$", file.name) for file in files)
+
+
+def test_the_layout_of_profiling_data_is_the_manuals(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "profile"
+    folder.mkdir()
+    options = json.dumps({"output": str(folder)})
+    config = proto(profiling_mode=True, profiling_options=options, session_device_id=1)
+    with tf.Session(config=config) as sess:
+        sess.run(product)
+    (profile,) = folder.iterdir()
+    assert re.match(r"PROF_\d{6}_\d{17}_\w{16}$", profile.name)
+    kept = sorted(p.relative_to(profile).as_posix() for p in profile.glob("*/*"))
+    assert kept == ["device_1/data", "host/data"]
+
+
+@pytest.mark.parametrize("collected", ["folder", "file/folder"])
+def test_collected_files_take_the_place_of_a_dump(
+    ge: Loaded,
+    tf: Any,
+    proto: Callable[..., Any],
+    product: Any,
+    monkeypatch: Any,
+    tmp_path: Path,
+    collected: str,
+) -> None:
+    # options_notes.md, a28 and g16; a path that cannot be made counts as none
+    (tmp_path / "file").write_text("")
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setenv("NPU_COLLECT_PATH", str(tmp_path / collected))
+        with tf.Session(config=proto(enable_dump=True, dump_path=str(dump))) as sess:
+            sess.run(product)
+    assert bool(dumped(dump)) is (collected == "file/folder")
+
+
+@pytest.mark.parametrize("mode", [None, False])
+def test_the_environment_can_ask_for_a_profile(
+    ge: Loaded,
+    tf: Any,
+    proto: Callable[..., Any],
+    product: Any,
+    monkeypatch: Any,
+    tmp_path: Path,
+    mode: Any,
+) -> None:
+    # options_notes.md, a43 and g16
+    folder = tmp_path / "profile"
+    folder.mkdir()
+    options = {} if mode is None else {"profiling_mode": mode}
+    with monkeypatch.context() as patch:
+        patch.setenv("PROFILING_MODE", "true")
+        patch.setenv("PROFILING_OPTIONS", json.dumps({"output": str(folder)}))
+        with tf.Session(config=proto(**options)) as sess:
+            sess.run(product)
+    assert [path.name[:5] for path in folder.iterdir()] == ["PROF_"]
+
+
+def test_what_the_environment_asks_for_must_be_readable(
+    ge: Loaded, tf: Any, proto: Callable[..., Any], product: Any, monkeypatch: Any
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("PROFILING_MODE", "true")
+        patch.setenv("PROFILING_OPTIONS", '{"training_trace": "off"}')
+        with tf.Session(config=proto()) as sess:
+            with pytest.raises(tf.errors.InternalError, match="EK0001"):
+                sess.run(product)

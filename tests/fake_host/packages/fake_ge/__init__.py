@@ -1,12 +1,52 @@
 """A graph engine and a device that are not there, for the fake ``npu_bridge`` and ``hccl``.
 
-Each behaviour names the line of the reference that says so; one without is a defect.
+Each behaviour names the line of the reference that says so; one without is a defect, and what is
+ASSUMED says so in this word. Files of the vendor's adapter are named without their folder
+(hicann/tensorflow, tf_adapter). adapter_behaviour.md line by line, and where it is shown
+(tests/vendor):
+
+When options are looked at
+    validated by the first run, read for each signature   adapter.py; test_options, test_running
+    GE starts only with something offloaded or NPUInit    adapter.py; test_life
+    without package or list all is on the CPU             operators.py; test_options, test_loading
+What a bad option does
+    aborts, exceptions                                    checks.py, running.py, acceleration.py;
+                                                          test_options, test_running, test_verdicts
+    ASCEND_DEVICE_ID, DEVICE_ID                           environment.py; test_options, test_nodes
+    accepted: unknown names, wrong fields, above int32,
+    jobs, two entries                                     entry.py; test_options
+Defaults of an empty entry                                entry.py; test_options
+    iterations_per_loop and jit_compile                   not modelled: they go to the graph, whose
+                                                          options this GE does not record
+Life of GE in a process                                   engine.py, adapter.py; test_life
+    NPUInit synchronous, runs asynchronous, failures      engine.py; test_faults
+    kernels end with the session object                   proxy.py; test_faults (early-destroy)
+    npu_resource_init                                     npu_plugin.py; test_life
+    exit handler, os._exit                                engine.py; test_loading
+Devices
+    session_device_id, own device                         adapter.py, environment.py; test_nodes
+    the last session's id names the data channels         not modelled: there are no channels
+    no upper limit of the adapter                         nodes.py: the device refuses; test_nodes
+Traps of the Python package
+    npu_init patches sessions, plain import does not      npu_init.py; test_loading
+    memory_optimization = OFF is MANUAL                   npu_init.py; test_loading (the number)
+    the distributed optimizer without JOB_ID              not modelled: there is no optimizer
+    a collective outside an offloaded graph               adapter.py; test_collectives
+    stock TensorFlow ignores an entry                     test_loading
+
+Not modelled beside it: data-transfer channels, datasets and training loops on the device; sessions
+of another job ("worker"), which share one GE session (geop_npu.cc, ps_worker_session); AOE itself,
+and that AOE_MODE, too, makes an initialisation synchronous; mixed computing, which leaves "gray"
+operators on the host (npu_ops_identifier.cc); NPUInit in a session with use_off_line=False, which
+takes default options (om_partition_subgraphs_pass.cc); a queue of the device that blocks; rules
+that need what the graph has in it (options_notes.md, a10, a15 and a18's OneShotIterator).
 """
 
 import sys
 
 from fake_ge import proxy
 from fake_ge.engine import ENGINE
+from fake_ge.fatal import abort
 from fake_ge.faults import KNOWN, fault, host_root
 from fake_ge.graphs import mark
 from fake_ge.journal import calls, note, record
@@ -15,6 +55,7 @@ from fake_ge.nodes import release_all
 __all__ = [
     "ENGINE",
     "KNOWN",
+    "abort",
     "calls",
     "host_root",
     "load_library",

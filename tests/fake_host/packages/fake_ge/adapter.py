@@ -8,7 +8,6 @@ import weakref
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 from fake_ge import nodes, outputs
-from fake_ge.acceleration import check_acceleration
 from fake_ge.checks import check
 from fake_ge.engine import ENGINE
 from fake_ge.entry import Entry, entries, init_options, stick
@@ -18,6 +17,7 @@ from fake_ge.graphs import Output, op_type, pruned, vendor_type
 from fake_ge.journal import note
 from fake_ge.messages import nested, said
 from fake_ge.operators import supported
+from fake_ge.running import check_run, check_session
 
 __all__ = ["Session", "Work"]
 
@@ -162,10 +162,13 @@ class Session:
             ENGINE.initialise(init_options(self._entry))
 
     def _offload(self, work: Work) -> None:
-        # options_notes.md, a4: "error at first graph run"
-        check_acceleration(self._entry, init_options(self._entry))
+        # geop_npu.cc, Initialize: GE comes up with the kernel, before a run is refused
         with ENGINE.lock:
             self._has_ge_op = True
+            if self._ge is None:
+                self._bring_up()
+        check_run(self._entry, init_options(self._entry), compiled=work in self._steps)
+        with ENGINE.lock:
             device = self._ge_session().device
             note("Run", session=self.name, offloaded=True, device=device)
             step = self._steps.get(work, 0)
@@ -185,11 +188,15 @@ class Session:
             raise internal_error(said(text + self.name, nested("E19999", "GE is not initialized")))
         return self._ge
 
+    def _bring_up(self) -> None:
+        # geop_npu.cc, Initialize: "GePlugin global, skip GePlugin init"; "aoe should not init ge
+        # async"
+        if not ENGINE.is_global:
+            asynchronous = not self._entry.get("aoe_mode")
+            ENGINE.initialise(init_options(self._entry), is_async=asynchronous)
+
     def _new_ge_session(self) -> _GeSession:
         entry = self._entry
-        if not ENGINE.is_global:
-            # geop_npu.cc, Initialize: "aoe should not init ge async"
-            ENGINE.initialise(init_options(entry), is_async=not entry.get("aoe_mode"))
         if ENGINE.failure is not None and ENGINE.up:
             # adapter_behaviour.md, Life of GE: "a failure there is an InternalError"
             text = "[GePlugin] Initialize ge failed, ret : 4294967295"
@@ -204,6 +211,7 @@ class Session:
             nodes.hold(device)
         except nodes.NodeError as error:
             raise internal_error(said("Get ge session failed.", str(error))) from None
+        check_session(entry, self.name)
         KERNELS.sessions.add(self.name)
         note("GESession", session=self.name, options=entry.scoped("session"), device=device)
         return _GeSession(ENGINE.age, device)

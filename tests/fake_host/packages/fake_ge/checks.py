@@ -1,17 +1,19 @@
-"""What a bad option does. Source: adapter_behaviour.md, the section of that name; npu_attrs.cc,
-GetPassOptions and SetNpuOptimizerAttr, in the order of the latter.
+"""What a bad option does at the first run of a signature.
 
-Each rule gives a sentence if the entry breaks it.
+Source: adapter_behaviour.md, "What a bad option does", which names the kind of end of each option;
+npu_attrs.cc, GetPassOptions and SetNpuOptimizerAttr, in the order of the latter. What is allowed is
+in options.json and in those two. Each rule gives a sentence if the entry breaks it; the sentences
+are npu_attrs.cc's in short. What only an offloaded run refuses is in running.py.
 """
 
 import os
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from fake_ge import patterns
 from fake_ge.entry import Entry
 from fake_ge.fatal import abort, internal_error, invalid_argument
 
-__all__ = ["check"]
+__all__ = ["check", "first_broken"]
 
 _SOURCE = "tf_adapter/util/npu_attrs.cc"
 _PRECISION = [
@@ -51,6 +53,11 @@ class _Rule(NamedTuple):
     ends: Callable[[str], Any]
     broken: Callable[[Entry], Sentence]
 
+    @property
+    def aborts(self) -> bool:
+        """Whether it ends the process."""
+        return self.ends is _abort
+
 
 def check(entry: Entry) -> None:
     """Refuses an entry as the adapter does: ends the process, or raises.
@@ -59,14 +66,23 @@ def check(entry: Entry) -> None:
         InvalidArgumentError: Of TensorFlow.
         InternalError: Of TensorFlow.
     """
+    broken = first_broken(entry)
+    if broken is not None:
+        rule, sentence = broken
+        raise rule.ends(sentence)
+
+
+def first_broken(entry: Entry) -> Optional[Tuple[_Rule, str]]:
+    """The first rule that the entry breaks, and what it says."""
     for rule in _RULES:
         sentence = rule.broken(entry)
         if sentence is not None:
-            raise rule.ends(sentence)
+            return rule, sentence
+    return None
 
 
 def _abort(sentence: str) -> Any:
-    # launch_facts.md, "Init failures abort": a bad option is fatal without the sleep
+    # npu_attrs.cc, om_partition_subgraphs_pass.cc: LOG(FATAL) for options has no sleep before it
     abort(sentence, _SOURCE, sleep=False)
 
 
@@ -117,6 +133,7 @@ def _in_export_field(entry: Entry) -> Sentence:
 
 
 def _dynamic_complete(entry: Entry) -> Sentence:
+    # options_notes.md, a11
     given = [key in entry.said for key in _DYNAMIC]
     if any(given) and not all(given):
         return "input_shape, dynamic_dims and dynamic_node_type should use together."
@@ -137,26 +154,38 @@ def _hybrid(entry: Entry) -> Sentence:
     return None
 
 
-def _compile_dynamic(entry: Entry) -> Sentence:
-    if entry.said.get("compile_dynamic_mode") and entry.get("dynamic_input"):
-        return "compile_dynamic_mode can not use with dynamic_input."
+def _shape_range(entry: Entry) -> Sentence:
+    # options_notes.md, a20: "read only if dynamic_input=True; shape range only in dynamic_execute"
+    if entry.get("dynamic_graph_execute_mode") != "dynamic_execute":
+        return None
+    return _text("dynamic_inputs_shape_range", patterns.shape_range, "dynamic_input")(entry)
+
+
+def _lazy_loops(entry: Entry) -> Sentence:
+    # options_notes.md, a18: "1 with dynamic_input+lazy_recompile (error)";
+    # om_partition_subgraphs_pass.cc, ProcessGraph
+    lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
+    if entry.get("dynamic_input") and lazy and entry.get("iterations_per_loop") > 1:
+        return "iterations_per_loop only support 1 in lazy_recompile mode."
     return None
 
 
 def _impl_mode_there(entry: Entry) -> Sentence:
+    # options_notes.md, a29
     if "optypelist_for_implmode" in entry.said and "op_select_implmode" not in entry.said:
         return "when use optypelist_for_implmode, op_select_implmode must be set."
     return None
 
 
 def _weights(entry: Entry) -> Sentence:
-    # adapter_behaviour.md, What a bad option does: "presence, not value"
+    # options_notes.md, a33; adapter_behaviour.md, What a bad option does: "presence, not value"
     if "enable_compress_weight" in entry.said and "compress_weight_conf" in entry.said:
         return "enable_compress_weight can not use with compress_weight_conf."
     return None
 
 
 def _two_precisions(entry: Entry) -> Sentence:
+    # options_notes.md, a1
     if "precision_mode" in entry.said and "precision_mode_v2" in entry.said:
         return "'precision_mode' and 'precision_mode_v2' can not be assigned at the same time."
     return None
@@ -188,6 +217,7 @@ def _work_path(entry: Entry) -> Sentence:
 
 
 def _aoe(entry: Entry) -> Sentence:
+    # npu_attrs.cc, CheckAoeMode
     mode = _aoe_mode(entry)
     return None if mode in ("", "1", "2", "4") else f"aoe mode:{mode} is invalid"
 
@@ -198,6 +228,7 @@ def _aoe_mode(entry: Entry) -> str:
 
 
 def _unusable(path: str) -> Sentence:
+    # npu_attrs.cc, CheckPath
     if not os.path.isdir(path):
         return f"the path {path} is not directory."
     if not os.access(path, os.R_OK | os.W_OK):
@@ -215,7 +246,7 @@ def _rules() -> Iterator[_Rule]:
         _one_of(
             "dynamic_graph_execute_mode", ("lazy_recompile", "dynamic_execute"), "dynamic_input"
         ),
-        _text("dynamic_inputs_shape_range", patterns.shape_range, "dynamic_input"),
+        _shape_range,
         _one_of("local_rank_id", range(8)),
         _text("local_device_list", patterns.device_list),
         _one_of("variable_placement", ("Host", "Device")),
@@ -224,12 +255,13 @@ def _rules() -> Iterator[_Rule]:
         _dynamic_alone,
     ):
         yield _Rule(_abort, broken)
+    yield _Rule(invalid_argument, _lazy_loops)
     yield _Rule(internal_error, _dump_path)
     yield _Rule(internal_error, _text("dump_step", patterns.dump_step, "enable_dump"))
     yield _Rule(_abort, _one_of("dump_mode", ("input", "output", "all"), "enable_dump"))
     debug_modes = ("aicore_overflow", "atomic_overflow", "all")
     yield _Rule(_abort, _one_of("dump_debug_mode", debug_modes, "enable_dump_debug"))
-    # "negative is accepted"
+    # adapter_behaviour.md, What a bad option does: graph_run_mode "(negative is accepted)"
     yield _Rule(_abort, lambda e: "graph_run_mode value must be 0 or 1" if _above_one(e) else None)
     yield _Rule(internal_error, _aoe)
     yield _Rule(_abort, _work_path)
@@ -259,7 +291,6 @@ def _rules() -> Iterator[_Rule]:
     shapes = ("STRICT", "FULL", "ADAPTIVE")
     yield _Rule(invalid_argument, _one_of("shape_generalization_mode", shapes))
     yield _Rule(internal_error, _one_of("graph_slice", ("auto", "manual")))
-    yield _Rule(internal_error, _compile_dynamic)
 
 
 def _above_one(entry: Entry) -> bool:

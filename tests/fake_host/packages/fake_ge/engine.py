@@ -14,6 +14,7 @@ from fake_ge.environment import (
     collectives,
     data_transfer_skipped,
     own_device,
+    profiling,
     task_type,
 )
 from fake_ge.fatal import abort, internal_error
@@ -37,6 +38,7 @@ class Engine:
         is_global: Whether ``npu_resource_init`` started it.
         age: How often it was initialised; what belongs to an earlier age is dead.
         device: This process's own logical device.
+        options: What it was initialised with last, by the vendor's keys.
         place: This process's rank, with collectives.
         groups: The groups that were made, with their world ranks; they go with GE.
     """
@@ -48,6 +50,7 @@ class Engine:
         self.is_global = False
         self.age = 0
         self.device = 0
+        self.options: Dict[str, Any] = {}
         self.place: Optional[Place] = None
         self.groups: Dict[str, List[int]] = {}
         self._collectives_on = False
@@ -67,7 +70,7 @@ class Engine:
                 return
             if self.age and fault("no-reinit") is not None:
                 raise internal_error(said(_FAILED, nested("E19999", "GE came up once already")))
-            self.device = own_device()
+            self.device, self.options = own_device(), options
             self._start_servants()
             failure = self._start(options, is_async)
             if failure and not is_async:
@@ -141,8 +144,10 @@ class Engine:
         if options.get("precision_mode") and options.get("precision_mode_v2"):
             return nested("E10056")
         # options_notes.md, e: "the colon form makes GE init fail"; c: training_trace "on" only
-        if options.get("profiling_mode") and not _readable(options.get("profiling_options")):
-            return nested("EK0001", f"profiling_options [{options['profiling_options']}]")
+        # a43: or PROFILING_OPTIONS
+        asked = profiling(options)
+        if asked is not None and not _readable(asked):
+            return nested("EK0001", f"profiling_options [{asked}]")
         try:
             nodes.hold(self.device, alone=on)
             self.place = place(found, self.device) if on else None
@@ -152,9 +157,7 @@ class Engine:
         return None
 
 
-def _readable(profiling_options: Any) -> bool:
-    if not profiling_options:
-        return True
+def _readable(profiling_options: str) -> bool:
     try:
         given = json.loads(profiling_options)
     except ValueError:

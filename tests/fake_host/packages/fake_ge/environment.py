@@ -1,18 +1,34 @@
-"""What GePlugin::Init reads from the environment: the device, the task, and collectives."""
+"""What the adapter and GE read from the environment: the device, the task, collectives, profiling
+and where failures are collected.
+
+Source: GePlugin::Init in ge_plugin.cc, GetEnvDeviceID in npu_attrs.cc; launch_facts.md, A6.
+"""
 
 import json
 import os
 import re
-from typing import Dict, NamedTuple, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional
 
-from fake_ge.fatal import abort
+from fake_ge.fatal import DEVICE_ID, abort
 from fake_ge.nodes import NodeError, logical_of
 
-__all__ = ["Collectives", "collectives", "data_transfer_skipped", "own_device", "task_type"]
+__all__ = [
+    "Collectives",
+    "collection_path",
+    "collectives",
+    "data_transfer_skipped",
+    "own_device",
+    "profiling",
+    "task_type",
+]
 
-_SOURCE = "tf_adapter/util/ge_plugin.cc:199"
+# ge_plugin.cc: kInvalidRankSize, kDefaultRankSize
 _UNSET = -1
 _ONE = 1
+
+# options_notes.md, b, PROFILING_OPTIONS: "default when empty"; npu_attrs.cc,
+# profiling_default_options: "output" is the current directory
+_PROFILING_DEFAULT = '{"output": "./"}'
 
 
 class Collectives(NamedTuple):
@@ -32,16 +48,19 @@ def own_device() -> int:
         number = _integer(text)
         # adapter_behaviour.md, What a bad option does: "not an integer or negative" is an abort
         if number is None:
-            abort(f"{name} is invalid, should be int, such as 0, 1, 2.", _SOURCE, sleep=False)
+            abort(f"{name} is invalid, should be int, such as 0, 1, 2.", DEVICE_ID, sleep=False)
         elif number < 0:
-            abort(f"{name} should be >= 0.", _SOURCE, sleep=False)
+            abort(f"{name} should be >= 0.", DEVICE_ID, sleep=False)
         else:
+            # npu_attrs.cc, GetEnvDeviceID: static_cast<uint32_t>
+            number %= 2**32
             return number if name == "ASCEND_DEVICE_ID" else _translated(number)
     return 0
 
 
 def task_type() -> Optional[str]:
-    """The task's type in ``TF_CONFIG``."""
+    """The task's type in ``TF_CONFIG``; None if that is no JSON or has none."""
+    # ge_plugin.cc, Init: text that json::parse refuses is a warning, and nothing is taken from it
     try:
         task = json.loads(os.environ.get("TF_CONFIG") or "null")["task"]["type"]
     except (ValueError, KeyError, TypeError):
@@ -51,6 +70,7 @@ def task_type() -> Optional[str]:
 
 def data_transfer_skipped() -> bool:
     """Whether ``ASCEND_TDT_UNINIT`` says so."""
+    # ge_plugin.cc, Init: ReadBoolFromEnvVar, which takes 1 and true in any case;
     # launch_facts.md, "Init failures abort": "skipped when ASCEND_TDT_UNINIT is true"
     return os.environ.get("ASCEND_TDT_UNINIT", "").lower() in ("1", "true")
 
@@ -70,6 +90,37 @@ def collectives() -> Collectives:
         found = _of_table(table, workers, _ONE if ranks == _UNSET else ranks)
     # A6: "HELP_CLUSTER set to anything forces hcom on"
     return found._replace(on=found.on or bool(env("HELP_CLUSTER")))
+
+
+def profiling(options: Mapping[str, Any]) -> Optional[str]:
+    """What is profiled, as the text of ``profiling_options``; None: nothing.
+
+    Args:
+        options: The init-scope options.
+    """
+    # options_notes.md, a43: "read only when profiling_mode=True; otherwise GE falls back to
+    # PROFILING_MODE/PROFILING_OPTIONS"; b: "exactly true"; GE's profiling_init.cc, InitFromOptions
+    if options.get("profiling_mode"):
+        return str(options.get("profiling_options") or _PROFILING_DEFAULT)
+    if os.environ.get("PROFILING_MODE") != "true":
+        return None
+    return os.environ.get("PROFILING_OPTIONS") or _PROFILING_DEFAULT
+
+
+def collection_path() -> Optional[str]:
+    """The directory of ``NPU_COLLECT_PATH``; None if it is not set or cannot be used."""
+    # Manual, "NPU_COLLECT_PATH" (CANN 8.0, envref_07_0129): the user can read, write and enter it;
+    # "If the path does not exist, the system automatically creates the directory". The runtime's
+    # own test (dump_config_converter_utest, TestNpuCollectPathEnableExceptionDump) has: one that
+    # cannot be made turns nothing on.
+    path = os.environ.get("NPU_COLLECT_PATH")
+    if not path:
+        return None
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError:
+        return None
+    return path if os.access(path, os.R_OK | os.W_OK | os.X_OK) else None
 
 
 def _of_chief(chief: str, workers: int, ranks: int) -> Collectives:
@@ -99,7 +150,9 @@ def _size(name: str) -> int:
 
 
 def _integer(text: str) -> Optional[int]:
-    return int(text) if re.fullmatch(r"\s*[+-]?[0-9]+\s*", text) else None
+    # TensorFlow, core/lib/strings/numbers.cc, safe_strto64: spaces around, "-" but no "+", 64 bits
+    number = int(text) if re.fullmatch(r"\s*-?[0-9]+\s*", text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def _translated(physical: int) -> int:
@@ -109,6 +162,7 @@ def _translated(physical: int) -> int:
     except NodeError:
         logical = None
     if logical is None:
-        abort("get logic device id by DEVICE_ID failed.", _SOURCE, sleep=False)
+        # npu_attrs.cc, GetEnvDeviceID: IndexTransform fails
+        abort("get logic device id by DEVICE_ID failed.", DEVICE_ID, sleep=False)
     assert logical is not None
     return logical

@@ -8,16 +8,28 @@ from typing import Any
 
 from fake_ge.journal import note
 
-__all__ = ["abort", "internal_error", "invalid_argument"]
+__all__ = ["DEVICE_ID", "abort", "internal_error", "invalid_argument"]
 
 _SLEEP = 3.0  # seconds; ge_plugin.cc kFatalSleepTime
+
+# launch_facts.md, "Init failures abort": "ge_plugin.cc (lines 198, 327, 341, 365)". There the
+# adapter's own log gets the message; LOG(FATAL), which ends the process, is one line below (two
+# for 365). engine.py has the other three.
+DEVICE_ID = "tf_adapter/util/ge_plugin.cc:198"
 
 
 def abort(message: str, source: str, sleep: bool = True) -> None:
     """LOG(FATAL): says so and aborts the process.
 
     The three seconds before it are ``FAKE_GE_FATAL_SLEEP`` here (default 0); the record has the
-    three.
+    three. The line has the form that TensorFlow 1.15 gives one of ``LOG(FATAL)``
+    (core/platform/default/logging.cc: time, severity, ``file:line]``, message), then abort().
+
+    Args:
+        message: What is said.
+        source: The file of the adapter that says it, with the line where one is known.
+        sleep: Whether it waits before; a bad option and a bad device id do not (launch_facts.md,
+            "Init failures abort": "bad device id (no sleep)").
     """
     # launch_facts.md, "Init failures abort": LOG(FATAL), after a short sleep (kFatalSleepTime)
     note("abort", message=message, sleep=_SLEEP if sleep else 0.0)
@@ -31,12 +43,12 @@ def abort(message: str, source: str, sleep: bool = True) -> None:
 
 
 def internal_error(message: str) -> Any:
-    """TensorFlow's InternalError."""
+    """TensorFlow's InternalError: ``errors::Internal`` of the adapter."""
     return _errors().InternalError(None, None, message)
 
 
 def invalid_argument(message: str) -> Any:
-    """TensorFlow's InvalidArgumentError."""
+    """TensorFlow's InvalidArgumentError: ``errors::InvalidArgument`` of the adapter."""
     return _errors().InvalidArgumentError(None, None, message)
 
 

@@ -1,4 +1,9 @@
-"""What HCCL answers about ranks and groups, once it is up."""
+"""What HCCL answers about ranks and groups, once it is up.
+
+Source: launch_facts.md, E, "get rank id error"; A2 for what a world of ranks is. That a group is a
+list of world ranks, each once, under a name that is free, is hccl/manage/api.py; that the world
+group cannot be made or ended, and which code each refusal has, is ASSUMED.
+"""
 
 from typing import List, Tuple
 
@@ -8,7 +13,7 @@ from fake_ge.ranks import Place
 
 __all__ = ["HcclError", "ask", "create", "destroy", "members"]
 
-# HcclResult: what is not initialised is a null pointer, what is not known a wrong parameter
+# HcclResult in hccl_types.h: HCCL_E_PTR (nothing is there yet) and HCCL_E_PARA (wrong parameter)
 _NOT_UP = 2
 _WRONG = 1
 _WORLD = "hccl_world_group"

@@ -1,9 +1,16 @@
-"""What GE and HCCL say when they fail. Source: launch_facts.md, E, and error_code.json of the
-vendor's runtime for the wording behind each code."""
+"""What GE and HCCL say when they fail.
+
+Source: launch_facts.md, E, and error_code.json of the vendor's runtime for the wording behind each
+code. What follows "Reason:" is the fake's own, unless the place that says it has a source. A code
+that is not here is an inner error (E: "E19999, EE9999 ...: generic inner error").
+"""
 
 __all__ = ["nested", "said"]
 
 _TEXTS = {
+    # GE's own list: "Value %s for parameter %s is invalid. Reason: %s"; dump_properties.cc,
+    # InitByOptions, the only place that says it here
+    "E10001": "Value 1, 1 for parameter enable_dump and enable_dump_debug is invalid.",
     "E10056": "Options precision_mode and precision_mode_v2 cannot be set at the same time.",
     "EE1001": "The argument is invalid.",
     "EE2002": "Environment variable ASCEND_RT_VISIBLE_DEVICES is invalid.",
@@ -17,6 +24,7 @@ _TEXTS = {
     "E30003": "The number of user processes exceeds the limit.",
 }
 _SOLUTIONS = {
+    "E10001": "Try again with a valid argument.",
     "EI0014": (
         "Try again with a valid cluster configuration in the ranktable file. Ensure that the "
         "configuration matches the operating environment."
@@ -25,6 +33,7 @@ _SOLUTIONS = {
     "EL0005": "Close applications not in use, wait, and try again.",
     "E30003": "Try again 10 seconds after the last training job exits.",
 }
+# What users of a busy device posted: LlamaFactory #3839, verl #332 (launch_facts.md, E, EJ0001).
 _TRACES = {
     "EJ0001": (
         "tsd client wait response fail, device response code[1]. unknown device error."
@@ -34,7 +43,10 @@ _TRACES = {
 
 
 def nested(code: str, reason: str = "") -> str:
-    """The text behind ``Error Message is :``, as GEGetErrorMsgV2 gives it."""
+    """The text behind ``Error Message is :``, as GEGetErrorMsgV2 gives it.
+
+    Its order (text, Solution, TraceBack) is that of the posts named above.
+    """
     text = f"{code}: {_TEXTS.get(code, 'Inner Error!')}"
     text += f" Reason: {reason}." if reason else ""
     lines = [text]
@@ -46,5 +58,5 @@ def nested(code: str, reason: str = "") -> str:
 
 
 def said(wrapper: str, message: str) -> str:
-    """A nested text in one of the adapter's own sentences."""
+    """A nested text in one of the adapter's own sentences (geop_npu.cc, ge_plugin.cc)."""
     return f"{wrapper}\nError Message is : \n{message}\n"

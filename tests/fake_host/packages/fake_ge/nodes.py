@@ -1,6 +1,24 @@
 """The device nodes of the host, and which this process holds open.
 
 Source: launch_facts.md, B1 and B3; who has a node open is what ``/proc/<pid>/fd`` shows.
+
+Known: GEFinalize gives the device back. GELib::Finalize resets the process's own device
+(hicann/ge, gelib.cc, SystemFinalize: rtDeviceReset) and each GE session its own (inner_session.cc,
+Finalize: aclrtResetDevice). Manual, "aclrtResetDevice" (CANN 8.0, aclcppdevg_03_0040): set and
+reset are counted, and "Resources on the device are released only when the reference count decreases
+to 0"; what is left is released when the process exits. The runtime then closes the device
+(hicann/runtime, npu_driver.cc, DeviceClose: halDeviceClose), and the driver its files
+(hicann/driver, drv_comm_intf.c; trs: drvDeviceCloseComm).
+
+ASSUMED, and only here:
+- The count is 0 after GEFinalize, so that another process can have the device. A call of
+  aclrtSetDevice without its reset would keep it (npu_attrs.cc, CheckIsNewDataTransfer, has one, for
+  graphs with a dataset; so has inner_session.cc, Initialize, when the dump settings fail).
+- What a process holds is /dev/davinci<N>. launch_facts.md, B2, says so of drivers of its time; the
+  public source of the driver opens /dev/davinci_manager instead, and names the device in an ioctl.
+- A session's node closes with GE; in the source it may close before, with its GE session.
+- Without collectives two processes share a device: that is what a shared lock stands for. With
+  them the second fails as launch_facts.md, E, EJ0001 says.
 """
 
 import fcntl
@@ -73,12 +91,17 @@ def hold(logical: int, alone: bool = False) -> None:
             # launch_facts.md, E: EJ0001 "Maybe the last training process is running"
             os.close(_held.pop(physical))
             raise NodeError(nested("EJ0001")) from None
+        if fault("keeps-device") is not None:
+            os.close(_held.pop(physical))
+            raise NodeError(nested("EL0005")) from None
 
 
 def release() -> None:
-    """Closes all nodes. That GEFinalize does so is assumed: no reference says when nodes close."""
+    """Closes all nodes, as GEFinalize does: what of this is assumed is said above."""
     if fault("keeps-device") is None:
         release_all()
+    for descriptor in _held.values():  # kept from all other processes
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def release_all() -> None:

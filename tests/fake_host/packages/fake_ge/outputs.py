@@ -1,39 +1,53 @@
-"""What an offloaded run leaves: values, an executed graph, dump files, profiling data."""
+"""What an offloaded run leaves besides values: an executed graph, dump files, profiling data, or an
+error.
+"""
 
+import contextlib
 import json
 import os
-import random
+import re
 import time
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
-from fake_ge.entry import Entry
+from fake_ge.entry import Entry, init_options
+from fake_ge.environment import collection_path, profiling
+from fake_ge.fatal import internal_error
 from fake_ge.faults import fault
+from fake_ge.messages import nested, said
 
-__all__ = ["spoiled", "with_ge_op", "write"]
+__all__ = ["computed_on_the_device", "with_ge_op", "write"]
 
-_WRONG_BY = 0.05
-_NOISE = 0.001
 _NAME = "GeOp1_0"
+_NODE = re.compile(r"{{node ([^}]*)}}")
 
 Operators = Sequence[Tuple[str, str]]
 
+# When each GE session began, by the options that are its own for as long as it lives.
+_BEGUN: List[Tuple[Dict[str, Any], str]] = []
 _PROFILES: List[str] = []
 
 
-def spoiled(results: List[Any]) -> List[Any]:
-    """The results, or what a faulty device would make of them."""
-    factor = 1.0
-    if fault("values") is not None:
-        factor += _WRONG_BY
-    if fault("noise") is not None:
-        factor += _NOISE * random.uniform(0.5, 1.0)
-    if factor == 1.0:
-        return results
-    return [(one * factor).astype(one.dtype) if _is_float(one) else one for one in results]
+@contextlib.contextmanager
+def computed_on_the_device(operators: Operators) -> Iterator[None]:
+    """An error of one of these operators is what the adapter makes of it.
 
+    Raises:
+        InternalError: Of TensorFlow.
+    """
+    from tensorflow.python.framework import errors
 
-def _is_float(value: Any) -> bool:
-    return getattr(getattr(value, "dtype", None), "kind", "") == "f"
+    try:
+        yield
+    except (errors.CancelledError, errors.DeadlineExceededError, errors.OutOfRangeError):
+        # geop_npu.cc, RunGraph: END_OF_SEQUENCE stays OutOfRange; the others are TensorFlow's own.
+        raise
+    except errors.OpError as error:
+        names = set(_NODE.findall(str(error)))
+        if not names & {name for _, name in operators}:
+            raise
+        # geop_npu.cc, RunGraph: whatever else GE answers is errors::Internal
+        reason = nested("EZ9999", str(error).splitlines()[0])
+        raise internal_error(said(f"{_NAME}GEOP::::DoRunAsync Failed", reason)) from None
 
 
 def with_ge_op(data: bytes, operators: Operators) -> bytes:
@@ -48,7 +62,7 @@ def with_ge_op(data: bytes, operators: Operators) -> bytes:
         kept = [node for node in graph.node if node.name not in gone]
         del graph.node[:]
         graph.node.extend(kept)
-    # om_partition_subgraphs_pass.cc: a node of type GeOp, whose name begins with it
+    # om_partition_subgraphs_pass.cc, MarkForPartition: "GeOp", a number, "_", a number
     metadata.partition_graphs[0].node.add(name=_NAME, op="GeOp", device="/device:CPU:0")
     return bytes(metadata.SerializeToString())
 
@@ -63,14 +77,17 @@ def write(entry: Entry, operators: Operators, step: int, device: int) -> None:
         device: The session's logical device.
     """
     chosen = entry.get("enable_dump") and _chosen(step, entry.get("dump_step"))
-    if chosen and fault("no-dump") is None:
+    # options_notes.md, a28 and g16: NPU_COLLECT_PATH "suppresses model dump"
+    if chosen and collection_path() is None and fault("no-dump") is None:
         _dump(entry, operators, step, device)
-    if entry.get("profiling_mode") and fault("no-profile") is None:
-        _profile(entry, device)
+    asked = profiling(init_options(entry))
+    if asked is not None and fault("no-profile") is None:
+        _profile(asked, device)
 
 
 def _chosen(step: int, dump_step: Any) -> bool:
-    # options_notes.md, a26 and g18; the seed about DumpConfig: "0|5|10-20"
+    # options_notes.md, a26 and g18; seed 002, dump_step: None is every iteration, several are
+    # separated by "|", a range has "-", for example 0|3-5|10
     if not dump_step:
         return True
     for part in str(dump_step).split("|"):
@@ -81,27 +98,50 @@ def _chosen(step: int, dump_step: Any) -> bool:
 
 
 def _dump(entry: Entry, operators: Operators, step: int, device: int) -> None:
-    stamp = time.strftime("%Y%m%d%H%M%S")
-    # GE's layout: time, device, graph, model, step, then one file for each operator
-    parts = (stamp, str(device), "ge_default_1", "1", str(step))
+    # Manual, "Dump" of online inference (CANN 5.0.4, onlineinfer_000010) and "NPU Data Dump" (Rec
+    # SDK 7.3, mxrecug_0160): {dump_path}/{time}/{deviceid}/{model_name}/{model_id}/{data_index},
+    # for example 20200808163719/0/ge_default_20200808163719_121/11/0. The time is when the GE
+    # session made its settings (dump_properties.cc, InitByOptions); "data_index" is the step with
+    # dump_step, else it counts from 0, which is the same here.
+    begun = _begun(entry)
+    parts = (begun, str(device), f"ge_default_{begun}_1", "1", str(step))
     folder = os.path.join(str(entry.get("dump_path")), *parts)
     os.makedirs(folder, exist_ok=True)
     for kind, name in operators:
-        path = os.path.join(folder, f"{kind}.{name.replace('/', '_')}.1.0.{stamp}")
+        # Manual, "Dump File Naming Conventions" (MindStudio 6.0, msug_000167): {op_type}.{op_name}
+        # .{task_id}.{stream_id}.{timestamp of 16 digits}; what is not of A-Za-z0-9_- becomes _
+        plain = re.sub("[^A-Za-z0-9_-]", "_", name)
+        path = os.path.join(folder, f"{kind}.{plain}.1.0.{time.time() * 1e6:016.0f}")
+        # The content, a protobuf message of the toolkit, is not modelled.
         with open(path, "wb") as file:
             file.write(b"\x08\x01")
 
 
-def _profile(entry: Entry, device: int) -> None:
-    given = json.loads(entry.get("profiling_options") or '{"output": "./"}')
+def _begun(entry: Entry) -> str:
+    for options, begun in _BEGUN:
+        if options is entry.said:
+            return begun
+    _BEGUN.append((entry.said, time.strftime("%Y%m%d%H%M%S")))
+    return _BEGUN[-1][1]
+
+
+def _profile(asked: str, device: int) -> None:
+    # options_notes.md, c, profiling_options: "either output or ASCEND_WORK_PATH"; a relative
+    # directory is one of the current directory
+    given = json.loads(asked)
     output = os.path.abspath(given.get("output") or os.environ.get("ASCEND_WORK_PATH") or ".")
     if output in _PROFILES:
         return
     _PROFILES.append(output)
-    # options_notes.md, c: profiling_options, output
-    stamp = time.strftime("%Y%m%d%H%M%S")
-    name = f"PROF_000001_{stamp}_{os.getpid():08d}"
-    folder = os.path.join(output, name, f"device_{device}", "data")
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, f"training_trace.data.{device}.slice_0"), "wb") as file:
+    # Manual, "Profile Data File Reference" (Ascend/msprof, profile_data_file_references.md):
+    # PROF_XXX/device_{id}/data and PROF_XXX/host/data; that XXX is a number of six digits, a time
+    # of 17 and 16 characters with the process id first is read off published names. The names of
+    # the files below data are not documented: "raw profile data".
+    now = time.time()
+    stamp = time.strftime("%Y%m%d%H%M%S", time.localtime(now)) + f"{int(now % 1 * 1000):03d}"
+    name = f"PROF_000001_{stamp}_{os.getpid():08d}ABCDEFGH"
+    for part in (f"device_{device}", "host"):
+        os.makedirs(os.path.join(output, name, part, "data"), exist_ok=True)
+    data = os.path.join(output, name, f"device_{device}", "data")
+    with open(os.path.join(data, f"training_trace.data.{device}.slice_0"), "wb") as file:
         file.write(b"\0")

@@ -1,5 +1,9 @@
-"""The forms that the adapter wants texts in. Source: npu_attrs.cc, the functions Check...;
-adapter_behaviour.md, "What a bad option does"; options_notes.md, g18."""
+"""The forms that the adapter wants texts in.
+
+Source: npu_attrs.cc, the functions CheckInputShape, CheckDynamicDims, CheckDeviceList and
+checkDumpStep; om_partition_subgraphs_pass.cc, ParseInputShapeRange; adapter_behaviour.md, "What a
+bad option does"; options_notes.md, g18.
+"""
 
 import re
 from typing import List
@@ -7,6 +11,7 @@ from typing import List
 __all__ = ["device_list", "dump_step", "dynamic_dims", "input_shape", "shape_range"]
 
 _MOST_STEPS = 100
+_MOST_GROUPS = 2
 
 
 def device_list(text: str) -> bool:
@@ -15,19 +20,22 @@ def device_list(text: str) -> bool:
 
 
 def input_shape(text: str) -> bool:
-    """``x:-1,2;y:3``."""
-    return all(re.fullmatch(r"[\s\S]+:(-?\d+,)+", part + ",") for part in _split(text, ";"))
+    """``x:-1,2;y:3``; an empty text is wrong."""
+    return bool(text) and all(
+        re.fullmatch(r"[\s\S]+:(-?\d+,)+", part + ",") for part in _split(text, ";")
+    )
 
 
 def dynamic_dims(text: str) -> bool:
-    """``1,2;3,4``."""
-    return all(re.fullmatch(r"(\d+,)+", part + ",") for part in _split(text, ";"))
+    """``1,2;3,4``; an empty text is wrong."""
+    return bool(text) and all(re.fullmatch(r"(\d+,)+", part + ",") for part in _split(text, ";"))
 
 
 def shape_range(text: str) -> bool:
-    """``getnext:[128 ,3~5],[1];data:[-1,3]``."""
-    groups = r"(getnext|data):\[[^\[\]]*\](,\[[^\[\]]*\])*"
-    return bool(re.fullmatch(rf"\s*{groups}(;{groups})*\s*", text))
+    """``getnext:[128 ,3~5],[1];data:[-1,3]``: at most two groups; an empty text is no range."""
+    group = re.compile(r"\s*(getnext|data):\[[^\[\]]*\](,\[[^\[\]]*\])*\s*")
+    groups = _split(text, ";")
+    return len(groups) <= _MOST_GROUPS and all(group.fullmatch(one) for one in groups)
 
 
 def dump_step(text: str) -> bool:

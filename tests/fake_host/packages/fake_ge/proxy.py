@@ -6,9 +6,9 @@ looks at a few functions. No class that Python code can see is changed.
 """
 
 import sys
-from typing import Any, Dict, FrozenSet, Tuple
+from typing import Any, Dict, FrozenSet, Set, Tuple
 
-from fake_ge import outputs
+from fake_ge import outputs, results
 from fake_ge.adapter import Session, Work
 from fake_ge.fatal import internal_error
 from fake_ge.faults import fault
@@ -29,6 +29,7 @@ class Proxy:
         self._sessions: Dict[int, Session] = {}
         self._callables: Dict[Tuple[int, Any], Tuple[Signature, bool]] = {}
         self._partial: Dict[Tuple[int, Any], Work] = {}
+        self._begun: Set[Tuple[int, Any]] = set()
         self._metadata: Dict[int, Work] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -73,12 +74,13 @@ class Proxy:
         known = self._known(session)
         work = known.prepare(*self._signature(feeds, fetches, targets))
         known.run(work)
-        results = self._real.TF_SessionRun_wrapper(
-            session, options, feeds, fetches, targets, metadata
-        )
+        with outputs.computed_on_the_device(work.offloaded):
+            fetched = self._real.TF_SessionRun_wrapper(
+                session, options, results.fed(feeds), fetches, targets, metadata
+            )
         if metadata is not None and work.offloaded and self._wants_graphs(options):
             self._metadata[id(metadata)] = work
-        return outputs.spoiled(results) if work.offloaded else results
+        return results.returned(fetched, work.offloaded)
 
     def TF_GetBuffer(self, buffer: Any) -> Any:  # noqa: N802
         work = self._metadata.pop(id(buffer), None)
@@ -97,10 +99,14 @@ class Proxy:
         self, session: Any, handle: Any, feeds: Any, fetches: Any
     ) -> Any:
         work = self._partial.get((id(session), handle))
-        if work is not None:
+        # TensorFlow, direct_session.cc, PRunSetup: the kernels run once for each set-up.
+        if work is not None and (id(session), handle) not in self._begun:
+            self._begun.add((id(session), handle))
             self._known(session).run(work)
-        results = self._real.TF_SessionPRun_wrapper(session, handle, feeds, fetches)
-        return outputs.spoiled(results) if work and work.offloaded else results
+        fed = results.fed(feeds)
+        with outputs.computed_on_the_device(work.offloaded if work else ()):
+            fetched = self._real.TF_SessionPRun_wrapper(session, handle, fed, fetches)
+        return results.returned(fetched, work.offloaded if work else ())
 
     def TF_SessionMakeCallable(self, session: Any, options: Any, *more: Any) -> Any:  # noqa: N802
         from tensorflow.core.protobuf import config_pb2
@@ -111,7 +117,8 @@ class Proxy:
             tuple(_output(name) for name in asked.fetch),
             tuple(name.lstrip("^") for name in asked.target),
         )
-        # The executor is made now, so the options are read now.
+        # TensorFlow, direct_session.cc, MakeCallable: the executor is made now, so the options are
+        # read now.
         self._known(session).prepare(*signature)
         handle = self._real.TF_SessionMakeCallable(session, options, *more)
         wants = asked.run_options.output_partition_graphs
@@ -128,10 +135,11 @@ class Proxy:
         known = self._sessions[id(session)]
         work = known.prepare(*signature)
         known.run(work)
-        results = self._real.TF_SessionRunCallable(session, handle, args, metadata)
+        with outputs.computed_on_the_device(work.offloaded):
+            fetched = self._real.TF_SessionRunCallable(session, handle, args, metadata)
         if metadata is not None and work.offloaded and wants:
             self._metadata[id(metadata)] = work
-        return outputs.spoiled(results) if work.offloaded else results
+        return results.returned(fetched, work.offloaded)
 
     def _known(self, handle: Any) -> Session:
         """The session with this handle; one that was opened before the import gets known now."""

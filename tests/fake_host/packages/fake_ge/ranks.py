@@ -1,4 +1,9 @@
-"""Which rank this process is: what HCCL makes of the rank table, or of the environment."""
+"""Which rank this process is: what HCCL makes of the rank table, or of the environment.
+
+Source: launch_facts.md, A1 to A6. Not modelled, for nothing of the product is decided by it: the
+wait for a table that is "initializing" (A2, 2), names that do not end in .json (A2, 12), addresses
+and ports (A2, 8 to 11), versions 1.1 and 2.0 and the "lab" form (A1, A4).
+"""
 
 import json
 import os
@@ -41,7 +46,8 @@ def place(collectives: Collectives, device: int) -> Place:
     options = collectives.options
     if "rank_table_file" in options:
         return _from_table(options, device)
-    # launch_facts.md, A6: without a table HCCL negotiates; a fake asks the environment instead.
+    # launch_facts.md, A6: without a table the ranks come of the CM_* negotiation between processes;
+    # nothing is sent here, so the fake asks the environment instead.
     size = int(options.get("cm_worker_size") or os.environ.get("RANK_SIZE") or 1)
     rank = int(os.environ.get("RANK_ID") or 0)
     return Place(rank, [list(range(max(size, rank + 1)))])

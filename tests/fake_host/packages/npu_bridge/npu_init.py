@@ -1,6 +1,7 @@
 """What scripts import with a star, and what patches every session (npu_bridge/npu_init.py).
 
-adapter_behaviour.md, "Traps of the Python package".
+adapter_behaviour.md, "Traps of the Python package". Of the vendor's names those that need its
+estimator, optimizers or Keras are not here: nothing uses them.
 """
 
 import functools
@@ -25,6 +26,7 @@ from tensorflow.python.client import session
 from npu_bridge.estimator import npu_ops
 from npu_bridge.estimator.npu import npu_plugin
 from npu_bridge.hccl import hccl_ops
+from npu_bridge.profiler import profiler
 
 __all__ = [
     "RewriterConfig",
@@ -48,6 +50,7 @@ __all__ = [
     "npu_ops",
     "npu_optimizer_options",
     "npu_plugin",
+    "profiler",
     "session",
     "set_split_strategy_by_idx",
     "set_split_strategy_by_size",
@@ -140,6 +143,7 @@ def unpatch() -> None:
 
 
 def _patched(original: Callable[..., None]) -> Callable[..., None]:
+    # npu_config.py, decorator_tf_session
     @functools.wraps(original)
     def init(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:
         original(self, target, graph, npu_config_proto(config))

@@ -1,4 +1,9 @@
-"""Ranks and groups, with the vendor's checks and sentences (hccl/manage/api.py)."""
+"""Ranks and groups, with the vendor's checks and sentences (hccl/manage/api.py).
+
+That file comes with HCCL, not with the adapter; it is public since 2025, and the checks, their
+order and their sentences are its own ("get rank id error" also stands in launch_facts.md, E).
+Before HCCL is up each call fails (launch_facts.md, E: "called before initialize_system").
+"""
 
 from typing import Any
 
@@ -84,6 +89,7 @@ def get_local_rank_id(group: Any = "hccl_world_group") -> int:
 
 def get_world_rank_from_group_rank(group: Any, group_rank_id: Any) -> int:
     """The world rank of a rank of the group."""
+    check_group(group)
     check_rank_id(group_rank_id)
     what = "get world rank from group rank"
     members = _asked("get_world_rank_from_group_rank", what, group)[1]
@@ -94,6 +100,7 @@ def get_world_rank_from_group_rank(group: Any, group_rank_id: Any) -> int:
 
 def get_group_rank_from_world_rank(world_rank_id: Any, group: Any) -> int:
     """The rank in the group of a world rank."""
+    check_group(group)
     check_rank_id(world_rank_id)
     what = "get group rank from world rank"
     return _place_in(_asked("get_group_rank_from_world_rank", what, group)[1], world_rank_id, what)

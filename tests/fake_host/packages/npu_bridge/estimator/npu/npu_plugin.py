@@ -1,4 +1,7 @@
-"""GE without a session (tf_adapter/python/npu_bridge/estimator/npu/npu_plugin.py)."""
+"""GE without a session (tf_adapter/python/npu_bridge/estimator/npu/npu_plugin.py).
+
+Its functions for RDMA, shared memory and saturation are not here: nothing uses them.
+"""
 
 from typing import Any
 
@@ -32,12 +35,22 @@ def npu_resource_init(
 ) -> None:
     """Initialises GE for the whole process, whatever sessions there are."""
     given = dict(locals())
+    # npu_plugin.py: util.check_nonnegative_integer of these three
+    for name in ("graph_run_mode", "enable_exception_dump", "op_debug_level"):
+        if given[name] < 0:
+            raise ValueError(f"{name} must be >= 0")
     if graph_run_mode > 1:
         raise ValueError('"graph_run_mode" value must be 0 or 1')
     if enable_profiling and profiling_options is None:
         raise ValueError("profiling_options must be set when use profiling")
     options = {key: value for key, value in given.items() if value is not None}
     options["profiling_mode"] = options.pop("enable_profiling")
+    # npu_plugin.py: each of these is sent only with its switch
+    if not enable_profiling:
+        options.pop("profiling_options", None)
+    if aoe_mode is None:
+        options.pop("work_path", None)
+        options.pop("distribute_config", None)
     # options_notes.md, g4: "it also sends aoe_config_file "None", optimization_switch under a
     # wrong key, and input_batch_cpy as "true" which GE does not recognise"
     options["aoe_config_file"] = str(aoe_config_file)
@@ -51,10 +64,12 @@ def npu_resource_init(
 
 def npu_resource_shutdown() -> None:
     """Ends it."""
+    # adapter_behaviour.md, Life of GE: "until npu_resource_shutdown() or exit". ge_plugin.cc,
+    # Finalize, leaves isGlobal_ as it is: until the next npu_resource_init nothing starts GE.
     fake_ge.note("npu_resource_shutdown")
     ENGINE.finalise()
 
 
 def npu_close() -> None:
-    """What the exit handler does."""
+    """What the exit handler does (ge_plugin.cc, NpuClose)."""
     ENGINE.end()

@@ -1,0 +1,200 @@
+"""Faults of the product itself, which its contract has to find: planted like other holes.
+
+Each changes what somebody sees, an answer or an event or an entry, and raises nothing by itself.
+"""
+
+from typing import Any, Callable, List
+
+import tensorflow.compat.v1 as tf
+
+from ascend_session import backends
+from ascend_session.backends import npu
+from ascend_session.backends._tensorflow import graph_or_default
+from ascend_session.backends.npu_devices import Devices
+from ascend_session.config import proto as protos_of_config
+from ascend_session.session import contexts, registry
+from ascend_session.session import system as systems
+from ascend_session.session.open_session import OpenSession
+from ascend_session.session.protos import Protos
+from tests.fake_host import FakeHost
+from tests.rehearsal.holes import hole
+
+__all__: List[str] = []
+
+
+# What is said of the system
+
+
+@hole
+def a_capability_is_lost(host: FakeHost) -> None:
+    npu.FEATURES = npu.FEATURES[:-1]
+
+
+@hole
+def the_reason_for_the_backend_is_lost(host: FakeHost) -> None:
+    choose = backends.choose
+    backends.choose = lambda *asked: choose(*asked)._replace(reason="")
+
+
+# What is done, and in which order
+
+
+@hole
+def the_shutdown_comes_first(host: FakeHost) -> None:
+    shut_down, close = systems.AscendSystem._shut_down_device, systems.AscendSystem.close_session
+
+    def closed(self: Any, *session: Any) -> bool:
+        if not any(event.name == "shutdown" for event in self.events):
+            shut_down(self)
+        return close(self, *session)
+
+    systems.AscendSystem.close_session = closed
+    systems.AscendSystem._shut_down_device = lambda self: None
+
+
+@hole
+def the_device_is_not_brought_up_for_a_session(host: FakeHost) -> None:
+    systems.AscendSystem._bring_up = lambda self: None
+
+
+@hole
+def nothing_is_tried_first(host: FakeHost) -> None:
+    systems.try_first = lambda *prepared: None
+
+
+@hole
+def nobody_is_waited_for(host: FakeHost) -> None:
+    npu.await_free = lambda *asked: None
+
+
+@hole
+def devices_are_not_checked(host: FakeHost) -> None:
+    Devices.check = lambda *asked: None
+
+
+@hole
+def a_closed_system_stays_the_current_one(host: FakeHost) -> None:
+    shut = registry._shut
+
+    def kept(system: Any) -> Any:
+        failed = shut(system)
+        registry._slot.system = system
+        return failed
+
+    registry._shut = kept
+
+
+@hole
+def errors_come_out_as_others(host: FakeHost) -> None:
+    leave = contexts._leave
+
+    def disguised(*block: Any) -> None:
+        leave(*block)
+        error = block[-1][1]
+        if isinstance(error, Exception):
+            raise RuntimeError(str(error)) from error
+
+    contexts._leave = disguised
+
+
+# What a session is and has
+
+
+@hole
+def a_stray_operator_is_added(host: FakeHost) -> None:
+    opened = systems.AscendSystem.open_session
+
+    def with_stray(self: Any, config: Any, graph: Any, *more: Any, **named: Any) -> Any:
+        with graph_or_default(graph).as_default():
+            tf.no_op(name="stray")
+        return opened(self, config, graph, *more, **named)
+
+    systems.AscendSystem.open_session = with_stray
+
+
+@hole
+def run_is_wrapped(host: FakeHost) -> None:
+    def wrap(session: Any) -> None:
+        run = session.run
+        session.run = lambda *asked, **named: run(*asked, **named)
+
+    _change_sessions(wrap)
+
+
+@hole
+def another_session_is_the_default(host: FakeHost) -> None:
+    init, close = OpenSession.__init__, OpenSession.close
+
+    def opened(self: Any, session: Any, as_default: bool = True) -> None:
+        init(self, session, as_default=False)
+        self.other = tf.Session(graph=session.graph)
+        self.other.__enter__()
+
+    def closed(self: Any, *failure: Any) -> None:
+        self.other.__exit__(None, None, None)
+        self.other.close()
+        close(self, *failure)
+
+    OpenSession.__init__, OpenSession.close = opened, closed
+
+
+@hole
+def an_entry_gains_a_key(host: FakeHost) -> None:
+    def gain(options: Any) -> None:
+        options["hccl_timeout"].i = 544  # a multiple of 68, so that nothing warns of it
+
+    _change_entries(gain)
+
+
+@hole
+def an_entry_loses_its_device(host: FakeHost) -> None:
+    _change_entries(lambda options: options.pop("session_device_id", None))
+
+
+@hole
+def the_callers_proto_is_changed(host: FakeHost) -> None:
+    made = protos_of_config.to_config_proto
+
+    def changing(config: Any, base: Any, *more: Any) -> Any:
+        if base is not None:
+            base.log_device_placement = True
+        return made(config, base, *more)
+
+    protos_of_config.to_config_proto = changing
+
+
+@hole
+def a_later_system_has_the_options_of_the_first(host: FakeHost) -> None:
+    init = Protos.__init__
+    first: List[Any] = []
+
+    def kept(self: Any, config: Any, base: Any = None) -> None:
+        first.append(config)
+        init(self, first[0], base)
+
+    Protos.__init__ = kept
+
+
+def _change_sessions(change: Callable[[Any], Any]) -> None:
+    """Has each session of the device changed before anybody gets it."""
+    make = npu.NpuBackend.session
+
+    def made(self: Any, graph: Any, proto: Any) -> Any:
+        session = make(self, graph, proto)
+        change(session)
+        return session
+
+    npu.NpuBackend.session = made
+
+
+def _change_entries(change: Callable[[Any], Any]) -> None:
+    """Has each session of the device made with a changed NpuOptimizer entry."""
+    make = npu.NpuBackend.session
+
+    def made(self: Any, graph: Any, proto: Any) -> Any:
+        copy = type(proto).FromString(proto.SerializeToString())
+        (entry,) = copy.graph_options.rewrite_options.custom_optimizers
+        change(entry.parameter_map)
+        return make(self, graph, copy)
+
+    npu.NpuBackend.session = made
