@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ascend_session.hardware.device import device_count as device_count
     from ascend_session.hardware.device import devices as devices
     from ascend_session.hardware.device import is_available as is_available
+    from ascend_session.launcher.config import LaunchConfig as LaunchConfig
+    from ascend_session.launcher.launching import launch as launch
+    from ascend_session.launcher.result import LaunchResult as LaunchResult
     from ascend_session.session import AscendSystem as AscendSystem
     from ascend_session.session import ascend_session as ascend_session
     from ascend_session.session import ascend_system as ascend_system
@@ -60,6 +63,8 @@ _HOMES = {
     "FanOutError": "errors",
     "InitializationError": "errors",
     "JobError": "errors",
+    "LaunchConfig": "launcher.config",
+    "LaunchResult": "launcher.result",
     "LifecycleError": "errors",
     "MemoryConfig": "config.memory",
     "ProfilingConfig": "config.profiling",
@@ -74,6 +79,7 @@ _HOMES = {
     "devices": "hardware.device",
     "fan_out": "fanout",
     "is_available": "hardware.device",
+    "launch": "launcher.launching",
 }
 
 __all__ = sorted(_HOMES)

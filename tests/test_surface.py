@@ -22,11 +22,19 @@ FIXED = {
     "DynamicInputConfig",
     "ExperimentalConfig",
     "GraphMemoryOptimizeConfig",
+    "LaunchConfig",
+    "LaunchResult",
     "MemoryConfig",
     "ProfilingConfig",
+    "RetryPolicy",
     "ascend_session",
     "ascend_system",
     "current_system",
+    "device_count",
+    "devices",
+    "fan_out",
+    "is_available",
+    "launch",
 }
 SLOW = ("tensorflow", "numpy", "rich", "typer", "click", "yaml", "psutil", "tenacity")
 

@@ -6,10 +6,10 @@ import sys
 from time import perf_counter
 from typing import List
 
-from ascend_session.launch.notices import Notices
-from ascend_session.launch.outlet import Outlet
-from ascend_session.launch.printer import Printer
-from ascend_session.launch.pump import Pump, Source
+from ascend_session.launcher.notices import Notices
+from ascend_session.launcher.outlet import Outlet
+from ascend_session.launcher.printer import Printer
+from ascend_session.launcher.pump import Pump, Source
 from timing import Row, best
 
 RANKS = 8

@@ -41,8 +41,7 @@ def device_variables(entry: Entry) -> Findings:
     elif number is not None and number >= 2**32:
         yield error(
             name,
-            f"{name}={text!r} does not fit into 32 bits; the adapter reads it as "
-            f"{number % 2**32}.",
+            f"{name}={text!r} does not fit into 32 bits; the adapter reads it as {number % 2**32}.",
             f"export {name}={number % 2**32}, if that is meant.",
         )
 

@@ -1,0 +1,70 @@
+"""One program, what is done before it starts and what is done when it fails."""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["FOLDER_VARIABLE", "Runner"]
+
+FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
+"""Environment variable with the absolute path of the rank's folder."""
+
+_SPARE = 1 << 20  # bytes that are let go when memory may have run out
+
+
+def _part(name: str) -> "Any":
+    """One of the files next to this one; Python keeps what it compiled of it."""
+    external = sys.modules["_frozen_importlib_external"]  # type: Any
+    path = os.path.join(os.path.dirname(__file__), name + ".py")
+    module = type(sys)("ascend_session.launcher.inside." + name)
+    exec(external.SourceFileLoader(module.__name__, path).get_code(module.__name__), vars(module))
+    return module
+
+
+class Runner:
+    """Reads all of its files at once: they may be gone or others when the program fails.
+
+    Args:
+        file: The file that is run, as in tracebacks.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._folder = os.environ.get(FOLDER_VARIABLE)
+        self._pid = os.getpid()
+        self._spare = bytes(_SPARE)
+        self._program, self._stacks = _part("program"), _part("stacks")
+        self._hook, self._recording = _part("hook"), _part("recording")
+        functions = _part, self._program.run, self._hook.stripped
+        self._files = {file, self._program.GLUE, *[one.__code__.co_filename for one in functions]}
+
+    def run(self) -> None:
+        """Runs the program that the command line names; what it raises comes out."""
+        words = sys.argv
+        if len(words) < 2 or (words[1] == "-m" and len(words) < 3):
+            sys.exit("usage: python runner.py (script | -m module) [arguments]")
+        if hasattr(sys, "orig_argv"):
+            del sys.orig_argv[-len(words)]
+        if self._folder:
+            self._stacks.watch(self._folder)
+        del words[0]
+        self._program.run(words, self._note_unreadable)
+
+    def fail(self, error: BaseException) -> None:
+        """Records what ends the program, and has it printed without the frames of this package."""
+        self._spare = b""
+        error.__traceback__ = self._hook.stripped(error.__traceback__, self._files)
+        self._record(error, self._recording.exit_code(error))
+        if not isinstance(error, SystemExit):
+            self._hook.print_as_without(self._files)
+
+    def _note_unreadable(self, error: Exception) -> None:
+        error.__traceback__ = None
+        self._record(error, 2 if isinstance(error, OSError) else 1)
+
+    def _record(self, error: BaseException, code: int) -> None:
+        # A forked child that fails has ended no rank.
+        if code and self._folder and os.getpid() == self._pid:
+            self._recording.record(error, code, self._folder)

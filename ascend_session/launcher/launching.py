@@ -1,0 +1,186 @@
+"""What the command ``launch`` does, from Python."""
+
+import contextlib
+import os
+import select
+import sys
+import time
+from typing import TYPE_CHECKING, Callable, List, Mapping, Optional
+
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import Event, Finished, Restarting
+from ascend_session.launcher.output import Output
+from ascend_session.launcher.plan import Plan, plan
+from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.supervisor import supervise
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.event_file import EventFile
+    from ascend_session.launcher.result import Attempt, LaunchResult
+
+__all__ = ["launch", "launch_within"]
+
+_RELEASE = 5.0  # seconds that a driver may take to let go of what a killed process held
+
+
+def launch(
+    config: LaunchConfig,
+    *,
+    output: Optional[int] = None,
+    on_event: Optional[Callable[[Event], None]] = None,
+) -> "LaunchResult":
+    """Runs a job on this server, and returns when no process of it lives any more.
+
+    While it runs, SIGINT, SIGTERM, SIGHUP and SIGQUIT end the job, if this is the main thread; the
+    signal is sent again when that is done, so that Ctrl-C is a KeyboardInterrupt here too.
+
+    Args:
+        config: What is asked.
+        output: File descriptor to which the ranks' lines are written; None means that of
+            ``sys.stdout``.
+        on_event: Is told what happens, in this thread, see ``launcher.events``. What it raises
+            ends the job, and comes out here.
+
+    Returns:
+        What became of it; a job that failed raises nothing.
+
+    Raises:
+        BackendError: If the backend is not known.
+        ConfigError: If the config asks for what cannot be.
+        DeviceError: If the devices asked for are not there, or are no job on this product.
+        JobError: If the ranks could not be one job, or cannot be started.
+    """
+    fd = sys.stdout.fileno() if output is None else output
+    with Signals() as signals:
+        result = launch_within(signals, config, os.environ, fd, on_event or _ignore)
+    signals.raise_again()
+    return result
+
+
+def launch_within(
+    signals: Signals,
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    output: int,
+    on_event: Callable[[Event], None],
+    words: Optional[int] = None,
+    on_output: Optional[Callable[[Output], None]] = None,
+) -> "LaunchResult":
+    """Runs a job as `launch` does, for one who has taken over the signals.
+
+    Args:
+        signals: The signals that end it.
+        config: What is asked.
+        environ: The launcher's environment.
+        output: File descriptor to which the ranks' lines are written.
+        on_event: Is told what happens.
+        words: File descriptor to which the launcher's own lines are written; None means
+            ``output``.
+        on_output: Is told where lines go, before anything happens.
+    """
+    first = plan(config, environ)
+    colour = os.isatty(output) and not environ.get("NO_COLOR")
+    at_the_end = contextlib.ExitStack()
+    try:
+        events = None if config.events is None else at_the_end.enter_context(_file(config.events))
+        shown = Output(output, len(first.ranks), first.shown, config.timestamps, colour, words)
+        at_the_end.callback(shown.close)
+        if on_output is not None:
+            on_output(shown)
+
+        def tell(event: Event) -> None:
+            if events is not None:
+                events.write(event, shown.notices)
+            on_event(event)
+
+        return _Launch(signals, config, environ, shown, tell).run(first)
+    finally:
+        at_the_end.close()
+
+
+def _file(path: str) -> "EventFile":
+    from ascend_session.launcher.event_file import EventFile
+
+    return EventFile(path)
+
+
+class _Launch:
+    def __init__(
+        self,
+        signals: Signals,
+        config: LaunchConfig,
+        environ: Mapping[str, str],
+        output: Output,
+        on_event: Callable[[Event], None],
+    ) -> None:
+        self._signals = signals
+        self._config = config
+        self._environ = environ
+        self._output = output
+        self._on_event = on_event
+        self._attempts: List[Attempt] = []
+        self._notes: List[str] = []
+        self._is_told = False  # while no rank ran
+
+    def run(self, first: Plan) -> "LaunchResult":
+        self._notes += first.notes
+        last = self._attempt(first)
+        from ascend_session.launcher.result import LaunchResult
+
+        if last.cause is not None and self._config.max_restarts:
+            last = self._again(first, last)
+        code = 0 if last.cause is None else last.cause.exit_code
+        if code and self._is_told:
+            code = 128 + self._signals.noted[0]
+        result = LaunchResult(
+            code=code,
+            run=first.run,
+            backend=first.backend,
+            attempts=tuple(self._attempts),
+            notes=tuple(dict.fromkeys([*self._notes, *self._output.troubles])),
+        )
+        self._on_event(Finished(result, time.time()))
+        return result
+
+    def _attempt(self, planned: Plan) -> "Attempt":
+        noticed = supervise(
+            planned,
+            self._config.grace,
+            self._output,
+            self._signals,
+            self._on_event,
+            self._config.stall_timeout,
+        )
+        from ascend_session.launcher.why import judged
+
+        attempt = judged(planned, noticed, self._config.stall_timeout)
+        self._attempts.append(attempt)
+        if planned.backend == "npu":
+            from ascend_session.launcher.release import still_held
+
+            self._notes += still_held(planned, self._environ, _RELEASE)
+        return attempt
+
+    def _again(self, first: Plan, last: "Attempt") -> "Attempt":
+        from ascend_session.launcher.restarts import restarting
+
+        def another() -> "Attempt":
+            number = len(self._attempts) + 1
+            planned = plan(self._config, self._environ, attempt=number, run=first.run)
+            return self._attempt(planned)
+
+        return restarting(self._config.max_restarts, last, another, self._wait)
+
+    def _wait(self, why: str, seconds: float) -> bool:
+        """Waits before another attempt; returns whether there is to be one."""
+        self._on_event(Restarting(why, seconds, time.time()))
+        self._output.say(f"{why} The job is started again in {seconds:g} s.")
+        poll = select.poll()
+        poll.register(self._signals, select.POLLIN)
+        poll.poll(seconds * 1000)
+        self._is_told = bool(self._signals.take())
+        return not self._is_told
+
+
+def _ignore(event: Event) -> None:
+    pass

@@ -1,0 +1,40 @@
+"""How many files the launcher may have open: four for each rank, for a moment six."""
+
+import contextlib
+import os
+import resource
+from typing import Iterator, Optional, Tuple
+
+from ascend_session.errors import JobError
+
+__all__ = ["enough_open_files"]
+
+_EACH = 6
+_BESIDES = 64
+
+
+@contextlib.contextmanager
+def enough_open_files(ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
+    """Raises the limit where it is too low for so many ranks, and lowers it again afterwards.
+
+    Yields:
+        The limits that were found and that ranks should have; None if nothing was changed.
+
+    Raises:
+        JobError: If this user may not have so many.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = len(os.listdir("/proc/self/fd")) + _BESIDES + _EACH * ranks
+    if soft == resource.RLIM_INFINITY or needed <= soft:
+        yield None
+        return
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise JobError(
+            f"The launcher needs {needed} open files for {ranks} ranks, and may have {hard}.",
+            hint="Raise the hard limit, for example by LimitNOFILE or in limits.conf.",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    try:
+        yield soft, hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,0 +1,213 @@
+"""Reads the pipes of all ranks in one thread, and hands on what they write.
+
+It sleeps until a pipe has something. Each time, it reads at most `READ_BYTES` from each pipe that
+has, so a rank that floods gets no more than its turn. What is read goes to the rank's log file and
+to the printer. If the printer has enough of a rank, that rank's pipes are left alone until there is
+room: they fill, and that rank waits in its next write. Nothing else waits for a slow terminal, and
+the launcher does not grow. A log file on a file system that hangs does hold up everyone.
+"""
+
+import array
+import contextlib
+import fcntl
+import os
+import selectors
+import termios
+import threading
+import time
+from collections import deque
+from typing import Deque, Dict, List, NamedTuple, Optional, Sequence
+
+from ascend_session.launcher.log_file import LogFile
+from ascend_session.launcher.printer import Printer
+
+__all__ = ["READ_BYTES", "Pump", "Source"]
+
+READ_BYTES = 64 * 1024
+
+
+class Source(NamedTuple):
+    """A pipe to read.
+
+    Attributes:
+        fd: Its end for reading; the pump closes it.
+        rank: The rank that writes.
+        stream: ``stdout`` or ``stderr``.
+        log: Gets the bytes untouched and is closed at the end; None means no log.
+    """
+
+    fd: int
+    rank: int
+    stream: str
+    log: Optional[LogFile] = None
+
+
+class Pump:
+    """Reads until every pipe has ended, or until it is stopped.
+
+    When the ranks have ended, stop it with some seconds to go: a pipe may be held open by a process
+    that a rank left behind, or be left alone because the terminal takes nothing.
+
+    Args:
+        sources: The pipes.
+        printer: Shows the lines.
+    """
+
+    def __init__(self, sources: Sequence[Source], printer: Printer) -> None:
+        self._printer = printer
+        self._open: Dict[int, List[Source]] = {}
+        for source in sources:
+            self._open.setdefault(source.rank, []).append(source)
+        self._selector = selectors.DefaultSelector()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+        self._selector.register(self._wake_read, selectors.EVENT_READ)
+        for source in sources:
+            self._selector.register(source.fd, selectors.EVENT_READ, source)
+        self._lock = threading.Lock()  # guards the pipe that wakes
+        self._has_ended = False
+        self._paused: Dict[int, bool] = {}
+        self._resumed: Deque[int] = deque()
+        self._stop_at: Optional[float] = None
+        self._heard_at: Dict[int, float] = {}
+        self._failure: Optional[BaseException] = None
+        self._thread = threading.Thread(target=self._main, name="launch-pump", daemon=True)
+
+    def start(self) -> "Pump":
+        """Begins to read, in a thread of its own."""
+        self._thread.start()
+        return self
+
+    def stop(self, within: float = 0.0) -> None:
+        """Ends it although pipes may not have ended.
+
+        What is in the pipes at that moment is still read. Returns at once; see `join`.
+
+        Args:
+            within: Seconds during which it goes on as before, unless all pipes end earlier.
+        """
+        self._stop_at = time.monotonic() + within
+        self._wake()
+
+    def join(self, patience: Optional[float] = None) -> bool:
+        """Waits until all was read and handed on; the printer's outlet may still be writing.
+
+        Args:
+            patience: Seconds to wait; None means as long as it takes.
+
+        Returns:
+            Whether it has ended.
+
+        Raises:
+            BaseException: What ended the thread, if that was a mistake in this package.
+        """
+        self._thread.join(patience)
+        if self._failure is not None:
+            raise self._failure
+        return not self._thread.is_alive()
+
+    def heard_at(self, rank: int) -> Optional[float]:
+        """When a rank last wrote something (`time.monotonic`); None if it has not yet.
+
+        A rank that is not read because the terminal is slow counts as writing now: what it does
+        cannot be known, and it must not be taken for one that hangs.
+        """
+        return time.monotonic() if self._paused.get(rank) else self._heard_at.get(rank)
+
+    def _main(self) -> None:
+        try:
+            self._run()
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            for sources in list(self._open.values()):
+                for source in list(sources):
+                    self._end(source)
+            self._selector.close()
+            with self._lock:
+                self._has_ended = True
+                os.close(self._wake_read)
+                os.close(self._wake_write)
+
+    def _run(self) -> None:
+        while self._open:
+            patience = None
+            if self._stop_at is not None:
+                patience = self._stop_at - time.monotonic()
+                if patience <= 0:
+                    self._drain()
+                    return
+            for key, _ in self._selector.select(patience):
+                if key.data is None:
+                    os.read(self._wake_read, 4096)
+                    self._resume()
+                elif not self._paused.get(key.data.rank):
+                    self._read(key.data, READ_BYTES)
+
+    def _read(self, source: Source, size: int) -> None:
+        try:
+            chunk = os.read(source.fd, size)
+        except OSError:  # EIO: the other side of a pseudo terminal is closed
+            chunk = b""
+        if not chunk:
+            self._end(source)
+            return
+        self._heard_at[source.rank] = time.monotonic()
+        path = ""
+        if source.log is not None:
+            source.log.write(chunk)
+            path = source.log.path
+        if not self._printer.feed(source.rank, source.stream, chunk, path):
+            self._pause(source.rank)
+
+    def _end(self, source: Source) -> None:
+        if not self._paused.get(source.rank):
+            self._selector.unregister(source.fd)
+        os.close(source.fd)
+        self._open[source.rank].remove(source)
+        if not self._open[source.rank]:
+            del self._open[source.rank]
+        if source.log is not None:
+            source.log.close()
+        self._printer.end(source.rank, source.stream)
+
+    def _pause(self, rank: int) -> None:
+        if self._paused.get(rank):  # while draining
+            return
+        self._paused[rank] = True
+        for source in self._open[rank]:
+            self._selector.unregister(source.fd)
+        self._printer.when_room(rank, lambda: self._has_room(rank))
+
+    def _has_room(self, rank: int) -> None:
+        self._resumed.append(rank)
+        self._wake()
+
+    def _resume(self) -> None:
+        while self._resumed:
+            rank = self._resumed.popleft()
+            self._paused[rank] = False
+            for source in self._open.get(rank, ()):
+                self._selector.register(source.fd, selectors.EVENT_READ, source)
+
+    def _wake(self) -> None:
+        with self._lock:
+            if not self._has_ended:
+                # If that pipe is full, the thread wakes anyway.
+                with contextlib.suppress(BlockingIOError):
+                    os.write(self._wake_write, b"\0")
+
+    def _drain(self) -> None:
+        """Reads what is in the pipes now, and not what comes meanwhile: that may never end."""
+        for sources in list(self._open.values()):
+            for source in list(sources):
+                left = _bytes_in(source.fd)
+                while left > 0 and source in self._open.get(source.rank, ()):
+                    self._read(source, min(left, READ_BYTES))
+                    left -= READ_BYTES
+
+
+def _bytes_in(fd: int) -> int:
+    found = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, found)
+    return found[0]

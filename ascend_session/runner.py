@@ -1,0 +1,33 @@
+"""Runs one program of Python in this process, as plain Python does, and records how it fails.
+
+The launcher starts it by its path: ``python .../runner.py script arguments`` or ``... -m module
+arguments``. ``__main__``, ``sys.argv``, ``sys.path``, the exit code and a printed traceback are
+those of ``python script``. In the folder that ``ASCEND_SESSION_RANK_FOLDER`` names it leaves
+
+* ``error.json``, if an exception ended the program, or ``sys.exit`` with a code other than 0;
+* ``stacks.log``, with the stacks of all threads when SIGSEGV, SIGABRT, SIGBUS, SIGFPE or SIGILL
+  ended it, and each time signal ``SIGRTMIN + 7`` came. Whoever asked for ``faulthandler`` in the
+  environment keeps it on standard error.
+
+A program can tell by this only: ``faulthandler`` is on, the outermost frames of its stack are of
+this package, and one descriptor more is open, number 1000 if that is free. One that closes it
+loses the stacks and nothing else.
+
+This file is compiled at each start, so it is short; the rest is in ``launcher/inside``.
+"""
+
+import sys
+
+if __name__ == "__main__":
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        del sys.path[0]  # this file's folder, which is none of the program's business
+    _path = __file__[: -len("runner.py")] + "launcher/inside/running.py"
+    _loader = sys.modules["_frozen_importlib_external"].SourceFileLoader("running", _path)
+    _scope = {"__name__": "running", "__file__": _path}
+    exec(_loader.get_code("running"), _scope)
+    _runner = _scope["Runner"](__file__)  # type: ignore[operator]
+    try:
+        _runner.run()
+    except BaseException as failure:
+        _runner.fail(failure)
+        raise

@@ -1,0 +1,105 @@
+"""What a rank left behind is read whatever the files hold."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from ascend_session.failures import record
+from ascend_session.failures.record import ErrorRecord, read_record, read_stacks
+from ascend_session.launcher.inside import recording, stacks
+
+WRITTEN: Dict[str, Any] = {
+    "type": "ValueError",
+    "message": "bad",
+    "traceback": "ValueError: bad\n",
+    "time": 12.5,
+    "pid": 7,
+    "exit_code": 1,
+}
+
+
+def write(folder: Path, data: bytes) -> None:
+    (folder / "error.json").write_bytes(data)
+
+
+def test_both_sides_agree_on_names_and_signal() -> None:
+    assert recording.RECORD_NAME == record.RECORD_NAME
+    assert (stacks.STACKS_NAME, stacks.STACK_SIGNAL) == (record.STACKS_NAME, record.STACK_SIGNAL)
+
+
+def test_a_record_is_read(tmp_path: Path) -> None:
+    write(tmp_path, json.dumps({**WRITTEN, "added": "later"}).encode())
+    assert read_record(str(tmp_path)) == ErrorRecord(**WRITTEN)
+
+
+def test_what_the_rank_writes_is_what_is_read(tmp_path: Path) -> None:
+    text = 'ü "quoted" \\ \n\t\x00 \ud83d\ude00 \udcff'
+    recording.record(ValueError(text), 1, str(tmp_path))
+    found = read_record(str(tmp_path))
+    assert found is not None
+    assert found.message == text.encode("utf-8", "backslashreplace").decode()
+    assert (found.type, found.pid, found.exit_code) == ("ValueError", os.getpid(), 1)
+    assert os.listdir(str(tmp_path)) == ["error.json"]
+
+
+def test_a_long_record_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
+    recording.record(ValueError("begin" + "x" * 10_000_000 + "end"), 1, str(tmp_path))
+    found = read_record(str(tmp_path))
+    assert found is not None
+    assert len(found.message) < 20_000
+    assert len(found.traceback) < 70_000
+    for text in (found.message, found.traceback.strip()):
+        assert "begin" in text[:50]
+        assert text.endswith("end")
+
+
+def test_a_folder_that_takes_no_record_is_left_alone(tmp_path: Path) -> None:
+    recording.record(ValueError(), 1, str(tmp_path / "nowhere"))
+    (tmp_path / "error.json").mkdir()
+    recording.record(ValueError(), 1, str(tmp_path))
+    assert os.listdir(str(tmp_path)) == ["error.json"]
+
+
+@pytest.mark.parametrize("missing", sorted(WRITTEN))
+def test_a_record_that_misses_something_is_none(tmp_path: Path, missing: str) -> None:
+    write(tmp_path, json.dumps({**WRITTEN, missing: None}).encode())
+    assert read_record(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b'{"type": "Val',
+        b"\xff\xfe",
+        b"[1]",
+        b"null",
+        b"[" * 100_000,
+        json.dumps({**WRITTEN, "time": float("nan")}).encode(),
+        json.dumps({**WRITTEN, "pid": True}).encode(),
+        json.dumps({**WRITTEN, "message": "x" * (2 << 20)}).encode(),
+    ],
+    ids=["empty", "torn", "bytes", "list", "null", "deep", "nan", "bool", "huge"],
+)
+def test_a_foreign_file_is_no_record(tmp_path: Path, data: bytes) -> None:
+    write(tmp_path, data)
+    assert read_record(str(tmp_path)) is None
+
+
+def test_what_is_no_file_is_no_record(tmp_path: Path) -> None:
+    assert read_record(str(tmp_path)) is None
+    os.mkfifo(str(tmp_path / "error.json"))
+    os.mkfifo(str(tmp_path / "stacks.log"))
+    assert read_record(str(tmp_path)) is None
+    assert read_stacks(str(tmp_path)) == ""
+
+
+def test_the_end_of_long_stacks_is_read(tmp_path: Path) -> None:
+    assert read_stacks(str(tmp_path)) == ""
+    (tmp_path / "stacks.log").write_bytes(b"x" * 1_000_000 + b"\xffend")
+    found = read_stacks(str(tmp_path))
+    assert len(found) < 300_000
+    assert found.endswith("\\xffend")

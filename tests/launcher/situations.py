@@ -1,0 +1,107 @@
+"""Attempts that ended in some way, made of files and times, for the tests of their judgement."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
+
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import NotStarted
+from ascend_session.launcher.plan import plan
+from ascend_session.launcher.result import Cause, RankResult
+from ascend_session.launcher.supervisor import Noticed, NoticedRank
+from ascend_session.launcher.why import cause_of, results_of
+
+__all__ = ["STOP", "Situation", "printed"]
+
+STOP = 20.0
+"""When everyone was asked to end, in the seconds of `Situation`."""
+
+
+def printed(code: str) -> str:
+    """A line of the vendor's stack with a code."""
+    said = f"failed, ret[{code}]." if code.isdigit() else f"{code}: something failed."
+    return f"[ERROR] HCCL(1,python):2026-11-20-10:00:00.000.001 {said}\n"
+
+
+class Situation:
+    """An attempt of some ranks on the stub; each ended with 0 at 10 s, unless it is said here."""
+
+    def __init__(self, folder: Path, ranks: int) -> None:
+        self.plan = plan(
+            LaunchConfig(program="/bin/sh", processes=ranks, backend="stub", log_dir=str(folder)),
+            dict(os.environ),
+        )
+        seen = [
+            NoticedRank(number, pid=1000 + number, status=0, started=1.0, ended=10.0)
+            for number in range(ranks)
+        ]
+        self.noticed = Noticed(seen, began=0.0)
+        for rank in self.plan.ranks:
+            os.makedirs(rank.plog)
+
+    def ended(self, rank: int, status: Optional[int], at: float = 10.0) -> "Situation":
+        """The rank ended with this code, or by minus this signal."""
+        seen = self.noticed.ranks[rank]
+        seen.status, seen.ended = status, None if status is None else at
+        return self
+
+    def stopped(self, *ranks: int, status: int = -15) -> "Situation":
+        """Everyone was asked to end, and these ranks did."""
+        self.noticed.stopped = STOP
+        for rank in ranks:
+            self.ended(rank, status, STOP + 1)
+        return self
+
+    def raised(self, rank: int, kind: str, said: str, at: float, code: int = 1) -> "Situation":
+        """The rank recorded an exception, and ended half a second later."""
+        record: Dict[str, Any] = {
+            "type": kind,
+            "message": said,
+            "traceback": f"Traceback (most recent call last):\n{kind}: {said}\n",
+            "time": at,
+            "pid": 1000 + rank,
+            "exit_code": code,
+        }
+        Path(self.plan.ranks[rank].folder, "error.json").write_text(json.dumps(record))
+        return self.ended(rank, code, at + 0.5)
+
+    def wrote(self, rank: int, text: str, stream: str = "stderr") -> "Situation":
+        """The rank wrote this."""
+        Path(getattr(self.plan.ranks[rank], stream)).write_text(text)
+        return self
+
+    def logged(self, rank: int, text: str, pid: Optional[int] = None) -> str:
+        """The vendor's stack logged this for the rank; returns the file."""
+        folder = Path(self.plan.ranks[rank].plog, "debug", "plog")
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"plog-{1000 + rank if pid is None else pid}_20261120.log"
+        file.write_text(text)
+        return str(file)
+
+    def not_started(self, rank: int, number: int, tried: str = "started") -> "Situation":
+        """The rank's program could not be started."""
+        seen = self.noticed.ranks[rank]
+        seen.pid = seen.status = None
+        seen.not_started = NotStarted(rank, tried, number, os.strerror(number), 10.0)
+        return self
+
+    def never_tried(self, rank: int) -> "Situation":
+        """The rank's turn never came."""
+        self.noticed.ranks[rank] = NoticedRank(rank)
+        return self
+
+    def judged(self, **more: Any) -> Tuple[Tuple[RankResult, ...], Optional[Cause]]:
+        """The results and the cause."""
+        ranks = results_of(self.plan, self.noticed)
+        return ranks, cause_of(self.plan, self.noticed, ranks, **more)
+
+    def outcomes(self) -> Tuple[str, ...]:
+        """How the ranks ended."""
+        return tuple(rank.outcome for rank in self.judged()[0])
+
+    def cause(self, **more: Any) -> Cause:
+        """The cause; there must be one."""
+        cause = self.judged(**more)[1]
+        assert cause is not None
+        return cause

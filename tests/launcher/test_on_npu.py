@@ -1,0 +1,108 @@
+"""A job on the devices of a fake host: each rank is who it should be, and all end well."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.launching import launch_within
+from ascend_session.launcher.result import LaunchResult
+from ascend_session.launcher.signals import Signals
+from tests.fake_host.tree import FakeHost
+from tests.fake_host.vendor import environment, live_host, recorded
+
+_SCRIPT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from ascend_session import ascend_system
+with ascend_system() as system:
+    print(system.backend, system.rank, system.size, system.device_id)
+    if system.rank in map(int, sys.argv[1:]):
+        raise ValueError("this rank fails")
+"""
+RANKS = 2
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[FakeHost]:
+    made = live_host(tmp_path)
+    yield made
+    made.close()
+
+
+def _table(folder: Path, physical: List[int]) -> str:
+    devices = [
+        {"device_id": str(node), "device_ip": f"192.168.1.{node}", "rank_id": str(rank)}
+        for rank, node in enumerate(physical)
+    ]
+    table = {
+        "version": "1.0",
+        "status": "completed",
+        "server_count": "1",
+        "server_list": [{"server_id": "node_0", "device": devices}],
+    }
+    (folder / "table.json").write_text(json.dumps(table))
+    return str(folder / "table.json")
+
+
+def _launch(host: FakeHost, folder: Path, *arguments: str, **settings: Any) -> LaunchResult:
+    (folder / "train.py").write_text(_SCRIPT)
+    environ: Dict[str, str] = {
+        **os.environ,
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        **environment(host, **settings),
+    }
+    config = LaunchConfig(
+        script="train.py",
+        args=list(arguments),
+        devices=[2, 3],
+        rank_table=_table(folder, [2, 3]),
+        cwd=str(folder),
+    )
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        with Signals() as signals:
+            return launch_within(signals, config, environ, null, lambda event: None)
+    finally:
+        os.close(null)
+
+
+def _said(result: LaunchResult) -> List[str]:
+    return [Path(rank.stdout).read_text().strip() for rank in result.ranks]
+
+
+def test_each_rank_initialises_its_device_and_knows_who_it_is(
+    host: FakeHost, tmp_path: Path
+) -> None:
+    result = _launch(host, tmp_path)
+    assert result.code == 0, [Path(rank.stderr).read_text() for rank in result.ranks]
+    assert result.backend == "npu"
+    assert _said(result) == ["npu 0 2 2", "npu 1 2 3"]
+    calls = [entry["call"] for entry in recorded(host)]
+    assert calls.count("GEInitialize") == calls.count("GEFinalize") == RANKS
+    assert not any("still held" in note for note in result.notes)
+
+
+def test_a_failing_rank_is_the_cause_and_the_other_shuts_its_device_down(
+    host: FakeHost, tmp_path: Path
+) -> None:
+    result = _launch(host, tmp_path, "1")
+    assert result.code == 1
+    assert result.cause is not None
+    assert result.cause.rank == 1
+    assert "ValueError: this rank fails" in result.cause.said
+
+
+def test_an_initialisation_that_aborts_is_explained_by_its_code(
+    host: FakeHost, tmp_path: Path
+) -> None:
+    result = _launch(host, tmp_path, faults="init=EJ0001")
+    assert result.code == 134
+    assert result.cause is not None
+    assert result.cause.failure is not None
+    assert result.cause.failure.code == "EJ0001"
+    assert result.cause.failure_class is not None
+    assert result.cause.failure_class.value == "transient"

@@ -1,0 +1,104 @@
+"""A job with a limit for stalls, from its start to its end."""
+
+import os
+import signal
+from pathlib import Path
+from typing import List, Tuple
+
+from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
+from ascend_session.launcher.events import Ended, Event, Stalled, Stopping
+from ascend_session.launcher.output import Output
+from ascend_session.launcher.plan import plan
+from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.supervisor import Noticed, supervise
+from tests.launcher.supervised import alive, config
+
+# What the runner does for a script; the folder of the vendor's logs is in the rank's own.
+_OURS = f"""
+import faulthandler
+folder = os.path.dirname(os.environ["ASCEND_PROCESS_LOG_PATH"])
+file = open(os.path.join(folder, "{STACKS_NAME}"), "w")
+faulthandler.register({int(STACK_SIGNAL)}, file=file, all_threads=True, chain=False)
+def collective():
+    time.sleep(1000)
+"""
+
+
+def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Noticed, List[Event]]:
+    events: List[Event] = []
+    null = os.open(os.devnull, os.O_WRONLY)
+    output = Output(null, ranks, (), False, False)
+    planned = plan(config(folder, code, ranks), dict(os.environ))
+    try:
+        with Signals() as signals:
+            noticed = supervise(planned, 30.0, output, signals, events.append, seconds)
+    finally:
+        output.close()
+        os.close(null)
+    return noticed, events
+
+
+def test_a_job_that_hangs_is_reported_with_stacks_and_ended(tmp_path: Path) -> None:
+    noticed, events = _job(tmp_path, _OURS + "print(rank)\ncollective()", ranks=3, seconds=1.0)
+    assert [rank.status for rank in noticed.ranks] == [-signal.SIGTERM] * 3
+    assert noticed.stall[0] == "No rank has written anything or used a CPU for 1 s."
+    assert len(noticed.stall) == 4
+    for rank, block in enumerate(noticed.stall[1:]):
+        assert block.startswith(f"Rank {rank} last wrote ")
+        assert f": process {noticed.ranks[rank].pid} (" in block
+        assert " in collective\n" in block
+    assert noticed.left == ()
+    assert alive([rank.pid for rank in noticed.ranks if rank.pid is not None]) == []
+    kinds = [type(event) for event in events if not isinstance(event, Ended)]
+    (stalled,) = [event for event in events if isinstance(event, Stalled)]
+    assert stalled.report == noticed.stall
+    assert kinds.index(Stalled) < kinds.index(Stopping)
+    assert stalled.time <= min(rank.ended or 0 for rank in noticed.ranks)
+
+
+def test_ranks_that_never_say_and_compute_anything_are_ended_too(tmp_path: Path) -> None:
+    noticed, _ = _job(tmp_path, "sys.exit(0) if rank == 1 else time.sleep(1000)", 3, seconds=1.0)
+    assert [rank.status for rank in noticed.ranks] == [-signal.SIGTERM, 0, -signal.SIGTERM]
+    zero, two, ended = noticed.stall[1:]
+    assert zero.startswith("Rank 0 has written nothing and last used a CPU ")
+    assert two.startswith("Rank 2 has written nothing and last used a CPU ")
+    assert ended == "Ended with exit code 0 before that: rank 1."
+
+
+def test_a_job_that_lives_longer_than_the_limit_is_left_alone(tmp_path: Path) -> None:
+    code = """
+end = time.monotonic() + 3
+while rank == 0 and time.monotonic() < end: pass
+"""
+    noticed, events = _job(tmp_path, code, ranks=2, seconds=1.0)
+    assert [rank.status for rank in noticed.ranks] == [0, 0]
+    assert noticed.stall == ()
+    assert not any(isinstance(event, (Stalled, Stopping)) for event in events)
+
+
+def test_a_process_that_lost_its_parent_counts_for_its_rank(tmp_path: Path) -> None:
+    """It loses its parent before it is looked at for the first time, and leaves the session."""
+    code = """
+read, write = os.pipe()
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        end = time.monotonic() + 3
+        while time.monotonic() < end: pass
+        os.write(write, b"x")
+    os._exit(0)
+os.wait()
+os.read(read, 1)
+"""
+    noticed, _ = _job(tmp_path, code, ranks=1, seconds=1.0)
+    assert [rank.status for rank in noticed.ranks] == [0]
+    assert noticed.stall == ()
+
+
+def test_a_failure_is_no_stall(tmp_path: Path) -> None:
+    code = "sys.exit(7) if rank else time.sleep(1000)"
+    noticed, _ = _job(tmp_path, code, ranks=2, seconds=30.0)
+    assert [rank.status for rank in noticed.ranks] == [-signal.SIGTERM, 7]
+    assert noticed.failed_first
+    assert noticed.stall == ()
+    assert noticed.over - noticed.began < 25

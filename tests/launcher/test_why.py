@@ -1,0 +1,323 @@
+"""Which rank is to blame, and what is said about it."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+
+from ascend_session.failures import Condition, FailureClass
+from tests.launcher.situations import STOP, Situation, printed
+
+NO_MEMORY, NO_ANSWER, NO_LINK = "EI0007", "EI0002", "EI0015"
+
+
+def test_a_job_that_succeeded_has_no_cause_and_costs_nothing(tmp_path: Path) -> None:
+    ranks, cause = Situation(tmp_path, 2).judged()
+    assert cause is None
+    assert [rank.outcome for rank in ranks] == ["succeeded", "succeeded"]
+    code = (
+        "import sys, ascend_session.launcher.why; print('ascend_session.failures' in sys.modules)"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, check=True
+    )
+    assert said.stdout == b"False\n"
+
+
+def test_who_ends_after_everyone_was_asked_to_is_stopped(tmp_path: Path) -> None:
+    made = (
+        Situation(tmp_path, 7).ended(0, 7).stopped(1, 2).stopped(3, status=0).stopped(4, status=1)
+    )
+    made.raised(5, "KeyboardInterrupt", "", STOP + 0.1).raised(6, "ValueError", "x", STOP - 0.1)
+    found = ("failed", "stopped", "stopped", "stopped", "stopped", "stopped", "failed")
+    assert made.outcomes() == found
+
+
+def test_ranks_that_never_ran_are_not_started(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 3).not_started(0, errno.ENOENT).never_tried(1).stopped(2)
+    ranks, cause = made.judged()
+    assert [rank.outcome for rank in ranks] == ["not started", "not started", "stopped"]
+    assert ranks[1].trouble == "Rank 1 was not started, because the job was ending by then."
+    assert cause is not None
+    assert (cause.rank, cause.exit_code, cause.others) == (0, 127, ())
+
+
+def said_by(situation: Situation) -> str:
+    return situation.cause().said
+
+
+@pytest.mark.parametrize(
+    ("happens", "code", "said"),
+    [
+        (lambda s: s.ended(1, 7), 7, "Rank 1 ended with exit code 7."),
+        (
+            lambda s: s.ended(1, 139),
+            139,
+            "Rank 1 ended with exit code 139, which is what a shell says of SIGSEGV.",
+        ),
+        (lambda s: s.ended(1, -11), 139, "Rank 1 was ended by signal 11 (SIGSEGV)."),
+        (lambda s: s.ended(1, -60), 188, "Rank 1 was ended by signal 60."),
+        (
+            lambda s: s.ended(1, -9),
+            137,
+            "Rank 1 was ended by SIGKILL, which is what the kernel's out-of-memory killer sends.",
+        ),
+        (lambda s: s.raised(1, "SystemExit", "7", 9.0, 7), 7, "Rank 1 ended with exit code 7."),
+        (
+            lambda s: s.raised(1, "SystemExit", "no data", 9.0),
+            1,
+            "Rank 1 ended with exit code 1: no data.",
+        ),
+        (
+            lambda s: s.raised(1, "__main__.Wrong", "one\ntwo", 9.0),
+            1,
+            "Rank 1 raised Wrong: one.",
+        ),
+        (lambda s: s.raised(1, "MemoryError", "", 9.0), 1, "Rank 1 raised MemoryError."),
+        (
+            lambda s: s.not_started(1, errno.ENOENT),
+            127,
+            "Rank 1 could not be started: /bin/sh: No such file or directory.",
+        ),
+        (
+            lambda s: s.not_started(1, errno.EACCES, "started in /closed"),
+            126,
+            "Rank 1 could not be started in /closed: Permission denied.",
+        ),
+    ],
+)
+def test_what_happened_is_said_in_a_sentence(
+    tmp_path: Path, happens: Callable[[Situation], Situation], code: int, said: str
+) -> None:
+    cause = happens(Situation(tmp_path, 3)).stopped(0, 2).cause()
+    assert (cause.rank, cause.exit_code, cause.said, cause.failure) == (1, code, said, None)
+
+
+def test_a_killed_rank_comes_with_advice_on_memory(tmp_path: Path) -> None:
+    assert "dmesg" in Situation(tmp_path, 1).ended(0, -signal.SIGKILL).cause().advice
+
+
+def all_fail_late(situation: Situation, code: str) -> Situation:
+    """Every rank ends by abort(), one after the other, and wrote the code."""
+    for rank in range(len(situation.plan.ranks)):
+        situation.ended(rank, -signal.SIGABRT, 11.0 + rank).wrote(rank, printed(code))
+    return situation
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda s: s.wrote(3, printed(NO_MEMORY)),
+        lambda s: s.wrote(3, "").wrote(3, printed(NO_MEMORY), "stdout"),
+        lambda s: s.wrote(3, "") and s.logged(3, printed(NO_MEMORY)) and s,
+        lambda s: s.wrote(3, "").raised(3, "some.InternalError", printed(NO_MEMORY), 19.0),
+        lambda s: s.wrote(3, "").raised(3, "ZeroDivisionError", "division by zero", 19.0),
+        lambda s: s.wrote(3, "").ended(3, 7, 19.5),
+        lambda s: s.ended(3, -signal.SIGKILL, 19.5),
+        lambda s: s.ended(3, -signal.SIGSEGV, 19.5),
+        lambda s: s.wrote(3, "").not_started(3, errno.ENOENT),
+        lambda s: s.wrote(3, printed("507033")).ended(3, 1, 19.5),
+    ],
+    ids=[
+        "stderr",
+        "stdout",
+        "plog",
+        "record",
+        "exception",
+        "code",
+        "killed",
+        "crash",
+        "unstarted",
+        "ambiguous",
+    ],
+)
+def test_a_failure_of_its_own_beats_timeouts_that_came_first(
+    tmp_path: Path, happens: Callable[[Situation], Situation]
+) -> None:
+    cause = happens(all_fail_late(Situation(tmp_path, 8), NO_ANSWER)).cause()
+    assert cause.rank == 3
+    assert sorted(cause.others) == [0, 1, 2, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (NO_MEMORY, "507033"),
+        ("507033", NO_ANSWER),
+        (NO_ANSWER, "E19999"),
+        (NO_MEMORY, "E19999"),
+    ],
+)
+def test_clearer_codes_beat_others(tmp_path: Path, better: str, worse: str) -> None:
+    made = all_fail_late(Situation(tmp_path, 3), worse).wrote(2, printed(worse) + printed(better))
+    cause = made.cause()
+    assert cause.rank == 2
+    assert cause.failure is not None
+    assert cause.failure.code == better
+    assert f"It reported {better}" in cause.said
+
+
+def test_among_equals_the_first_is_to_blame(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 4).ended(0, 1, 12.0).ended(1, -11, 11.0).ended(2, 1, 13.0)
+    # It raised first, and took its time to end.
+    made.raised(3, "ValueError", "first", 10.5).ended(3, 1, 14.0)
+    cause = made.cause()
+    assert (cause.rank, cause.others) == (3, (1, 0, 2))
+    same = all_fail_late(Situation(tmp_path / "same", 3), NO_MEMORY).ended(2, -6, 10.0)
+    assert same.cause().rank == 2
+
+
+def test_an_exception_that_speaks_for_itself_is_not_explained_by_the_logs(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 1).raised(0, "KeyError", "'name'", 9.0).wrote(0, printed("EJ0001"))
+    assert made.cause().failure is None
+    named = Situation(tmp_path / "named", 1).raised(0, "ValueError", printed(NO_MEMORY), 9.0)
+    failure = named.cause().failure
+    assert failure is not None
+    assert failure.code == NO_MEMORY
+
+
+def test_a_stopped_rank_explains_what_failed_ranks_do_not(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 4).ended(0, -6).wrote(0, printed(NO_ANSWER)).stopped(1, 2, 3)
+    made.logged(2, printed(NO_MEMORY))
+    cause = made.cause()
+    assert cause.rank == 2
+    assert cause.exit_code == 134
+    assert cause.said.startswith(f"Rank 2 reported {NO_MEMORY} (")
+    assert "was stopped when rank 0 failed" in cause.said
+    assert cause.others == (0,)
+
+
+def test_a_stopped_rank_does_not_explain_a_failure_of_its_own(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 2).ended(0, 3).stopped(1).wrote(1, printed(NO_MEMORY))
+    assert said_by(made) == "Rank 0 ended with exit code 3."
+
+
+@pytest.mark.parametrize(
+    ("own", "kind"), [(False, FailureClass.TRANSIENT), (True, FailureClass.PERMANENT)]
+)
+def test_a_secondary_failure_without_a_primary_one_has_another_class(
+    tmp_path: Path, own: bool, kind: FailureClass
+) -> None:
+    made = all_fail_late(Situation(tmp_path, 3), NO_LINK)
+    if own:
+        made.wrote(1, printed(NO_MEMORY))
+    assert made.cause().failure_class is kind
+
+
+def test_what_the_caller_knows_counts(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 1).ended(0, -6).wrote(0, printed("EI0010"))
+    assert made.cause().failure_class is FailureClass.PERMANENT
+    known = made.cause(conditions=[Condition.DEVICE_FAULTY])
+    assert known.failure_class is FailureClass.HARDWARE
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGINT, "The launcher was told to stop by SIGINT (Ctrl-C)."),
+        (signal.SIGTERM, "The launcher was told to stop by SIGTERM."),
+        (signal.SIGHUP, "The launcher was told to stop by SIGHUP."),
+    ],
+)
+def test_a_signal_to_the_launcher_is_the_cause(tmp_path: Path, number: int, said: str) -> None:
+    made = Situation(tmp_path, 2).stopped(0, 1, status=0)
+    made.noticed.signal = number
+    cause = made.cause()
+    assert (cause.rank, cause.exit_code, cause.said) == (None, 128 + number, said)
+
+
+def test_a_signal_that_everyone_got_is_the_launchers(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 2).ended(0, -15, STOP - 0.01).stopped(1)
+    made.noticed.signal, made.noticed.failed_first = signal.SIGTERM, True
+    assert made.cause().rank is None
+    made.ended(0, 5, STOP - 0.01)
+    assert made.cause().rank == 0
+
+
+def test_a_rank_that_raised_and_then_hung_is_the_cause_of_the_stall(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 2).stopped(0, 1).raised(1, "ValueError", "x", 5.0)
+    made.ended(1, -signal.SIGKILL, STOP + 5)
+    made.noticed.stall = ("Rank 0 sleeps.",)
+    cause = made.cause()
+    assert (cause.rank, cause.exit_code, cause.said) == (1, 1, "Rank 1 raised ValueError: x.")
+
+
+def test_a_stall_is_a_cause(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 2).stopped(0, 1)
+    made.noticed.stall = ("Rank 0 sleeps.",)
+    cause = made.cause(stall_timeout=300)
+    assert (cause.rank, cause.exit_code) == (None, 124)
+    assert cause.said == "The job stalled: no rank wrote anything or used a CPU for 300 s."
+    made.wrote(1, printed(NO_MEMORY))
+    cause = made.cause()
+    assert (cause.rank, cause.exit_code) == (1, 124)
+    assert f"Rank 1 reported {NO_MEMORY}" in cause.said
+
+
+@pytest.mark.parametrize(("died", "code"), [(True, 137), (False, 143)])
+def test_a_guardian_that_was_ended_is_the_cause(tmp_path: Path, died: bool, code: int) -> None:
+    made = Situation(tmp_path, 2).ended(0, None).ended(1, None)
+    made.noticed.guardian_died = died
+    ranks, cause = made.judged()
+    assert [rank.outcome for rank in ranks] == ["stopped", "stopped"]
+    assert cause is not None
+    assert (cause.rank, cause.exit_code) == (None, code)
+
+
+def test_the_last_lines_are_shown(tmp_path: Path) -> None:
+    lines = [f"line {number}" for number in range(50)] + ["x" * 1000, "\x1b[31mred\x1b[0m"]
+    made = Situation(tmp_path, 1).ended(0, 1)
+    made.wrote(0, "only this\n", "stdout")
+    assert made.cause().tail == ("only this",)
+    Path(made.plan.ranks[0].stderr).write_bytes("\n".join(lines).encode() + b"\n\xff\x07\n\n")
+    tail = made.cause().tail
+    assert len(tail) == 20
+    assert tail[-3] == "x" * 397 + "..."
+    assert tail[-2:] == ("red", "\\xff\\x07")
+
+
+def test_the_stack_of_a_crash_is_shown_without_the_runner(tmp_path: Path) -> None:
+    from ascend_session.launcher.command import RUNNER
+
+    made = Situation(tmp_path, 1).ended(0, -11).wrote(0, "last words\n")
+    stack = (
+        f'Stack\n\nFatal Python error: Aborted\n\nThread 1:\n  File "a", line 1\n  File "{RUNNER}"'
+    )
+    Path(made.plan.ranks[0].folder, "stacks.log").write_text(stack)
+    tail = made.cause().tail
+    assert tail[:2] == ("last words", "Fatal Python error: Aborted")
+    assert tail[-1] == '  File "a", line 1'
+
+
+def test_the_vendors_logs_of_the_process_are_named(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 1).ended(0, 1)
+    other = made.logged(0, "x", pid=77)
+    assert made.cause().plogs == (other,)
+    own = made.logged(0, "x")
+    assert made.cause().plogs == (own,)
+
+
+def test_a_cause_is_json(tmp_path: Path) -> None:
+    made = all_fail_late(Situation(tmp_path, 2), NO_MEMORY).raised(0, "ValueError", "x", 9.0)
+    ranks, cause = made.judged()
+    assert cause is not None
+    shown: Dict[str, Any] = json.loads(json.dumps([cause.as_dict(), ranks[0].as_dict()]))
+    assert shown[1]["error"]["type"] == "ValueError"
+
+
+def test_large_logs_of_many_ranks_are_judged_in_bounded_time(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 64).stopped(*range(64)).ended(0, -6).wrote(0, printed(NO_ANSWER))
+    text = "step 100 loss 0.5 of 507015 samples\n" * 30_000
+    for rank in range(1, 64):
+        made.wrote(rank, text)
+    before = os.times()
+    assert made.cause().rank == 0
+    after = os.times()
+    assert after.user - before.user < 20
