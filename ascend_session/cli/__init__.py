@@ -4,6 +4,10 @@ Every command is a module of its own and imports its room only when it runs, so 
 quick and never loads TensorFlow.
 """
 
+import contextlib
+import os
+import sys
+
 __all__ = ["main"]
 
 
@@ -16,4 +20,18 @@ def main() -> None:
     """
     from ascend_session.cli.app import run
 
-    run()
+    try:
+        run()
+    except SystemExit as end:
+        if sys.argv[1:2] == ["launch"]:
+            _leave(end)
+        raise
+
+
+def _leave(end: SystemExit) -> None:
+    """Ends the process without taking apart what it has loaded, which takes longer than a rank."""
+    for stream in (sys.stdout, sys.stderr):
+        # The caller had closed it, it is closed by now, or nobody reads.
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            stream.flush()
+    os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))

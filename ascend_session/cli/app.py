@@ -1,20 +1,42 @@
 """The commands of ``ascend-session`` and how the program as a whole behaves."""
 
+import importlib
 import io
 import sys
+from typing import Any, List
 
 import typer
+from typer.core import TyperGroup
 from typing_extensions import Annotated
 
-from ascend_session.cli import config, devices, options
 from ascend_session.cli._groups import group, help_without_command
 
 __all__ = ["app", "run"]
 
-app = group(name="ascend-session", help="One with block around TensorFlow on Ascend.")
-app.command("options")(options.options)
-app.command("devices")(devices.devices)
-app.add_typer(config.app, name="config")
+# In the order of the help; each in the module of its name.
+_COMMANDS = ("options", "devices", "launch", "config")
+
+
+class _Commands(TyperGroup):
+    """The commands, each loaded when it is asked for: `launch` is to be quick."""
+
+    def list_commands(self, ctx: Any) -> List[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"ascend_session.cli.{cmd_name}")
+        made = getattr(module, "app", None)
+        if made is None:
+            made = group()
+            made.command(cmd_name)(getattr(module, cmd_name))
+        return typer.main.get_command(made)
+
+
+app = group(
+    name="ascend-session", cls=_Commands, help="One with block around TensorFlow on Ascend."
+)
 
 
 def run() -> None:

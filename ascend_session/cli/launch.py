@@ -1,0 +1,197 @@
+"""``ascend-session launch``: one process per device, which end as one job."""
+
+import contextlib
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
+
+import typer
+from typer.core import TyperCommand
+from typing_extensions import Annotated
+
+from ascend_session.cli._groups import group
+from ascend_session.cli._output import complain, show_json
+from ascend_session.errors import AscendError
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.config import LaunchConfig
+
+__all__ = ["app"]
+
+_Seconds = Optional[float]
+# Hidden from the list of arguments; the usage names them.
+_What = Annotated[str, typer.Argument(metavar="SCRIPT", hidden=True)]
+_Arguments = Annotated[Optional[List[str]], typer.Argument(metavar="ARGS", hidden=True)]
+_Processes = Annotated[
+    Optional[int],
+    typer.Option("-n", "--processes", metavar="N", help="Ranks; as many as devices if not given."),
+]
+_Devices = Annotated[
+    Optional[str],
+    typer.Option(metavar="LIST", help="Logical ids, as in 0-3,6; all visible if not given."),
+]
+_Backend = Annotated[Optional[str], typer.Option(metavar="NAME", help="auto, npu or stub.")]
+_Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a Python module.")]
+_NoPython = Annotated[bool, typer.Option("--no-python", help="SCRIPT is any program.")]
+_Table = Annotated[
+    Optional[str], typer.Option(metavar="FILE", help="The job's rank table, which is passed on.")
+]
+_NoTable = Annotated[
+    bool, typer.Option("--no-rank-table", help="Ranks meet at a chief instead (CM_* variables).")
+]
+_ChiefIp = Annotated[Optional[str], typer.Option(metavar="ADDRESS", help="The chief's address.")]
+_ChiefPort = Annotated[
+    Optional[int], typer.Option(metavar="PORT", help="The chief's port; a free one if not given.")
+]
+_JobId = Annotated[Optional[str], typer.Option(metavar="ID", help="JOB_ID; new if not given.")]
+_Env = Annotated[
+    Optional[List[str]],
+    typer.Option("--env", metavar="NAME=VALUE", help="Set a variable in the ranks; repeatable."),
+]
+_Cwd = Annotated[Optional[str], typer.Option(metavar="FOLDER", help="The ranks' folder to run in.")]
+_Python = Annotated[
+    Optional[str], typer.Option(metavar="PROGRAM", help="The Python that runs the ranks.")
+]
+_LogDir = Annotated[
+    Optional[str], typer.Option(metavar="FOLDER", help="Where logs go; ascend-logs if not given.")
+]
+_Grace = Annotated[
+    _Seconds,
+    typer.Option(metavar="SECONDS", help="Time from SIGTERM to SIGKILL; 10 if not given."),
+]
+_Stall = Annotated[
+    _Seconds,
+    typer.Option(metavar="SECONDS", help="End a job that neither writes nor computes so long."),
+]
+_Restarts = Annotated[
+    Optional[int],
+    typer.Option(metavar="N", help="Try again so often, after failures that are known to pass."),
+]
+_Show = Annotated[
+    Optional[str], typer.Option(metavar="LIST", help="Ranks to show: all, none or as in 0,4-7.")
+]
+_Timestamps = Annotated[bool, typer.Option("--timestamps", help="Begin lines with the time.")]
+_Events = Annotated[
+    Optional[str], typer.Option(metavar="FILE", help="Write what happens as JSON lines.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and start nothing.")]
+
+
+class _Command(TyperCommand):
+    def collect_usage_pieces(self, ctx: Any) -> List[str]:
+        return ["[OPTIONS]", "SCRIPT", "[ARGS]..."]  # releases of typer differ in how they say it
+
+
+app = group()
+
+
+# What follows the script is the script's own.
+@app.command("launch", cls=_Command, context_settings={"allow_interspersed_args": False})
+def launch(
+    context: typer.Context,
+    what: _What,
+    arguments: _Arguments = None,
+    processes: _Processes = None,
+    devices: _Devices = None,
+    backend: _Backend = None,
+    as_module: _Module = False,
+    no_python: _NoPython = False,
+    rank_table: _Table = None,
+    no_rank_table: _NoTable = False,
+    chief_ip: _ChiefIp = None,
+    chief_port: _ChiefPort = None,
+    job_id: _JobId = None,
+    env: _Env = None,
+    cwd: _Cwd = None,
+    python: _Python = None,
+    log_dir: _LogDir = None,
+    grace: _Grace = None,
+    stall_timeout: _Stall = None,
+    max_restarts: _Restarts = None,
+    show: _Show = None,
+    timestamps: _Timestamps = False,
+    events: _Events = None,
+    as_json: _Json = False,
+    dry_run: _DryRun = False,
+) -> None:
+    """Start a script once per device, show what all say, and end as the job ends.
+
+    SCRIPT is a Python script; with -m it is a module, with --no-python any program. What follows
+    it belongs to it, options too.
+
+    Exit code 0 if every rank ended with 0, else that of the rank whose failure explains the
+    others', 128+n for a signal; 2 for a wrong call. With --json, the ranks' lines go to stderr.
+    """
+    if as_module and no_python:
+        raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
+    kind = "module" if as_module else "program" if no_python else "script"
+    asked = {kind: what, "args": arguments or [], "env": _variables(env or [])}
+    _open_standard_streams()
+    with _wrong_calls_said():
+        config = _config({**context.params, **asked})
+        if dry_run:
+            _show_plan(config, as_json)
+            raise typer.Exit(0)
+        from ascend_session.cli._launch_run import run
+
+        raise typer.Exit(run(config, as_json))
+
+
+def _variables(given: List[str]) -> Dict[str, str]:
+    found: Dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            said = f'{text!r} has no =; to pass on a variable, write {text}="${text}".'
+            raise typer.BadParameter(said, param_hint="--env")
+        found[name] = value
+    return found
+
+
+def _config(asked: Dict[str, Any]) -> "LaunchConfig":
+    from ascend_session.launcher.config import LaunchConfig
+
+    names = {field.name for field in dataclasses.fields(LaunchConfig)}
+    given = {name: value for name, value in asked.items() if name in names and value is not None}
+    return LaunchConfig(**given)
+
+
+def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
+    from ascend_session.cli._flags import with_flags
+    from ascend_session.launcher.plan import plan
+
+    planned = plan(config, os.environ)
+    for note in planned.notes:
+        complain(with_flags(note))
+    if as_json:
+        show_json(planned.as_dict())
+    else:
+        from ascend_session.cli._launch_plan import plan_text
+
+        typer.echo(plan_text(planned))
+
+
+@contextlib.contextmanager
+def _wrong_calls_said() -> Iterator[None]:
+    """Says why what was asked cannot be; nothing was started then, and nothing is left."""
+    try:
+        yield
+    except AscendError as error:
+        from ascend_session.cli._flags import with_flags
+
+        complain(with_flags(error.message), error.hint and with_flags(error.hint))
+        raise typer.Exit(2) from None
+
+
+def _open_standard_streams() -> None:
+    """Puts /dev/null where the caller has closed a standard stream.
+
+    The next file that is opened would take its place, and get what is meant for the stream.
+    """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            # The lowest free descriptor, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)

@@ -1,0 +1,315 @@
+"""``ascend-session launch``: real jobs of real programs, as they are started from a shell."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT
+
+# Says who it is and what it got, and ends with what it is told.
+_ECHO = """
+import os, sys
+print("rank", os.environ["RANK_ID"], sys.argv[1:], flush=True)
+print("to stderr", file=sys.stderr, flush=True)
+sys.exit(int(os.environ.get("CODE_" + os.environ["RANK_ID"], "0")))
+"""
+_PYTHON = ("--no-python", sys.executable, "-S", "-c")
+
+
+@pytest.fixture
+def launch(program, tmp_path):
+    """Runs a launch on the stub to its end."""
+
+    def launch(*words, **settings):
+        return program("launch", *_settings(tmp_path), *words, **settings)
+
+    return launch
+
+
+@pytest.fixture
+def begin(start, tmp_path):
+    """Starts a launch on the stub; what is still open of it is closed in the end."""
+    begun = []
+
+    def begin(*words, **settings):
+        begun.append(start("launch", *_settings(tmp_path), *words, **settings))
+        return begun[-1]
+
+    yield begin
+    for process in begun:
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        process.wait()
+
+
+def _settings(tmp_path):
+    return ("--backend", "stub", "--log-dir", str(tmp_path / "logs"))
+
+
+def _nothing_started(tmp_path):
+    return not (tmp_path / "logs").exists()
+
+
+def test_ranks_speak_on_stdout_and_the_launcher_on_stderr(launch, tmp_path):
+    called = launch("-n", "2", *_PYTHON, _ECHO)
+    assert called.code == 0
+    said = sorted(called.out.splitlines())
+    assert said == ["[0] rank 0 []", "[0] to stderr", "[1] rank 1 []", "[1] to stderr"]
+    assert called.err.startswith("ascend-session: all 2 ranks succeeded in ")
+    folder = called.err.rstrip("\n").partition("logs in ")[2]
+    assert Path(folder, "rank_1", "stdout.log").read_text() == "rank 1 []\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["-n", "9"], ["--json", "-m"], ["--", "x"], ["-1", "--devices=7"], [""]]
+)
+def test_all_words_after_the_script_are_the_scripts(launch, words):
+    called = launch("-n", "1", *_PYTHON, _ECHO, *words)
+    assert called.code == 0
+    assert f"[0] rank 0 {words}\n" in called.out
+
+
+def test_scripts_and_modules_are_run_by_python(launch, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "part.py").write_text(_ECHO)
+    (tmp_path / "script.py").write_text(_ECHO)
+    for words in (["script.py", "a"], ["-m", "package.part", "a"]):
+        called = launch("-n", "1", "--cwd", str(tmp_path), *words)
+        assert called.code == 0, called.err
+        assert "[0] rank 0 ['a']\n" in called.out
+
+
+def test_the_code_is_the_one_of_the_rank_that_failed(launch, tmp_path):
+    called = launch("-n", "2", "--env", "CODE_1=7", *_PYTHON, _ECHO)
+    assert called.code == 7
+    assert "ascend-session: the job failed." in called.err
+    assert "rank_1/stderr.log" in called.err
+
+
+def test_a_rank_that_a_signal_ended_gives_128_and_its_number(launch):
+    code = "import os; os.kill(os.getpid(), 9)"
+    assert launch("-n", "1", *_PYTHON, code).code == 137
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_ends_the_job_and_is_told_by_the_code(begin, number):
+    code = "import time; print('begun', flush=True); time.sleep(1000)"
+    process = begin("-n", "1", *_PYTHON, code)
+    assert process.stdout.readline() == b"[0] begun\n"
+    process.send_signal(number)
+    err = process.communicate()[1]
+    assert process.returncode == 128 + number
+    assert f"{number.name}: every rank is asked to end" in err.decode()
+    assert b"Traceback" not in err
+
+
+def test_json_has_stdout_to_itself(launch):
+    called = launch("-n", "2", "--json", "--env", "CODE_0=3", "--env", "CODE_1=3", *_PYTHON, _ECHO)
+    result = json.loads(called.out)
+    assert called.code == result["code"] == 3
+    assert [rank["rank"] for rank in result["attempts"][0]["ranks"]] == [0, 1]
+    assert "] to stderr\n" in called.err
+    assert "the job failed" in called.err
+
+
+def test_a_reader_that_goes_ends_neither_job_nor_launcher(begin, tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(str(gate))
+    code = f"print('first', flush=True); open({str(gate)!r}).read(); print('x' * 300000)"
+    process = begin("-n", "1", *_PYTHON, code)
+    assert process.stdout.readline() == b"[0] first\n"
+    process.stdout.close()
+    open(str(gate), "w").close()
+    err = process.stderr.read().decode()
+    assert process.wait() == 0
+    said = "ascend-session: What the ranks say is no longer shown: Broken pipe (file descriptor 1)."
+    assert err.count(said) == 1
+    assert err.splitlines()[-1].startswith("ascend-session: the rank succeeded in ")
+    (log,) = (tmp_path / "logs").glob("*/attempt_1/rank_0/stdout.log")
+    assert len(log.read_text()) == len("first\n") + 300001
+
+
+def test_a_closed_stderr_ends_nothing_and_the_code_is_right(begin):
+    process = begin("-n", "1", "--env", "CODE_0=5", *_PYTHON, _ECHO)
+    process.stderr.close()
+    out = process.stdout.read()
+    assert (process.wait(), b"[0] rank 0 []\n" in out) == (5, True)
+
+
+@pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("words", [(), ("--json",)], ids=["text", "json"])
+def test_streams_that_were_never_open_are_no_trouble(tmp_path, closing, words):
+    command = [sys.executable, "-m", "ascend_session.cli", "launch", *_settings(tmp_path), *words]
+    shell = ["/bin/sh", "-c", f'exec "$@" {closing}', "sh", *command, "-n", "1"]
+    ran = subprocess.run(
+        [*shell, "--env", "CODE_0=6", *_PYTHON, _ECHO],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+    )
+    assert ran.returncode == 6
+    assert b"Traceback" not in ran.stderr + ran.stdout
+    logs = (tmp_path / "logs").glob("*/attempt_1/rank_0/std*.log")
+    assert {log.read_text() for log in logs} == {"rank 0 []\n", "to stderr\n"}
+
+
+def test_a_full_disk_behind_stdout_is_said_once(begin):
+    with open("/dev/full", "w") as full:
+        process = begin("-n", "2", *_PYTHON, _ECHO, stdout=full)
+        err = process.communicate()[1].decode()
+    assert process.returncode == 0
+    assert err.count("No space left on device (file descriptor 1)") == 1
+
+
+def test_nobody_reading_the_summary_holds_up_the_end_only_until_a_signal(tmp_path):
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    try:
+        while True:
+            os.write(write, b"full" * 1024)
+    except BlockingIOError:
+        os.set_blocking(write, True)
+    words = [*_settings(tmp_path), "-n", "1", *_PYTHON, "import sys; sys.exit(4)"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ascend_session.cli", "launch", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=write,
+    )
+    os.close(write)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 4
+    os.close(read)
+
+
+def test_only_the_ranks_asked_for_are_shown_and_all_are_logged(launch, tmp_path):
+    called = launch("-n", "3", "--show", "1", "--timestamps", *_PYTHON, _ECHO)
+    assert [line.split(" ", 2)[2] for line in called.out.splitlines() if "rank" in line] == [
+        "[1] rank 1 []"
+    ]
+    logs = (tmp_path / "logs").glob("*/attempt_1/rank_*/stdout.log")
+    assert sorted(log.read_text() for log in logs) == [f"rank {rank} []\n" for rank in range(3)]
+
+
+def test_notes_of_the_plan_are_said_before_anything_else_in_the_words_of_the_command(launch):
+    called = launch("-n", "1", "--no-rank-table", *_PYTHON, _ECHO)
+    first, *others = called.err.splitlines()
+    assert first == (
+        "ascend-session: --no-rank-table has no effect on the stub, which has no chief."
+    )
+    assert len(others) == 1
+
+
+def test_the_others_are_told_to_end_when_one_has_failed(launch):
+    code = "import os, sys, time; os.environ['RANK_ID'] == '1' and sys.exit(9); time.sleep(1000)"
+    called = launch("-n", "3", "--grace", "30", *_PYTHON, code)
+    assert called.code == 9
+    said = "Rank 1 has ended with exit code 9. The others get SIGTERM now, and SIGKILL in 30 s."
+    assert f"ascend-session: {said}\n" in called.err
+
+
+def test_events_are_written_as_json_lines(launch, tmp_path):
+    path = tmp_path / "events"
+    called = launch("-n", "2", "--events", str(path), *_PYTHON, _ECHO)
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert called.code == 0
+    kinds = [event["event"] for event in events]
+    assert kinds[0] == "plan"
+    assert sorted(kinds[1:5]) == ["exit", "exit", "start", "start"]
+    assert kinds[5:] == ["over", "summary"]
+    assert events[-1]["result"]["code"] == 0
+
+
+def test_a_dry_run_prints_the_plan_and_starts_nothing(launch, tmp_path):
+    events = tmp_path / "events"
+    called = launch(
+        *("--dry-run", "-n", "2", "--devices", "3,5", "--env", "A=b c", "--events", str(events)),
+        *("--no-python", "/bin/false", "--help"),
+        RANK_TABLE_FILE="/tables/x.json",
+    )
+    assert called.code == 0
+    assert _nothing_started(tmp_path)
+    assert not events.exists()
+    assert "Ranks     2 on stub: " in called.out
+    assert "Command   /bin/false --help\n" in called.out
+    assert "  A='b c'\n" in called.out
+    assert "Rank 0 on device 3\n" in called.out
+    assert "Rank 1 on device 5\n  ASCEND_DEVICE_ID=5\n" in called.out
+    assert "Not inherited by the ranks\n  RANK_TABLE_FILE: " in called.out
+
+
+def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp_path):
+    called = launch("--dry-run", "--json", "-n", "2", *_PYTHON, "pass", SECRET="hidden")
+    found = json.loads(called.out)
+    assert called.code == 0
+    assert (found["size"], found["ranks"][1]["changed"]["RANK_ID"]) == (2, "1")
+    assert "hidden" not in called.out
+    assert _nothing_started(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Error: Missing argument 'SCRIPT'."),
+        (["--nope", "x"], "Error: No such option"),
+        (["-n", "two", "x"], "Error: Invalid value for '-n' / '--processes'"),
+        (["-m", "--no-python", "x"], "Error: Invalid value for --no-python: it is given, and so"),
+        (["--env", "A", "x"], "Error: Invalid value for --env: 'A' has no =;"),
+        (["-n", "0", "x.py"], "--processes takes a number of processes, 1 or more, not 0.\n"),
+        (["--grace", "nan", "x.py"], "--grace takes a number of seconds, 0 or more, not nan.\n"),
+        (["-n", "1", "x.py"], "The script 'x.py' was to be launched: there is no file "),
+        (["-n", "1", "-m", "a/x.py"], "-m takes a module's name, such as package.module, not 'a"),
+        (["-n", "2", "--devices", "0-2", "x.py"], "2 processes were asked for, but --devices='0-"),
+        (["--no-python", "/nope/x"], "--no-python '/nope/x': /nope/x is no file that this user "),
+        (["-n", "1", "--show", "3", "--no-python", "true"], "--show='3': there is no rank 3"),
+        (["--backend", "gpu", "--no-python", "true"], "--backend='gpu' is no backend."),
+        (["--events", "/nope/x", "--no-python", "true"], "--events='/nope/x' cannot be written"),
+        (
+            ["--rank-table", "/tables/rank_table.json", "--no-rank-table", "x.py"],
+            "--rank-table='/tables/rank_table.json' and --no-rank-table are both given.\n",
+        ),
+        (
+            ["--python", "python", "--no-python", "true"],
+            "--python='python' is given, but a program is started without Python.\n"
+            "  hint: Leave --python out, or give script or module.\n",
+        ),
+        (
+            ["--chief-port", "7", "--max-restarts", "-1", "x.py"],
+            "--max-restarts takes a number of restarts, 0 or more, not -1.\n",
+        ),
+    ],
+)
+def test_a_wrong_call_is_two_in_the_words_of_the_command(launch, tmp_path, words, said):
+    called = launch(*words)
+    assert (called.code, called.out) == (2, "")
+    assert said in called.err
+    assert "Traceback" not in called.err
+    assert _nothing_started(tmp_path)
+
+
+def test_help_says_what_the_options_take(call):
+    called = call("launch", "--help")
+    assert called.code == 0
+    assert called.out.startswith("Usage: ascend-session launch [OPTIONS] SCRIPT [ARGS]...\n")
+    assert "  -n, --processes N " in called.out
+
+
+def test_the_way_to_the_first_rank_loads_nothing_heavy(program, tmp_path):
+    # With --json, what ranks say is on stderr, too: what stands before it was loaded before it.
+    words = [*_settings(tmp_path), "-n", "1", "--json", "--no-python", "echo", "begun"]
+    called = program("launch", *words, python=["-X", "importtime"])
+    assert called.code == 0
+    before = called.err.partition("[0] begun\n")[0]
+    loaded = {line.rpartition("|")[2].strip() for line in before.splitlines()}
+    assert {"ascend_session.launcher.plan", "ascend_session.launcher.supervisor"} <= loaded
+    heavy = {"tensorflow", "numpy", "yaml", "psutil", "tenacity", "rich.console"}
+    heavy |= {"ascend_session.hardware.device", "ascend_session.config.ascend_config"}
+    heavy |= {"ascend_session.failures", "ascend_session.launcher.why", "pydantic", "secrets"}
+    assert loaded & heavy == set()

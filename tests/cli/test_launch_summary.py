@@ -1,0 +1,174 @@
+"""What is said at the end of a launch, of made-up results."""
+
+import dataclasses
+
+import pytest
+
+from ascend_session.cli._launch_summary import Style, rank_list, summary
+from ascend_session.failures import FailureClass
+from ascend_session.failures.record import ErrorRecord
+from ascend_session.launcher.result import Attempt, Cause, LaunchResult, Outcome, RankResult
+
+FOLDER = "/logs/job_1"
+
+
+def rank(number, outcome=Outcome.SUCCEEDED, status=0, trouble="", error=None):
+    place = f"{FOLDER}/attempt_1/rank_{number}"
+    files = (f"{place}/stdout.log", f"{place}/stderr.log", f"{place}/plog")
+    return RankResult(number, outcome, 100 + number, status, 0.0, 1.0, trouble, error, *files)
+
+
+def attempt(ranks, cause=None, number=1, began=0.0, ended=12.34, **others):
+    folder = f"{FOLDER}/attempt_{number}"
+    return Attempt(number, f"job_{number}", folder, began, ended, tuple(ranks), cause, **others)
+
+
+def result(*attempts, code=0, notes=()):
+    return LaunchResult(code, "job_1", "stub", tuple(attempts), tuple(notes))
+
+
+def failed(cause, *others, **settings):
+    return result(attempt([rank(0), rank(1), *others], cause), code=cause.exit_code, **settings)
+
+
+CAUSE = Cause(1, 7, "Rank 1 ended with exit code 7.")
+
+
+def facts(text):
+    """Label and texts of the block below the verdict."""
+    found, label = {}, ""
+    for line in text.split("ascend-session: ")[1].splitlines()[1:]:
+        name, _, said = line[2:].partition("  ")
+        label = name.strip() or label
+        found.setdefault(label, []).append(said.strip())
+    return found
+
+
+def test_success_is_one_line():
+    text = summary(result(attempt([rank(0), rank(1)])))
+    assert text == (
+        "ascend-session: all 2 ranks succeeded in 12.3 s; logs in /logs/job_1/attempt_1\n"
+    )
+
+
+def test_success_of_one_rank_at_a_later_attempt_names_the_folder_of_all():
+    first = attempt([rank(0)], CAUSE)
+    second = attempt([rank(0)], number=2, began=22.3, ended=90.0)
+    text = summary(result(first, second))
+    assert text == (
+        "ascend-session: the rank succeeded at attempt 2 in 90.0 s; logs in /logs/job_1\n"
+    )
+
+
+def test_success_says_only_notes_that_are_new():
+    text = summary(result(attempt([rank(0)]), notes=["Old.", "New."]), said=["Old."])
+    assert text.splitlines()[1:] == ["New."]
+
+
+def test_processes_that_ranks_left_behind_are_said_after_success_too():
+    text = summary(result(attempt([rank(0)], swept=("12 (sleep)",), left=("13 (stuck)",))))
+    assert "Left behind by ranks, ended  12 (sleep)" in text
+    assert "STILL RUNNING, could not be ended  13 (stuck)" in text
+
+
+def test_the_verdict_stands_below_the_last_lines_of_the_rank():
+    cause = dataclasses.replace(CAUSE, tail=("Traceback", "ValueError: bad"))
+    text = summary(failed(cause))
+    assert text.startswith("\nLast lines of rank 1:\n  Traceback\n  ValueError: bad\n\n")
+    assert "ascend-session: the job failed. Rank 1 ended with exit code 7.\n" in text
+
+
+def test_advice_comes_first_and_the_class_is_said_in_words():
+    cause = dataclasses.replace(
+        CAUSE, advice="Use smaller batches.", failure_class=FailureClass.PERMANENT
+    )
+    found = facts(summary(failed(cause)))
+    assert list(found)[:2] == ["What to do", "Failure"]
+    assert found["What to do"] == ["Use smaller batches."]
+    assert found["Failure"] == ["permanent: it fails the same way until something is changed"]
+
+
+@pytest.mark.parametrize("kind", list(FailureClass))
+def test_every_class_has_words(kind):
+    found = facts(summary(failed(dataclasses.replace(CAUSE, failure_class=kind))))
+    assert found["Failure"][0].startswith(f"{kind.value}: ")
+
+
+def test_without_advice_the_logs_are_pointed_to(tmp_path):
+    stderr = tmp_path / "stderr.log"
+    stderr.write_text("said")
+    whose = dataclasses.replace(rank(1), stderr=str(stderr), stdout=str(tmp_path / "none"))
+    cause = dataclasses.replace(CAUSE, plogs=("/logs/plog-101_1.log",))
+    found = facts(summary(result(attempt([rank(0), whose], cause), code=7)))
+    assert found["What to do"] == ["Read what rank 1 says, in the logs below."]
+    assert found["Rank 1"] == [
+        str(stderr),
+        f"{tmp_path}/none (not there)",
+        "/logs/plog-101_1.log",
+    ]
+
+
+def test_other_ranks_are_grouped_by_what_became_of_them():
+    error = ErrorRecord("MemoryError", "", "", 0.0, 1, 1)
+    others = [
+        rank(2, Outcome.FAILED, 1, error=error),
+        rank(3, Outcome.STOPPED, -15),
+        rank(4, Outcome.STOPPED, -15),
+        rank(5, Outcome.STOPPED, 0),
+        rank(6, Outcome.FAILED, -11),
+        rank(7, Outcome.NOT_STARTED, None, "It is no program."),
+    ]
+    found = facts(summary(failed(CAUSE, *others)))
+    assert found["Failed too"] == ["rank 2, exit code 1 (MemoryError)", "rank 6, by SIGSEGV"]
+    assert found["Stopped"] == ["ranks 3-5"]
+    assert found["Not started"] == ["rank 7: It is no program."]
+    assert found["Succeeded"] == ["rank 0"]
+
+
+def test_a_launcher_that_was_stopped_points_to_no_rank():
+    cause = Cause(None, 130, "The launcher was told to stop by SIGINT (Ctrl-C).")
+    text = summary(failed(cause))
+    assert "the job failed. The launcher was told to stop by SIGINT (Ctrl-C)." in text
+    assert facts(text)["Exit code"] == ["130, after 12.3 s"]
+    assert "What to do" not in facts(text)
+
+
+def test_every_attempt_says_why_it_failed_and_how_long_the_next_one_waited():
+    first = attempt([rank(0)], Cause(0, 1, "Rank 0 hung."))
+    second = attempt([rank(0), rank(1)], CAUSE, number=2, began=22.34, ended=322.34)
+    found = facts(summary(result(first, second, code=7)))
+    assert found["Attempts"] == [
+        "1 (12.3 s): Rank 0 hung. Tried again 10.0 s later.",
+        "2 (5 min 0 s): Rank 1 ended with exit code 7.",
+    ]
+    assert found["All logs"] == ["/logs/job_1"]
+
+
+def test_a_code_that_is_not_the_causes_is_explained():
+    text = summary(result(attempt([rank(0), rank(1)], CAUSE), code=130))
+    said = "130, because the launcher was told to end before it tried again"
+    assert facts(text)["Exit code"] == [said]
+
+
+def test_notes_are_repeated_after_a_failure():
+    found = facts(summary(failed(CAUSE, notes=["One.", "Two."]), said=["One."]))
+    assert found["Notes"] == ["One.", "Two."]
+
+
+def test_a_terminal_folds_sentences_but_no_paths_and_has_emphasis():
+    long = "/a" * 60
+    cause = dataclasses.replace(CAUSE, advice="word " * 30, plogs=(long,))
+    text = summary(failed(cause), style=Style(60, is_coloured=True))
+    assert "\x1b[31m\x1b[1mascend-session: the job failed." in text
+    assert f"  {long}\n" in text
+    assert all(len(line) <= 60 + 10 for line in text.splitlines() if "word" in line)
+    assert text.count("word") == 30
+    assert "\x1b" not in summary(failed(cause), style=Style(60))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [([], ""), ([3], "3"), ([0, 1], "0-1"), ([7, 0, 4, 5, 6], "0,4-7"), ([1, 3, 5], "1,3,5")],
+)
+def test_ranks_are_listed_as_they_are_given_to_show(ranks, text):
+    assert rank_list(ranks) == text
