@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
         f"Python {platform.python_version()}, TensorFlow {tf.__version__}, pydantic "
         f"{pydantic.VERSION}; {os.cpu_count()} CPUs, load {load:.1f}; best of {asked.repeat}."
     )
-    print(f"\n{'':38}{'ours':>10}{'without':>11}{'ratio':>7}{'target':>9}", flush=True)
+    print(f"\n{'':38}{'ours':>10}{'without':>13}{'ratio':>7}{'target':>11}", flush=True)
     missed = show(rows(asked.repeat, os.environ))
     return 1 if missed and asked.strict else 0
 
@@ -57,7 +57,7 @@ def line(row: Row) -> str:
     """Lay out a row, and below it what it was compared with."""
     target = f"<= {row.limit:.2f}" if row.limits_ratio else f"<= {row.limit:.0f} ms"
     return (
-        f"{row.what:38}{row.ours:7.2f} ms{row.theirs:8.2f} ms{row.ratio:7.3f}{target:>9}  "
+        f"{row.what:38}{row.ours:7.2f} ms{row.theirs:10.2f} ms{row.ratio:7.3f}{target:>11}  "
         f"{'ok' if row.is_ok else 'missed'}\n    without: {row.without}"
     )
 

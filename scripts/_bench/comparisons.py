@@ -5,6 +5,8 @@ from typing import Any, Callable, Iterator, List, Mapping
 
 from ascend_session import AscendConfig, MemoryConfig, ascend_session
 from ascend_session.examples import digits
+from launching import launching
+from output import showing
 from timing import Row, best, calls, fresh
 
 STEPS = 100
@@ -18,6 +20,8 @@ def rows(repeat: int, environ: Mapping[str, str]) -> Iterator[Row]:
     for clock in CLOCKS:
         yield from training(repeat, clock)
     yield running(repeat)
+    yield from launching(repeat)
+    yield showing(min(repeat, 5))
 
 
 def importing(repeat: int, environ: Mapping[str, str]) -> Row:

@@ -60,15 +60,26 @@ def test_the_first_line_names_what_was_measured_with(strict: Outcome) -> None:
 
 def test_every_target_has_a_row_with_both_times(strict: Outcome) -> None:
     kinds = [match["what"].split()[0] for match in strict.rows()]
-    assert kinds == ["import", "a", "open,", "open,", "open,", "open,", "sess.run,"]
+    session = ["import", "a", "open,", "open,", "open,", "open,", "sess.run,"]
+    # Other launchers, where they are installed, have more than one row of a kind.
+    assert list(dict.fromkeys(kinds[len(session) :])) == [
+        "start",
+        "from",
+        "256",
+        "processor",
+        "1.6",
+    ]
+    assert kinds[: len(session)] == session
     for match in strict.rows():
-        assert float(match["ours"]) > 0
+        # An idle launcher uses less than the kernel counts.
+        assert float(match["ours"]) > 0 or match["what"].startswith("processor time")
         assert float(match["theirs"]) > 0
 
 
 def test_the_targets_are_those_that_were_set(strict: Outcome) -> None:
     limits = [match["limit"] + (match["unit"] or "") for match in strict.rows()]
-    assert limits == ["1.50", "1 ms", "1.05", "1.05", "1.05", "1.05", "1.05"]
+    assert limits[:7] == ["1.50", "1 ms", "1.05", "1.05", "1.05", "1.05", "1.05"]
+    assert set(limits[7:]) - {"0.25"} == {"2.00", "50 ms", "2000 ms", "1000 ms", "1184 ms"}
 
 
 def test_each_verdict_follows_from_its_numbers(strict: Outcome) -> None:
@@ -79,7 +90,7 @@ def test_each_verdict_follows_from_its_numbers(strict: Outcome) -> None:
 
 
 def test_a_run_is_the_very_method_of_tensorflow(strict: Outcome) -> None:
-    assert strict.rows()[-1]["what"] == "sess.run, the same method"
+    assert "sess.run, the same method" in [match["what"] for match in strict.rows()]
 
 
 def test_strict_fails_exactly_when_a_target_is_missed(strict: Outcome) -> None:
