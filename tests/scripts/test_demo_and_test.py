@@ -28,7 +28,7 @@ def test_the_first_run_sets_up_and_runs(checkout: Any) -> None:
         f"Setting up .venv/py37 with Python 3.7.16 ({python}); "
         "this happens once and takes some minutes."
     )
-    assert program == "ran ascend_session.examples.digits --epochs 3"
+    assert program == "ran ascend_session.examples.demo --epochs 3"
     assert checkout.pip_calls() == [
         "-I -m pip install pip>=21.3",
         f"-I -m pip install --editable {checkout.top}[demo,tensorflow,test]",
@@ -39,7 +39,7 @@ def test_later_runs_of_either_script_go_straight_to_work(checkout: Any) -> None:
     python = str(checkout.stand_in())
     checkout.run("demo", PYTHON=python)
     calls = checkout.pip_calls()
-    assert checkout.run("demo", PYTHON=python).stdout == "ran ascend_session.examples.digits\n"
+    assert checkout.run("demo", PYTHON=python).stdout == "ran ascend_session.examples.demo\n"
     assert checkout.run("test", "-k", "a b", PYTHON=python).stdout == "ran pytest -k a b\n"
     assert checkout.pip_calls() == calls
 
@@ -212,7 +212,7 @@ def test_scripts_run_side_by_side_in_one_environment(checkout: Any) -> None:
     python = str(checkout.stand_in())
     checkout.run("test", PYTHON=python)
     first = checkout.start("demo", "hold", PYTHON=python)
-    assert first.line() == "ran ascend_session.examples.digits hold"
+    assert first.line() == "ran ascend_session.examples.demo hold"
     assert checkout.run("test", PYTHON=python).code == 0
     checkout.open_gate()
     assert first.outcome().code == 0
@@ -221,7 +221,7 @@ def test_scripts_run_side_by_side_in_one_environment(checkout: Any) -> None:
 def test_an_environment_is_not_replaced_under_a_script_that_runs_in_it(checkout: Any) -> None:
     python = str(checkout.stand_in())
     first = checkout.start("demo", "hold", PYTHON=python)
-    assert until_it_runs(first)[-1] == "ran ascend_session.examples.digits hold"
+    assert until_it_runs(first)[-1] == "ran ascend_session.examples.demo hold"
     (checkout.top / "pyproject.toml").write_text("[project]\nname = 'changed'\n")
     second = checkout.start("test", PYTHON=python)
     assert second.line() == "Waiting for what still runs in py37."
