@@ -44,8 +44,7 @@ def test_launched_ranks_train_each_on_its_share(tmp_path: Path) -> None:
         [sys.executable, "-m", "ascend_session.cli", *words],
         env={**os.environ, "PYTHONPATH": str(TOP)},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         timeout=300,
     )
