@@ -36,7 +36,9 @@ _PHRASES = {
     "program=": "--no-python ",
     "module=": "-m ",
     "module takes": "-m takes",
-    " None means never.": "",
+    "None means never.": "Leave it out to wait without end.",
+    "or give script or module.": "or --no-python.",
+    "from processes and devices.": "from -n and --devices.",
 }
 
 

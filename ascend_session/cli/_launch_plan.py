@@ -16,7 +16,7 @@ def plan_text(plan: "Plan") -> str:
     """The plan in lines; variables and commands as a shell takes them."""
     shared = _shared(plan)
     lines = [f"{label:<10}{text}" for label, text in _facts(plan)]
-    lines += ["", "In every rank's environment"]
+    lines += ["", "In every rank's environment"] if shared else []
     lines += [f"  {_assigned(name, value)}" for name, value in shared.items()]
     for rank in plan.ranks:
         own = [pair for pair in rank.changed.items() if pair[0] not in shared]

@@ -43,7 +43,8 @@ def run(config: "LaunchConfig", as_json: bool) -> int:
             on_output=told.begin,
         )
         if as_json:
-            _show(_STDOUT, json.dumps(result.as_dict(), indent=2) + "\n", signals)
+            lost = _show(_STDOUT, json.dumps(result.as_dict(), indent=2) + "\n", signals)
+            result = dataclasses.replace(result, notes=(*result.notes, *lost))
         _show(_STDERR, told.summary(result), signals)
     return result.code
 
@@ -105,10 +106,16 @@ def _is_dumb(fd: int) -> bool:
     return not os.isatty(fd) or os.environ.get("TERM") in (None, "", "dumb")
 
 
-def _show(fd: int, text: str, signals: Signals) -> None:
-    """Writes it, unless nobody takes it: the stream is closed, or a signal says so."""
-    outlet = Outlet(fd, Notices(lambda sentence: None))
+def _show(fd: int, text: str, signals: Signals) -> List[str]:
+    """Writes it, unless nobody takes it: the stream is closed, or a signal says so.
+
+    Returns:
+        What to say if it could not be written.
+    """
+    troubles: List[str] = []
+    outlet = Outlet(fd, Notices(troubles.append), "The result")
     outlet.put(0, text.encode("utf-8", "backslashreplace"))
     signals.take()
     while not outlet.close(_LOOK) and not signals.take():
         pass
+    return [sentence.partition(" The job goes on")[0] for sentence in troubles]

@@ -154,13 +154,17 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 def _how(rank: RankResult) -> str:
     if rank.outcome == Outcome.NOT_STARTED:
-        return f": {rank.trouble}" if rank.trouble else ""
+        # What the label and the list of ranks say already goes; then equal troubles are one group.
+        why = rank.trouble.replace(f"Rank {rank.rank} ", "", 1)
+        why = why.replace("was not started, because ", "", 1)
+        return f": {why}" if why else ""
     if rank.outcome != Outcome.FAILED or rank.status is None:
         return ""
+    if rank.error is not None:  # the launcher may have ended it before it could end by itself
+        return f", exit code {rank.error.exit_code} ({rank.error.type})"
     if rank.status < 0:
         return f", by {signal_name(-rank.status)}"
-    error = "" if rank.error is None else f" ({rank.error.type})"
-    return f", exit code {rank.status}{error}"
+    return f", exit code {rank.status}"
 
 
 def _attempts(attempts: Sequence[Attempt]) -> Iterator[str]:

@@ -44,6 +44,11 @@ _OUT_OF_MEMORY = (
     "give the job more memory, or let each rank use less."
 )
 
+_NOT_STARTED = (
+    "See that the program runs when it is started by hand in the ranks' folder, and that 'ulimit "
+    "-a' leaves room for so many processes."
+)
+
 
 class _Blamed(NamedTuple):
     """A failed rank and what is known of its failure."""
@@ -136,6 +141,8 @@ class _Judge:
         advice = "" if failure is None else failure.advice
         if failure is None and result.status == -signal.SIGKILL and result.error is None:
             advice = _OUT_OF_MEMORY
+        if result.outcome == Outcome.NOT_STARTED:
+            advice = _NOT_STARTED
         return Cause(
             rank=result.rank,
             exit_code=code,
@@ -169,7 +176,8 @@ def _is_by(rank: RankResult, number: Optional[int]) -> bool:
 
 def _exit_code(rank: RankResult) -> int:
     if rank.outcome == Outcome.NOT_STARTED:
-        return 126 if os.strerror(errno.EACCES) in rank.trouble else 127
+        is_there = any(os.strerror(one) in rank.trouble for one in (errno.EACCES, errno.ENOEXEC))
+        return 126 if is_there else 127  # as a shell
     if rank.error is not None and (rank.status is None or rank.status < 0):
         return rank.error.exit_code  # it hung then, and was ended
     return rank.exit_code

@@ -1,6 +1,7 @@
 """What is wrong with a `LaunchConfig`: one small check per kind of value, all at once."""
 
 import math
+import os
 import re
 from typing import Any, Iterator, Mapping
 
@@ -23,6 +24,7 @@ _TEXTS = (
     "log_dir",
     "events",
 )
+_MOST = 10000  # processes; a slip of the finger must not fill the memory with plans
 _COMMANDS = ("script", "module", "program")
 
 
@@ -41,15 +43,16 @@ def _texts(config: Any) -> Iterator[Problem]:
     for name in _TEXTS:
         value = getattr(config, name)
         if value is not None and not _is_text(value):
-            yield _problem(name, value, "a text that is not empty", "Write str(path) for a path.")
+            hint = "Write str(path) for a path." if isinstance(value, os.PathLike) else None
+            yield _problem(name, value, "a text that is not empty", hint)
     for name in ("backend", "show"):
         if not _is_text(getattr(config, name)):
             yield _problem(name, getattr(config, name), "a text that is not empty")
 
 
 def _numbers(config: Any) -> Iterator[Problem]:
-    if config.processes is not None and not _is_whole(config.processes, 1):
-        yield _problem("processes", config.processes, "a number of processes, 1 or more")
+    if config.processes is not None and not _is_whole(config.processes, 1, _MOST):
+        yield _problem("processes", config.processes, f"a number of processes, 1 to {_MOST}")
     if config.chief_port is not None and not _is_whole(config.chief_port, 1, HIGHEST_PORT):
         yield _problem("chief_port", config.chief_port, f"a port, 1 to {HIGHEST_PORT}")
     if not _is_whole(config.max_restarts, 0):

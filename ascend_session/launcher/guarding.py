@@ -1,7 +1,9 @@
 """The launcher's side of the guardian: starts it, talks to it, and sees that it ends."""
 
+import contextlib
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -74,23 +76,27 @@ class Guarding:
         open_files: Optional[Tuple[int, int]] = None,
     ) -> None:
         self._grace = grace
-        ours, theirs = socket.socketpair()
+        self.is_over = False
         ends = [fd for pair in pipes for fd in pair]
         try:
-            self._process = _started(theirs.fileno(), ends)
+            job = _job(ranks, pipes, grace, open_files)
+            self._socket, theirs = socket.socketpair()
+            try:
+                self._process = _started(theirs.fileno(), ends)
+            except BaseException:
+                self._socket.close()
+                raise
+            finally:
+                theirs.close()
         except OSError as failure:
-            ours.close()
             raise JobError(
                 f"The guardian of the job could not be started: {failure.strerror}."
             ) from None
         finally:
-            theirs.close()
             for fd in ends:
                 os.close(fd)
-        self._socket = ours
-        self._channel = Channel(ours.fileno())
-        self.is_over = False
-        self._channel.say(_job(ranks, pipes, grace, open_files))
+        self._channel = Channel(self._socket.fileno())
+        self._channel.say(job)
         self._channel.flush(wait=True)
 
     @property
@@ -126,6 +132,8 @@ class Guarding:
         self._process.wait()
 
     def _tell(self, message: Any) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGCONT)  # one that was stopped hears nothing
         self._channel.say(message)
         self._channel.flush(wait=True)
 

@@ -7,8 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Callable, List, Mapping, Optional
 
+from ascend_session.errors import AscendError
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Finished, Restarting
+from ascend_session.launcher.open_files import standard_streams
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
 from ascend_session.launcher.signals import Signals
@@ -50,9 +52,10 @@ def launch(
         DeviceError: If the devices asked for are not there, or are no job on this product.
         JobError: If the ranks could not be one job, or cannot be started.
     """
-    fd = sys.stdout.fileno() if output is None else output
-    with Signals() as signals:
-        result = launch_within(signals, config, os.environ, fd, on_event or _ignore)
+    with standard_streams(), Signals() as signals:
+        if output is None:  # Python has no sys.stdout if it was started with none
+            output = int(getattr(sys.stdout, "fileno", lambda: 1)())
+        result = launch_within(signals, config, os.environ, output, on_event or _ignore)
     signals.raise_again()
     return result
 
@@ -164,15 +167,22 @@ class _Launch:
     def _again(self, first: Plan, last: "Attempt") -> "Attempt":
         from ascend_session.launcher.restarts import restarting
 
-        def another() -> "Attempt":
+        def another() -> "Optional[Attempt]":
             number = len(self._attempts) + 1
-            planned = plan(self._config, self._environ, attempt=number, run=first.run)
+            try:
+                planned = plan(self._config, self._environ, attempt=number, run=first.run)
+            except AscendError as failure:  # what there was is still to be told
+                self._notes.append(f"Attempt {number} could not be planned: {failure.message}")
+                return None
             return self._attempt(planned)
 
         return restarting(self._config.max_restarts, last, another, self._wait)
 
     def _wait(self, why: str, seconds: float) -> bool:
         """Waits before another attempt; returns whether there is to be one."""
+        if self._signals.noted:  # while ranks ran, or since
+            self._is_told = bool(self._signals.take())
+            return False
         self._on_event(Restarting(why, seconds, time.time()))
         self._output.say(f"{why} The job is started again in {seconds:g} s.")
         poll = select.poll()

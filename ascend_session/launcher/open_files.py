@@ -1,4 +1,4 @@
-"""How many files the launcher may have open: four for each rank, for a moment six."""
+"""Which files the launcher has open beside its own, and how many it may: six for each rank."""
 
 import contextlib
 import os
@@ -7,10 +7,30 @@ from typing import Iterator, Optional, Tuple
 
 from ascend_session.errors import JobError
 
-__all__ = ["enough_open_files"]
+__all__ = ["enough_open_files", "standard_streams"]
 
 _EACH = 6
 _BESIDES = 64
+
+
+@contextlib.contextmanager
+def standard_streams() -> Iterator[None]:
+    """Keeps /dev/null where the caller has closed a standard stream.
+
+    The next file that is opened would take its place: what is meant for the stream would get into
+    the launcher's own pipes.
+    """
+    opened = []
+    try:
+        for fd in range(3):
+            try:
+                os.fstat(fd)
+            except OSError:
+                opened.append(os.open(os.devnull, os.O_RDWR))  # the lowest free number: this one
+        yield
+    finally:
+        for fd in opened:
+            os.close(fd)
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ class Plan(NamedTuple):
         backend: ``npu`` or ``stub``, for all ranks.
         reason: Why it is that one, in a few words.
         job_id: ``JOB_ID`` of this attempt.
-        run: Name of the launch, the same for all its attempts.
+        run: Name of the launch and of its folder, the same for all its attempts.
         attempt: Number of the attempt, from 1.
         folder: The attempt's own folder, absolute; the ranks' are below it.
         ranks: The ranks, in order.
@@ -116,7 +116,7 @@ def plan(
         stub_devices=chosen.stub_devices,
     )
     notes = tuple(dict.fromkeys([*chosen.notes, *meeting.notes, *_moved(config, environ)]))
-    found = _filled(config, environ, choice, chosen, job, notes, attempt, run or job.job_id)
+    found = _filled(config, environ, choice, chosen, job, notes, attempt, run)
     return found if config.stall_timeout is None else _with_stall(found, config.stall_timeout)
 
 
@@ -144,11 +144,12 @@ def _filled(
     job: JobFacts,
     notes: Tuple[str, ...],
     attempt: int,
-    run: str,
+    run: Optional[str],
 ) -> Plan:
     cwd = working_directory(config)
     logs = os.path.abspath(config.log_dir) if config.log_dir else os.path.join(cwd, _LOGS)
-    folder = os.path.join(logs, run, f"attempt_{attempt}")
+    name = run or _new_folder(logs, job.job_id)
+    folder = os.path.join(logs, name, f"attempt_{attempt}")
     away = removed(environ, own_variables(job, 0, chosen.devices[0]), config.env)
     kept = {name: value for name, value in environ.items() if name not in away}
     command = command_of(config, cwd, {**kept, **config.env})
@@ -164,7 +165,7 @@ def _filled(
         backend=choice.name,
         reason=choice.reason,
         job_id=job.job_id,
-        run=run,
+        run=name,
         attempt=attempt,
         folder=folder,
         ranks=tuple(ranks),
@@ -172,6 +173,18 @@ def _filled(
         removed=away,
         notes=notes,
     )
+
+
+def _new_folder(logs: str, job_id: str) -> str:
+    """A name that no earlier launch with this ``JOB_ID`` has taken.
+
+    What such a launch left would be lost, and its failure be taken for one of this launch.
+    """
+    name, number = job_id, 1
+    while os.path.lexists(os.path.join(logs, name)):
+        number += 1
+        name = f"{job_id}.{number}"  # no JOB_ID has a dot in it
+    return name
 
 
 def _rank(

@@ -15,13 +15,13 @@ __all__ = ["restarting"]
 
 
 class _GivenUpError(Exception):
-    """The launcher was told to end while it waited."""
+    """There is to be no other attempt: the launcher was told to end, or none can be planned."""
 
 
 def restarting(
     restarts: int,
     first: Attempt,
-    another: Callable[[], Attempt],
+    another: Callable[[], Optional[Attempt]],
     wait: Callable[[str, float], bool],
 ) -> Attempt:
     """Tries again as often as allowed, and as long as each failure is transient.
@@ -29,7 +29,7 @@ def restarting(
     Args:
         restarts: How often, at most.
         first: The attempt that has failed.
-        another: Makes another attempt.
+        another: Makes another attempt; None if that cannot be.
         wait: Gets a sentence that says why and the seconds; returns False to give up.
 
     Returns:
@@ -45,7 +45,10 @@ def restarting(
     def one() -> Attempt:
         nonlocal last
         if retrying.statistics["attempt_number"] > 1:
-            last = another()
+            made = another()
+            if made is None:
+                raise _GivenUpError
+            last = made
         return last
 
     retrying = tenacity.Retrying(

@@ -22,6 +22,7 @@ class Signals:
         self.noted: List[int] = []
         self._previous: Dict[int, Any] = {}
         self._read, self._write = -1, -1
+        self._pid = os.getpid()
 
     def __enter__(self) -> "Signals":
         self._read, self._write = os.pipe()
@@ -57,6 +58,11 @@ class Signals:
             os.kill(os.getpid(), self.noted[0])
 
     def _note(self, number: int, frame: Any) -> None:
+        if os.getpid() != self._pid:
+            # A fork of the launcher has the same handlers and the same pipe, but is not meant.
+            signal.signal(number, self._previous[number])
+            os.kill(os.getpid(), number)
+            return
         self.noted.append(number)
         with contextlib.suppress(BlockingIOError):  # thousands of them wait
             os.write(self._write, bytes([number]))

@@ -3,6 +3,8 @@
 An attempt that succeeded is judged without the table of failures, which takes its time to load.
 """
 
+import errno
+import os
 from typing import TYPE_CHECKING, Iterable, Optional, Sequence, Tuple
 
 from ascend_session.launcher.plan import Plan
@@ -112,5 +114,9 @@ def _trouble(rank: Rank, seen: "NoticedRank") -> str:
     failed = seen.not_started
     if failed is None:
         return f"Rank {rank.rank} was not started, because the job was ending by then."
-    what = f"{rank.command[0]}: " if failed.tried == "started" else ""
-    return f"Rank {rank.rank} could not be {failed.tried}: {what}{failed.text}."
+    what, text = "", failed.text
+    if failed.tried == "started":
+        what = f"{rank.command[0]}: "
+        if failed.number == errno.ENOENT and os.path.isfile(rank.command[0]):
+            text += " (the file is there; the interpreter that its first line names is not)"
+    return f"Rank {rank.rank} could not be {failed.tried}: {what}{text}."

@@ -166,6 +166,15 @@ def test_a_full_disk_behind_stdout_is_said_once(begin):
     assert err.count("No space left on device (file descriptor 1)") == 1
 
 
+def test_a_result_that_cannot_be_written_is_said(begin):
+    with open("/dev/full", "w") as full:
+        process = begin("--json", "-n", "2", *_PYTHON, _ECHO, stdout=full)
+        err = process.communicate()[1].decode()
+    assert process.returncode == 0
+    said = "The result is no longer shown: No space left on device (file descriptor 1).\n"
+    assert err.endswith(said)
+
+
 def test_nobody_reading_the_summary_holds_up_the_end_only_until_a_signal(tmp_path):
     read, write = os.pipe()
     os.set_blocking(write, False)
@@ -245,6 +254,23 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(launch, tmp_path):
     assert "Not inherited by the ranks\n  RANK_TABLE_FILE: " in called.out
 
 
+def test_a_dry_run_of_one_rank_has_no_empty_headline(launch):
+    called = launch("--dry-run", "-n", "1", "--no-python", "/bin/false")
+    assert "In every rank's environment" not in called.out
+    assert "Rank 0 on device 0\n  ASCEND_DEVICE_ID=0\n" in called.out
+
+
+def test_a_failure_of_an_earlier_launch_of_that_job_id_is_not_the_cause(launch, tmp_path):
+    script = tmp_path / "x.py"
+    for text in ("raise ValueError('the first')", "import os; os.kill(os.getpid(), 9)"):
+        script.write_text(text)
+        called = launch("-n", "1", "--job-id", "same", str(script))
+    assert called.code == 137
+    assert "the job failed. Rank 0 was ended by SIGKILL" in called.err
+    first = tmp_path / "logs" / "same" / "attempt_1" / "rank_0" / "stderr.log"
+    assert "ValueError: the first" in first.read_text()
+
+
 def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp_path):
     called = launch("--dry-run", "--json", "-n", "2", *_PYTHON, "pass", SECRET="hidden")
     found = json.loads(called.out)
@@ -262,7 +288,7 @@ def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp
         (["-n", "two", "x"], "Error: Invalid value for '-n' / '--processes'"),
         (["-m", "--no-python", "x"], "Error: Invalid value for --no-python: it is given, and so"),
         (["--env", "A", "x"], "Error: Invalid value for --env: 'A' has no =;"),
-        (["-n", "0", "x.py"], "--processes takes a number of processes, 1 or more, not 0.\n"),
+        (["-n", "0", "x.py"], "--processes takes a number of processes, 1 to 10000, not 0.\n"),
         (["--grace", "nan", "x.py"], "--grace takes a number of seconds, 0 or more, not nan.\n"),
         (["-n", "1", "x.py"], "The script 'x.py' was to be launched: there is no file "),
         (["-n", "1", "-m", "a/x.py"], "-m takes a module's name, such as package.module, not 'a"),
@@ -278,8 +304,15 @@ def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp
         (
             ["--python", "python", "--no-python", "true"],
             "--python='python' is given, but a program is started without Python.\n"
-            "  hint: Leave --python out, or give script or module.\n",
+            "  hint: Leave --python out, or --no-python.\n",
         ),
+        (
+            ["--stall-timeout", "0", "x.py"],
+            "--stall-timeout takes a number of seconds above 0, not 0.0.\n"
+            "  hint: Leave it out to wait without end.\n",
+        ),
+        (["--env", "RANK_ID=1", "x.py"], "  hint: A rank's number and device follow from -n and"),
+        (["--job-id", "", "x.py"], "--job-id takes a text that is not empty, not ''.\n"),
         (
             ["--chief-port", "7", "--max-restarts", "-1", "x.py"],
             "--max-restarts takes a number of restarts, 0 or more, not -1.\n",

@@ -116,12 +116,21 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
         rank(4, Outcome.STOPPED, -15),
         rank(5, Outcome.STOPPED, 0),
         rank(6, Outcome.FAILED, -11),
-        rank(7, Outcome.NOT_STARTED, None, "It is no program."),
+        rank(7, Outcome.NOT_STARTED, None, "Rank 7 could not be started: x: No."),
+        rank(8, Outcome.NOT_STARTED, None, "Rank 8 could not be started: x: No."),
+        rank(9, Outcome.FAILED, -15, error=error),
+        rank(
+            *(10, Outcome.NOT_STARTED, None),
+            "Rank 10 was not started, because the job was ending by then.",
+        ),
     ]
     found = facts(summary(failed(CAUSE, *others)))
-    assert found["Failed too"] == ["rank 2, exit code 1 (MemoryError)", "rank 6, by SIGSEGV"]
+    assert found["Failed too"] == ["ranks 2,9, exit code 1 (MemoryError)", "rank 6, by SIGSEGV"]
     assert found["Stopped"] == ["ranks 3-5"]
-    assert found["Not started"] == ["rank 7: It is no program."]
+    assert found["Not started"] == [
+        "ranks 7-8: could not be started: x: No.",
+        "rank 10: the job was ending by then.",
+    ]
     assert found["Succeeded"] == ["rank 0"]
 
 

@@ -97,6 +97,16 @@ def test_a_later_attempt_has_an_id_and_a_folder_of_its_own(bench: Bench) -> None
     assert plan(named, bench.environ, attempt=2, run="mine").job_id == "mine_2"
 
 
+def test_a_job_id_that_was_used_before_gets_a_new_folder(bench: Bench) -> None:
+    for name in ("mine", "mine.2"):
+        config = bench.config(processes=1, job_id="mine")
+        first = plan(config, bench.environ)
+        assert (first.job_id, first.run) == ("mine", name)
+        os.makedirs(first.folder)
+        second = plan(config, bench.environ, attempt=2, run=first.run)
+        assert os.path.dirname(second.folder) == os.path.dirname(first.folder)
+
+
 def test_a_plan_writes_nothing(bench: Bench) -> None:
     before = sorted(bench.folder.rglob("*"))
     bench.plan()

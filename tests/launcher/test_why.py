@@ -84,7 +84,13 @@ def said_by(situation: Situation) -> str:
         (
             lambda s: s.not_started(1, errno.ENOENT),
             127,
-            "Rank 1 could not be started: /bin/sh: No such file or directory.",
+            "Rank 1 could not be started: /bin/sh: No such file or directory (the file is there; "
+            "the interpreter that its first line names is not).",
+        ),
+        (
+            lambda s: s.not_started(1, errno.ENOEXEC),
+            126,
+            "Rank 1 could not be started: /bin/sh: Exec format error.",
         ),
         (
             lambda s: s.not_started(1, errno.EACCES, "started in /closed"),
@@ -102,6 +108,10 @@ def test_what_happened_is_said_in_a_sentence(
 
 def test_a_killed_rank_comes_with_advice_on_memory(tmp_path: Path) -> None:
     assert "dmesg" in Situation(tmp_path, 1).ended(0, -signal.SIGKILL).cause().advice
+
+
+def test_a_rank_that_was_not_started_comes_with_advice_on_its_program(tmp_path: Path) -> None:
+    assert "by hand" in Situation(tmp_path, 1).not_started(0, errno.EAGAIN).cause().advice
 
 
 def all_fail_late(situation: Situation, code: str) -> Situation:

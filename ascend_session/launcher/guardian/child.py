@@ -19,8 +19,9 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 # By which a process is asked to end.
 ASKING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-# Python ignores the last two, which a program inherits; with the first a rank is asked to end.
-_DEFAULT = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
+# Python ignores the last two, which a program inherits. The others have the guardian's handlers
+# until there is a program, and one that came before that would be lost in them.
+_DEFAULT = (*ASKING, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def be_subreaper() -> None:

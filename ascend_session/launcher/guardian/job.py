@@ -23,6 +23,7 @@ _BEFORE_SWEEP = 0.02
 _BETWEEN_KILLS, _LONGEST_BETWEEN = 0.05, 1.0
 # What SIGKILL does not end within this time waits for a device or a file server.
 _GIVE_UP = 30.0
+_LONGEST_WAIT = 3600.0  # poll(2) takes no more than 24 days
 
 
 class GuardedJob:
@@ -56,8 +57,8 @@ class GuardedJob:
         Args:
             messages: What came with the job.
         """
-        self._start_all()
         self._obey(messages)
+        self._start_all()
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         living: List[str] = []
@@ -96,6 +97,13 @@ class GuardedJob:
 
     def _start_all(self) -> None:
         for number, rank in enumerate(self._ranks):
+            # Many ranks take their time to start. The order in which they fail counts, and once
+            # one has failed, or everyone is to end, no other is needed.
+            self._reap()
+            self._obey(self._channel.hear())
+            is_asked = self._is_told or self._is_stopping or not self._channel.is_open
+            if self._has_failed or is_asked:
+                break
             try:
                 pid, pipe = start(rank)
             except OSError as failure:  # there can be no more processes
@@ -202,4 +210,6 @@ class GuardedJob:
     def _patience(self) -> Optional[float]:
         """Milliseconds until something is due, for poll(2)."""
         due = [at for at in (self._sweep_at, self._kill_at, self._give_up_at) if at is not None]
-        return max(0.0, min(due) - time.monotonic()) * 1000 + 1 if due else None
+        if not due:
+            return None
+        return min(max(0.0, min(due) - time.monotonic()), _LONGEST_WAIT) * 1000 + 1
