@@ -12,6 +12,7 @@ from ascend_session.launcher.launching import launch_within
 from ascend_session.launcher.notices import Notices
 from ascend_session.launcher.outlet import Outlet
 from ascend_session.launcher.output import Output
+from ascend_session.launcher.plan import plan
 from ascend_session.launcher.signals import Signals
 
 if TYPE_CHECKING:
@@ -31,12 +32,15 @@ def run(config: "LaunchConfig", as_json: bool) -> int:
 
     Signals end the job, and the code says so; this process is not ended by them.
     """
+    environ = dict(os.environ)
+    first = plan(config, environ)
     with Signals() as signals:
         told = _Told(config, signals)
         result = launch_within(
             signals,
             config,
-            os.environ,
+            environ,
+            first,
             _STDERR if as_json else _STDOUT,
             told.note,
             words=_STDERR,

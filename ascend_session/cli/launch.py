@@ -127,8 +127,9 @@ def launch(
         raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
     kind = "module" if as_module else "program" if no_python else "script"
     asked = {kind: what, "args": arguments or [], "env": _variables(env or [])}
-    _open_standard_streams()
-    with _wrong_calls_said():
+    from ascend_session.launcher.open_files import standard_streams
+
+    with standard_streams(), _wrong_calls_said():
         config = _config({**context.params, **asked})
         if dry_run:
             _show_plan(config, as_json)
@@ -182,16 +183,3 @@ def _wrong_calls_said() -> Iterator[None]:
 
         complain(with_flags(error.message), error.hint and with_flags(error.hint))
         raise typer.Exit(2) from None
-
-
-def _open_standard_streams() -> None:
-    """Puts /dev/null where the caller has closed a standard stream.
-
-    The next file that is opened would take its place, and get what is meant for the stream.
-    """
-    for fd in range(3):
-        try:
-            os.fstat(fd)
-        except OSError:
-            # The lowest free descriptor, which is this one.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)

@@ -1,13 +1,14 @@
 """What the command ``launch`` does, from Python."""
 
 import contextlib
+import errno
 import os
 import select
 import sys
 import time
 from typing import TYPE_CHECKING, Callable, List, Mapping, Optional
 
-from ascend_session.errors import AscendError
+from ascend_session.errors import AscendError, JobError
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Finished, Restarting
 from ascend_session.launcher.open_files import standard_streams
@@ -52,10 +53,12 @@ def launch(
         DeviceError: If the devices asked for are not there, or are no job on this product.
         JobError: If the ranks could not be one job, or cannot be started.
     """
+    environ = dict(os.environ)
+    first = plan(config, environ)
     with standard_streams(), Signals() as signals:
         if output is None:  # Python has no sys.stdout if it was started with none
             output = int(getattr(sys.stdout, "fileno", lambda: 1)())
-        result = launch_within(signals, config, os.environ, output, on_event or _ignore)
+        result = launch_within(signals, config, environ, first, output, on_event or _ignore)
     signals.raise_again()
     return result
 
@@ -64,6 +67,7 @@ def launch_within(
     signals: Signals,
     config: LaunchConfig,
     environ: Mapping[str, str],
+    first: Plan,
     output: int,
     on_event: Callable[[Event], None],
     words: Optional[int] = None,
@@ -75,19 +79,21 @@ def launch_within(
         signals: The signals that end it.
         config: What is asked.
         environ: The launcher's environment.
+        first: The plan of the first attempt. It is made before the signals are taken over, for
+            that may wait for others and nothing is to be ended yet.
         output: File descriptor to which the ranks' lines are written.
         on_event: Is told what happens.
         words: File descriptor to which the launcher's own lines are written; None means
             ``output``.
         on_output: Is told where lines go, before anything happens.
     """
-    first = plan(config, environ)
     colour = os.isatty(output) and not environ.get("NO_COLOR")
     at_the_end = contextlib.ExitStack()
     try:
         events = None if config.events is None else at_the_end.enter_context(_file(config.events))
+        _make_folder(config, first)
         shown = Output(output, len(first.ranks), first.shown, config.timestamps, colour, words)
-        at_the_end.callback(shown.close)
+        at_the_end.callback(shown.close, signals)
         if on_output is not None:
             on_output(shown)
 
@@ -99,6 +105,19 @@ def launch_within(
         return _Launch(signals, config, environ, shown, tell).run(first)
     finally:
         at_the_end.close()
+
+
+def _make_folder(config: LaunchConfig, first: Plan) -> None:
+    try:
+        os.makedirs(first.folder, exist_ok=True)
+    except OSError as failure:
+        if failure.errno in (errno.ENOSPC, errno.EDQUOT):
+            return  # the job can go on without logs, and will say so
+        asked = "" if config.log_dir is None else f"log_dir={config.log_dir!r}: "
+        raise JobError(
+            f"{asked}the folder {first.folder} cannot be made: {failure.strerror}.",
+            hint="Give log_dir, a folder in which this user may write.",
+        ) from None
 
 
 def _file(path: str) -> "EventFile":

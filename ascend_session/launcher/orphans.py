@@ -17,18 +17,17 @@ __all__ = ["end_orphans"]
 _PATIENCE = 10.0
 
 
-def end_orphans(attempt_folder: str, since: float) -> List[str]:
+def end_orphans(attempt_folder: str) -> List[str]:
     """Kills every process of an attempt whose guardian has died.
 
     Args:
         attempt_folder: The attempt's own folder, absolute.
-        since: When the attempt began, in seconds since 1970; what is older is somebody else.
 
     Returns:
         Those that did not end, each as pid and command.
     """
     limit = time.monotonic() + _PATIENCE
-    found = _of_attempt(attempt_folder, since)
+    found = _of_attempt(attempt_folder)
     while found and time.monotonic() < limit:
         for process in found:
             try:
@@ -36,19 +35,16 @@ def end_orphans(attempt_folder: str, since: float) -> List[str]:
             except psutil.Error:
                 continue
         psutil.wait_procs(found, timeout=0.2)
-        found = _of_attempt(attempt_folder, since)
+        found = _of_attempt(attempt_folder)
     return [f"{process.pid} ({process.info['name']})" for process in found]
 
 
-def _of_attempt(folder: str, since: float) -> List[Any]:
+def _of_attempt(folder: str) -> List[Any]:
     found = []
-    wanted = ["name", "environ", "create_time", "status"]
-    for process in psutil.process_iter(wanted):
+    for process in psutil.process_iter(["name", "environ", "status"]):
         info: Dict[str, Any] = vars(process)["info"]
         place = (info["environ"] or {}).get(RANK_FOLDER, "")
         is_ours = os.path.dirname(place) == folder
-        # The kernel counts the time of a start in hundredths of a second.
-        is_new = info["create_time"] >= since - 1
-        if is_ours and is_new and info["status"] != psutil.STATUS_ZOMBIE:
+        if is_ours and info["status"] != psutil.STATUS_ZOMBIE:
             found.append(process)
     return found

@@ -48,6 +48,7 @@ class Outlet:
     """
 
     def __init__(self, fd: int, notices: Notices, what: str = "What the ranks say") -> None:
+        self.written = 0  # bytes, so that whoever waits sees whether somebody reads
         self._fd = fd
         self._notices = notices
         self._what = what
@@ -173,7 +174,9 @@ class Outlet:
         view = memoryview(data)
         while view:
             try:
-                view = view[os.write(self._fd, view) :]
+                written = os.write(self._fd, view)
+                view = view[written:]
+                self.written += written
             except BlockingIOError:
                 select.select([], [self._fd], [])
 

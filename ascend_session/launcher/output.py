@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from typing import Callable, Collection, List, Optional, Sequence, Tuple
 
 from ascend_session.launcher.guarding import RankPipes
@@ -11,11 +12,14 @@ from ascend_session.launcher.outlet import Outlet
 from ascend_session.launcher.printer import Latest, Printer
 from ascend_session.launcher.pump import Pump, Source
 from ascend_session.launcher.rank import Rank
+from ascend_session.launcher.signals import Signals
 
 __all__ = ["Output"]
 
-# How long whoever reads what is shown may take nothing before the launcher gives up on it.
-_PATIENCE = 30.0
+# How long whoever reads what is shown may take nothing before the launcher gives up on it: as a
+# rule, and when it was told to end. How long an open pipe may be silent when no rank lives.
+_PATIENCE, _HURRY, _QUIET = 30.0, 1.0, 1.0
+_SLICE = 0.1
 _STREAMS = ("stdout", "stderr")
 
 
@@ -82,21 +86,30 @@ class Output:
             pipes.append(RankPipes(*ends))
         return Pump(sources, self.printer), pipes
 
-    def finish(self, pump: Pump) -> None:
-        """Reads what the ranks of an attempt have written, and ends the pump."""
-        pump.stop(_PATIENCE)
-        pump.join()
+    def finish(self, pump: Pump, signals: Signals) -> None:
+        """Reads what the ranks of an attempt have written, and ends the pump.
 
-    def close(self) -> None:
+        No rank lives. A pipe that is still open and empty is held by a process outside of the job,
+        and one that is left alone waits for whoever reads what is shown.
+        """
+        patience = _Patience((self._outlet,), signals)
+        while not pump.join(_SLICE):
+            if patience.is_over(_PATIENCE if pump.waits_for_reader else _QUIET):
+                pump.stop()
+                pump.join()
+
+    def close(self, signals: Signals) -> None:
         """Waits until everything is shown, unless whoever reads it takes nothing for long."""
-        is_shown = self._outlet.close(_PATIENCE)
-        if self._words is not self._outlet:
-            is_shown = self._words.close(_PATIENCE) and is_shown
-        if not is_shown:
+        outlets = list(dict.fromkeys((self._outlet, self._words)))
+        patience = _Patience(outlets, signals)
+        while not all(outlet.close(_SLICE) for outlet in outlets):
+            if not patience.is_over(_PATIENCE):
+                continue
             self.troubles.append(
                 "Not everything that the ranks said could be shown: nobody takes it. Their log "
                 "files have it all."
             )
+            return
 
     def _make_folders(self, rank: Rank) -> None:
         for folder in (rank.folder, rank.plog, rank.work):
@@ -113,3 +126,22 @@ class Output:
         self.troubles.append(sentence)
         with contextlib.suppress(AttributeError):  # the outlet itself was in trouble at once
             self.say(sentence)
+
+
+class _Patience:
+    """Waits for whoever reads, from now on and anew each time that something was taken."""
+
+    def __init__(self, outlets: Sequence[Outlet], signals: Signals) -> None:
+        self._outlets = outlets
+        self._signals = signals
+        self._written = -1
+        self._since = time.monotonic()
+
+    def is_over(self, seconds: float) -> bool:
+        """Whether nothing was taken for so long; less counts after a signal, nothing after two."""
+        now, written = time.monotonic(), sum(outlet.written for outlet in self._outlets)
+        if written != self._written:
+            self._written, self._since = written, now
+        told = len(self._signals.noted)
+        limit = 0.0 if told > 1 else min(seconds, _HURRY) if told else seconds
+        return now - self._since >= limit

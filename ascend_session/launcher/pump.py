@@ -106,6 +106,11 @@ class Pump:
             raise self._failure
         return not self._thread.is_alive()
 
+    @property
+    def waits_for_reader(self) -> bool:
+        """Whether a rank is left alone because whoever reads what is shown takes nothing."""
+        return any(self._paused.values())
+
     def heard_at(self, rank: int) -> Optional[float]:
         """When a rank last wrote something (`time.monotonic`); None if it has not yet.
 

@@ -122,7 +122,7 @@ def supervise(
                 if noticed.guardian_died:
                     _end_orphans(plan, noticed)
         finally:
-            output.finish(pump)
+            output.finish(pump, signals)
     return noticed
 
 
@@ -215,7 +215,7 @@ class _Supervision:
 def _end_orphans(plan: Plan, noticed: Noticed) -> None:
     from ascend_session.launcher.orphans import end_orphans
 
-    noticed.left = tuple(end_orphans(plan.folder, noticed.began))
+    noticed.left = tuple(end_orphans(plan.folder))
     noticed.over = time.time()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -223,9 +224,41 @@ sys.stdout.flush()
 
 
 def test_a_full_disk_does_not_end_the_job(launcher: Launcher) -> None:
-    ended = launcher.run("print('x' * 1000)", "--log-dir", "/dev/full/logs")
-    assert ended.code == 0
-    assert "The job goes on" in ended.err
+    (launcher.folder / "train.py").write_text(_BEGIN + "print('x' * 5000)")
+
+    def no_file_beyond_a_kilobyte() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+    process = launcher.start("train.py", preexec_fn=no_file_beyond_a_kilobyte)
+    out, err = process.communicate(timeout=_PATIENCE)
+    assert process.returncode == 0, err
+    assert out.count(b"x" * 5000) == RANKS
+    assert err.count(b"The job goes on") == 1
+
+
+def test_a_folder_for_logs_that_cannot_be_made_is_a_wrong_call(launcher: Launcher) -> None:
+    (launcher.folder / "train.py").write_text("open('started', 'w')")
+    process = launcher.start("--log-dir", "/dev/null/logs", "train.py")
+    out, err = process.communicate(timeout=_PATIENCE)
+    assert process.returncode == 2
+    assert out == b""
+    assert b"--log-dir='/dev/null/logs': the folder /dev/null/logs" in err
+    assert b"cannot be made: Not a directory." in err
+    assert not (launcher.folder / "started").exists()
+
+
+def test_a_reader_that_takes_nothing_does_not_hold_up_an_interrupted_launch(
+    launcher: Launcher,
+) -> None:
+    code = "sys.stdout.write(('y' * 99 + chr(10)) * 100_000)\nstay()"
+    (launcher.folder / "train.py").write_text(_BEGIN + code)
+    process = launcher.start("--grace", "1", "train.py")
+    process.stdout.read(1000)  # type: ignore[union-attr]
+    begun = time.monotonic()
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(_PATIENCE) == 130
+    assert time.monotonic() - begun < 20
+    process.communicate()
 
 
 def test_a_reader_that_goes_away_does_not_end_the_job(launcher: Launcher) -> None:

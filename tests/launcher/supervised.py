@@ -92,7 +92,7 @@ def job(
         with Signals() as signals:
             noticed = supervise(planned, grace, output, signals, note)
     finally:
-        output.close()
+        output.close(Signals())
         os.close(null)
     return JobRun(noticed, events, planned)
 

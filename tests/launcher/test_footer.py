@@ -11,6 +11,7 @@ from ascend_session.launcher.notices import Notices
 from ascend_session.launcher.outlet import Outlet
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.printer import Printer
+from ascend_session.launcher.signals import Signals
 
 _ERASE = b"\r\x1b[2K"
 
@@ -159,7 +160,7 @@ def test_what_the_launcher_says_goes_to_its_own_stream() -> None:
     output = Output(write, 1, [0], False, False, other_write)
     output.printer.feed(0, "stdout", b"line\n")
     output.say("a word")
-    output.close()
+    output.close(Signals())
     assert _all(read, write) == b"[0] line\n"
     assert _all(other_read, other_write) == b"ascend-session: a word\n"
 
@@ -171,7 +172,7 @@ def test_two_streams_that_are_one_pipe_have_one_writer() -> None:
     output = Output(write, 1, [0], False, False, words)
     assert threading.active_count() == before + 1
     output.say("a word")
-    output.close()
+    output.close(Signals())
     os.close(words)
     assert _all(read, write) == b"ascend-session: a word\n"
 

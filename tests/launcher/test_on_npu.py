@@ -9,6 +9,7 @@ import pytest
 
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.launching import launch_within
+from ascend_session.launcher.plan import plan
 from ascend_session.launcher.result import LaunchResult
 from ascend_session.launcher.signals import Signals
 from tests.fake_host.tree import FakeHost
@@ -62,10 +63,11 @@ def _launch(host: FakeHost, folder: Path, *arguments: str, **settings: Any) -> L
         rank_table=_table(folder, [2, 3]),
         cwd=str(folder),
     )
+    first = plan(config, environ)
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         with Signals() as signals:
-            return launch_within(signals, config, environ, null, lambda event: None)
+            return launch_within(signals, config, environ, first, null, lambda event: None)
     finally:
         os.close(null)
 

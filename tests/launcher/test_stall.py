@@ -15,6 +15,7 @@ from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.hccl_limits import stall_notes
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
+from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.stall import StallWatch
 from ascend_session.launcher.usage import Processes
 from tests.launcher.supervised import PATIENCE, config
@@ -61,8 +62,8 @@ class Ranks:
                 os.killpg(process.pid, signal.SIGKILL)
             process.stdin.close()
             process.wait(PATIENCE)
-        self._output.finish(self.pump)
-        self._output.close()
+        self._output.finish(self.pump, Signals())
+        self._output.close(Signals())
         os.close(self._null)
 
     @property

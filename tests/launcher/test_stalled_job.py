@@ -33,7 +33,7 @@ def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Noticed, 
         with Signals() as signals:
             noticed = supervise(planned, 30.0, output, signals, events.append, seconds)
     finally:
-        output.close()
+        output.close(Signals())
         os.close(null)
     return noticed, events
 
