@@ -99,8 +99,10 @@ def _facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
 def _advice(cause: Cause) -> Iterator[Tuple[str, str]]:
     if cause.advice:
         yield "What to do", cause.advice
-    elif cause.rank is not None:
+    elif cause.rank is not None and cause.tail:
         yield "What to do", f"Read what rank {cause.rank} says, in the logs below."
+    elif cause.rank is not None:
+        yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
     if cause.failure_class is not None:
         code = "" if cause.failure is None else f"{cause.failure.code}, "
         kind = cause.failure_class.value

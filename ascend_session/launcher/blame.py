@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Sequence
 
 from ascend_session.failures import Condition, Failure
 from ascend_session.failures.record import read_stacks
-from ascend_session.launcher.command import RUNNER
 from ascend_session.launcher.evidence import (
     Evidence,
     Weight,
@@ -30,7 +29,7 @@ from ascend_session.launcher.sentences import (
     told,
     without_guardian,
 )
-from ascend_session.launcher.tails import last_lines, plogs_of
+from ascend_session.launcher.tails import last_lines, plogs_of, without_runner
 
 if TYPE_CHECKING:
     from ascend_session.launcher.supervisor import Noticed
@@ -193,9 +192,4 @@ def _stack(result: RankResult, folder: str) -> List[str]:
         return []
     _, begin, rest = read_stacks(folder).rpartition("Fatal Python error")
     lines = (begin + rest).splitlines() if begin else []
-    own = (
-        RUNNER,
-        os.path.join(os.path.dirname(RUNNER), "launcher", "inside"),
-        'File "sys", line 1',
-    )
-    return [line for line in lines if not any(part in line for part in own)][:_STACK_LINES]
+    return without_runner(lines)[:_STACK_LINES]

@@ -11,6 +11,7 @@ import tenacity
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.cleaning import clean
 from ascend_session.launcher.plan import Plan
+from ascend_session.launcher.tails import without_runner
 
 __all__ = ["stacks_of", "text_of"]
 
@@ -34,7 +35,8 @@ def stacks_of(plan: Plan, families: Mapping[int, Sequence[psutil.Process]]) -> D
     again = tenacity.retry_if_result(lambda is_done: not is_done)
     stop, wait = tenacity.stop_after_delay(_ANSWER), tenacity.wait_fixed(0.05)
     tenacity.Retrying(stop=stop, wait=wait, retry=again, retry_error_callback=bool)(is_written)
-    texts = {rank: text_of(paths[rank], begun[rank]).rstrip() for rank in asked}
+    found = {rank: text_of(paths[rank], begun[rank]).rstrip() for rank in asked}
+    texts = {rank: "\n".join(without_runner(text.splitlines())) for rank, text in found.items()}
     silent = f" It wrote no stacks within {_ANSWER:g} s."
     return {rank: f"\n{text}" if text else silent for rank, text in texts.items()}
 

@@ -4,14 +4,15 @@ Source: launch_facts.md, B4 (``{run,debug}/plog/plog-<pid>_*.log`` below the log
 """
 
 import os
-from typing import List, Optional
+from typing import Iterable, List, Optional
 
 from ascend_session.failures.record import end_of
 from ascend_session.launcher.cleaning import clean, is_blank
+from ascend_session.launcher.command import RUNNER
 from ascend_session.launcher.rank import Rank
 from ascend_session.launcher.variables import LOG_PATH
 
-__all__ = ["last_lines", "plogs_of", "tail_text"]
+__all__ = ["last_lines", "plogs_of", "tail_text", "without_runner"]
 
 _LINES, _WIDTH = 20, 400
 _FOR_LINES = 64 * 1024  # bytes in which the last lines are looked for
@@ -35,6 +36,16 @@ def last_lines(path: str) -> List[str]:
     while lines and is_blank(lines[-1]):
         lines.pop()
     return [_cut(line.decode("utf-8", "backslashreplace")) for line in lines[-_LINES:]]
+
+
+def without_runner(lines: Iterable[str]) -> List[str]:
+    """The lines of a stack that are the user's: without the frames of the runner."""
+    own = (
+        RUNNER,
+        os.path.join(os.path.dirname(RUNNER), "launcher", "inside"),
+        'File "sys", line 1',
+    )
+    return [line for line in lines if not any(part in line for part in own)]
 
 
 def plogs_of(rank: Rank, pid: Optional[int]) -> List[str]:

@@ -98,7 +98,7 @@ def test_without_advice_the_logs_are_pointed_to(tmp_path):
     stderr = tmp_path / "stderr.log"
     stderr.write_text("said")
     whose = dataclasses.replace(rank(1), stderr=str(stderr), stdout=str(tmp_path / "none"))
-    cause = dataclasses.replace(CAUSE, plogs=("/logs/plog-101_1.log",))
+    cause = dataclasses.replace(CAUSE, plogs=("/logs/plog-101_1.log",), tail=("lost",))
     found = facts(summary(result(attempt([rank(0), whose], cause), code=7)))
     assert found["What to do"] == ["Read what rank 1 says, in the logs below."]
     assert found["Rank 1"] == [
@@ -181,3 +181,8 @@ def test_a_terminal_folds_sentences_but_no_paths_and_has_emphasis():
 )
 def test_ranks_are_listed_as_they_are_given_to_show(ranks, text):
     assert rank_list(ranks) == text
+
+
+def test_logs_that_are_empty_are_not_what_to_read() -> None:
+    found = facts(summary(failed(dataclasses.replace(CAUSE, tail=()))))
+    assert found["What to do"] == ["Rank 1 wrote nothing: run its program alone, and look."]
