@@ -287,3 +287,17 @@ def test_a_signal_to_the_launcher_leaves_nothing_behind(
     assert process.returncode == expected
     _, living = psutil.wait_procs(below, timeout=_PATIENCE)
     assert living == []
+
+
+def test_a_job_that_stalls_is_ended_with_the_stacks_of_its_scripts(launcher: Launcher) -> None:
+    code = """
+def wait_for_the_others():
+    stay()
+wait_for_the_others()
+"""
+    ended = launcher.run(code, "--stall-timeout", "2")
+    assert ended.code == 124
+    assert "stalled" in ended.cause["said"]
+    assert ended.outcomes("stopped") == list(range(RANKS))
+    assert ended.err.count("in wait_for_the_others") == RANKS
+    assert 'runner.py", line' not in ended.err
