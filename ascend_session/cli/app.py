@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import os
 import sys
 from typing import Any, List
 
@@ -10,6 +11,7 @@ from typer.core import TyperGroup
 from typing_extensions import Annotated
 
 from ascend_session.cli._groups import group, help_without_command
+from ascend_session.cli._output import complain
 
 __all__ = ["app", "run"]
 
@@ -45,7 +47,14 @@ def run() -> None:
         if isinstance(stream, io.TextIOWrapper):  # None if it was closed by the caller
             # A file name or value that the terminal cannot show is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
-    app(prog_name="ascend-session")
+    try:
+        app(prog_name="ascend-session")
+    except OSError as failure:
+        if failure.filename is not None:
+            raise
+        # No file of that name, so it was a stream: a disk that is full.
+        complain(f"What was asked for could not be written: {failure.strerror}.")
+        os._exit(1)  # Python would try to write it once more, and complain in its own way
 
 
 def _show_version(wanted: bool) -> None:

@@ -18,6 +18,7 @@ from collections import deque
 from typing import Callable, Deque, Dict, List, Optional, Tuple
 
 from ascend_session.launcher.notices import Notices
+from ascend_session.launcher.threads import start
 
 __all__ = ["QUEUE_BYTES", "Outlet"]
 
@@ -61,7 +62,7 @@ class Outlet:
         self._is_closing = False
         self._is_broken = False
         self._thread = threading.Thread(target=self._run, name="launch-outlet", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def put(self, key: int, block: bytes) -> bool:
         """Queues whole lines of a rank; False if its queue is full now, though they are in it."""

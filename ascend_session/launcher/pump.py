@@ -18,8 +18,10 @@ import time
 from collections import deque
 from typing import Deque, Dict, List, NamedTuple, Optional, Sequence
 
+from ascend_session.errors import JobError
 from ascend_session.launcher.log_file import LogFile
 from ascend_session.launcher.printer import Printer
+from ascend_session.launcher.threads import start
 
 __all__ = ["READ_BYTES", "Pump", "Source"]
 
@@ -74,8 +76,17 @@ class Pump:
         self._thread = threading.Thread(target=self._main, name="launch-pump", daemon=True)
 
     def start(self) -> "Pump":
-        """Begins to read, in a thread of its own."""
-        self._thread.start()
+        """Begins to read, in a thread of its own.
+
+        Raises:
+            JobError: If there can be no thread; all pipes are closed then.
+        """
+        try:
+            start(self._thread)
+        except JobError:
+            self.stop()
+            self._main()
+            raise
         return self
 
     def stop(self, within: float = 0.0) -> None:

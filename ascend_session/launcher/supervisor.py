@@ -1,6 +1,7 @@
 """One attempt at a job, from its pipes to the end of its last process."""
 
 import importlib
+import os
 import select
 import signal
 import time
@@ -100,14 +101,20 @@ def supervise(
         stall_timeout: Seconds without a sign of life after which everyone is ended.
 
     Raises:
-        JobError: If the guardian could not be started, or there may not be enough open files.
+        JobError: If the guardian or a thread could not be started, or there may not be enough
+            open files.
         BaseException: What ``on_event`` raises; everyone is ended first.
     """
     with enough_open_files(len(plan.ranks)) as open_files:
         on_event(Planned(plan, time.time()))
         noticed = Noticed([NoticedRank(rank.rank) for rank in plan.ranks])
         pump, pipes = output.pump(plan.ranks)
-        pump.start()
+        try:
+            pump.start()
+        except BaseException:
+            for fd in [fd for pair in pipes for fd in pair]:
+                os.close(fd)
+            raise
         try:
             guarding = Guarding(plan.ranks, pipes, grace, open_files)
             try:

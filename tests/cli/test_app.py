@@ -1,5 +1,10 @@
 """The program as a whole, as it is run from a shell."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from ascend_session import __version__
@@ -70,3 +75,20 @@ def test_a_name_that_the_terminal_cannot_show_is_escaped(program):
     assert called.code == 1
     assert "\\u5c3a\\u5bf8.yaml: cannot be read: No such file or directory." in called.out
     assert called.err == ""
+
+
+@pytest.mark.parametrize("arguments", [["devices"], ["options", "--json"]])
+def test_a_full_disk_is_said_in_one_sentence(arguments):
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "ascend_session.cli", *arguments],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "ascend-session: What was asked for could not be written: No space left on device.\n"
+    )

@@ -217,3 +217,21 @@ def test_without_a_socket_for_the_guardian_no_pipe_stays_open(monkeypatch: Any) 
         Guarding([], [RankPipes(write, os.dup(write))], 1.0)
     assert os.read(read, 1) == b""
     os.close(read)
+
+
+def test_a_launcher_that_may_have_no_more_threads_says_so_and_closes_its_pipes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The limit of processes does not hold for root, who may run the tests.
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "launch-pump":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(JobError, match="cannot start its thread 'launch-pump'"):
+        job(tmp_path, "")
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
