@@ -1,7 +1,6 @@
 """What the launcher itself says while a job runs, sentence by sentence; the summary comes later."""
 
-import signal
-from typing import TYPE_CHECKING, Callable, Optional, Set
+from typing import Callable, Optional, Set
 
 from ascend_session.launcher.events import (
     Ended,
@@ -13,11 +12,9 @@ from ascend_session.launcher.events import (
     Stalled,
     Stopping,
 )
+from ascend_session.launcher.signals import Signals, signal_name
 
-if TYPE_CHECKING:
-    from ascend_session.launcher.signals import Signals
-
-__all__ = ["Words", "signal_name"]
+__all__ = ["Words"]
 
 
 class Words:
@@ -29,7 +26,7 @@ class Words:
         grace: Seconds from SIGTERM to SIGKILL.
     """
 
-    def __init__(self, say: Callable[[str], None], signals: "Signals", grace: float) -> None:
+    def __init__(self, say: Callable[[str], None], signals: Signals, grace: float) -> None:
         self._say = say
         self._signals = signals
         self._grace = grace
@@ -84,11 +81,3 @@ def _failure(event: Event) -> Optional[str]:
     if event.status < 0:
         return f"Rank {event.rank} was ended by {signal_name(-event.status)}"
     return f"Rank {event.rank} has ended with exit code {event.status}"
-
-
-def signal_name(number: int) -> str:
-    """A signal's name, as ``SIGKILL``; or what stands for it, for those that have none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # most of the real-time signals
-        return f"signal {number}"

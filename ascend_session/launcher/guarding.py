@@ -99,11 +99,6 @@ class Guarding:
         self._channel.say(job)
         self._channel.flush(wait=True)
 
-    @property
-    def pid(self) -> int:
-        """The guardian's process."""
-        return self._process.pid
-
     def fileno(self) -> int:
         """Becomes readable when there is something to hear, for poll(2)."""
         return self._channel.fd

@@ -6,6 +6,7 @@ from typing import Optional
 from ascend_session.failures import Failure
 from ascend_session.failures.record import ErrorRecord
 from ascend_session.launcher.result import Outcome, RankResult
+from ascend_session.launcher.signals import name_of, signal_name
 
 __all__ = ["after_stop", "how_it_ended", "it_reported", "stalled", "told", "without_guardian"]
 
@@ -26,7 +27,7 @@ def how_it_ended(result: RankResult) -> str:
     said = f"Rank {result.rank} ended with exit code {code}"
     if result.error is not None and not _is_number(result.error.message):
         return f"{said}: {_line(result.error.message)}"
-    inner = _name(code - 128) if result.error is None and code > 128 else None
+    inner = name_of(code - 128) if result.error is None and code > 128 else None
     return f"{said}, which is what a shell says of {inner}." if inner else f"{said}."
 
 
@@ -50,7 +51,7 @@ def after_stop(result: RankResult, failure: Failure, first: RankResult) -> str:
 
 def told(number: int) -> str:
     """The launcher got a signal."""
-    name = _name(number) or f"signal {number}"
+    name = signal_name(number)
     return f"The launcher was told to stop by {name}{_KEYS.get(signal.Signals(number), '')}."
 
 
@@ -85,15 +86,8 @@ def _line(message: str) -> str:
 def _by_signal(number: int) -> str:
     if number == signal.SIGKILL:
         return "SIGKILL, which is what the kernel's out-of-memory killer sends"
-    name = _name(number)
+    name = name_of(number)
     return f"signal {number} ({name})" if name else f"signal {number}"
-
-
-def _name(number: int) -> Optional[str]:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return None
 
 
 def _is_number(text: str) -> bool:

@@ -4,11 +4,24 @@ import contextlib
 import os
 import signal
 import threading
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
-__all__ = ["Signals"]
+__all__ = ["Signals", "name_of", "signal_name"]
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def name_of(number: int) -> Optional[str]:
+    """A signal's name, as ``SIGKILL``; None for those that have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most of the real-time signals
+        return None
+
+
+def signal_name(number: int) -> str:
+    """A signal's name; or what stands for it, for those that have none."""
+    return name_of(number) or f"signal {number}"
 
 
 class Signals:
