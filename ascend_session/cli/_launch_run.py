@@ -34,7 +34,7 @@ def run(config: "LaunchConfig", as_json: bool) -> int:
     """
     environ = dict(os.environ)
     first = plan(config, environ)
-    with Signals() as signals:
+    with first.reserved, Signals() as signals:
         told = _Told(config, signals)
         result = launch_within(
             signals,

@@ -163,6 +163,7 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
     from ascend_session.launcher.plan import plan
 
     planned = plan(config, os.environ)
+    planned.reserved.release()
     for note in planned.notes:
         complain(with_flags(note))
     if as_json:

@@ -4,10 +4,26 @@ import json
 import re
 from typing import Any, Mapping, Optional
 
-__all__ = ["RANK_FOLDER", "number", "size_given", "task", "task_type", "uses_collectives"]
+__all__ = [
+    "ADDRESSES",
+    "COORDINATOR",
+    "RANK_FOLDER",
+    "has_parameter_servers",
+    "number",
+    "size_given",
+    "task",
+    "task_type",
+    "uses_collectives",
+]
 
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Names a rank's own folder, absolute; a process that has it was launched by this package."""
+
+COORDINATOR = "ASCEND_SESSION_COORDINATOR"
+"""Where rank 0 of a job on the stub listens for the others, ``host:port``."""
+
+ADDRESSES = "ASCEND_SESSION_ADDRESSES"
+"""The TensorFlow servers of a job on the stub, ``host:port`` for each rank, with commas."""
 
 
 def number(environ: Mapping[str, str], name: str) -> Optional[int]:
@@ -29,10 +45,7 @@ def size_given(environ: Mapping[str, str]) -> Optional[int]:
 
 def task(environ: Mapping[str, str]) -> Any:
     """The ``task`` of ``TF_CONFIG``, whatever it is; None without one."""
-    try:
-        config = json.loads(environ.get("TF_CONFIG") or "null")
-    except (ValueError, RecursionError):
-        return None
+    config = _tf_config(environ)
     return config.get("task") if isinstance(config, dict) else None
 
 
@@ -41,3 +54,17 @@ def task_type(environ: Mapping[str, str]) -> Optional[str]:
     found = task(environ)
     kind = found.get("type") if isinstance(found, dict) else None
     return kind if isinstance(kind, str) else None
+
+
+def has_parameter_servers(environ: Mapping[str, str]) -> bool:
+    """Whether ``TF_CONFIG`` describes a job with parameter servers, or a process that is one."""
+    config = _tf_config(environ)
+    cluster = config.get("cluster") if isinstance(config, dict) else None
+    return task_type(environ) == "ps" or (isinstance(cluster, dict) and bool(cluster.get("ps")))
+
+
+def _tf_config(environ: Mapping[str, str]) -> Any:
+    try:
+        return json.loads(environ.get("TF_CONFIG") or "null")
+    except (ValueError, RecursionError):
+        return None

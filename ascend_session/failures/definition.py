@@ -23,11 +23,12 @@ class Code(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A text of the vendor that is known by its wording.
+    """A text of the vendor, or of the stub, that is known by its wording.
 
     Attributes:
         words: A part of it that never changes; it is looked for first.
-        code: What a failure found by it is called: a code of the same row, else its words.
+        code: What a failure found by it is called, if not its words: as a rule, a code of the
+            same row.
         pattern: Regular expression for all of it, if the words alone are not enough. It stays
             within a line and repeats nothing without an upper limit, so that it is fast.
         near: A word that must stand before it in the line, if the wording alone is common.

@@ -100,7 +100,8 @@ class _Judge:
                 return self._cause(result, _exit_code(first), said, failure)
             if evidence.weight is Weight.OF_ANOTHER:
                 self._conditions.add(Condition.NO_PRIMARY)
-        said = how_it_ended(first) + it_reported(evidence.failure)
+        said = how_it_ended(first)
+        said += it_reported(evidence.failure, said)
         return self._cause(first, _exit_code(first), said, evidence.failure)
 
     def of_stall(self, said: str) -> Cause:

@@ -7,6 +7,7 @@ process looks for its device), B4 (logs); options_notes.md, section b.
 import os
 from typing import Dict, Mapping, NamedTuple, Optional
 
+from ascend_session.cluster.variables import ADDRESSES, COORDINATOR
 from ascend_session.launcher.devices import STUB_DEVICES_VARIABLE, RankDevice
 from ascend_session.launcher.variables import LOG_PATH, RANK_FOLDER, WORK_PATH
 
@@ -39,6 +40,8 @@ class JobFacts(NamedTuple):
         rank_table: Absolute path of the table, or None.
         chief: Instead of a table, or None.
         stub_devices: How many devices the stub is to have; None on devices.
+        coordinator: Where rank 0 listens for the others, ``host:port``, if it is to.
+        addresses: Where the ranks' servers listen, in the form of the variable; or None.
     """
 
     backend: str
@@ -47,6 +50,8 @@ class JobFacts(NamedTuple):
     rank_table: Optional[str] = None
     chief: Optional[Chief] = None
     stub_devices: Optional[int] = None
+    coordinator: Optional[str] = None
+    addresses: Optional[str] = None
 
 
 def own_variables(job: JobFacts, rank: int, device: RankDevice) -> Dict[str, str]:
@@ -73,6 +78,10 @@ def own_variables(job: JobFacts, rank: int, device: RankDevice) -> Dict[str, str
         found["RANK_TABLE_FILE"] = job.rank_table
     if job.stub_devices is not None:
         found[STUB_DEVICES_VARIABLE] = str(job.stub_devices)
+    if job.coordinator is not None:
+        found[COORDINATOR] = job.coordinator
+    if job.addresses is not None:
+        found[ADDRESSES] = job.addresses
     return found
 
 

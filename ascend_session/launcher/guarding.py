@@ -1,6 +1,7 @@
 """The launcher's side of the guardian: starts it, talks to it, and sees that it ends."""
 
 import contextlib
+import functools
 import importlib.util
 import os
 import signal
@@ -150,15 +151,15 @@ def _job(
     grace: float,
     open_files: Optional[Tuple[int, int]],
 ) -> Dict[str, Any]:
+    # As bytes, for the guardian may decode them in another way than this process. What all ranks
+    # have is one object, which is sent once.
+    as_bytes = functools.lru_cache(maxsize=None)(os.fsencode)
     return {
         "ranks": [
             {
-                # As bytes, for the guardian may decode them in another way than this process.
-                "command": [os.fsencode(word) for word in rank.command],
-                "cwd": os.fsencode(rank.cwd),
-                "environment": {
-                    os.fsencode(n): os.fsencode(v) for n, v in rank.environment.items()
-                },
+                "command": [as_bytes(word) for word in rank.command],
+                "cwd": as_bytes(rank.cwd),
+                "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
                 "cpus": None if rank.cpus is None else list(rank.cpus),
                 "stdout": own.stdout,
                 "stderr": own.stderr,

@@ -6,7 +6,7 @@ options_notes.md, section b (``POD_NAME``, ``TF_CONFIG``).
 
 from typing import Dict, Mapping
 
-from ascend_session.cluster.variables import task, task_type
+from ascend_session.cluster.variables import ADDRESSES, COORDINATOR, task, task_type
 from ascend_session.errors import JobError
 from ascend_session.launcher.variables import CHIEF_FAMILY, OWNED
 
@@ -59,6 +59,7 @@ def refuse_task(environ: Mapping[str, str], size: int) -> None:
 def _reasons(own: Mapping[str, str]) -> Dict[str, str]:
     """Why each variable would do harm in a rank that has ``own``."""
     found = dict.fromkeys((name for name in OWNED if name not in _KEPT), "the launcher sets it")
+    found.update(dict.fromkeys((COORDINATOR, ADDRESSES), "it belongs to another job, on the stub"))
     found["HELP_CLUSTER"] = "it starts collectives whether or not the ranks can find each other"
     found.update(dict.fromkeys(CHIEF_FAMILY, "it belongs to another job, one with a chief"))
     if "CM_CHIEF_IP" in own:

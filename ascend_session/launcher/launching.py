@@ -54,11 +54,12 @@ def launch(
         JobError: If the ranks could not be one job, or cannot be started.
     """
     environ = dict(os.environ)
-    first = plan(config, environ)
-    with standard_streams(), Signals() as signals:
-        if output is None:  # Python has no sys.stdout if it was started with none
-            output = int(getattr(sys.stdout, "fileno", lambda: 1)())
-        result = launch_within(signals, config, environ, first, output, on_event or _ignore)
+    with standard_streams():  # before the plan, for it may open sockets
+        first = plan(config, environ)
+        with first.reserved, Signals() as signals:
+            if output is None:  # Python has no sys.stdout if it was started with none
+                output = int(getattr(sys.stdout, "fileno", lambda: 1)())
+            result = launch_within(signals, config, environ, first, output, on_event or _ignore)
     signals.raise_again()
     return result
 
@@ -80,7 +81,8 @@ def launch_within(
         config: What is asked.
         environ: The launcher's environment.
         first: The plan of the first attempt. It is made before the signals are taken over, for
-            that may wait for others and nothing is to be ended yet.
+            that may wait for others and nothing is to be ended yet. Whoever made it lets go of
+            its ports if the attempt does not begin.
         output: File descriptor to which the ranks' lines are written.
         on_event: Is told what happens.
         words: File descriptor to which the launcher's own lines are written; None means
@@ -165,14 +167,15 @@ class _Launch:
         return result
 
     def _attempt(self, planned: Plan) -> "Attempt":
-        noticed = supervise(
-            planned,
-            self._config.grace,
-            self._output,
-            self._signals,
-            self._on_event,
-            self._config.stall_timeout,
-        )
+        with planned.reserved:
+            noticed = supervise(
+                planned,
+                self._config.grace,
+                self._output,
+                self._signals,
+                self._on_event,
+                self._config.stall_timeout,
+            )
         from ascend_session.launcher.why import judged
 
         attempt = judged(planned, noticed, self._config.stall_timeout)

@@ -1,4 +1,7 @@
-"""Which files the launcher has open beside its own, and how many it may: six for each rank."""
+"""Which files the launcher has open beside its own, and how many it may.
+
+It needs six for each rank, and on the stub a port for each besides.
+"""
 
 import contextlib
 import os
@@ -7,7 +10,7 @@ from typing import Iterator, Optional, Tuple
 
 from ascend_session.errors import JobError
 
-__all__ = ["enough_open_files", "standard_streams"]
+__all__ = ["enough_open_files", "lowest_number", "standard_streams"]
 
 _EACH = 6
 _BESIDES = 64
@@ -43,8 +46,35 @@ def enough_open_files(ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
     Raises:
         JobError: If this user may not have so many.
     """
+    with _at_least(_needed(ranks), ranks) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def lowest_number(count: int, ranks: int) -> Iterator[int]:
+    """Makes it possible to open so many files besides, which stay open while the ranks run.
+
+    They are to be out of the way of those that the ranks need: the limit is lowered again, and a
+    file above it stays open.
+
+    Yields:
+        The lowest number that such a file is to have.
+
+    Raises:
+        JobError: If this user may not have so many.
+    """
+    lowest = _needed(ranks)
+    with _at_least(lowest + count, ranks):
+        yield lowest
+
+
+def _needed(ranks: int) -> int:
+    return len(os.listdir("/proc/self/fd")) + _BESIDES + _EACH * ranks
+
+
+@contextlib.contextmanager
+def _at_least(needed: int, ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = len(os.listdir("/proc/self/fd")) + _BESIDES + _EACH * ranks
     if soft == resource.RLIM_INFINITY or needed <= soft:
         yield None
         return

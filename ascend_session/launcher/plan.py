@@ -1,7 +1,8 @@
 """The plan of a launch: what would be started, decided without starting any of it.
 
 Nothing is written and no rank is started. ``npu-smi`` runs only where a rule depends on the
-product, and a port is bound for a moment where a free one is needed.
+product, and a port is bound for a moment where a free one is needed. For a job of several ranks on
+the stub, ports are bound until the plan lets go of them.
 """
 
 import os
@@ -23,6 +24,7 @@ from ascend_session.launcher.inherited import refuse_task, removed
 from ascend_session.launcher.job_id import new_job_id, of_attempt
 from ascend_session.launcher.meeting import meeting_of
 from ascend_session.launcher.rank import Rank
+from ascend_session.launcher.reservation import Reservation, reserve
 from ascend_session.launcher.show import parse_show
 from ascend_session.launcher.variables import LOG_PATH, WORK_PATH
 
@@ -45,6 +47,7 @@ class Plan(NamedTuple):
         shown: Those whose output is shown.
         removed: What the ranks do not inherit, each with the reason.
         notes: What the user should know, in sentences.
+        reserved: The ports of this attempt, which it has to let go of when it is over.
     """
 
     backend: str
@@ -57,6 +60,7 @@ class Plan(NamedTuple):
     shown: Tuple[int, ...]
     removed: Mapping[str, str]
     notes: Tuple[str, ...]
+    reserved: Reservation = Reservation()
 
     def as_dict(self, complete: bool = False) -> Dict[str, Any]:
         """The plan as plain values, which JSON can hold.
@@ -76,6 +80,8 @@ class Plan(NamedTuple):
             "shown": list(self.shown),
             "removed": dict(self.removed),
             "notes": list(self.notes),
+            "coordinator": self.reserved.coordinator,
+            "addresses": list(self.reserved.addresses),
             "ranks": [rank.as_dict(complete) for rank in self.ranks],
         }
 
@@ -99,7 +105,7 @@ def plan(
         BackendError: If the backend is not known.
         ConfigError: If output of ranks is to be shown that there are not.
         DeviceError: If the devices asked for are not there, or are no job on this product.
-        JobError: If the ranks could not be one job, or there is nothing to start.
+        JobError: If the ranks could not be one job, there is nothing to start, or no port is free.
     """
     choice = choose(config.backend, environ)
     together = {**environ, **config.env}
@@ -107,17 +113,26 @@ def plan(
     chosen = choose_devices(config.devices, config.processes, environ)
     refuse_task(together, len(chosen.devices))
     meeting = meeting_of(config, choice.name, chosen.devices, together)
+    notes = tuple(dict.fromkeys([*chosen.notes, *meeting.notes, *_moved(config, environ)]))
+    size = len(chosen.devices)
+    reserved = reserve(size) if choice.name == "stub" and size > 1 else Reservation()
     job = JobFacts(
         backend=choice.name,
         job_id=of_attempt(config.job_id, attempt) if config.job_id else new_job_id(),
-        size=len(chosen.devices),
+        size=size,
         rank_table=meeting.rank_table,
         chief=meeting.chief,
         stub_devices=chosen.stub_devices,
+        coordinator=reserved.coordinator,
+        addresses=",".join(reserved.addresses) or None,
     )
-    notes = tuple(dict.fromkeys([*chosen.notes, *meeting.notes, *_moved(config, environ)]))
-    found = _filled(config, environ, choice, chosen, job, notes, attempt, run)
-    return found if config.stall_timeout is None else _with_stall(found, config.stall_timeout)
+    try:
+        found = _filled(config, environ, choice, chosen, job, notes, attempt, run)
+        found = found._replace(reserved=reserved)
+        return found if config.stall_timeout is None else _with_stall(found, config.stall_timeout)
+    except BaseException:
+        reserved.release()
+        raise
 
 
 def _with_stall(found: Plan, seconds: float) -> Plan:

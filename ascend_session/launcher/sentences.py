@@ -5,6 +5,7 @@ from typing import Optional
 
 from ascend_session.failures import Failure
 from ascend_session.failures.record import ErrorRecord
+from ascend_session.failures.rows.stub import JOB_CANNOT_GO_ON
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.launcher.signals import name_of, signal_name
 
@@ -31,12 +32,19 @@ def how_it_ended(result: RankResult) -> str:
     return f"{said}, which is what a shell says of {inner}." if inner else f"{said}."
 
 
-def it_reported(failure: Optional[Failure]) -> str:
-    """A sentence to go on with, which begins with a space; empty without a failure."""
+def it_reported(failure: Optional[Failure], said: str = "") -> str:
+    """A sentence to go on with, which begins with a space; empty if there is nothing to add.
+
+    Args:
+        failure: What is known of the failure, if anything.
+        said: What is said of it already.
+    """
     if failure is None:
         return ""
     if failure.meaning:
         return f" It reported {failure.code}: {failure.meaning}."
+    if JOB_CANNOT_GO_ON in failure.line:
+        return "" if JOB_CANNOT_GO_ON in said else f" It reported: {_line(failure.line)}"
     return f" It reported '{failure.code}'."
 
 
@@ -75,8 +83,12 @@ def _exception(error: ErrorRecord) -> str:
 
 
 def _line(message: str) -> str:
-    """The first line of a message that says anything, with a full stop."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    """The first line of a message that says anything, with a full stop.
+
+    TensorFlow puts where it happened before the sentence of a rank that lost another one.
+    """
+    _, why, rest = message.partition(JOB_CANNOT_GO_ON)
+    lines = [line.strip() for line in (why + rest or message).splitlines() if line.strip()]
     line = "".join(char if char.isprintable() else " " for char in lines[0]) if lines else ""
     if len(line) > _LENGTH:
         line = line[: _LENGTH - 3] + "..."

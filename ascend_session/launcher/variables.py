@@ -2,7 +2,7 @@
 
 from typing import Dict
 
-from ascend_session.cluster.variables import RANK_FOLDER
+from ascend_session.cluster.variables import ADDRESSES, COORDINATOR, RANK_FOLDER
 
 __all__ = ["CHIEF_FAMILY", "LOG_PATH", "LONGEST_ID", "OWNED", "RANK_FOLDER", "WORK_PATH"]
 
@@ -22,6 +22,7 @@ CHIEF_FAMILY = (
 )
 
 _BY_RANK = "A rank's number and device follow from processes and devices."
+_BY_ITSELF = "The launcher takes free ports by itself."
 _BY_TABLE = "Give rank_table, or no_rank_table with chief_ip and chief_port."
 
 # What only the launcher says, and what to do instead of giving it in env.
@@ -37,6 +38,8 @@ OWNED: Dict[str, str] = {
     "JOB_ID": "Give job_id.",
     "ASCEND_SESSION_BACKEND": "Give backend.",
     RANK_FOLDER: "Give log_dir.",
+    COORDINATOR: _BY_ITSELF,
+    ADDRESSES: _BY_ITSELF,
     # The launcher itself counts by them.
     "ASCEND_RT_VISIBLE_DEVICES": "Give devices, or export it before the launch.",
     "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",

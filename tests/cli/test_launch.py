@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -183,7 +184,9 @@ def test_nobody_reading_the_summary_holds_up_the_end_only_until_a_signal(tmp_pat
             os.write(write, b"full" * 1024)
     except BlockingIOError:
         os.set_blocking(write, True)
-    words = [*_settings(tmp_path), "-n", "1", *_PYTHON, "import sys; sys.exit(4)"]
+    events = tmp_path / "events"
+    settings = [*_settings(tmp_path), "--events", str(events)]
+    words = [*settings, "-n", "1", *_PYTHON, "import sys; sys.exit(4)"]
     process = subprocess.Popen(
         [sys.executable, "-m", "ascend_session.cli", "launch", *words],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -191,8 +194,12 @@ def test_nobody_reading_the_summary_holds_up_the_end_only_until_a_signal(tmp_pat
         stderr=write,
     )
     os.close(write)
+    limit = time.monotonic() + 60
+    while not (events.exists() and '"summary"' in events.read_text()):
+        assert time.monotonic() < limit
+        time.sleep(0.01)
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(5)
+        process.wait(2)
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 4
     os.close(read)
@@ -256,8 +263,24 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(launch, tmp_path):
 
 def test_a_dry_run_of_one_rank_has_no_empty_headline(launch):
     called = launch("--dry-run", "-n", "1", "--no-python", "/bin/false")
+    assert "Ports" not in called.out
     assert "In every rank's environment" not in called.out
     assert "Rank 0 on device 0\n  ASCEND_DEVICE_ID=0\n" in called.out
+
+
+def test_a_dry_run_shows_where_ranks_would_meet_and_keeps_no_port(call, tmp_path):
+    words = ("launch", *_settings(tmp_path), "--dry-run", "-n", "8", "--no-python", "/bin/false")
+    before = len(os.listdir("/proc/self/fd"))
+    said, found = call(*words).out, json.loads(call(*words[:1], "--json", *words[1:]).out)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert "Ports     9 on this machine; each attempt takes others that are free\n" in said
+    (line,) = [line for line in said.splitlines() if "ASCEND_SESSION_ADDRESSES" in line]
+    assert line.startswith("  ASCEND_SESSION_ADDRESSES=127.0.0.1:")
+    assert line.count(",") == 7
+    assert "  ASCEND_SESSION_COORDINATOR=127.0.0.1:" in said.partition("Rank 0 on device 0")[0]
+    changed = found["ranks"][7]["changed"]
+    assert changed["ASCEND_SESSION_ADDRESSES"].split(",") == found["addresses"]
+    assert changed["ASCEND_SESSION_COORDINATOR"] == found["coordinator"]
 
 
 def test_a_failure_of_an_earlier_launch_of_that_job_id_is_not_the_cause(launch, tmp_path):

@@ -4,7 +4,13 @@ from typing import Dict, Optional
 
 import pytest
 
-from ascend_session.cluster.variables import number, size_given, task_type, uses_collectives
+from ascend_session.cluster.variables import (
+    has_parameter_servers,
+    number,
+    size_given,
+    task_type,
+    uses_collectives,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +72,20 @@ def test_the_task_is_what_tf_config_says_if_it_says_it(
     environ: Dict[str, str], kind: Optional[str]
 ) -> None:
     assert task_type(environ) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ('{"cluster": {"ps": ["h:1"], "worker": ["h:2"]}, "task": {"type": "worker"}}', True),
+        ('{"task": {"type": "ps", "index": 0}}', True),
+        ('{"cluster": {"ps": [], "worker": ["h:2"]}}', False),
+        ('{"cluster": {"chief": ["h:1"], "worker": ["h:2"]}}', False),
+        ('{"cluster": ["ps"]}', False),
+        ('["ps"]', False),
+        ("not JSON", False),
+        ("", False),
+    ],
+)
+def test_parameter_servers_are_what_tf_config_says(text: str, has: bool) -> None:
+    assert has_parameter_servers({"TF_CONFIG": text}) is has

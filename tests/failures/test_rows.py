@@ -21,7 +21,8 @@ EXAMPLES: List[Dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "messages.yaml").read_text(encoding="utf-8")
 )
 
-# launch_facts.md, section E, read once more: what has which class, separated by semicolons.
+# launch_facts.md, section E, read once more: what has which class, separated by semicolons. The
+# stub's own sentence comes last.
 CLASSES = {
     FailureClass.TRANSIENT: (
         "EJ0001; E30003; Open TsdClient failed; TsdOpen failed; Start aicpu executor failed; "
@@ -31,7 +32,7 @@ CLASSES = {
     FailureClass.SECONDARY: (
         "EI0015; EI0006; EI0002; EI0012; EI0013; Heartbeat Lost; recv fail; EE1002; 507012; "
         "507046; 507047; 107020; [InitGroupStage][RanktableDetect]; [InitChannelStage][Timeout]; "
-        "[TaskExecStage][Timeout]; [TaskExecStage][HeartbeatAbnormal]"
+        "[TaskExecStage][Timeout]; [TaskExecStage][HeartbeatAbnormal]; The job cannot go on"
     ),
     FailureClass.PERMANENT: (
         "EL0006; EL0008; EL0009; EL0010; EL0011; EI0019; EJ0003; EI0001; EI0003; EI0004; EI0014; "
@@ -69,6 +70,7 @@ UNDER_CONDITIONS = [
     ("EI0012", Condition.NO_PRIMARY, FailureClass.HARDWARE),
     ("recv fail", Condition.NO_PRIMARY, FailureClass.HARDWARE),
     ("507046", Condition.NO_PRIMARY, FailureClass.AMBIGUOUS),
+    ("The job cannot go on", Condition.NO_PRIMARY, FailureClass.PERMANENT),
     ("EI0010", Condition.DEVICE_FAULTY, FailureClass.HARDWARE),
     ("E30009", Condition.DEVICE_FAULTY, FailureClass.HARDWARE),
 ]

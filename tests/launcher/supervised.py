@@ -89,7 +89,7 @@ def job(
     null = os.open(os.devnull, os.O_WRONLY)
     output = Output(null, ranks, (), False, False)
     try:
-        with Signals() as signals:
+        with planned.reserved, Signals() as signals:
             noticed = supervise(planned, grace, output, signals, note)
     finally:
         output.close(Signals())

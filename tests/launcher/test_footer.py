@@ -7,6 +7,7 @@ from typing import List, Optional, Tuple
 
 import pytest
 
+from ascend_session.launcher import outlet
 from ascend_session.launcher.notices import Notices
 from ascend_session.launcher.outlet import Outlet
 from ascend_session.launcher.output import Output
@@ -57,7 +58,10 @@ def test_lines_appear_above_it(bench: Bench) -> None:
     assert bench.next() + bench.close() == _ERASE + b"last\nfooter" + _ERASE
 
 
-def test_it_is_drawn_again_by_itself_when_it_has_changed(bench: Bench) -> None:
+def test_it_is_drawn_again_by_itself_when_it_has_changed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlet, "_TICK", 0.1)
     texts = iter([b"one", b"two", b"two", b"three"])
     bench.outlet.set_footer(lambda: next(texts, b"three"))
     shown = [bench.next() for _ in range(3)]

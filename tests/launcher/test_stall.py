@@ -1,15 +1,16 @@
 """When a job counts as stalled, and what is said of it: real processes, watched as a job's are."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 import psutil
-import pytest
 
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.hccl_limits import stall_notes
@@ -113,23 +114,34 @@ def test_ranks_that_hang_are_reported_each_with_state_and_place(tmp_path: Path) 
         assert ranks.alive.keys() == {0, 1}
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        _python(_SPIN),
-        _python(f"import subprocess, sys; subprocess.call([sys.executable, '-c', {_SPIN!r}])"),
-        _python("import time\nwhile True: print('here', flush=True); time.sleep(0.1)"),
-        _shell("while :; do sleep 0.3; done"),
-    ],
-    ids=["computes", "has a child that computes", "writes", "has a new child now and then"],
-)
-def test_one_rank_that_lives_is_enough(tmp_path: Path, command: List[str]) -> None:
-    with Ranks(tmp_path, [_python(_HANG), command]) as ranks:
-        assert ranks.report(within=3) == []
-        ranks.processes[1].kill()
-        os.killpg(ranks.processes[1].pid, signal.SIGKILL)
-        ranks.processes[1].wait()
-        assert ranks.report()
+_LIVING = {
+    "computes": _python(_SPIN),
+    "has a child that computes": _python(
+        f"import subprocess, sys; subprocess.call([sys.executable, '-c', {_SPIN!r}])"
+    ),
+    "writes": _python("import time\nwhile True: print('here', flush=True); time.sleep(0.1)"),
+    "has a new child now and then": _shell("while :; do sleep 0.3; done"),
+}
+
+
+def _before_and_after_its_death(ranks: Ranks) -> Tuple[List[str], List[str]]:
+    """What is reported in three times the limit, and once rank 1 is no more."""
+    before = ranks.report(within=3)
+    os.killpg(ranks.processes[1].pid, signal.SIGKILL)
+    ranks.processes[1].wait()
+    return before, ranks.report()
+
+
+def test_one_rank_that_lives_is_enough(tmp_path: Path) -> None:
+    # All at the same time, because each takes its time.
+    with contextlib.ExitStack() as left, ThreadPoolExecutor(len(_LIVING)) as threads:
+        jobs = {
+            how: left.enter_context(Ranks(tmp_path / how, [_python(_HANG), command]))
+            for how, command in _LIVING.items()
+        }
+        reports = dict(zip(jobs, threads.map(_before_and_after_its_death, jobs.values())))
+    assert {how: before for how, (before, _) in reports.items()} == {how: [] for how in _LIVING}
+    assert all(after for _, after in reports.values())
 
 
 def test_a_thread_that_polls_with_half_a_percent_of_a_cpu_is_no_life(tmp_path: Path) -> None:

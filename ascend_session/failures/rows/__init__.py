@@ -1,6 +1,6 @@
 """The table: every failure that is known, one definition a row, by the component that reports it.
 
-All rows stand in launch_facts.md, section E. Abbreviations in their sources:
+All rows but those of ``stub`` stand in launch_facts.md, section E. Abbreviations in their sources:
 
 * EC: the 406 official codes, ``src/dfx/error_manager/error_code.json`` of the CANN runtime
 * RTC: ``rt_error_codes.h`` of the CANN runtime, the aclError numbers
@@ -21,12 +21,13 @@ from ascend_session.failures.rows import (
     hccp,
     runtime,
     stages,
+    stub,
 )
 
 __all__ = ["ROWS"]
 
 ROWS: Tuple[Definition, ...] = tuple(
     row
-    for component in (hccp, aicpu, driver, hccl, runtime, adapter, stages)
+    for component in (hccp, aicpu, driver, hccl, runtime, adapter, stages, stub)
     for row in component.ROWS
 )

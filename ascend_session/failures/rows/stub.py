@@ -1,0 +1,30 @@
+"""What the stub itself says: a job whose ranks exchange data, and cannot any more."""
+
+from typing import Tuple
+
+from ascend_session.failures.classes import Condition, FailureClass
+from ascend_session.failures.definition import Alternative, Definition, Message
+
+__all__ = ["JOB_CANNOT_GO_ON", "ROWS"]
+
+_NAME = "The job cannot go on"
+
+JOB_CANNOT_GO_ON = f"{_NAME}: "
+"""Begins the sentence by which a rank on the stub says why others have ended its collectives.
+
+The sentence stands in one line, in the text of the error that the rank's ``run`` raises.
+"""
+
+ROWS: Tuple[Definition, ...] = (
+    Definition(
+        messages=(Message(JOB_CANNOT_GO_ON, _NAME),),
+        failure_class=FailureClass.SECONDARY,
+        otherwise=Alternative(FailureClass.PERMANENT, Condition.NO_PRIMARY),
+        advice=(
+            "The ranks of this job need each other, and one did not do its part. Start all ranks "
+            "with the same script, arguments and data, give each the same number of steps, and "
+            "read what the rank that the sentence names has written."
+        ),
+        source="backends.ranks of this package",
+    ),
+)

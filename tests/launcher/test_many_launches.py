@@ -1,0 +1,77 @@
+"""One launch after the other, of jobs whose ranks listen at their addresses.
+
+``ASCEND_SESSION_TEST_LAUNCHES`` says how many, 20 if it is not set.
+"""
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Iterator, List
+
+import pytest
+
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.launching import launch
+from ascend_session.launcher.result import LaunchResult
+from tests.launcher.supervised import PATIENCE
+
+# Read here, for no test sees the variables of the product.
+_LAUNCHES = int(os.environ.get("ASCEND_SESSION_TEST_LAUNCHES") or 20)
+
+# Listens as TensorFlow's server does, on every interface, and answers itself.
+_LISTENING = """
+import os, socket
+rank = int(os.environ["RANK_ID"])
+addresses = os.environ["ASCEND_SESSION_ADDRESSES"].split(",")
+mine = [addresses[rank]] + [os.environ["ASCEND_SESSION_COORDINATOR"]] * (rank == 0)
+for address in mine:
+    host, _, port = address.rpartition(":")
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("", int(port)))
+    listening.listen(8)
+    calling = socket.create_connection((host, int(port)), 60)
+    answering, caller = listening.accept()
+    assert caller == calling.getsockname()
+    answering.sendall(b"here")
+    answering.close()
+    assert calling.recv(4) == b"here"
+"""
+
+
+@pytest.fixture
+def null() -> Iterator[int]:
+    fd = os.open(os.devnull, os.O_WRONLY)
+    yield fd
+    os.close(fd)
+
+
+def _one(folder: Path, null: int) -> LaunchResult:
+    asked: Any = {"program": sys.executable, "args": ["-S", "-E", "-c", _LISTENING]}
+    config = LaunchConfig(**asked, processes=3, backend="stub", log_dir=str(folder / "logs"))
+    return launch(config, output=null)
+
+
+def _faults(result: LaunchResult) -> List[str]:
+    """What the ranks that failed have written."""
+    failed = [rank for rank in result.ranks if rank.exit_code]
+    return [f"{rank.outcome}: {Path(rank.stderr).read_text()}" for rank in failed]
+
+
+def test_launches_in_a_row_find_their_ports(tmp_path: Path, null: int) -> None:
+    for number in range(_LAUNCHES):
+        result = _one(tmp_path, null)
+        assert result.ok, f"launch {number} of {_LAUNCHES}: {_faults(result)}"
+
+
+def test_launches_at_the_same_time_find_their_ports(tmp_path: Path, null: int) -> None:
+    results: List[LaunchResult] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(_one(tmp_path, null))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert [result.ok for result in results] == [True] * 8, [_faults(one) for one in results]
