@@ -8,6 +8,8 @@ import importlib
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
+    from ascend_session import hccl as hccl
+    from ascend_session import training as training
     from ascend_session.config.ascend_config import AscendConfig as AscendConfig
     from ascend_session.config.dump import DumpConfig as DumpConfig
     from ascend_session.config.dynamic_input import DynamicInputConfig as DynamicInputConfig
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ascend_session.errors import AscendConfigWarning as AscendConfigWarning
     from ascend_session.errors import AscendError as AscendError
     from ascend_session.errors import BackendError as BackendError
+    from ascend_session.errors import CollectiveError as CollectiveError
     from ascend_session.errors import ConfigError as ConfigError
     from ascend_session.errors import DeviceError as DeviceError
     from ascend_session.errors import DeviceTimeoutError as DeviceTimeoutError
@@ -52,6 +55,7 @@ _HOMES = {
     "AscendError": "errors",
     "AscendSystem": "session",
     "BackendError": "errors",
+    "CollectiveError": "errors",
     "ConfigError": "errors",
     "DeviceError": "errors",
     "DeviceTimeoutError": "errors",
@@ -82,10 +86,15 @@ _HOMES = {
     "launch": "launcher.launching",
 }
 
-__all__ = sorted(_HOMES)
+# Modules that are used by their own names: ascend_session.hccl.allreduce(...).
+_MODULES = ("hccl", "training")
+
+__all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -11,6 +11,7 @@ The tree (the builtin that each leaf also is, in brackets)::
     ├── InitializationError    [RuntimeError]     initialize_system failed
     ├── ShutdownError          [RuntimeError]     closing sessions or shutdown_system failed
     ├── FanOutError            [RuntimeError]     the work of one device among several failed
+    ├── CollectiveError        [RuntimeError]     what the ranks of a job cannot do together
     ├── UnsupportedError       [NotImplementedError]  what this backend does not do
     └── DeviceTimeoutError     [TimeoutError]     waited long enough for a device
 
@@ -23,6 +24,7 @@ __all__ = [
     "AscendConfigWarning",
     "AscendError",
     "BackendError",
+    "CollectiveError",
     "ConfigError",
     "DeviceError",
     "DeviceTimeoutError",
@@ -156,6 +158,10 @@ class FanOutError(AscendError, RuntimeError):
         self.failures: Dict[int, BaseException] = dict(failures or {})
         self.results: Dict[int, Any] = dict(results or {})
         self.device_id: Optional[int] = next(iter(self.failures), None)
+
+
+class CollectiveError(AscendError, RuntimeError):
+    """A collective that the ranks of a job cannot do together, or in which one of them is lost."""
 
 
 class UnsupportedError(AscendError, NotImplementedError):

@@ -4,7 +4,8 @@ What offers the same names on a machine without Ascend goes by this one table; s
 that the tests of the device's backend import. It imports nothing.
 
 Sources: hicann/tensorflow, tf_adapter/python/npu_bridge (estimator/npu_ops.py, hccl/hccl_ops.py,
-estimator/npu/npu_plugin.py, npu_init.py); the vendor's hccl package (manage/api.py, split/api.py).
+estimator/npu/npu_plugin.py, estimator/npu/util.py, helper/helper.py, npu_init.py) and
+tf_adapter/util/npu_plugin.h; the vendor's hccl package (manage/api.py, split/api.py).
 """
 
 from typing import Dict
@@ -14,10 +15,13 @@ __all__ = [
     "HCCL_OPS",
     "HCCL_PACKAGE",
     "HCCL_SPLIT",
+    "HELPER",
     "NPU_BRIDGE",
     "NPU_INIT",
     "NPU_OPS",
     "NPU_PLUGIN",
+    "NPU_UTIL",
+    "TF_ADAPTER",
     "VENDOR_MODULES",
     "WORLD_GROUP",
 ]
@@ -28,6 +32,9 @@ HCCL_PACKAGE = "hccl"
 NPU_OPS = "npu_bridge.estimator.npu_ops"
 HCCL_OPS = "npu_bridge.hccl.hccl_ops"
 NPU_PLUGIN = "npu_bridge.estimator.npu.npu_plugin"
+NPU_UTIL = "npu_bridge.estimator.npu.util"
+HELPER = "npu_bridge.helper.helper"
+TF_ADAPTER = "npu_bridge.tf_adapter"
 HCCL_MANAGE = "hccl.manage.api"
 HCCL_SPLIT = "hccl.split.api"
 
@@ -85,6 +92,13 @@ _NPU_PLUGIN: Dict[str, str] = {
     "npu_close": "()",
 }
 
+# npu_bridge/estimator/npu/util.py, what loops on the device need
+_NPU_UTIL: Dict[str, str] = {
+    "create_or_get_var": "(var_name)",
+    "set_iteration_per_loop": "(sess, train_op, iterations_per_loop=1)",
+    "IterationPerLoop": "()",
+}
+
 # npu_bridge/npu_init.py
 _NPU_INIT: Dict[str, str] = {
     "npu_config_proto": "(config_proto=None)",
@@ -123,6 +137,9 @@ VENDOR_MODULES: Dict[str, Dict[str, str]] = {
     NPU_OPS: _NPU_OPS,
     HCCL_OPS: _HCCL_OPS,
     NPU_PLUGIN: _NPU_PLUGIN,
+    NPU_UTIL: _NPU_UTIL,
+    HELPER: {"get_gen_ops": "()"},
+    TF_ADAPTER: {"GetDeviceSatMode": "()"},
     HCCL_MANAGE: _HCCL_MANAGE,
     HCCL_SPLIT: _HCCL_SPLIT,
 }

@@ -33,8 +33,10 @@ FIXED = {
     "device_count",
     "devices",
     "fan_out",
+    "hccl",
     "is_available",
     "launch",
+    "training",
 }
 SLOW = ("tensorflow", "numpy", "rich", "typer", "click", "yaml", "psutil", "tenacity")
 
@@ -110,6 +112,11 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 )
 def test_no_import_is_paid_for_before_it_is_needed(code: str) -> None:
     assert imported_by(code) & set(SLOW) == set()
+
+
+@pytest.mark.parametrize("code", ["a.hccl.allreduce", "a.training", "a.training.__all__"])
+def test_a_module_is_an_attribute_and_needs_no_tensorflow(code: str) -> None:
+    assert "tensorflow" not in imported_by(f"import ascend_session as a\n{code}")
 
 
 def test_everything_can_be_imported_with_a_star() -> None:

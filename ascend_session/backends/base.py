@@ -9,6 +9,7 @@ import abc
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import destroy, tf1
+from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
 from ascend_session.failures.retrying import RetryPolicy
 
@@ -37,11 +38,13 @@ class Backend(abc.ABC):
     Attributes:
         name: ``npu`` or ``stub``.
         capabilities: What this backend does, ``{feature: True, or why not}``.
+        collectives: What `ascend_session.hccl` goes through.
         target: What a session made by others needs as its target.
     """
 
     name: str
     capabilities: Dict[str, Any]
+    collectives: Collectives
     target = ""
 
     def __init__(self) -> None:
@@ -110,6 +113,9 @@ class Backend(abc.ABC):
     def session(self, graph: Any, proto: Any) -> Any:
         """A real ``tf.Session`` on this backend; nothing is wrapped around it."""
         return tf1().Session(self.target, graph=graph, config=proto)
+
+    def interrupt(self, reason: str) -> None:  # noqa: B027  (a device has nothing to be freed)
+        """Frees threads that are blocked in what closing their session does not end."""
 
     def shutdown(self) -> None:
         """Runs the shutdown op; the keeper is still open afterwards."""

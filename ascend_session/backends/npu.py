@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import FEATURES, Backend
+from ascend_session.backends.npu_collectives import NpuCollectives
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job
 from ascend_session.backends.npu_probe import probe
@@ -53,6 +54,7 @@ class NpuBackend(Backend):
         _check_operators(environ)
         # From here on the adapter is in this process, and the stub can no longer be had.
         self._ops, self._hccl = _vendor_modules()
+        self.collectives = NpuCollectives(environ)
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """This process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""

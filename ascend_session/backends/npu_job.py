@@ -7,7 +7,7 @@ import os
 from typing import Mapping
 
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import task_type, uses_collectives
+from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import JobError
 
 __all__ = ["check_job"]
@@ -27,12 +27,6 @@ def check_job(job: Job, environ: Mapping[str, str]) -> None:
             f"{name}={job.size}, but neither RANK_TABLE_FILE nor CM_CHIEF_IP is set: the adapter "
             "would leave collectives off without a word, and each rank train alone.",
             hint=f"export RANK_TABLE_FILE, or unset {name} to train alone.",
-        )
-    if task_type(environ) == "ps":
-        raise JobError(
-            'TF_CONFIG says that this process is a "ps", for which the adapter does not '
-            "initialise the device.",
-            hint="Open systems in workers only.",
         )
     if environ.get("RANK_TABLE_FILE"):
         _check_table(environ)

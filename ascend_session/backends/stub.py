@@ -5,13 +5,15 @@ It never pretends: what it cannot do it refuses by name, or says in `capabilitie
 
 import re
 import sys
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import FEATURES, Backend
+from ascend_session.backends.stub_collectives import StubCollectives
+from ascend_session.backends.stub_job import StubJob, check_addresses, open_job
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import RANK_FOLDER
-from ascend_session.errors import BackendError, DeviceError, UnsupportedError
+from ascend_session.config.proto import read_entry
+from ascend_session.errors import BackendError, DeviceError
 
 __all__ = ["DEVICES_VARIABLE", "StubBackend"]
 
@@ -24,9 +26,8 @@ _CAPABILITIES: Dict[str, Any] = {
     "data dump": "no dump files are written",
     "profiling": "no profiling data is written",
     "AOE tuning": "nothing is tuned",
-    "iterations per loop": "one run is one step",
+    "iterations per loop": "the host makes the steps of a run one by one; the run shows the first",
     "separate devices": "all device ids share the host CPU",
-    "collectives": "launched ranks exchange nothing: each trains alone",
 }
 
 # Option that asks for something visible -> the capability that is missing here
@@ -36,11 +37,6 @@ _INEFFECTIVE = {
     "profiling_mode": "profiling",
     "aoe_mode": "AOE tuning",
 }
-
-_ALONE = (
-    "The ranks of this job exchange nothing: collectives between stub processes are not part of "
-    "this release, so that each trains alone. One rank says it for all."
-)
 
 
 class StubBackend(Backend):
@@ -53,22 +49,18 @@ class StubBackend(Backend):
         tf1()  # a missing TensorFlow is said before anything else
         self.capabilities = dict(_CAPABILITIES)
         self._devices = _device_count(environ)
-        self._is_launched = bool(environ.get(RANK_FOLDER))
-        self._is_first_of_many = False
+        self._environ = environ
+        self._job: Optional[Job] = None
+        self._ranks: Optional[StubJob] = None
+        self.collectives = StubCollectives()
         own = "ASCEND_DEVICE_ID"
         self._device_variable = own if environ.get(own) else "DEVICE_ID"
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuses a loaded adapter, jobs that nobody launched, and devices it does not have."""
+        """Refuses a loaded adapter, ranks that cannot meet, and devices it does not have."""
         _refuse_adapter()
-        self._is_first_of_many = job.size > 1 and job.rank == 0
-        if job.size > 1 and not self._is_launched:
-            raise UnsupportedError(
-                f"The stub backend runs one process, but RANK_SIZE says {job.size}: collectives "
-                "between stub processes are not part of this release.",
-                hint="unset RANK_SIZE and RANK_TABLE_FILE to train alone, or let "
-                "`ascend-session launch` start the ranks.",
-            )
+        check_addresses(job, self._environ)
+        self._job = job
         asked = {
             self._device_variable: job.device_id,
             "session_device_id": parameters.get("session_device_id", 0),
@@ -83,12 +75,48 @@ class StubBackend(Backend):
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
         """The options that are on but have no visible effect here, each with the reason."""
-        found = [
+        return [
             f"{key}={parameters[key]!r} has no effect on the stub: {_CAPABILITIES[capability]}."
             for key, capability in _INEFFECTIVE.items()
             if parameters.get(key)
         ]
-        return [_ALONE, *found] if self._is_first_of_many else found
+
+    def initialize(self, proto: Any) -> None:
+        """Meets the other ranks of the job, then opens the keeper session.
+
+        Raises:
+            InitializationError: Naming the ranks that did not come in time.
+        """
+        job = self.job(self._environ) if self._job is None else self._job
+        self._ranks = open_job(job, read_entry(proto), self._environ)
+        super().initialize(proto)
+
+    def interrupt(self, reason: str) -> None:
+        """Frees the threads of this process that wait for other ranks."""
+        if self._ranks is not None:
+            self._ranks.exchange.give_up(reason)
+
+    def shutdown(self) -> None:
+        """Runs the shutdown op, and leaves the other ranks in order."""
+        try:
+            super().shutdown()
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        """Closes the keeper session; the other ranks are left if that was not done before."""
+        try:
+            self._leave()
+        finally:
+            super().close()
+
+    def _leave(self) -> None:
+        ranks, self._ranks = self._ranks, None
+        if ranks is not None:
+            # What ends the block that is being left now, if anything but its end does.
+            failure = sys.exc_info()[1]
+            is_end = isinstance(failure, SystemExit) and not failure.code
+            ranks.close(None if is_end else failure)
 
     def system_ops(self) -> Tuple[Any, Any]:
         """No-op twins of initialize_system and shutdown_system, under the vendor's op names."""

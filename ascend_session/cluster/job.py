@@ -41,7 +41,7 @@ class Job(NamedTuple):
                 "This environment describes no job. The adapter would not say so; in most such "
                 f"cases each rank would train alone:\n{listed}",
                 hint="Set either RANK_TABLE_FILE, RANK_ID and RANK_SIZE, or CM_CHIEF_IP with the "
-                "other CM_* variables; neither for an evaluator.",
+                "other CM_* variables; neither for an evaluator. Open systems in workers only.",
             )
         rank = number(environ, "RANK_ID") or 0
         size = _size(rank, environ)

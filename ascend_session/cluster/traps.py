@@ -26,6 +26,11 @@ def traps(environ: Mapping[str, str]) -> List[str]:
         found += _with_chief(environ)
     if not isinstance(task(environ), (dict, type(None))):
         found.append("The task in TF_CONFIG is no object; the adapter ends the process.")
+    if task_type(environ) == "ps":
+        found.append(
+            'TF_CONFIG says that this process is a "ps", for which the adapter does not initialise '
+            "the device."
+        )
     if task_type(environ) == "evaluator" and uses_collectives(environ):
         found.append('TF_CONFIG says that this process is an "evaluator", for which HCCL is off.')
     return found

@@ -1,20 +1,32 @@
-"""What the vendor demands of graph and environment when a session opens.
+"""What the vendor demands of graph and environment when a session opens, and when it closes.
 
-Source: seed 000 (variable_placement, iterations_per_loop), seed 001 (accelerate_train_mode),
-options_notes a15 and a18 (graphs that the adapter aborts on).
+Source: seed 000 (variable_placement, iterations_per_loop, is_tailing_optimization), seed 001
+(accelerate_train_mode), options_notes a15 and a18 (graphs that the adapter aborts on), a35.
 """
 
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Optional
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.config.accelerate import accelerate_trigger
 from ascend_session.config.checking import warn
 from ascend_session.errors import LifecycleError
 
-__all__ = ["LOOPS_APPLIED", "check_conditions"]
+__all__ = [
+    "LOOPS_APPLIED",
+    "RANKS_OF_GRAPH",
+    "TAILING",
+    "check_conditions",
+    "check_tailing",
+    "refuse_one_shot",
+    "warn_of_unused_loops",
+]
 
-# Graph collection in which a training helper notes the loop count it has applied.
+# Graph collections in which training helpers note what they have put into the graph: the loop
+# count they have applied, for how many ranks gradients are averaged, and whether an optimizer's
+# is_tailing_optimization is on (1) or off (0).
 LOOPS_APPLIED = "ascend_session/iterations_per_loop"
+RANKS_OF_GRAPH = "ascend_session/ranks"
+TAILING = "ascend_session/is_tailing_optimization"
 
 # Operators of TensorFlow's version 1 control flow, which tf.cond and tf.while_loop leave behind.
 _V1_CONTROL_FLOW = frozenset(["Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"])
@@ -22,8 +34,19 @@ _V1_CONTROL_FLOW = frozenset(["Enter", "Exit", "LoopCond", "Merge", "NextIterati
 _ACCELERATION_VARIABLES = {"step": ("STEP_NOW", "TOTAL_STEP"), "loss": ("LOSS_NOW", "TARGET_LOSS")}
 
 
-def check_conditions(graph: Any, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+def check_conditions(
+    graph: Any,
+    parameters: Mapping[str, Any],
+    environ: Mapping[str, str],
+    size: Optional[int] = None,
+) -> None:
     """Checks ``graph`` and ``environ`` against the options a session opens with.
+
+    Args:
+        graph: The graph that the session will run.
+        parameters: The keys and values of its NpuOptimizer entry.
+        environ: The environment to go by.
+        size: The number of ranks of the job, if it is known.
 
     Raises:
         LifecycleError: For a graph that cannot work with them.
@@ -37,27 +60,66 @@ def check_conditions(graph: Any, parameters: Mapping[str, Any], environ: Mapping
         _check_acceleration(parameters["experimental_accelerate_train_mode"], environ)
     loops = parameters.get("iterations_per_loop", 1)
     if loops > 1:
-        _check_loops(graph, loops)
+        refuse_one_shot(graph, loops)
     if "dynamic_dims" in parameters:
         _check_profiles(graph)
+    for tailing in graph.get_collection(TAILING):
+        check_tailing(bool(tailing), parameters, "this session's configuration")
+    if size is not None:
+        _check_ranks(graph, size)
 
 
 def _op_types(graph: Any) -> List[str]:
     return [op.type for op in graph.get_operations()]
 
 
-def _check_loops(graph: Any, loops: int) -> None:
+def refuse_one_shot(graph: Any, loops: int) -> None:
+    """Raises LifecycleError if the graph reads from a one-shot iterator."""
     if "OneShotIterator" in _op_types(graph):
         raise LifecycleError(
             f"iterations_per_loop={loops} does not work with a one-shot iterator; the adapter "
             "aborts the process.",
             hint="Use dataset.make_initializable_iterator() (tf.compat.v1.data).",
         )
-    if loops not in graph.get_collection(LOOPS_APPLIED):
+
+
+def warn_of_unused_loops(graph: Any, parameters: Mapping[str, Any]) -> None:
+    """Warns of a loop count that was never put into the graph, when the session has closed.
+
+    Not when it opens: the helper needs the open session (util.py, ``set_iteration_per_loop``).
+    """
+    loops = parameters.get("iterations_per_loop", 1)
+    if loops > 1 and loops not in graph.get_collection(LOOPS_APPLIED):
         warn(
-            f"iterations_per_loop={loops} is set, but no training helper has applied it to the "
-            "graph: each run makes a single step."
+            f"iterations_per_loop={loops} was set, but training.iterations_per_loop has not "
+            "applied it to the graph: each run made a single step."
         )
+
+
+def check_tailing(tailing: bool, parameters: Mapping[str, Any], where: str) -> None:
+    """Compares an optimizer's ``is_tailing_optimization`` with the options.
+
+    Raises:
+        LifecycleError: If they differ; the vendor demands that they do not, and checks nothing.
+    """
+    configured = bool(parameters.get("is_tailing_optimization", False))
+    if configured != tailing:
+        raise LifecycleError(
+            f"is_tailing_optimization is {configured} in {where}, but {tailing} in the "
+            "DistributedOptimizer of the graph; the vendor demands the same in both.",
+            hint="Give AscendConfig(is_tailing_optimization=True) and "
+            "DistributedOptimizer(..., is_tailing_optimization=True), or leave out both.",
+        )
+
+
+def _check_ranks(graph: Any, size: int) -> None:
+    for built_for in graph.get_collection(RANKS_OF_GRAPH):
+        if built_for != size:
+            raise LifecycleError(
+                f"The gradients in this graph are averaged over {built_for} rank(s), but the job "
+                f"has {size}: it was built in another environment.",
+                hint="Build the graph inside the block of ascend_system(...).",
+            )
 
 
 def _check_profiles(graph: Any) -> None:

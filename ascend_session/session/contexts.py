@@ -10,6 +10,7 @@ from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session import registry
 from ascend_session.session.agreement import check_init_options
+from ascend_session.session.conditions import warn_of_unused_loops
 from ascend_session.session.interrupt import Terminated
 from ascend_session.session.open_session import OpenSession
 from ascend_session.session.patience import Patience
@@ -203,6 +204,8 @@ class SessionContext(_Once):
         if self._end("ascend_session(...)"):
             before = self._sessions_before
             _leave(self._system, self._opened, before, "ascend_session(...)", failure)
+            if failure[0] is None:
+                warn_of_unused_loops(self._opened.graph, self._opened.parameters)
 
 
 def _leave(

@@ -1,7 +1,7 @@
 """One open tf.Session with the thread that it belongs to."""
 
 import threading
-from typing import Any
+from typing import Any, Mapping
 
 from ascend_session.backends._tensorflow import destroy
 
@@ -13,11 +13,14 @@ class OpenSession:
 
     Args:
         session: The session; closed if it cannot be made the default.
+        parameters: The keys and values of its NpuOptimizer entry.
         as_default: Whether it and its graph become the defaults of the current thread.
     """
 
-    def __init__(self, session: Any, as_default: bool = True) -> None:
+    def __init__(self, session: Any, parameters: Mapping[str, Any], as_default: bool) -> None:
         self.session = session
+        self.graph = session.graph
+        self.parameters = parameters
         self.thread = threading.get_ident()
         self._is_default = as_default
         if not as_default:

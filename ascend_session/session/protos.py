@@ -5,7 +5,7 @@ from typing import Any, Dict, NamedTuple, Optional
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.checking import report_new
 from ascend_session.config.proto import add_to_entry, read_entry
-from ascend_session.errors import ConfigError
+from ascend_session.errors import ConfigError, UnsupportedError
 from ascend_session.session.agreement import check_init_options, init_options
 
 __all__ = ["Protos", "SessionProto", "checked"]
@@ -16,7 +16,14 @@ def checked(config: Any) -> Optional[AscendConfig]:
 
     Raises:
         ConfigError: If it is something else, with what to write instead.
+        UnsupportedError: If it asks for parameter servers, which only NPURunConfig reads.
     """
+    if isinstance(config, AscendConfig) and config.distribute is not None:
+        raise UnsupportedError(
+            "distribute asks for a job with parameter servers, of which only the vendor's "
+            "NPUEstimator makes one: here each session would train alone.",
+            hint="Give it to NPUEstimator: NPURunConfig(**config.to_run_config_kwargs()).",
+        )
     if config is None or isinstance(config, AscendConfig):
         return config
     kind = type(config).__name__

@@ -7,6 +7,7 @@ from typing import Any, ContextManager, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.backends import Choice
 from ascend_session.backends._tensorflow import graph_or_default
+from ascend_session.backends.collectives import Collectives
 from ascend_session.config import host
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError, LifecycleError
@@ -67,6 +68,11 @@ class AscendSystem(PlaceInJob):
     def capabilities(self) -> Dict[str, Any]:
         """What this backend does: ``{feature: True}``, or the reason why not."""
         return dict(self._backend.capabilities)
+
+    @property
+    def collectives(self) -> Collectives:
+        """What `ascend_session.hccl` goes through while this system is open."""
+        return self._backend.collectives
 
     @property
     def parameters(self) -> Dict[str, Any]:
@@ -146,9 +152,10 @@ class AscendSystem(PlaceInJob):
         self.check_usable()
         graph = graph_or_default(graph)
         wanted = self._wanted(config, base, device_id)
-        check_conditions(graph, wanted.parameters, self._environ)
+        check_conditions(graph, wanted.parameters, self._environ, self.size)
         self._bring_up()
-        opened = OpenSession(self._backend.session(graph, wanted.proto), as_default)
+        session = self._backend.session(graph, wanted.proto)
+        opened = OpenSession(session, wanted.parameters, as_default)
         self._sessions.append(opened)
         device = wanted.parameters.get("session_device_id", self.device_id)
         self.events.record("session open", f"device {device}")
@@ -267,6 +274,7 @@ class AscendSystem(PlaceInJob):
     def _interrupt(self, signal_name: str) -> None:
         """Frees threads that are blocked in a session; the blocks close them afterwards."""
         self.events.record("signal", signal_name)
+        self._backend.interrupt(f"{signal_name} has ended it.")
         close_all([("session", opened.interrupt) for opened in list(self._sessions)])
         if self._state == "new":
             self._backend.close()

@@ -1,7 +1,6 @@
 """The stub: what it refuses, what it says that it cannot do, and what it does instead."""
 
 import re
-from pathlib import Path
 from typing import Any, Dict
 
 import pytest
@@ -12,28 +11,30 @@ from ascend_session import (
     BackendError,
     DeviceError,
     DumpConfig,
+    JobError,
     ProfilingConfig,
-    UnsupportedError,
     ascend_session,
     ascend_system,
 )
 from ascend_session.backends.stub import StubBackend
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.variables import ADDRESSES, COORDINATOR
 
 ALONE = Job(0, 1, 0, 1, 0)
 
 
 class TestRefusals:
-    def test_a_job_of_more_than_one_process(self) -> None:
-        with pytest.raises(UnsupportedError, match="RANK_SIZE says 8") as refused:
+    def test_a_job_whose_ranks_could_not_find_each_other(self) -> None:
+        with pytest.raises(JobError, match="has 8 ranks, but there are no addresses") as refused:
             StubBackend({}).require(Job(1, 8, 1, 8, 1), {})
         assert "unset RANK_SIZE" in str(refused.value.hint)
         assert "`ascend-session launch`" in str(refused.value.hint)
 
-    def test_a_launched_rank_is_one_of_many(self, tmp_path: Path) -> None:
-        stub = StubBackend({"ASCEND_SESSION_RANK_FOLDER": str(tmp_path)})
-        stub.require(Job(1, 8, 1, 8, 1), {})
-        assert stub.remarks({}) == []
+    def test_a_job_with_addresses_for_another_number_of_ranks(self) -> None:
+        environ = {COORDINATOR: "127.0.0.1:1", ADDRESSES: "127.0.0.1:2,127.0.0.1:3"}
+        StubBackend(environ).require(Job(1, 2, 1, 2, 1), {})
+        with pytest.raises(JobError, match="has 8 ranks, but there are 2 addresses"):
+            StubBackend(environ).require(Job(1, 8, 1, 8, 1), {})
 
     def test_a_device_that_the_stub_does_not_have_is_refused(self) -> None:
         stub = StubBackend({})
@@ -130,12 +131,3 @@ class TestWhatItDoesInstead:
     def test_its_ops_have_the_vendors_names(self, tf: Any) -> None:
         assert [op.name for op in StubBackend({}).system_ops()] == ["NPUInit", "NPUShutdown"]
         assert {op.type for op in tf.get_default_graph().get_operations()} == {"NoOp"}
-
-
-def test_the_first_launched_rank_says_that_all_train_alone(tmp_path: Path) -> None:
-    stub = StubBackend({"ASCEND_SESSION_RANK_FOLDER": str(tmp_path)})
-    stub.require(Job(0, 8, 0, 8, 0), {})
-    (said,) = stub.remarks({})
-    assert "each trains alone" in said
-    stub.require(ALONE, {})
-    assert stub.remarks({}) == []

@@ -5,8 +5,22 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session import AscendConfig, AscendConfigWarning, LifecycleError, ascend_session
-from ascend_session.session.conditions import LOOPS_APPLIED, check_conditions
+from ascend_session import (
+    AscendConfig,
+    AscendConfigWarning,
+    LifecycleError,
+    UnsupportedError,
+    ascend_session,
+    ascend_system,
+    current_system,
+)
+from ascend_session.session.conditions import (
+    LOOPS_APPLIED,
+    RANKS_OF_GRAPH,
+    TAILING,
+    check_conditions,
+    warn_of_unused_loops,
+)
 
 
 @pytest.fixture
@@ -18,6 +32,9 @@ def quiet() -> Iterator[None]:
 
 
 HOST = {"variable_placement": "Host"}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    LOOPING = AscendConfig(iterations_per_loop=10, enable_data_pre_proc=True)
 
 
 class TestVariablesOnTheHost:
@@ -67,30 +84,82 @@ class TestVariablesOnTheHost:
 
 class TestLoops:
     def test_a_loop_count_that_nothing_applied_warns(self, tf: Any) -> None:
-        with pytest.warns(AscendConfigWarning, match="each run makes a single step"):
-            check_conditions(tf.get_default_graph(), {"iterations_per_loop": 10}, {})
+        with pytest.warns(AscendConfigWarning, match="each run made a single step"):
+            warn_of_unused_loops(tf.get_default_graph(), {"iterations_per_loop": 10})
+
+    def test_the_open_session_is_what_the_helper_needs_so_opening_does_not_warn(
+        self, tf: Any, quiet: None
+    ) -> None:
+        check_conditions(tf.get_default_graph(), {"iterations_per_loop": 10}, {})
+        assert tf.get_default_graph().get_collection(LOOPS_APPLIED) == []
 
     def test_a_loop_count_that_a_helper_applied_is_fine(self, tf: Any, quiet: None) -> None:
         graph = tf.get_default_graph()
         graph.add_to_collection(LOOPS_APPLIED, 10)
-        check_conditions(graph, {"iterations_per_loop": 10}, {})
+        warn_of_unused_loops(graph, {"iterations_per_loop": 10})
         assert graph.get_collection(LOOPS_APPLIED) == [10]
 
     def test_another_count_than_the_applied_one_warns(self, tf: Any) -> None:
         graph = tf.get_default_graph()
         graph.add_to_collection(LOOPS_APPLIED, 10)
         with pytest.warns(AscendConfigWarning, match="iterations_per_loop=20"):
-            check_conditions(graph, {"iterations_per_loop": 20}, {})
+            warn_of_unused_loops(graph, {"iterations_per_loop": 20})
 
     def test_single_steps_need_no_helper(self, tf: Any, quiet: None) -> None:
-        check_conditions(tf.get_default_graph(), {"iterations_per_loop": 1}, {})
+        warn_of_unused_loops(tf.get_default_graph(), {"iterations_per_loop": 1})
         assert tf.get_default_graph().get_collection(LOOPS_APPLIED) == []
+
+    def test_it_is_said_when_the_session_has_closed_at_the_users_line(self, tf: Any) -> None:
+        with pytest.warns(AscendConfigWarning, match="training.iterations_per_loop") as said:
+            with ascend_session(LOOPING):
+                assert [str(one.message) for one in said if "was set" in str(one.message)] == []
+        late = [one for one in said if "was set" in str(one.message)]
+        assert [one.filename for one in late] == [__file__]
+        assert current_system() is None
+
+    def test_after_an_error_it_is_not_said(self, tf: Any, quiet: None) -> None:
+        with pytest.raises(ZeroDivisionError), ascend_session(LOOPING):
+            raise ZeroDivisionError
+        assert current_system() is None
 
     def test_a_one_shot_iterator_is_refused(self, tf: Any) -> None:
         tf.data.make_one_shot_iterator(tf.data.Dataset.range(3)).get_next()
         with pytest.raises(LifecycleError, match="one-shot iterator") as refused:
             check_conditions(tf.get_default_graph(), {"iterations_per_loop": 10}, {})
         assert "make_initializable_iterator" in str(refused.value.hint)
+
+
+class TestWhatTrainingNoted:
+    @pytest.mark.parametrize("noted", [0, 1])
+    def test_another_tailing_optimization_than_the_optimizers_is_refused(
+        self, tf: Any, noted: int
+    ) -> None:
+        graph = tf.get_default_graph()
+        graph.add_to_collection(TAILING, noted)
+        other = {} if noted else {"is_tailing_optimization": True}
+        found = f"is {not noted} in this session's configuration, but {bool(noted)} in the"
+        with pytest.raises(LifecycleError, match=found):
+            check_conditions(graph, other, {})
+        check_conditions(graph, {"is_tailing_optimization": bool(noted)}, {})
+
+    def test_a_graph_for_another_number_of_ranks_is_refused(self, tf: Any) -> None:
+        graph = tf.get_default_graph()
+        graph.add_to_collection(RANKS_OF_GRAPH, 4)
+        check_conditions(graph, {}, {}, size=4)
+        with pytest.raises(LifecycleError, match=r"averaged over 4 rank\(s\), but the job has 1"):
+            check_conditions(graph, {}, {}, size=1)
+        with ascend_system() as system:
+            with pytest.raises(LifecycleError, match="but the job has 1"):
+                system.session().__enter__()
+
+
+@pytest.mark.parametrize("block", [ascend_system, ascend_session])
+def test_parameter_servers_are_left_to_the_vendors_estimator(tf: Any, block: Any) -> None:
+    config = AscendConfig(distribute=object(), mix_compile_mode=True)
+    with pytest.raises(UnsupportedError, match="each session would train alone") as refused:
+        block(config)
+    assert "to_run_config_kwargs" in str(refused.value.hint)
+    assert "distribute" in config.to_run_config_kwargs()
 
 
 class TestDynamicProfiles:

@@ -10,6 +10,7 @@ from ascend_session import (
     AscendConfig,
     AscendConfigWarning,
     ConfigError,
+    ExperimentalConfig,
     InitializationError,
     JobError,
     ShutdownError,
@@ -81,11 +82,12 @@ class TestOpening:
         assert steps(system) == ["initialize", "bring up", "shutdown"]
 
     def test_a_warning_that_is_an_error_opens_nothing(self, tf: Any) -> None:
-        with pytest.warns(AscendConfigWarning):
-            config = AscendConfig(iterations_per_loop=10)
+        config = AscendConfig(
+            experimental_config=ExperimentalConfig(accelerate_train_mode="fast|step")
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with pytest.raises(AscendConfigWarning, match="no training helper"):
+            with pytest.raises(AscendConfigWarning, match="TellMeStepOrLossHook"):
                 open_and_close(ascend_session(config))
         assert current_system() is None
 

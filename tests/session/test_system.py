@@ -13,7 +13,7 @@ from ascend_session import (
     ConfigError,
     DeviceError,
     ExperimentalConfig,
-    UnsupportedError,
+    JobError,
     ascend_session,
     ascend_system,
 )
@@ -52,10 +52,12 @@ def test_a_device_that_the_adapter_aborts_on_is_refused(
         pass
 
 
-def test_a_job_of_several_processes_is_refused(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_whose_ranks_nobody_launched_is_refused(
+    tf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RANK_SIZE", "8")
     monkeypatch.setenv("RANK_ID", "1")
-    with pytest.raises(UnsupportedError, match="RANK_SIZE says 8") as refused, ascend_system():
+    with pytest.raises(JobError, match="this job has 8 ranks") as refused, ascend_system():
         pass
     assert "unset RANK_SIZE" in str(refused.value.hint)
 

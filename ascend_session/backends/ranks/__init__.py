@@ -1,0 +1,1 @@
+"""How the ranks of a job on the stub find each other and exchange tensors."""

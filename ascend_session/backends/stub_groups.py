@@ -1,0 +1,143 @@
+"""Which ranks of a stub's job are in which group, with HCCL's rules; nothing is sent here.
+
+Source: hccl/manage/api.py and what it calls (hcom.cc): a group is made on each of its ranks and
+nowhere else, its members are sorted, its name is free again after its end.
+"""
+
+from typing import Dict, List, Sequence, Tuple
+
+from ascend_session.errors import CollectiveError
+from ascend_session.vendor import WORLD_GROUP
+
+__all__ = ["Groups"]
+
+
+class Groups:
+    """The groups of one process; it is in all of them.
+
+    Args:
+        rank: The process's rank in the job.
+        size: The number of ranks in the job.
+        local_size: How many ranks there are on each host; the last one may have fewer.
+    """
+
+    def __init__(self, rank: int, size: int, local_size: int) -> None:
+        self._rank = rank
+        self._local_size = local_size
+        self._members: Dict[str, Tuple[int, ...]] = {WORLD_GROUP: tuple(range(size))}
+
+    def create(self, group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
+        """Makes a group.
+
+        Args:
+            group: Its name.
+            rank_num: The number of its ranks.
+            rank_ids: Their ranks in the job, in any order.
+
+        Raises:
+            CollectiveError: If it exists, has other ranks than the job, or not this one.
+        """
+        asked = f"The group {group!r} of the ranks {list(rank_ids)} cannot be made: "
+        if group in self._members:
+            raise CollectiveError(
+                f"{asked}there is a group of this name already, of {_ranks(self._members[group])}.",
+                hint="Use another name, or hccl.destroy_group(name) first.",
+            )
+        reason = self._objection(rank_num, rank_ids)
+        if reason:
+            raise CollectiveError(
+                f"{asked}{reason}.",
+                hint="Call hccl.create_group(name, number, ranks) with the same ranks on each of "
+                "them, and on no other rank.",
+            )
+        self._members[group] = tuple(sorted(rank_ids))
+
+    def _objection(self, rank_num: int, rank_ids: Sequence[int]) -> str:
+        """Why these ranks cannot be a group; empty if they can."""
+        world = self._members[WORLD_GROUP]
+        if rank_num != len(rank_ids):
+            return f"rank_num={rank_num}, but these are {len(rank_ids)}"
+        if len(set(rank_ids)) < len(rank_ids):
+            return "a rank is named twice"
+        unknown = sorted(set(rank_ids) - set(world))
+        if unknown:
+            return f"the job has {_ranks(world)}, not {', '.join(map(str, unknown))}"
+        if self._rank not in rank_ids:
+            return f"this process is rank {self._rank}, which is not among them"
+        return ""
+
+    def destroy(self, group: str) -> None:
+        """Ends a group.
+
+        Raises:
+            CollectiveError: If there is none of this name, or it is the whole job's.
+        """
+        self.members(group)
+        if group == WORLD_GROUP:
+            raise CollectiveError(
+                f"The group {WORLD_GROUP!r} of all ranks cannot be ended; it ends with the system."
+            )
+        del self._members[group]
+
+    def members(self, group: str) -> Tuple[int, ...]:
+        """The group's ranks in the job, ascending.
+
+        Raises:
+            CollectiveError: If this process has made no group of this name.
+        """
+        if group not in self._members:
+            known = ", ".join(map(repr, self._members))
+            raise CollectiveError(
+                f"There is no group {group!r} in this process, rank {self._rank}; it has {known}.",
+                hint="hccl.create_group(name, number, ranks) makes one, on each of its ranks, "
+                "inside the system in which it is used.",
+            )
+        return self._members[group]
+
+    def rank_in(self, group: str) -> int:
+        """This process's rank in the group; raises as `members`."""
+        return self.members(group).index(self._rank)
+
+    def size_of(self, group: str) -> int:
+        """The number of the group's ranks; raises as `members`."""
+        return len(self.members(group))
+
+    def local_rank_in(self, group: str) -> int:
+        """This process's place among the group's ranks of its host; raises as `members`."""
+        return self._neighbours(group).index(self._rank)
+
+    def local_size_of(self, group: str) -> int:
+        """How many of the group's ranks are on this process's host; raises as `members`."""
+        return len(self._neighbours(group))
+
+    def world_rank(self, group: str, group_rank: int) -> int:
+        """The rank in the job of a rank of the group; raises as `members`, or without such one."""
+        members = self.members(group)
+        if not 0 <= group_rank < len(members):
+            raise CollectiveError(
+                f"The group {group!r} has no rank {group_rank}: it has 0 to {len(members) - 1}."
+            )
+        return members[group_rank]
+
+    def group_rank(self, world_rank: int, group: str) -> int:
+        """The rank in the group of a rank of the job; raises as `members`, or if it is not in."""
+        members = self.members(group)
+        if world_rank not in members:
+            raise CollectiveError(
+                f"Rank {world_rank} of the job is not in the group {group!r}, which has "
+                f"{_ranks(members)}."
+            )
+        return members.index(world_rank)
+
+    def _neighbours(self, group: str) -> List[int]:
+        host = self._rank // self._local_size
+        return [rank for rank in self.members(group) if rank // self._local_size == host]
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """Ranks in words: ``the ranks 0 to 7``, or their list."""
+    if len(ranks) == 1:
+        return f"the rank {ranks[0]}"
+    if list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
+        return f"the ranks {ranks[0]} to {ranks[-1]}"
+    return f"the ranks {', '.join(map(str, ranks))}"

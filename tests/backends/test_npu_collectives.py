@@ -1,0 +1,55 @@
+"""The npu backend's collectives: whose they are, and what they do on the fake host."""
+
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+
+from ascend_session import CollectiveError, ascend_system, hccl
+from ascend_session.backends.npu_collectives import NpuCollectives
+from tests.fake_host.vendor import Loaded, live_host, loaded
+
+
+@pytest.fixture
+def ge(tf: Any, tmp_path: Path) -> Iterator[Loaded]:
+    """The vendor's packages on a host with one device, in this process."""
+    host = live_host(tmp_path, chips=1)
+    with loaded(host) as ge:
+        yield ge
+    host.close()
+
+
+def test_a_system_has_them(ge: Loaded) -> None:
+    with ascend_system() as system:
+        assert isinstance(system.collectives, NpuCollectives)
+
+
+def test_a_graph_that_was_built_before_runs_on_the_device(tf: Any, ge: Loaded) -> None:
+    x = tf.constant([[1.0], [2.0]])
+    built = [
+        hccl.allreduce(x, "sum"),
+        hccl.reduce(x, "max", 0),
+        hccl.broadcast([x], 0)[0],
+        hccl.allgather(x, 1),
+        hccl.reduce_scatter(x, "sum", 1),
+        hccl.all_to_all_v(x, [2], [0], [2], [0]),
+        hccl.all_to_all_v_c(x, [[2]], 0),
+    ]
+    with ascend_system() as system, system.session() as sess:
+        assert [value.flatten().tolist() for value in sess.run(built)] == [[1, 2]] * 7
+    assert True in {entry["offloaded"] for entry in ge.of("Run")}
+
+
+@pytest.mark.parametrize(
+    ("environ", "advice"),
+    [
+        ({}, "HCCL is not up in this process, which is in no job"),
+        ({"RANK_TABLE_FILE": "t"}, "A group is there from hccl.create_group"),
+        ({"CM_CHIEF_IP": "10.0.0.1"}, "A group is there from hccl.create_group"),
+    ],
+)
+def test_the_advice_is_for_the_job_that_there_is(ge: Loaded, environ: Any, advice: str) -> None:
+    collectives = NpuCollectives(environ)
+    with pytest.raises(CollectiveError, match="HCCL refused get_rank_size") as refused:
+        collectives.size("hccl_world_group")
+    assert advice in str(refused.value.hint)

@@ -1,0 +1,56 @@
+"""Ranks that do not do the same hear of it, with the rank and the collective; none hangs."""
+
+import signal
+from typing import List
+
+import pytest
+
+from tests.rank_processes import Ranks, Result
+
+# The scenario, and what each of the ranks is told.
+TOLD = {
+    "other_shape": ['"HcomAllReduce" as allreduce sum float32 [3]', "rank 1 runs", "float32 [4]"],
+    "other_dtype": ["allreduce sum int32 [4]", "allreduce sum float32 [4]", "rank 1 runs"],
+    "other_reduction": ["allreduce prod float32 [4]", "rank 1 runs", "allreduce sum float32 [4]"],
+    "other_root": ["broadcast from 1 float32 [4]", "broadcast from 0", "rank 1 runs"],
+    "other_order": ['"first/HcomAllReduce" as allreduce sum float32 [5]', "rank 1 runs"],
+    "other_order_of_running": ['rank 1 waits in "HcomAllReduce_1"', "wait for different"],
+    "one_less": ["rank 1 has left", '"HcomAllReduce_1" (allreduce sum float32 [3])'],
+    "one_less_in_each_step": [
+        "wait for different collectives",
+        'rank 1 waits in "HcomAllReduce" (allreduce sum float32 [2]) for the 2nd time',
+        'rank 0 and rank 2 wait in "HcomAllReduce_1"',
+    ],
+    "twice_at_once": ["rank 1 failed", '"HcomAllReduce" began again before it had ended'],
+    "wrong_counts": ["sends 2 elements to rank 1, which expects 3 of it"],
+    "raising": ["rank 1 failed: ValueError: nothing to train on"],
+}
+
+
+def told(results: List[Result]) -> List[str]:
+    """The sentences of the ranks that got one."""
+    return [value for result in results for value in result.said if isinstance(value, str)]
+
+
+@pytest.mark.parametrize("scenario", sorted(TOLD))
+def test_ranks_that_differ_are_told_which_and_in_what(ranks: Ranks, scenario: str) -> None:
+    results = ranks.run("differing", 3, scenario)
+    first, _, last = results
+    sentences = told([first, last])
+    assert len(sentences) == 2, first.log
+    for sentence in sentences:
+        assert all(part in sentence for part in TOLD[scenario]), sentence
+    assert first.code == last.code == 1
+
+
+def test_a_rank_that_does_not_come_in_time_is_named(ranks: Ranks) -> None:
+    with ranks.start("differing", 3, "late") as job:
+        job.await_said(1, rank=0)
+        job.await_said(1, rank=2)
+        job.send(1, signal.SIGKILL)
+        first, _, last = job.results()
+    for sentence in told([first, last]):
+        assert "rank 1 did not come" in sentence
+        assert '"HcomAllReduce"' in sentence
+        assert "within 4 s" in sentence
+    assert first.code == last.code == 1

@@ -1,0 +1,35 @@
+"""What had to be shown before anything else: lost ranks are named, and nothing waits for threads.
+
+The sessions are the user's own, plain `tf.Session`; no launcher is there that would end the others.
+"""
+
+import signal
+
+import pytest
+
+from tests.rank_processes import Ranks
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+@pytest.mark.parametrize("length", [10, 4_000_000])
+def test_ranks_in_a_collective_name_the_one_that_was_killed_and_end(
+    ranks: Ranks, lost: int, length: int
+) -> None:
+    with ranks.start("reducing", 3, str(length)) as job:
+        job.await_said(2)
+        job.send(lost, signal.SIGKILL)
+        results = job.results()
+    assert results.pop(lost).code == -signal.SIGKILL
+    for result in results:
+        *sums, (_, message) = result.said
+        assert sums == [6.0, 6.0]
+        assert f"rank {lost} has ended" in message, message
+        assert result.code == 1, result.log
+        assert result.seconds < 5
+
+
+def test_more_collectives_than_threads_are_ready_in_another_order_on_each_rank(
+    ranks: Ranks,
+) -> None:
+    results = ranks.run("many_ready", 3, "20")
+    assert [result.said for result in results] == [["done"]] * 3, results[0].log

@@ -1,0 +1,52 @@
+"""Collectives work in any session of a process that has opened its system."""
+
+from typing import Any, Dict, List
+
+import pytest
+
+from tests.rank_processes import Ranks
+
+# What each of three ranks says; where it is a function, it depends on the rank.
+SAID: Dict[str, Any] = {
+    "of_the_product": [6.0],
+    "monitored": [3.0, 6.0, 9.0],
+    "several_graphs": [6.0, 60.0, 6.0, 60.0, 6.0],
+    "several_systems": [6.0, 6.0, 6.0],
+    "in_threads": [[[number, [3.0 * number] * 5] for number in range(4)]],
+    "old_loop": [[3702.0] * 3],
+    "new_loop": [[3702.0] * 3],
+    "own_variables": lambda rank: [rank + 30.0],
+    "changing_shapes": [
+        [[[3.0, 3.0]] * rows, [[1.0, float(rank)] for rank in range(3) for _ in range(rows)]]
+        for rows in (1, 3, 0, 2, 3)
+    ],
+    "keras": [[[6.0]]],
+    "gradients": lambda rank: [
+        [3.0 * (rank + 1), 6.0 * (rank + 1)],
+        "No gradient defined for operation",
+    ],
+}
+
+
+def expected(scenario: str, rank: int) -> List[Any]:
+    found = SAID[scenario]
+    return list(found(rank) if callable(found) else found)
+
+
+@pytest.mark.parametrize("exceptions", [{}, {"no_grpc_proxy": "example.org"}])
+def test_a_proxy_in_the_environment_is_not_asked_for_other_ranks(
+    ranks: Ranks, exceptions: Dict[str, str]
+) -> None:
+    nobody = "http://127.0.0.1:9"
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), nobody)
+    results = ranks.run("sessions", 2, "of_the_product", **proxies, **exceptions)
+    assert [result.said for result in results] == [[3.0], [3.0]], results[0].log
+
+
+@pytest.mark.parametrize("scenario", sorted(SAID))
+def test_each_rank_reckons_what_all_ranks_have(ranks: Ranks, scenario: str) -> None:
+    results = ranks.run("sessions", 3, scenario)
+    for rank, result in enumerate(results):
+        assert result.code == 0, result.log
+        # The newest Keras has no sessions.
+        assert result.said in (expected(scenario, rank), ["Keras 3"][: scenario == "keras"])

@@ -1,0 +1,41 @@
+"""A graph that is built for one backend or the other, before a system is open and after."""
+
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+
+from ascend_session.hccl import _backend
+from tests.fake_host.vendor import Loaded, live_host, loaded
+from tests.hccl.recorder import Recorder
+
+
+@pytest.fixture(autouse=True)
+def collectives_forgotten(monkeypatch: Any) -> None:
+    """What this process has found before is no concern of a test."""
+    monkeypatch.setattr(_backend, "_found", {})
+
+
+@pytest.fixture
+def recorder(tf: Any, monkeypatch: Any) -> Recorder:
+    """Takes the place of the stub's collectives."""
+    recorder = Recorder()
+    monkeypatch.setitem(_backend._found, "stub", recorder)
+    return recorder
+
+
+@pytest.fixture
+def ge(tf: Any, tmp_path: Path) -> Iterator[Loaded]:
+    """The vendor's packages on a host with two devices, which `auto` chooses."""
+    host = live_host(tmp_path, chips=2)
+    with loaded(host) as ge:
+        yield ge
+    host.close()
+
+
+@pytest.fixture(params=["stub", "npu"])
+def either(request: Any, tf: Any) -> str:
+    """The graph is built for this backend, as `auto` chooses it."""
+    if request.param == "npu":
+        request.getfixturevalue("ge")
+    return str(request.param)
