@@ -1,0 +1,62 @@
+"""Training on several ranks, and what else the device wants from a training script.
+
+Everything here works in the same way on the device and on the stub, and in a job of one rank it
+adds no collective to the graph. What is not here is the sharding of data, which ``tf.data`` has:
+each rank reads its own part, and all make as many steps, with gradients of the same shapes::
+
+    steps = examples // (32 * system.size)
+    dataset = dataset.take(steps * 32 * system.size)
+    dataset = dataset.shard(system.size, system.rank)    # before shuffle() and batch()
+    dataset = dataset.batch(32)
+
+Names are loaded when they are first used, so that this module imports no TensorFlow: its hooks are
+classes of TensorFlow's.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from ascend_session.training.acceleration import TellMeStepOrLossHook as TellMeStepOrLossHook
+    from ascend_session.training.broadcasting import (
+        BroadcastGlobalVariablesHook as BroadcastGlobalVariablesHook,
+    )
+    from ascend_session.training.broadcasting import (
+        broadcast_global_variables as broadcast_global_variables,
+    )
+    from ascend_session.training.gradients import distributed_gradients as distributed_gradients
+    from ascend_session.training.loops import IterationsPerLoopHook as IterationsPerLoopHook
+    from ascend_session.training.loops import iterations_per_loop as iterations_per_loop
+    from ascend_session.training.loss_scale import (
+        ExponentialUpdateLossScaleManager as ExponentialUpdateLossScaleManager,
+    )
+    from ascend_session.training.loss_scale import FixedLossScaleManager as FixedLossScaleManager
+    from ascend_session.training.loss_scale import LossScaleManager as LossScaleManager
+    from ascend_session.training.optimizer import DistributedOptimizer as DistributedOptimizer
+
+_HOMES = {
+    "BroadcastGlobalVariablesHook": "broadcasting",
+    "DistributedOptimizer": "optimizer",
+    "ExponentialUpdateLossScaleManager": "loss_scale",
+    "FixedLossScaleManager": "loss_scale",
+    "IterationsPerLoopHook": "loops",
+    "LossScaleManager": "loss_scale",
+    "TellMeStepOrLossHook": "acceleration",
+    "broadcast_global_variables": "broadcasting",
+    "distributed_gradients": "gradients",
+    "iterations_per_loop": "loops",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

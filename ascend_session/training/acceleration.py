@@ -1,0 +1,136 @@
+"""What accelerate_train_mode has to know while training runs: the step, or the loss.
+
+Source: seed 001; npu_hook.py, ``TellMeStepOrLossHook``; npu_attrs.cc and geop_npu.cc, which read
+the variables before each run (options_notes a5, a6, g24).
+"""
+
+import math
+import os
+from typing import Any, Dict, Optional
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.errors import ConfigError
+
+__all__ = ["TellMeStepOrLossHook"]
+
+_Hook: Any = tf1().train.SessionRunHook
+
+# geop_npu.cc takes a loss of 0 for "not known yet": the smallest float32 that is none.
+_ALMOST_ZERO = "1.2e-38"
+_LARGEST_STEP = 2**32 - 1
+
+
+class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
+    """Tells the device after each run at which step, or which loss, training is.
+
+    It sets ``STEP_NOW`` and ``TOTAL_STEP``, or ``LOSS_NOW`` and ``TARGET_LOSS``, from when it is
+    made; they stay set until the process ends, for the device looks for them whenever a graph is
+    compiled. Make it before the session opens. The vendor's takes ``step`` without ``total_step``,
+    with which the first run fails.
+
+    Args:
+        step: The current step: a tensor, a variable, or its name (``global_step:0``).
+        total_step: Number of steps of the whole training; goes with ``step``.
+        loss: The current loss, as ``step``.
+        final_loss: The loss that training aims at; goes with ``loss``.
+
+    Raises:
+        ConfigError: If neither pair is complete, or a number cannot be what it stands for.
+    """
+
+    def __init__(
+        self,
+        step: Any = None,
+        total_step: Optional[int] = None,
+        loss: Any = None,
+        final_loss: Optional[float] = None,
+    ) -> None:
+        if step is None and loss is None:
+            raise ConfigError("One of step and loss must be given, with total_step or final_loss.")
+        _check_pair("step", step, "total_step", total_step)
+        _check_pair("loss", loss, "final_loss", final_loss)
+        self._asked = {"STEP_NOW": step, "LOSS_NOW": loss}
+        self._tensors: Dict[str, Any] = {}
+        if step is not None:
+            os.environ.update(STEP_NOW="0", TOTAL_STEP=str(_checked_steps(total_step)))
+        if loss is not None:
+            os.environ.update(LOSS_NOW="0.0", TARGET_LOSS=repr(_checked_loss(final_loss)))
+
+    def begin(self) -> None:
+        """Finds the tensors, before the graph is finalized.
+
+        Raises:
+            ConfigError: If there is no such tensor, or it is no number.
+        """
+        self._tensors = {
+            name: _tensor(asked) for name, asked in self._asked.items() if asked is not None
+        }
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks for the tensors with the run's own."""
+        return tf1().train.SessionRunArgs(self._tensors)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Tells what they were."""
+        for name, value in run_values.results.items():
+            os.environ[name] = _said(name, value)
+
+
+def _said(name: str, value: Any) -> str:
+    if name == "STEP_NOW":
+        return str(int(value))
+    return repr(float(value)) if float(value) else _ALMOST_ZERO
+
+
+def _check_pair(name: str, value: Any, goal_name: str, goal: Any) -> None:
+    if (value is None) != (goal is None):
+        given, missing = (name, goal_name) if goal is None else (goal_name, name)
+        raise ConfigError(
+            f"{given} was given without {missing}: the device needs both, and would fail in the "
+            "first run.",
+            hint=f"TellMeStepOrLossHook({name}=..., {goal_name}=...)",
+        )
+
+
+def _checked_steps(total: Any) -> int:
+    whole = not isinstance(total, bool) and hasattr(total, "__index__")
+    if not whole or not 0 < int(total) <= _LARGEST_STEP:
+        raise ConfigError(
+            f"total_step={total!r} must be a whole number of steps, from 1 to {_LARGEST_STEP}."
+        )
+    return int(total)
+
+
+def _checked_loss(loss: Any) -> float:
+    try:
+        value = float(loss)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value) or isinstance(loss, bool):
+        raise ConfigError(f"final_loss={loss!r} must be a number.")
+    return value
+
+
+def _tensor(asked: Any) -> Any:
+    """The scalar tensor that is meant, by itself, as a variable or by name."""
+    tf = tf1()
+    graph = tf.get_default_graph()
+    variables = {one.name: one for one in tf.global_variables() + tf.local_variables()}
+    try:
+        if isinstance(asked, str) and asked in variables:
+            # The tensor of that name may be a handle of the variable.
+            found = variables[asked].read_value()
+        else:
+            found = tf.convert_to_tensor(graph.as_graph_element(asked, allow_operation=False))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{asked!r} is no tensor of the graph: {error}",
+            hint="A tensor's name ends in its number, as in global_step:0.",
+        ) from error
+    numeric = found.dtype.base_dtype.is_integer or found.dtype.base_dtype.is_floating
+    if not numeric or found.shape.rank not in (0, None):
+        raise ConfigError(
+            f"{asked!r} must be one number, but it is of dtype {found.dtype.base_dtype.name} and "
+            f"shape {found.shape}: the device could not read it, and would stay at low precision."
+        )
+    return found

@@ -1,0 +1,146 @@
+"""All ranks begin with the variables of one.
+
+The rule: every variable of ``tf.global_variables()``, trainable or not, in the order in which it
+was made, under the dtype it has; a bool travels as uint8. So slots, averages, the global step and
+the loss scale are equal, too, after a restore on one rank. The vendor's broadcasts trainable
+variables only (npu_hook.py, ``broadcast_global_variables``), so that the others of a restored
+checkpoint stay behind on every other rank.
+
+Not broadcast: local variables, which are each rank's own, and tables and iterators, which are no
+variables. Refused: dtypes that HCCL does not carry, such as string. Parts of a partitioned variable
+are variables. All ranks must have the same variables; the hook compares them first.
+"""
+
+import zlib
+from typing import Any, Dict, List
+
+from ascend_session import hccl
+from ascend_session.backends._tensorflow import graph_or_default, tf1
+from ascend_session.errors import CollectiveError, JobError, UnsupportedError
+from ascend_session.hccl._tensors import MOVED
+from ascend_session.training.ranks import job_size, note_size
+
+__all__ = ["BroadcastGlobalVariablesHook", "broadcast_global_variables"]
+
+_Hook: Any = tf1().train.SessionRunHook
+
+
+def broadcast_global_variables(root_rank: int) -> Any:
+    """Adds an operation that gives the global variables of all ranks the root's values.
+
+    Run it after the variables have been initialised on all ranks. Keras initialises its own in
+    ``get_session``: ``tf.keras.backend.get_session().run(broadcast_global_variables(0))``.
+
+    Args:
+        root_rank: The rank whose values all get.
+
+    Returns:
+        An operation; in a job of one rank it does nothing.
+
+    Raises:
+        JobError: If there is no such rank, or the environment does not say how many there are.
+        UnsupportedError: For a variable of a dtype that HCCL does not carry, and in a job with
+            parameter servers.
+        LifecycleError: Under eager execution.
+    """
+    tf = tf1()
+    graph = graph_or_default(None)
+    size = job_size("broadcast_global_variables")
+    _check_root(root_rank, size)
+    note_size(graph, size)
+    if size == 1:
+        return tf.no_op(name="broadcast_global_variables")
+    groups: Dict[str, List[Any]] = {}
+    for variable in tf.global_variables():
+        groups.setdefault(_carried(variable), []).append(variable)
+    with tf.name_scope("broadcast_global_variables"):
+        # One operator for each dtype; what is merged on the device has one, too.
+        done = [
+            operation
+            for number, (carried, variables) in enumerate(groups.items())
+            for operation in _broadcast(variables, carried, root_rank, number)
+        ]
+        return tf.group(*done)
+
+
+def _broadcast(variables: List[Any], carried: str, root_rank: int, number: int) -> List[Any]:
+    tf = tf1()
+    values = [tf.cast(variable.read_value(), carried) for variable in variables]
+    received = hccl.broadcast(values, root_rank, fusion=2, fusion_id=number)
+    return [
+        variable.assign(tf.cast(value, variable.dtype.base_dtype)).op
+        for variable, value in zip(variables, received)
+    ]
+
+
+def _carried(variable: Any) -> str:
+    """The dtype in which the variable's value travels."""
+    dtype = str(variable.dtype.base_dtype.name)
+    if dtype == "bool":
+        return "uint8"
+    if dtype not in MOVED:
+        raise UnsupportedError(
+            f"The variable {variable.name!r} is of dtype {dtype}, which HCCL does not carry.",
+            hint="Keep it out of the global variables if each rank may have its own: "
+            "collections=[tf.GraphKeys.LOCAL_VARIABLES].",
+        )
+    return dtype
+
+
+def _check_root(root_rank: Any, size: int) -> None:
+    whole = isinstance(root_rank, int) and not isinstance(root_rank, bool)
+    if not whole or not 0 <= root_rank < size:
+        ranks = f"0 to {size - 1}" if size > 1 else "0 alone"
+        raise JobError(f"root_rank={root_rank!r} is no rank of this job of {size}: it has {ranks}.")
+
+
+class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
+    """Broadcasts the global variables once, when a session has been created; see the module.
+
+    For ``MonitoredTrainingSession`` and estimators. Every rank's variables must have been
+    initialised by then, as they are where each rank is the chief of its own session; a checkpoint
+    needs to be restored on the root only.
+
+    Args:
+        root_rank: The rank whose values all get.
+    """
+
+    def __init__(self, root_rank: int = 0) -> None:
+        self._root_rank = root_rank
+        self._operation: Any = None
+        self._fingerprints: Any = None
+
+    def begin(self) -> None:
+        """Adds the operations, before the graph is finalized."""
+        size = job_size("BroadcastGlobalVariablesHook")
+        self._operation = broadcast_global_variables(self._root_rank)
+        self._fingerprints = None
+        if size > 1:
+            self._fingerprints = hccl.allgather(tf1().constant([_fingerprint()], "int64"), size)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Compares the ranks' variables, then broadcasts.
+
+        Raises:
+            CollectiveError: If a rank has other variables, which would never end on a device.
+        """
+        if self._fingerprints is None:
+            return
+        found = session.run(self._fingerprints)
+        others = [rank for rank, (one, _) in enumerate(found) if one != found[self._root_rank][0]]
+        if others:
+            counts = ", ".join(f"rank {rank} has {found[rank][1]}" for rank in others)
+            raise CollectiveError(
+                f"The ranks have different global variables: rank {self._root_rank} has "
+                f"{found[self._root_rank][1]}, {counts}; names, dtypes and shapes must be equal.",
+                hint="Build the same graph on all ranks; make a variable of one rank a local "
+                "variable.",
+            )
+        session.run(self._operation)
+
+
+def _fingerprint() -> List[int]:
+    """A number that stands for the global variables, and how many they are."""
+    variables = tf1().global_variables()
+    text = "\n".join(f"{one.name} {one.dtype.base_dtype.name} {one.shape}" for one in variables)
+    return [zlib.crc32(text.encode()), len(variables)]

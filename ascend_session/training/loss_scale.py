@@ -1,0 +1,143 @@
+"""Loss scaling: what the loss is multiplied with, fixed or found out.
+
+Source: npu_loss_scale_manager.py and the managers of tf.contrib.mixed_precision that it extends;
+TensorFlow 2 has no contrib. The names of the variables are the same, so that checkpoints fit.
+"""
+
+import abc
+from typing import Any, Dict
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.errors import ConfigError
+
+__all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
+
+# npu_loss_scale_manager.py: the scale stays below the largest float32, and is never below 1.
+_LARGEST, _SMALLEST = 3.4e38, 1.0
+
+
+class LossScaleManager(abc.ABC):
+    """What `DistributedOptimizer` asks for a loss scale."""
+
+    @abc.abstractmethod
+    def get_loss_scale(self) -> Any:
+        """The scale as a float32 scalar tensor."""
+
+    @abc.abstractmethod
+    def update_loss_scale(self, finite_grads: Any) -> Any:
+        """An operation that is told by a bool tensor whether the step's gradients were finite."""
+
+    def get_enable_overflow_check(self) -> bool:
+        """Whether a step with an overflow is left out."""
+        return True
+
+
+class FixedLossScaleManager(LossScaleManager):
+    """A scale that never changes.
+
+    Args:
+        loss_scale: At least 1.
+        enable_overflow_check: Whether a step with an overflow is left out; if not, variables are
+            always updated.
+
+    Raises:
+        ConfigError: If the scale is below 1.
+    """
+
+    def __init__(self, loss_scale: float, enable_overflow_check: bool = True) -> None:
+        _at_least("loss_scale", loss_scale, _SMALLEST)
+        self._loss_scale = float(loss_scale)
+        self._enable_overflow_check = enable_overflow_check
+
+    def get_loss_scale(self) -> Any:
+        """The scale as a constant of the default graph."""
+        return tf1().constant(self._loss_scale, tf1().float32, name="loss_scale")
+
+    def update_loss_scale(self, finite_grads: Any) -> Any:
+        """An operation that does nothing."""
+        return tf1().no_op()
+
+    def get_enable_overflow_check(self) -> bool:
+        """What it was made with."""
+        return self._enable_overflow_check
+
+
+class ExponentialUpdateLossScaleManager(LossScaleManager):
+    """A scale that grows after steps without overflow, and shrinks after steps with one.
+
+    It has three variables, which are not trainable, and makes them where it is made. The vendor's
+    must not be made under ``tf.control_dependencies``; this one may be.
+
+    Args:
+        init_loss_scale: What it begins with, at least 1.
+        incr_every_n_steps: After so many steps without overflow it is multiplied by ``incr_ratio``,
+            unless it would leave float32.
+        decr_every_n_nan_or_inf: After so many steps with an overflow it is multiplied by
+            ``decr_ratio``, but never below 1. A step without one in between does not set this
+            count back, as with the vendor's.
+        incr_ratio: At least 1.
+        decr_ratio: Above 0, at most 1.
+
+    Raises:
+        ConfigError: If one of them is outside its limits.
+    """
+
+    def __init__(
+        self,
+        init_loss_scale: float,
+        incr_every_n_steps: int,
+        decr_every_n_nan_or_inf: int = 2,
+        incr_ratio: float = 2,
+        decr_ratio: float = 0.8,
+    ) -> None:
+        _at_least("init_loss_scale", init_loss_scale, _SMALLEST)
+        _at_least("incr_every_n_steps", incr_every_n_steps, 1)
+        _at_least("decr_every_n_nan_or_inf", decr_every_n_nan_or_inf, 1)
+        _at_least("incr_ratio", incr_ratio, 1)
+        if not 0 < decr_ratio <= 1:
+            raise ConfigError(f"decr_ratio={decr_ratio!r} must be above 0 and at most 1.")
+        self._incr_every_n_steps = int(incr_every_n_steps)
+        self._decr_every_n = int(decr_every_n_nan_or_inf)
+        self._incr_ratio, self._decr_ratio = float(incr_ratio), float(decr_ratio)
+        tf = tf1()
+        with tf.control_dependencies(None):
+            self._loss_scale = _state("loss_scale", float(init_loss_scale), tf.float32)
+            self._good_steps = _state("good_steps", 0, tf.int32)
+            self._bad_steps = _state("bad_steps", 0, tf.int32)
+
+    def get_loss_scale(self) -> Any:
+        """The scale as it is at this step."""
+        return self._loss_scale.read_value()
+
+    def update_loss_scale(self, finite_grads: Any) -> Any:
+        """An operation that counts the step and changes the scale when it is time to."""
+        tf = tf1()
+        with tf.control_dependencies([finite_grads]):
+            scale, good, bad = (variable.read_value() for variable in self._variables)
+        grows = tf.logical_and(finite_grads, good + 1 >= self._incr_every_n_steps)
+        overflown = tf.logical_not(finite_grads)
+        shrinks = tf.logical_and(overflown, bad + 1 >= self._decr_every_n)
+        larger = tf.where(scale < _LARGEST / self._incr_ratio, scale * self._incr_ratio, scale)
+        smaller = tf.maximum(_SMALLEST, scale * self._decr_ratio)
+        new_scale = tf.where(grows, larger, tf.where(shrinks, smaller, scale))
+        starts_again = tf.logical_or(grows, shrinks)
+        zero = tf.zeros([], tf.int32)
+        new_good = tf.where(tf.logical_or(starts_again, overflown), zero, good + 1)
+        new_bad = tf.where(starts_again, zero, tf.where(overflown, bad + 1, bad))
+        values = (new_scale, new_good, new_bad)
+        return tf.group(*(v.assign(value) for v, value in zip(self._variables, values)))
+
+    @property
+    def _variables(self) -> Any:
+        return self._loss_scale, self._good_steps, self._bad_steps
+
+
+def _state(name: str, value: float, dtype: Any) -> Any:
+    # A resource: what has been read stays as it was when the variable is assigned to.
+    options: Dict[str, Any] = {"trainable": False, "use_resource": True}
+    return tf1().Variable(value, name=name, dtype=dtype, **options)
+
+
+def _at_least(name: str, value: Any, least: float) -> None:
+    if isinstance(value, bool) or not value >= least:
+        raise ConfigError(f"{name}={value!r} must be at least {least:g}.")

@@ -1,0 +1,100 @@
+"""A job of several ranks in one process, of which all but this one do what this one does."""
+
+from typing import Any, Iterator, List, NamedTuple
+
+import pytest
+
+from ascend_session.backends.collectives import Collectives
+from ascend_session.hccl import _backend
+from tests.fake_host import FakeHost
+from tests.fake_host.vendor import Loaded, live_host, loaded
+
+
+class Call(NamedTuple):
+    """A collective that was put into the graph."""
+
+    name: str
+    dtypes: List[str]
+    fusion: int
+    fusion_id: int
+
+
+class Equals(Collectives):
+    """Ranks that all have the same tensors as this one; records what is asked of them.
+
+    Args:
+        size: The number of ranks.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.calls: List[Call] = []
+        self._size = size
+
+    def _record(self, name: str, tensors: Any, fusion: int, fusion_id: int) -> None:
+        dtypes = [tensor.dtype.base_dtype.name for tensor in tensors]
+        self.calls.append(Call(name, dtypes, fusion, fusion_id))
+
+    def allreduce(
+        self, tensor: Any, reduction: str, fusion: int, fusion_id: int, group: str
+    ) -> Any:
+        """The tensor as often as there are ranks."""
+        assert reduction == "sum"
+        self._record("allreduce", [tensor], fusion, fusion_id)
+        return tensor * self._size
+
+    def allgather(
+        self, tensor: Any, rank_size: int, group: str, fusion: int, fusion_id: int
+    ) -> Any:
+        """The tensor behind itself."""
+        import tensorflow.compat.v1 as tf
+
+        self._record("allgather", [tensor], fusion, fusion_id)
+        return tf.concat([tensor] * rank_size, 0)
+
+    def broadcast(
+        self, tensors: Any, root_rank: int, fusion: int, fusion_id: int, group: str
+    ) -> List[Any]:
+        """The tensors."""
+        self._record("broadcast", tensors, fusion, fusion_id)
+        return list(tensors)
+
+    def size(self, group: str) -> int:
+        """The number of ranks."""
+        return self._size
+
+    def _no(self, *arguments: Any, **named: Any) -> Any:
+        raise AssertionError("not for training")
+
+    reduce = reduce_scatter = all_to_all_v = all_to_all_v_c = send = receive = _no
+    create_group = destroy_group = rank = local_rank = local_size = world_rank = group_rank = _no
+
+
+@pytest.fixture
+def two(monkeypatch: Any) -> Equals:
+    """A job of two ranks."""
+    return equals(monkeypatch, 2)
+
+
+def equals(monkeypatch: Any, size: int) -> Equals:
+    """A job of so many ranks, until the test ends."""
+    made = Equals(size)
+    monkeypatch.setenv("RANK_SIZE", str(size))
+    monkeypatch.setitem(_backend._found, "stub", made)
+    return made
+
+
+@pytest.fixture
+def host(tmp_path: Any) -> Iterator[FakeHost]:
+    """A host with two devices and the vendor's packages."""
+    host = live_host(tmp_path, chips=2)
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def ge(tf: Any, host: FakeHost) -> Iterator[Loaded]:
+    """The graph engine behind the vendor's packages, in this process."""
+    _backend._found.pop("npu", None)
+    with loaded(host) as ge:
+        yield ge
+    _backend._found.pop("npu", None)

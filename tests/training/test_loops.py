@@ -1,0 +1,386 @@
+"""iterations_per_loop on the stub: so many real steps in one run."""
+
+import threading
+import time
+import warnings
+from typing import Any, Iterator, List, NamedTuple
+
+import pytest
+
+from ascend_session import (
+    AscendConfig,
+    AscendConfigWarning,
+    ConfigError,
+    LifecycleError,
+    UnsupportedError,
+    ascend_session,
+    ascend_system,
+)
+from ascend_session.session.conditions import LOOPS_APPLIED
+from ascend_session.training import IterationsPerLoopHook, iterations_per_loop
+
+
+def looping(n: int) -> AscendConfig:
+    """A configuration for loops of n steps."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return AscendConfig(iterations_per_loop=n, enable_data_pre_proc=True)
+
+
+@pytest.fixture(autouse=True)
+def _errors() -> Iterator[None]:
+    """The block of a looped session must not warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AscendConfigWarning)
+        yield
+
+
+class Step(NamedTuple):
+    """A training step that sums up what it reads."""
+
+    train: Any
+    step: Any
+    total: Any
+    read: Any
+    iterator: Any
+
+
+def step_of(tf: Any, elements: int = 1000) -> Step:
+    """Adds 0, 1, 2 ... from a dataset."""
+    iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(elements))
+    read = iterator.get_next()
+    total = tf.get_variable("total", initializer=tf.constant(0, tf.int64))
+    step = tf.train.get_or_create_global_step()
+    with tf.control_dependencies([tf.assign_add(total, read)]):
+        train = tf.assign_add(step, 1).op
+    return Step(train, step, total, read, iterator)
+
+
+def start(tf: Any, sess: Any, own: Step) -> None:
+    """Initialises everything."""
+    sess.run([tf.global_variables_initializer(), own.iterator.initializer])
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_k_runs_make_k_times_n_steps_with_a_batch_each(tf: Any, threads: int) -> None:
+    own = step_of(tf)
+    proto = tf.ConfigProto(inter_op_parallelism_threads=threads, use_per_session_threads=True)
+    with ascend_session(looping(5), session_config=proto) as sess:
+        start(tf, sess, own)
+        loop = iterations_per_loop(sess, own.train, 5)
+        for k in range(1, 4):
+            sess.run(loop)
+            assert sess.run([own.step, own.total]) == [5 * k, sum(range(5 * k))]
+    assert loop.name == "IterationOp"
+    assert tf.get_default_graph().get_collection(LOOPS_APPLIED) == [5]
+
+
+def test_what_is_fetched_beside_it_draws_no_batch_and_is_the_first_steps(tf: Any) -> None:
+    own = step_of(tf)
+    with ascend_session(looping(4)) as sess:
+        start(tf, sess, own)
+        loop = iterations_per_loop(sess, own.train, 4)
+        assert [sess.run([loop, own.read])[1] for _ in range(3)] == [0, 4, 8]
+        assert sess.run([own.step, own.total]) == [12, sum(range(12))]
+
+
+def test_what_is_fed_is_fed_to_each_step(tf: Any) -> None:
+    x = tf.placeholder(tf.float32, [None])
+    scale = tf.placeholder_with_default(2.0, [])
+    total = tf.get_variable("total", initializer=0.0)
+    train = tf.assign_add(total, tf.reduce_sum(x) * scale)
+    with ascend_session(looping(3)) as sess:
+        sess.run(tf.global_variables_initializer())
+        loop = iterations_per_loop(sess, train, 3)  # a tensor
+        sess.run(loop, {x: [1.0, 2.0]})
+        assert sess.run(total) == 18.0
+        sess.run(loop, {x: [1.0], scale: 10.0})
+        assert sess.run(total) == 48.0
+
+
+def test_scopes_do_not_change_the_name_that_the_adapter_looks_for(tf: Any) -> None:
+    own = step_of(tf)
+    with ascend_session(looping(2)) as sess:
+        start(tf, sess, own)
+        with tf.name_scope("tower"), tf.variable_scope("tower"):
+            with tf.control_dependencies([tf.no_op()]):
+                loop = iterations_per_loop(sess, own.train, 2)
+        sess.run(loop)
+        assert (loop.name, sess.run(own.step)) == ("IterationOp", 2)
+
+
+def test_one_step_a_loop_is_the_operation_itself(tf: Any) -> None:
+    own = step_of(tf)
+    with ascend_session() as sess:
+        assert iterations_per_loop(sess, own.train, 1) is own.train
+
+
+def test_asking_again_gives_the_same_operation(tf: Any) -> None:
+    own = step_of(tf)
+    with ascend_session(looping(2)) as sess:
+        start(tf, sess, own)
+        for _ in range(3):  # as in scripts that ask in each step
+            sess.run(iterations_per_loop(sess, own.train, 2))
+        assert sess.run(own.step) == 6
+
+
+class TestSessions:
+    def test_each_session_has_its_own_steps(self, tf: Any) -> None:
+        own = step_of(tf)
+        with ascend_session(looping(3)) as one, ascend_session(looping(3)) as two:
+            for sess in (one, two):
+                start(tf, sess, own)
+                loop = iterations_per_loop(sess, own.train, 3)
+            one.run(loop)
+            two.run(loop)
+            one.run(loop)
+            assert [sess.run(own.step) for sess in (one, two)] == [6, 3]
+
+    def test_in_a_session_that_was_not_told_it_does_not_make_steps_elsewhere(self, tf: Any) -> None:
+        own = step_of(tf)
+        with ascend_session(looping(3)) as one, ascend_session(looping(3)) as two:
+            start(tf, one, own)
+            start(tf, two, own)
+            loop = iterations_per_loop(one, own.train, 3)
+            with pytest.raises(tf.errors.FailedPreconditionError):
+                two.run(loop)
+            assert one.run(own.step) == 0
+
+    def test_initialisers_that_run_afterwards_are_noticed(self, tf: Any) -> None:
+        own = step_of(tf)
+        with ascend_session(looping(3)) as sess:
+            start(tf, sess, own)
+            loop = iterations_per_loop(sess, own.train, 3)
+            sess.run(tf.local_variables_initializer())
+            with pytest.raises(tf.errors.OpError, match="does not know how many steps"):
+                sess.run(loop)
+
+    def test_a_session_with_hooks_is_told_by_a_hook(self, tf: Any) -> None:
+        own = step_of(tf)
+        loop = iterations_per_loop(None, own.train, 5)
+        with ascend_system(looping(5)) as system:
+            scaffold = tf.train.Scaffold(
+                local_init_op=tf.group(tf.local_variables_initializer(), own.iterator.initializer)
+            )
+            hooks = [IterationsPerLoopHook(), tf.train.StopAtStepHook(last_step=15)]
+            runs = 0
+            with tf.train.MonitoredTrainingSession(
+                master=system.target,
+                config=system.session_config(),
+                scaffold=scaffold,
+                hooks=hooks,
+            ) as sess:
+                while not sess.should_stop():
+                    sess.run(loop)
+                    runs += 1
+        assert runs == 3
+
+    @pytest.mark.parametrize("form", ["operation", "name", "structure"])
+    def test_with_the_hook_what_is_fetched_is_the_last_steps(self, tf: Any, form: str) -> None:
+        own = step_of(tf)
+        loop = iterations_per_loop(None, own.train, 4)
+        fetches = {
+            "operation": [loop, own.read],
+            "name": ["IterationOp", own.read],
+            "structure": [{"train": (loop,)}, own.read],
+        }
+        scaffold = tf.train.Scaffold(
+            local_init_op=tf.group(tf.local_variables_initializer(), own.iterator.initializer)
+        )
+        with ascend_system(looping(4)) as system:
+            with tf.train.MonitoredTrainingSession(
+                config=system.session_config(), scaffold=scaffold, hooks=[IterationsPerLoopHook()]
+            ) as sess:
+                assert [sess.run(fetches[form])[1] for _ in range(2)] == [3, 7]
+                assert sess.run([own.step, own.total]) == [8, sum(range(8))]
+
+    def test_with_the_hook_what_is_fed_is_fed_to_each_step(self, tf: Any) -> None:
+        x = tf.placeholder(tf.float32, [])
+        total = tf.get_variable("total", initializer=0.0)
+        loop = iterations_per_loop(None, tf.assign_add(total, x), 3)
+        with ascend_system(looping(3)) as system:
+            with tf.train.MonitoredTrainingSession(
+                config=system.session_config(), hooks=[IterationsPerLoopHook()]
+            ) as sess:
+                sess.run(loop, {x: 2.0})
+                assert sess.run(total) == 6.0
+
+    def test_a_step_that_bypasses_the_hooks_makes_all_steps_too(self, tf: Any) -> None:
+        own = step_of(tf)
+        loop = iterations_per_loop(None, own.train, 4)
+        scaffold = tf.train.Scaffold(
+            local_init_op=tf.group(tf.local_variables_initializer(), own.iterator.initializer)
+        )
+        with ascend_system(looping(4)) as system:
+            with tf.train.MonitoredTrainingSession(
+                config=system.session_config(), scaffold=scaffold, hooks=[IterationsPerLoopHook()]
+            ) as sess:
+                sess.run_step_fn(lambda step_context: step_context.session.run(loop))
+                sess.run(loop)
+                assert sess.run(own.step) == 8
+
+    def test_the_data_end_a_session_with_hooks_in_order(self, tf: Any) -> None:
+        own = step_of(tf, elements=12)
+        loop = iterations_per_loop(None, own.train, 5)
+        counts: List[int] = []
+        scaffold = tf.train.Scaffold(
+            local_init_op=tf.group(tf.local_variables_initializer(), own.iterator.initializer)
+        )
+        with ascend_system(looping(5)) as system:
+            with tf.train.MonitoredTrainingSession(
+                config=system.session_config(), scaffold=scaffold, hooks=[IterationsPerLoopHook()]
+            ) as sess:
+                while not sess.should_stop():
+                    sess.run(loop)
+                    counts.append(sess.run(own.step))
+        assert counts == [5, 10]
+
+    def test_a_hook_without_a_loop_is_refused(self, tf: Any) -> None:
+        with pytest.raises(LifecycleError, match="has no looped operation"):
+            tf.train.MonitoredSession(hooks=[IterationsPerLoopHook()])
+
+    def test_a_hook_for_loops_of_one_step_has_nothing_to_say(self, tf: Any) -> None:
+        own = step_of(tf)
+        iterations_per_loop(None, own.train, 1)
+        with tf.train.MonitoredSession(hooks=[IterationsPerLoopHook()]) as sess:
+            assert sess.run(own.step) == 0
+
+
+class TestErrors:
+    def test_the_end_of_the_data_in_the_midst_leaves_the_steps_before(self, tf: Any) -> None:
+        own = step_of(tf, elements=7)
+        with ascend_session(looping(5)) as sess:
+            start(tf, sess, own)
+            loop = iterations_per_loop(sess, own.train, 5)
+            sess.run(loop)
+            with pytest.raises(tf.errors.OutOfRangeError, match="Step 3 of 5 in this run"):
+                sess.run(loop)
+            assert sess.run(own.step) == 7
+            with pytest.raises(tf.errors.OutOfRangeError):
+                sess.run(loop)
+
+    def test_an_error_of_a_step_names_it_and_keeps_its_kind(self, tf: Any) -> None:
+        step = tf.train.get_or_create_global_step()
+        x = tf.cast(3 - step, tf.float32)
+        with tf.control_dependencies([tf.check_numerics(1.0 / x, "x is bad")]):
+            train = tf.assign_add(step, 1).op
+        with ascend_session(looping(8)) as sess:
+            sess.run(tf.global_variables_initializer())
+            loop = iterations_per_loop(sess, train, 8)
+            with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)Step 4 of 8 .*x is bad"):
+                sess.run(loop)
+
+    def test_closing_the_session_ends_a_loop(self, tf: Any) -> None:
+        started = threading.Event()
+
+        def notice() -> float:
+            started.set()
+            time.sleep(0.01)
+            return 1.0
+
+        train = tf.py_func(notice, [], tf.float64).op
+        with ascend_system(looping(1000000)) as system:
+            block = system.session()
+            sess = block.__enter__()
+            loop = iterations_per_loop(sess, train, 1000000)
+            failed: List[BaseException] = []
+
+            def run() -> None:
+                try:
+                    sess.run(loop)
+                except Exception as error:
+                    failed.append(error)
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            assert started.wait(60)
+            block.__exit__(None, None, None)
+            thread.join(60)
+            assert not thread.is_alive()
+            assert len(failed) == 1
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("n", [0, -1])
+    def test_no_steps(self, tf: Any, n: int) -> None:
+        with pytest.raises(ConfigError, match="must be at least 1"):
+            iterations_per_loop(None, tf.no_op(), n)
+
+    @pytest.mark.parametrize("n", [2.0, "2", True])
+    def test_what_is_no_number(self, tf: Any, n: Any) -> None:
+        with pytest.raises(TypeError, match="n must be an int"):
+            iterations_per_loop(None, tf.no_op(), n)
+
+    def test_what_is_no_operation(self, tf: Any) -> None:
+        with pytest.raises(TypeError, match=r"Put several together with tf\.group"):
+            iterations_per_loop(None, [tf.no_op()], 2)
+
+    def test_a_session_with_hooks(self, tf: Any) -> None:
+        train = tf.no_op()
+        with tf.train.MonitoredSession() as sess:
+            with pytest.raises(TypeError, match="IterationsPerLoopHook"):
+                iterations_per_loop(sess, train, 2)
+
+    def test_a_finalized_graph(self, tf: Any) -> None:
+        train = tf.no_op()
+        tf.get_default_graph().finalize()
+        with pytest.raises(LifecycleError, match="The graph is finalized") as refused:
+            iterations_per_loop(None, train, 2)
+        assert "IterationsPerLoopHook" in str(refused.value.hint)
+
+    def test_another_operation_or_number_in_the_same_graph(self, tf: Any) -> None:
+        train, other = tf.no_op(), tf.no_op()
+        iterations_per_loop(None, train, 2)
+        with pytest.raises(LifecycleError, match="one operation of the name IterationOp"):
+            iterations_per_loop(None, other, 2)
+        with pytest.raises(LifecycleError, match="in a loop of 2 steps already"):
+            iterations_per_loop(None, train, 3)
+
+    def test_an_operation_of_that_name_by_others(self, tf: Any) -> None:
+        train = tf.no_op(name="IterationOp")
+        with pytest.raises(LifecycleError, match="made by others"):
+            iterations_per_loop(None, train, 2)
+
+    def test_another_graph_than_the_sessions(self, tf: Any) -> None:
+        train = tf.no_op()
+        with ascend_session(graph=tf.Graph()) as sess:
+            with pytest.raises(LifecycleError, match="in another graph"):
+                iterations_per_loop(sess, train, 2)
+
+    def test_a_one_shot_iterator(self, tf: Any) -> None:
+        read = tf.data.make_one_shot_iterator(tf.data.Dataset.range(9)).get_next()
+        with pytest.raises(LifecycleError, match="one-shot iterator; the adapter aborts"):
+            iterations_per_loop(None, read, 2)
+
+    def test_another_number_than_the_configurations(self, tf: Any) -> None:
+        train = tf.no_op()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AscendConfigWarning)
+            with ascend_session(looping(3)) as sess:
+                with pytest.raises(ConfigError, match="iterations_per_loop=3, but the loop is to"):
+                    iterations_per_loop(sess, train, 4)
+
+    def test_a_configuration_that_says_nothing_is_warned_of(self, tf: Any) -> None:
+        train = tf.no_op()
+        with ascend_session() as sess:
+            with pytest.warns(AscendConfigWarning, match="does not say iterations_per_loop=4"):
+                loop = iterations_per_loop(sess, train, 4)
+            sess.run(loop)
+
+    def test_mixed_computing(self, tf: Any) -> None:
+        train = tf.no_op()
+        with ascend_session(AscendConfig(mix_compile_mode=True)) as sess:
+            with pytest.raises(ConfigError, match="mix_compile_mode=True needs"):
+                iterations_per_loop(sess, train, 4)
+
+    def test_a_default_that_changes_from_step_to_step(self, tf: Any) -> None:
+        iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(9))
+        x = tf.placeholder_with_default(iterator.get_next(), [])
+        with pytest.raises(UnsupportedError, match="cannot see whether it was fed"):
+            iterations_per_loop(None, x + 1, 2)
+
+    def test_a_placeholder_of_a_resource(self, tf: Any) -> None:
+        handle = tf.placeholder(tf.variant, [])
+        train = tf.group(tf.identity(handle))
+        with pytest.raises(UnsupportedError, match="cannot hand on what is fed"):
+            iterations_per_loop(None, train, 2)

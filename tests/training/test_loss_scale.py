@@ -1,0 +1,132 @@
+"""Loss scale managers: limits, and how the scale moves, compared with the vendor's rules."""
+
+import random
+from typing import Any, List, Tuple
+
+import pytest
+
+from ascend_session import ConfigError
+from ascend_session.training import (
+    ExponentialUpdateLossScaleManager,
+    FixedLossScaleManager,
+    LossScaleManager,
+)
+
+
+class Rules:
+    """The vendor's rules in plain Python (npu_loss_scale_manager.py), in float32."""
+
+    def __init__(self, scale: float, every: int, bad_every: int, up: float, down: float) -> None:
+        self.scale, self.good, self.bad = scale, 0, 0
+        self._every, self._bad_every, self._up, self._down = every, bad_every, up, down
+
+    def step(self, finite: bool) -> None:
+        """One step."""
+        if finite and self.good + 1 >= self._every:
+            if self.scale < 3.4e38 / self._up:
+                self.scale *= self._up
+            self.good = self.bad = 0
+        elif finite:
+            self.good += 1
+        elif self.bad + 1 >= self._bad_every:
+            self.scale = max(1.0, self.scale * self._down)
+            self.good = self.bad = 0
+        else:
+            self.good, self.bad = 0, self.bad + 1
+
+
+def run(tf: Any, manager: Any, steps: List[bool]) -> List[Tuple[float, int, int]]:
+    """Scale, good and bad steps after each step."""
+    finite = tf.placeholder(tf.bool, [])
+    update = manager.update_loss_scale(finite)
+    variables = tf.global_variables()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        found = []
+        for step in steps:
+            sess.run(update, {finite: step})
+            found.append(tuple(float(value) for value in sess.run(variables)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_scale_moves_as_the_vendors(tf: Any, seed: int) -> None:
+    chance = random.Random(seed)
+    numbers = (1024.0, chance.randint(1, 3), chance.randint(1, 3), 2.0, 0.5)
+    steps = [chance.random() < 0.6 for _ in range(40)]
+    rules, expected = Rules(*numbers), []
+    for step in steps:
+        rules.step(step)
+        expected.append((rules.scale, rules.good, rules.bad))
+    assert run(tf, ExponentialUpdateLossScaleManager(*numbers), steps) == expected
+
+
+def test_the_scale_stays_inside_float32(tf: Any) -> None:
+    manager = ExponentialUpdateLossScaleManager(2.0**126, 1)
+    assert [scale for scale, _, _ in run(tf, manager, [True] * 3)] == [2.0**127] * 3
+
+
+def test_the_scale_is_never_below_one(tf: Any) -> None:
+    manager = ExponentialUpdateLossScaleManager(1.5, 10, 1, decr_ratio=0.5)
+    assert [scale for scale, _, _ in run(tf, manager, [False] * 2)] == [1.0, 1.0]
+
+
+def test_the_defaults_are_the_vendors(tf: Any) -> None:
+    manager = ExponentialUpdateLossScaleManager(100.0, 2)
+    found = run(tf, manager, [True, True, False, False])
+    assert [round(scale, 3) for scale, _, _ in found] == [100.0, 200.0, 200.0, 160.0]
+
+
+def test_a_fixed_scale_stays(tf: Any) -> None:
+    manager = FixedLossScaleManager(128)
+    with tf.Session() as sess:
+        sess.run(manager.update_loss_scale(tf.constant(False)))
+        assert sess.run(manager.get_loss_scale()) == 128.0
+    assert manager.get_enable_overflow_check() is True
+    assert FixedLossScaleManager(1, False).get_enable_overflow_check() is False
+
+
+def test_its_variables_have_the_vendors_names_and_are_not_trained(tf: Any) -> None:
+    manager = ExponentialUpdateLossScaleManager(2.0, 2)
+    names = [variable.op.name for variable in tf.global_variables()]
+    assert names == ["loss_scale", "good_steps", "bad_steps"]
+    assert tf.trainable_variables() == []
+    assert isinstance(manager, LossScaleManager)
+
+
+def test_it_may_be_made_where_something_has_to_run_before(tf: Any) -> None:
+    # npu_loss_scale_optimizer_faq.md: the vendor's ends in "Placeholder not support"
+    x = tf.placeholder(tf.float32, [])
+    with tf.control_dependencies([x + 1]):
+        manager = ExponentialUpdateLossScaleManager(8.0, 2)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(manager.get_loss_scale()) == 8.0
+
+
+@pytest.mark.parametrize("scale", [0.5, 0, -1, float("nan"), True])
+def test_a_scale_below_one_is_refused(tf: Any, scale: Any) -> None:
+    with pytest.raises(ConfigError, match="must be at least 1"):
+        FixedLossScaleManager(scale)
+    with pytest.raises(ConfigError, match="must be at least 1"):
+        ExponentialUpdateLossScaleManager(scale, 2)
+    assert tf.global_variables() == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"incr_every_n_steps": 0}, "incr_every_n_steps=0 must be at least 1"),
+        ({"decr_every_n_nan_or_inf": 0}, "decr_every_n_nan_or_inf=0 must be at least 1"),
+        ({"incr_ratio": 0.5}, "incr_ratio=0.5 must be at least 1"),
+        ({"decr_ratio": 1.5}, "decr_ratio=1.5 must be above 0 and at most 1"),
+        ({"decr_ratio": 0}, "decr_ratio=0 must be above 0"),
+    ],
+)
+def test_numbers_that_would_move_it_the_wrong_way_are_refused(
+    tf: Any, wrong: Any, said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        ExponentialUpdateLossScaleManager(
+            **{"init_loss_scale": 8, "incr_every_n_steps": 2, **wrong}
+        )

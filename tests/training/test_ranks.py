@@ -1,0 +1,125 @@
+"""Real jobs on the stub: two and three processes that train together."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, List
+
+import numpy as np
+import pytest
+
+from ascend_session import LaunchConfig, launch
+from ascend_session.training import DistributedOptimizer
+from tests.training.programs.models import BATCH, STEPS, batches, embedding_model
+
+_PROGRAM = Path(__file__).parent / "programs" / "rank.py"
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Job:
+    """What a job found."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self.size = size
+        self._ranks = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(size)]
+
+    def of(self, scenario: str, what: str) -> List[Any]:
+        """What each rank found, by rank."""
+        return [rank[scenario][what] for rank in self._ranks]
+
+    def agreed(self, scenario: str, what: str) -> Any:
+        """What all ranks found in the same way."""
+        found = self.of(scenario, what)
+        assert found == [found[0]] * self.size
+        return found[0]
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def job(request: Any, tmp_path_factory: Any) -> Job:
+    """A job of so many ranks that has run all scenarios."""
+    folder = tmp_path_factory.mktemp("job")
+    null = os.open(os.devnull, os.O_WRONLY)
+    variables: Dict[str, str] = {"PYTHONPATH": str(_REPOSITORY), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    try:
+        result = launch(
+            LaunchConfig(
+                script=str(_PROGRAM),
+                args=[str(folder)],
+                processes=request.param,
+                backend="stub",
+                env=variables,
+                log_dir=str(folder / "logs"),
+                stall_timeout=120,
+            ),
+            output=null,
+        )
+    finally:
+        os.close(null)
+    said = [Path(rank.stderr).read_text()[-3000:] for rank in result.ranks]
+    assert result.ok, "\n".join(said)
+    return Job(folder, request.param)
+
+
+def test_weights_are_bit_identical_on_all_ranks_after_each_step(job: Job) -> None:
+    digests = job.agreed("trained", "weights")
+    assert len(set(digests)) == STEPS + 1
+    assert job.agreed("trained", "everything")  # with the slots
+    assert job.agreed("trained", "collectives") > 0
+
+
+def test_the_loss_curve_is_that_of_one_process_with_the_whole_batch(tf: Any, job: Job) -> None:
+    model = embedding_model(tf, seed=1)
+    train = DistributedOptimizer(tf.train.AdamOptimizer(0.1)).minimize(model.loss)
+    alone = []
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for ids, goals in batches(job.size):
+            assert len(ids) == job.size * BATCH
+            feeds = {model.ids: ids, model.goals: goals}
+            alone.append(sess.run([model.loss, train], feeds)[0])
+    together = np.mean(job.of("trained", "losses"), axis=0)
+    np.testing.assert_allclose(together, alone, rtol=1e-4)
+    assert alone[-1] < alone[0]
+
+
+def test_the_mean_of_each_kind_of_gradient(job: Job) -> None:
+    ranks = range(job.size)
+    dense, half, values, indices = job.agreed("averaged", "values")
+    mean = sum(ranks) / job.size
+    np.testing.assert_allclose(dense, [mean, 2 * mean], rtol=1e-6)
+    np.testing.assert_allclose(half, [mean + 1], rtol=1e-3)
+    np.testing.assert_allclose(values, [[rank / job.size] for rank in ranks for _ in "12"])
+    assert indices == [index for rank in ranks for index in (rank, 0)]
+    assert job.agreed("averaged", "none") is True
+
+
+def test_an_overflow_on_one_rank_is_left_out_on_all(job: Job) -> None:
+    assert job.agreed("overflown", "steps") == [
+        [[0.75, 1.75], 1, 64.0],
+        [[0.75, 1.75], 1, 32.0],
+        [[0.5, 1.5], 2, 32.0],
+    ]
+
+
+def test_what_only_rank_0_restores_is_on_all_ranks(job: Job) -> None:
+    own = [values.pop() for values in job.of("broadcast", "values")]
+    assert own == list(range(job.size))
+    assert job.agreed("broadcast", "values") == [42.0, True, 0.0, 0, 1234567890123]
+
+
+def test_a_variable_that_only_one_rank_has_is_said_on_all(job: Job) -> None:
+    said = job.agreed("different", "said")
+    assert said.startswith("The ranks have different global variables: rank 0 has 2, rank 1 has 1")
+
+
+def test_loops_make_their_steps_together(job: Job) -> None:
+    # The weight is the sum of the means of what the ranks have read.
+    first = [sum(range(1 + n * job.size, 1 + (n + 1) * job.size)) / job.size for n in range(6)]
+    runs = job.agreed("looped", "runs")
+    assert [steps for steps, _ in runs] == [3, 6]
+    np.testing.assert_allclose([weight for _, weight in runs], [sum(first[:3]), sum(first)])
+
+
+def test_a_model_of_keras_is_bit_identical_on_all_ranks(job: Job) -> None:
+    assert "weights" in job._ranks[0]["keras"]
+    job.agreed("keras", "weights")
