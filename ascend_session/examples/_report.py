@@ -1,18 +1,34 @@
 """How the examples show what training came to: a table in the terminal and a curve in a file."""
 
+import json
 from pathlib import Path
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Iterable, List, NamedTuple, Sequence
 
-__all__ = ["Epoch", "print_table", "require_packages", "save_curve"]
+__all__ = [
+    "Epoch",
+    "difference",
+    "load",
+    "print_both",
+    "print_table",
+    "require_packages",
+    "save",
+    "save_curve",
+]
+
+_NUMBERS = "history.json"
 
 
 class Epoch(NamedTuple):
-    """What training came to after one pass over the data; accuracy is a share, 0 to 1."""
+    """What training came to after one pass over the data; accuracy is a share, 0 to 1.
+
+    ``weights`` stands for the weights that all ranks had then.
+    """
 
     number: int
     training_loss: float
     held_out_loss: float
     held_out_accuracy: float
+    weights: str = ""
 
 
 def require_packages() -> None:
@@ -29,16 +45,53 @@ def require_packages() -> None:
 
 def print_table(history: Sequence[Epoch]) -> None:
     """Prints a line for each epoch."""
+    titles = ("Epoch", "Training loss", "Held-out loss", "Held-out accuracy")
+    _print(titles, ([str(epoch.number), *_decimals(epoch[1:4], 3)] for epoch in history))
+
+
+def print_both(one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str]) -> None:
+    """Prints the training losses and held-out accuracies of two trainings next to each other."""
+    titles = [f"{what}, {name}" for what in ("Loss", "Accuracy") for name in names]
+    rows = []
+    for a, b in zip(one, other):
+        losses = _decimals((a.training_loss, b.training_loss), 6)
+        accuracies = _decimals((a.held_out_accuracy, b.held_out_accuracy), 3)
+        rows.append([str(a.number), *losses, *accuracies])
+    _print(["Epoch", *titles], rows)
+
+
+def difference(one: Sequence[Epoch], other: Sequence[Epoch]) -> float:
+    """The largest difference of the training losses of two trainings."""
+    return max(abs(a.training_loss - b.training_loss) for a, b in zip(one, other))
+
+
+def _decimals(values: Sequence[float], number: int) -> List[str]:
+    return [f"{value:.{number}f}" for value in values]
+
+
+def _print(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD)
-    for title in ("Epoch", "Training loss", "Held-out loss", "Held-out accuracy"):
+    for title in titles:
         table.add_column(title, justify="right")
-    for epoch in history:
-        table.add_row(str(epoch.number), *[f"{value:.3f}" for value in epoch[1:]])
+    for row in rows:
+        table.add_row(*row)
     Console().print(table)
+
+
+def save(history: Sequence[Epoch], directory: Path) -> Path:
+    """Keeps the numbers for `load`, and draws them; gives the path of the drawing."""
+    text = json.dumps([epoch._asdict() for epoch in history], indent=1)
+    (directory / _NUMBERS).write_text(text + "\n")
+    return save_curve(history, directory)
+
+
+def load(directory: Path) -> List[Epoch]:
+    """What was saved there."""
+    return [Epoch(**epoch) for epoch in json.loads((directory / _NUMBERS).read_text())]
 
 
 def save_curve(history: Sequence[Epoch], directory: Path) -> Path:

@@ -3,6 +3,10 @@
 The data are 1,797 real images of 8x8 pixels (the UCI handwritten digits, which scikit-learn
 carries); the model is a network of two layers in TensorFlow's graph mode. Run it with
 ``python -m ascend_session.examples.digits [--epochs N] [--output DIR]``, and copy from it.
+
+``ascend-session launch -n 8 -m ascend_session.examples.digits`` trains the same model on eight
+ranks. In each step a rank computes the gradients of its share of the images, and all apply the mean
+of them: what one process gets with ``--batch 512``, eight times the images.
 """
 
 import argparse
@@ -11,12 +15,21 @@ import random
 import sys
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ascend_session import AscendConfig, AscendError, MemoryConfig, ascend_session, ascend_system
+from ascend_session import (
+    AscendConfig,
+    AscendError,
+    MemoryConfig,
+    ascend_session,
+    ascend_system,
+    training,
+)
+from ascend_session.examples._agreement import Agreement
 from ascend_session.examples._arguments import count, directory
-from ascend_session.examples._report import Epoch, print_table, require_packages, save_curve
+from ascend_session.examples._report import Epoch, print_table, require_packages, save
 
+NAME = "ascend_session.examples.digits"
 SEED = 20
-BATCH = 64  # images in one training step
+BATCH = 64  # images in one training step of a rank
 HELD_OUT = 360  # images that are not trained on, to see what was learned
 
 # What is not said here stays as the vendor has it; `ascend-session options` lists every option.
@@ -44,6 +57,17 @@ class Examples(NamedTuple):
     labels: Any
 
 
+class Share(NamedTuple):
+    """What a rank sees of each step: so many images of ``batch * size``."""
+
+    rank: int = 0
+    size: int = 1
+    batch: int = BATCH
+
+
+ALONE = Share()
+
+
 class Model(NamedTuple):
     """A graph, and what to feed and run in it."""
 
@@ -53,8 +77,10 @@ class Model(NamedTuple):
     loss: Any
     accuracy: Any
     initialize: Any
+    broadcast: Any
     train_step: Any
     saver: Any
+    agreement: Agreement
 
     def feed(self, examples: Examples) -> Dict[Any, Any]:
         """The ``feed_dict`` for these examples."""
@@ -68,12 +94,12 @@ def load_digits() -> Tuple[Examples, Examples]:
     pixels, labels = datasets.load_digits(return_X_y=True)
     order = random.Random(SEED).sample(range(len(labels)), len(labels))
     images, labels = pixels[order] / 16, labels[order]
-    training = Examples(images[HELD_OUT:], labels[HELD_OUT:])
-    return training, Examples(images[:HELD_OUT], labels[:HELD_OUT])
+    examples = Examples(images[HELD_OUT:], labels[HELD_OUT:])
+    return examples, Examples(images[:HELD_OUT], labels[:HELD_OUT])
 
 
-def build_model(hidden: int = 128, learning_rate: float = 0.01) -> Model:
-    """Builds the graph: 64 pixels, a layer of ``hidden`` units, ten digits."""
+def build_model(hidden: int = 128, learning_rate: float = 0.01, size: int = 1) -> Model:
+    """Builds the graph: 64 pixels, a layer of ``hidden`` units, ten digits; for ``size`` ranks."""
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default() as graph:
@@ -90,45 +116,61 @@ def build_model(hidden: int = 128, learning_rate: float = 0.01) -> Model:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
         loss = tf.reduce_mean(losses)
         correct = tf.equal(tf.argmax(logits, 1), labels)
+        # One process alone trains as with the optimizer itself: nothing is added to its graph.
+        optimizer = training.DistributedOptimizer(tf.train.AdamOptimizer(learning_rate))
+        train_step = optimizer.minimize(loss)
         return Model(
             graph=graph,
             images=images,
             labels=labels,
             loss=loss,
             accuracy=tf.reduce_mean(tf.cast(correct, tf.float32)),
-            train_step=tf.train.AdamOptimizer(learning_rate).minimize(loss),
+            train_step=train_step,
             initialize=tf.global_variables_initializer(),
+            broadcast=training.broadcast_global_variables(root_rank=0),
             saver=tf.train.Saver(),
+            agreement=Agreement(size),
         )
 
 
-def batches(examples: Examples, epoch: int) -> Iterator[Examples]:
-    """Cuts the examples into batches, in another order for each epoch.
+def batches(examples: Examples, epoch: int, share: Share = ALONE) -> Iterator[Examples]:
+    """Cuts the examples into batches, in another order for each epoch, and gives a rank its share.
 
-    What does not fill a batch is left out: the device compiles the graph for each batch size.
+    What does not fill a batch of all ranks is left out: the device compiles the graph for each
+    batch size, and every rank must make as many steps. With ``tf.data`` it is the same to say, of a
+    dataset in the same order on all ranks,
+    ``dataset.take(steps * batch * size).shard(size, rank).batch(batch)``.
     """
-    size = len(examples.labels)
-    order = random.Random(SEED + epoch).sample(range(size), size)
-    for start in range(0, size - BATCH + 1, BATCH):
-        chosen = order[start : start + BATCH]
+    number = len(examples.labels)
+    order = random.Random(SEED + epoch).sample(range(number), number)
+    step = share.batch * share.size
+    for start in range(0, number - step + 1, step):
+        chosen = order[start : start + step][share.rank :: share.size]
         yield Examples(examples.images[chosen], examples.labels[chosen])
 
 
 def train(
-    model: Model, training: Examples, held_out: Examples, epochs: int, checkpoint: str
+    model: Model,
+    examples: Examples,
+    held_out: Examples,
+    epochs: int,
+    checkpoint: str,
+    share: Share = ALONE,
 ) -> List[Epoch]:
-    """Trains from the beginning, and saves the variables in files named ``checkpoint``."""
+    """Trains from the beginning; rank 0 saves the variables in files named ``checkpoint``."""
     history = []
     with ascend_session(graph=model.graph) as sess:
         sess.run(model.initialize)
+        sess.run(model.broadcast)
         for epoch in range(1, epochs + 1):
             losses = []
-            for batch in batches(training, epoch):
+            for batch in batches(examples, epoch, share):
                 _, loss = sess.run([model.train_step, model.loss], model.feed(batch))
                 losses.append(float(loss))
-            training_loss = sum(losses) / len(losses)
-            history.append(Epoch(epoch, training_loss, *evaluate(sess, model, held_out)))
-        model.saver.save(sess, checkpoint)
+            mean, weights = model.agreement.reach(sess, sum(losses) / len(losses))
+            history.append(Epoch(epoch, mean, *evaluate(sess, model, held_out), weights))
+        if share.rank == 0:
+            model.saver.save(sess, checkpoint)
     return history
 
 
@@ -138,10 +180,16 @@ def evaluate(sess: Any, model: Model, examples: Examples) -> Tuple[float, float]
     return float(loss), float(accuracy)
 
 
-def restore(model: Model, held_out: Examples, checkpoint: str) -> float:
-    """Accuracy of what was saved as ``checkpoint``, in a session of its own."""
+def restore(model: Model, held_out: Examples, checkpoint: str, rank: int = 0) -> float:
+    """Accuracy of what was saved as ``checkpoint``, in a session of its own.
+
+    Only rank 0 reads it, for the others may be on a machine that does not have the files.
+    """
     with ascend_session(graph=model.graph) as sess:
-        model.saver.restore(sess, checkpoint)
+        sess.run(model.initialize)
+        if rank == 0:
+            model.saver.restore(sess, checkpoint)
+        sess.run(model.broadcast)
         _, accuracy = evaluate(sess, model, held_out)
     return accuracy
 
@@ -150,30 +198,58 @@ def main(argv: Sequence[str]) -> None:
     """Trains, saves, restores and reports."""
     arguments = parse(argv)
     require_packages()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read when TensorFlow is imported
+    # Read when TensorFlow is imported: say errors only, and use no operators but its own.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
-    training, held_out = load_digits()
+    examples, held_out = load_digits()
     checkpoint = str(arguments.output / "model")
     with ascend_system(CONFIG) as system:
-        model = build_model()
-        history = train(model, training, held_out, arguments.epochs, checkpoint)
-        accuracy = restore(model, held_out, checkpoint)
+        share = Share(system.rank, system.size, arguments.batch)
+        check_share(share, len(examples.labels))
+        model = build_model(size=system.size)
+        history = train(model, examples, held_out, arguments.epochs, checkpoint, share)
+        accuracy = restore(model, held_out, checkpoint, system.rank)
 
-    print_table(history)
-    print(f"Restored in a second session: held-out accuracy {accuracy:.3f}")
-    print(f"Checkpoint: {checkpoint}")
-    print(f"Training curve: {save_curve(history, arguments.output)}")
-    print(f"Backend: {system.backend}, because {system.backend_reason}")
+    if share.size > 1:
+        print(
+            f"Rank {share.rank} of {share.size}: weights {history[-1].weights}, the same on all "
+            f"ranks after each of {len(history)} epochs"
+        )
+    if share.rank == 0:
+        if not arguments.brief:
+            print_table(history)
+        print(f"Restored in a second session: held-out accuracy {accuracy:.3f}")
+        print(f"Checkpoint: {checkpoint}")
+        print(f"Training curve: {save(history, arguments.output)}")
+        print(f"Backend: {system.backend}, because {system.backend_reason}")
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def check_share(share: Share, number: int) -> None:
+    """Ends the program if ``number`` examples are not enough for a single step."""
+    step = share.batch * share.size
+    if step > number:
+        whose = "" if share.size == 1 else f" on each of {share.size} ranks"
+        raise SystemExit(
+            f"--batch {share.batch}{whose} makes {step} images, but there are {number}."
+        )
+
+
+def parse(argv: Sequence[str], program: str = f"python -m {NAME}") -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m ascend_session.examples.digits",
+        prog=program,
         description="Train a classifier of handwritten digits, on Ascend or on the CPU.",
     )
     add = parser.add_argument
     add("--epochs", type=count, default=15, metavar="N", help="passes over the data (%(default)s)")
+    add(
+        "--batch",
+        type=count,
+        default=BATCH,
+        metavar="N",
+        help="images in one step of a rank (%(default)s)",
+    )
     add(
         "--output",
         type=directory,
@@ -181,6 +257,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="DIR",
         help="where to put the checkpoint and the training curve (%(default)s)",
     )
+    add("--brief", action="store_true", help="print no table of the epochs")
     return parser.parse_args(argv)
 
 

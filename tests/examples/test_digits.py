@@ -1,48 +1,14 @@
 """The example as its users run it, and the parts they copy."""
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, Tuple
 
 import pytest
 
 from ascend_session.examples import digits
+from tests.examples.running import Outcome, run
 
-TOP = Path(__file__).resolve().parents[2]
 PROGRAM = ("-m", "ascend_session.examples.digits")
-
-
-class Outcome(NamedTuple):
-    code: int
-    stdout: str
-    stderr: str
-
-    def table(self) -> List[List[float]]:
-        """The numbers of each line of the table that has one for an epoch."""
-        lines = [line.split() for line in self.stdout.splitlines()]
-        return [[float(n) for n in line] for line in lines if re.match(r"\d+$", "".join(line[:1]))]
-
-    def after(self, label: str) -> str:
-        """What the one line that begins with ``label`` says after it."""
-        (text,) = re.findall(f"^{label}(.*)$", self.stdout, re.MULTILINE)
-        return str(text).strip()
-
-
-def run(*arguments: str, cwd: Path, **environ: str) -> Outcome:
-    base = {k: v for k, v in os.environ.items() if not k.startswith(("ASCEND", "RANK", "TF_"))}
-    ended = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=str(cwd),
-        env={**base, "PYTHONPATH": str(TOP), **environ},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    return Outcome(ended.returncode, ended.stdout, ended.stderr)
 
 
 def without(package: str, cwd: Path) -> Outcome:
@@ -112,12 +78,13 @@ def test_two_runs_have_the_same_result(trained: Tuple[Outcome, Path], tmp_path: 
     assert (tmp_path / "a" / "b" / "curve.png").is_file()
 
 
-@pytest.mark.parametrize("epochs", ["0", "-1", "many"])
-def test_a_wrong_number_of_epochs_is_refused(epochs: str, tmp_path: Path) -> None:
-    outcome = run(*PROGRAM, "--epochs", epochs, cwd=tmp_path)
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+@pytest.mark.parametrize("argument", ["--epochs", "--batch"])
+def test_a_wrong_number_is_refused(argument: str, number: str, tmp_path: Path) -> None:
+    outcome = run(*PROGRAM, argument, number, cwd=tmp_path)
     assert outcome.code == 2
     assert outcome.stderr.splitlines()[-1].endswith(
-        f"argument --epochs: {epochs!r} is not a whole number of 1 or more."
+        f"argument {argument}: {number!r} is not a whole number of 1 or more."
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -129,6 +96,14 @@ def test_an_output_that_cannot_be_is_refused_before_training(tmp_path: Path) -> 
     assert outcome.stderr.splitlines()[-1].endswith(
         "argument --output: the directory 'file' cannot be made: File exists."
     )
+
+
+def test_a_batch_of_more_images_than_there_are_is_refused() -> None:
+    digits.check_share(digits.Share(0, 1, 1437), 1437)
+    with pytest.raises(SystemExit, match=r"^--batch 1438 makes 1438 images, but there are 1437\."):
+        digits.check_share(digits.Share(0, 1, 1438), 1437)
+    with pytest.raises(SystemExit, match="--batch 200 on each of 8 ranks makes 1600 images"):
+        digits.check_share(digits.Share(0, 8, 200), 1437)
 
 
 def test_help_writes_nothing(tmp_path: Path) -> None:
@@ -204,3 +179,39 @@ def test_each_epoch_has_an_order_of_its_own() -> None:
     first, same, second = (next(digits.batches(training, epoch)) for epoch in (1, 1, 2))
     assert first.labels.tolist() == same.labels.tolist()
     assert first.labels.tolist() != second.labels.tolist()
+
+
+@pytest.mark.parametrize("size", [2, 3, 8])
+def test_the_shares_of_all_ranks_are_the_steps_of_one_with_as_large_a_batch(size: int) -> None:
+    training, _ = digits.load_digits()
+    shares = [
+        list(digits.batches(training, 3, digits.Share(rank, size, 40))) for rank in range(size)
+    ]
+    whole = list(digits.batches(training, 3, digits.Share(batch=40 * size)))
+    assert {len(share) for share in shares} == {len(whole)} == {1437 // (40 * size)}
+    for number, batch in enumerate(whole):
+        parts = [share[number] for share in shares]
+        assert {part.images.shape for part in parts} == {(40, 64)}
+        for rank, part in enumerate(parts):
+            assert part.images.tolist() == batch.images[rank::size].tolist()
+            assert part.labels.tolist() == batch.labels[rank::size].tolist()
+
+
+def test_a_dataset_that_is_sharded_as_its_words_say_gives_the_same_share(tf: Any) -> None:
+    training, _ = digits.load_digits()
+    rank, size, batch = 2, 3, 40
+    order = digits.Share(batch=len(training.labels))
+    ((images, labels),) = digits.batches(training, 4, order)
+    steps = len(labels) // (batch * size)
+    dataset = tf.data.Dataset.from_tensor_slices((images, labels))
+    dataset = dataset.take(steps * batch * size).shard(size, rank).batch(batch)
+    element = tf.data.make_one_shot_iterator(dataset).get_next()
+    share = list(digits.batches(training, 4, digits.Share(rank, size, batch)))
+    assert len(share) == steps
+    with tf.Session() as sess:
+        for images, labels in share:
+            found = sess.run(element)
+            assert found[0].tolist() == images.tolist()
+            assert found[1].tolist() == labels.tolist()
+        with pytest.raises(tf.errors.OutOfRangeError):
+            sess.run(element)

@@ -1,0 +1,64 @@
+"""What the demo says of two trainings."""
+
+import os
+from pathlib import Path
+from typing import List
+
+from ascend_session.examples import demo
+from ascend_session.examples._report import Epoch, load
+from tests.examples.running import TOP, run
+
+PROGRAM = "import sys; from ascend_session.examples import demo; sys.exit(demo.main({!r}, ranks=2))"
+
+
+def epochs(*losses: float) -> List[Epoch]:
+    return [Epoch(n, loss, 0.5, 0.9, f"weights{n}") for n, loss in enumerate(losses, 1)]
+
+
+def test_it_runs_one_process_and_a_job_and_compares_them(tmp_path: Path) -> None:
+    arguments = ["--epochs", "2", "--batch", "100", "--output", "out"]
+    outcome = run("-c", PROGRAM.format(arguments), cwd=tmp_path)
+    assert outcome.code == 0, outcome.stdout + outcome.stderr
+    commands = [line for line in outcome.stdout.splitlines() if line.startswith("$ ")]
+    assert "--batch 200" in commands[0]
+    assert commands[1].startswith("$ ascend-session launch -n 2 -m ascend_session.examples.digits")
+    assert "--batch 100" in commands[1]
+
+    alone, together = load(tmp_path / "out" / "one_process"), load(tmp_path / "out" / "job")
+    shown = [[row[1], row[2]] for row in outcome.table()]
+    losses = [[a.training_loss, b.training_loss] for a, b in zip(alone, together)]
+    assert shown == [[round(loss, 6) for loss in row] for row in losses]
+    assert outcome.stdout.endswith(demo.verdict(alone, together, 2) + "\n")
+    assert "trained as one" in outcome.stdout.splitlines()[-2]
+
+
+def test_a_job_that_fails_is_said_with_its_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os\nif os.environ.get('RANK_ID') == '1': os._exit(7)\n"
+    )
+    outcome = run(
+        "-c",
+        PROGRAM.format(["--epochs", "1", "--output", "out"]),
+        cwd=tmp_path,
+        PYTHONPATH=os.pathsep.join([str(tmp_path), str(TOP)]),
+    )
+    assert outcome.code == 7, outcome.stdout + outcome.stderr
+    assert outcome.stderr.startswith("The job failed. Rank 1 ")
+    assert outcome.stderr.rstrip().rpartition(" ")[2].endswith("attempt_1")
+    assert "trained as one" not in outcome.stdout
+
+
+def test_equal_curves_are_one_training() -> None:
+    said = demo.verdict(epochs(2.0, 1.0), epochs(2.0, 1.00000001), 8)
+    assert said.startswith("8 ranks have trained as one: the loss curves differ by 1.0e-08 at most")
+    assert "weights2 at the end" in said
+    assert max(map(len, said.splitlines())) <= 90
+
+
+def test_other_curves_are_not() -> None:
+    said = demo.verdict(epochs(2.0, 1.0), epochs(2.0, 1.01), 8)
+    assert said.startswith("The 8 ranks have not trained as one: the loss curves differ by up to")
+
+
+def test_eight_ranks_are_the_demo() -> None:
+    assert demo.RANKS == 8
