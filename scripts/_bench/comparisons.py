@@ -1,10 +1,11 @@
 """Knows what is compared with what, and the limits that the package has set itself."""
 
 from time import perf_counter, process_time
-from typing import Any, Callable, Iterator, List, Mapping
+from typing import Any, Callable, Collection, Iterator, List, Mapping
 
 from ascend_session import AscendConfig, MemoryConfig, ascend_session
 from ascend_session.examples import digits
+from collectives import collectives
 from launching import launching
 from output import showing
 from timing import Row, best, calls, fresh
@@ -13,15 +14,20 @@ STEPS = 100
 CLOCKS = {"by the clock": perf_counter, "processor time": process_time}
 
 
-def rows(repeat: int, environ: Mapping[str, str]) -> Iterator[Row]:
+def rows(repeat: int, environ: Mapping[str, str], parts: Collection[str]) -> Iterator[Row]:
     """Measure one comparison after the other, each side ``repeat`` times."""
-    yield importing(repeat, environ)
-    yield building(repeat)
-    for clock in CLOCKS:
-        yield from training(repeat, clock)
-    yield running(repeat)
-    yield from launching(repeat)
-    yield showing(min(repeat, 5))
+    if "session" in parts:
+        yield importing(repeat, environ)
+        yield building(repeat)
+        for clock in CLOCKS:
+            yield from training(repeat, clock)
+        yield running(repeat)
+    if "launching" in parts:
+        yield from launching(repeat)
+    if "output" in parts:
+        yield showing(min(repeat, 5))
+    if "collectives" in parts:
+        yield from collectives(repeat)
 
 
 def importing(repeat: int, environ: Mapping[str, str]) -> Row:

@@ -4,34 +4,39 @@ What is compared is done in turns, so that a slow minute hits all of it; and of 
 shortest time counts, because other programs can only make it longer.
 """
 
+import math
 import subprocess
 import sys
 from time import perf_counter
-from typing import Callable, Dict, List, Mapping, NamedTuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional
 
 # Does something once; gives the durations of its parts in seconds, always the same number of them.
 Work = Callable[[], List[float]]
 
 
 class Row(NamedTuple):
-    """One comparison: times in milliseconds, and the limit for their ratio, or for ours alone."""
+    """One comparison: times in milliseconds, and the limit for their ratio, or for ours alone.
+
+    Without a limit it only says how things are.
+    """
 
     what: str
     ours: float
     without: str
     theirs: float
-    limit: float
+    limit: Optional[float] = None
     limits_ratio: bool = True
 
     @property
     def ratio(self) -> float:
-        """How many times as long ours takes."""
-        return self.ours / self.theirs
+        """How many times as long ours takes; no number, if theirs takes no time."""
+        return self.ours / self.theirs if self.theirs else math.nan
 
     @property
     def is_ok(self) -> bool:
         """Whether what was measured keeps to the limit."""
-        return (self.ratio if self.limits_ratio else self.ours) <= self.limit
+        measured = self.ratio if self.limits_ratio else self.ours
+        return self.limit is None or measured <= self.limit
 
 
 def best(works: Mapping[str, Work], repeat: int) -> Dict[str, float]:

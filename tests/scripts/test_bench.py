@@ -20,6 +20,9 @@ ROW = re.compile(
 )
 
 
+_ALL_BUT_COLLECTIVES = ("--only", "session", "--only", "launching", "--only", "output")
+
+
 class Outcome(NamedTuple):
     code: int
     stdout: str
@@ -44,7 +47,7 @@ def bench(*arguments: str) -> Outcome:
 
 @pytest.fixture(scope="module")
 def strict() -> Outcome:
-    return bench("--repeat", "1", "--strict")
+    return bench("--repeat", "1", "--strict", *_ALL_BUT_COLLECTIVES)
 
 
 @pytest.fixture
@@ -117,3 +120,31 @@ def test_the_rows_that_miss_their_target_are_counted(bench_module: Any, capsys: 
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[-1] for line in lines[::2]] == ["ok", "missed", "ok"]
     assert lines[1::2] == ["    without: that"] * 3
+
+
+def test_collectives_are_measured_next_to_those_of_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    collectives = import_module("collectives")
+    monkeypatch.setattr(collectives, "others", lambda: ["tensorflow"])
+    monkeypatch.setenv("PYTHONPATH", str(TOP))
+    rows = list(collectives.reducing(tmp_path, 1, 2, [collectives.Size("4 KB", 4096, 2)]))
+    assert [row.what for row in rows] == ["allreduce of 4 KB over 2 ranks"] * 2
+    assert rows[0].without.startswith("collective_ops of TensorFlow")
+    assert rows[1].without == "the same bytes copied in memory"
+    assert rows[0].ours == rows[1].ours > rows[1].theirs > 0
+    assert rows[0].theirs > 0
+    monkeypatch.setattr(collectives, "STEPS", 2)
+    (alone,) = collectives.stepping(tmp_path, 1, [1])
+    assert (alone.what, alone.ratio) == ("step of the digits training, ranks: 1", 1.0)
+
+
+def test_a_row_without_a_target_is_shown_as_one_and_misses_nothing(
+    bench_module: Any, capsys: Any
+) -> None:
+    row = import_module("timing").Row("this", 3.0, "that", 1.0)
+    assert bench_module.show([row, row._replace(theirs=0.0)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.split(" +", lines[0])[-2:] == ["3.000", "none"]
+    assert re.split(" +", lines[2])[-2:] == ["nan", "none"]
