@@ -15,7 +15,7 @@ from hardware_tests.needs import MARKER, missing_for, needs_packages
 from hardware_tests.summary import Tally
 from tests.graph_mode import tensorflow_in_graph_mode
 
-pytest.register_assert_rewrite("tests.backend_contract")
+pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contract")
 
 _HERE = Path(__file__).resolve().parent
 _TALLY = pytest.StashKey[Tally]()

@@ -10,3 +10,5 @@ ANSWER = TIME_LIMIT
 RELEASE = 120.0
 # How long a system waits for a device that stays held.
 HELD = 3.0
+# From SIGTERM to SIGKILL, for the ranks of a job that wait for one that failed.
+GRACE = 10.0

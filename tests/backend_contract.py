@@ -4,12 +4,19 @@ A test module makes a class of it with a fixture ``backend_name``. What a user c
 backends apart by stands in `DIFFERENCES`, and each of its lines is shown by a test.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any, List
 
 import pytest
 
-from ascend_session import AscendConfig, ascend_session, ascend_system
+from ascend_session import (
+    AscendConfig,
+    AscendConfigWarning,
+    ascend_session,
+    ascend_system,
+    training,
+)
 from ascend_session.backends.base import FEATURES
 from tests.backend_differences import DIFFERENCES
 
@@ -158,6 +165,40 @@ class BackendContract:
         assert [event.detail for event in system.events if event.name == "session open"] == [
             "device 0"
         ]
+
+    # What training adds
+
+    def test_k_runs_of_a_loop_make_k_times_n_steps(self, tf: Any, backend_name: str) -> None:
+        weight = tf.get_variable("weight", initializer=[[1.0]])
+        step = tf.train.get_or_create_global_step()
+        loss = tf.reduce_sum(tf.matmul(weight, [[1.0]]))
+        train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, global_step=step)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AscendConfigWarning)  # there is no dataset
+            config = AscendConfig(iterations_per_loop=4, enable_data_pre_proc=True)
+        with ascend_session(config, backend=backend_name) as sess:
+            sess.run(tf.global_variables_initializer())
+            loop = training.iterations_per_loop(sess, train, 4)
+            for k in (1, 2):
+                sess.run(loop)
+                assert sess.run(step) == 4 * k
+            assert sess.run(weight) == [[1.0 - 8.0]]
+
+    def test_in_a_job_of_one_a_distributed_optimizer_is_the_optimizer(
+        self, tf: Any, backend_name: str
+    ) -> None:
+        weight = tf.get_variable("weight", initializer=[[3.0]])
+        loss = tf.reduce_sum(tf.matmul(weight, weight))
+        manager = training.FixedLossScaleManager(8.0)
+        with ascend_session(backend=backend_name) as sess:
+            optimizer = training.DistributedOptimizer(
+                tf.train.GradientDescentOptimizer(0.25), manager
+            )
+            train = tf.group(optimizer.minimize(loss), training.broadcast_global_variables(0))
+            sess.run(tf.global_variables_initializer())
+            sess.run(train)
+            assert sess.run(weight) == [[1.5]]
+        assert not [name for name in names(sess.graph) if "Hcom" in name]
 
     # A real tf.Session
 

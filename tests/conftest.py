@@ -13,7 +13,7 @@ import pytest
 from tests.graph_mode import tensorflow_in_graph_mode
 from tests.running import Host
 
-pytest.register_assert_rewrite("tests.backend_contract")
+pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contract")
 
 # The variables that the product or the vendor's adapter reads.
 _READ = re.compile(

@@ -129,6 +129,8 @@ CONTRACT_FAULTS = (
             "contract::TestNpu::test_session_and_graph_are_the_defaults_inside_the_block",
             "contract::TestNpu::test_a_checkpoint_is_restored_in_another_session",
             "contract::TestNpu::test_hooks_of_training",
+            "contract::TestNpu::test_k_runs_of_a_loop_make_k_times_n_steps",
+            "contract::TestNpu::test_in_a_job_of_one_a_distributed_optimizer_is_the_optimizer",
         ),
         engine="off-by-one",
     ),

@@ -4,6 +4,7 @@ A fault changes an answer, so that it is an assertion of the test that fails. Th
 are in `RAISING`, each with the reason.
 """
 
+from tests.rehearsal.collective_faults import COLLECTIVE_FAULTS
 from tests.rehearsal.contract_faults import CONTRACT_FAULTS
 from tests.rehearsal.fault import Fault, Raising
 
@@ -11,6 +12,7 @@ __all__ = ["FAULTS", "RAISING"]
 
 FAULTS = (
     *CONTRACT_FAULTS,
+    *COLLECTIVE_FAULTS,
     # What is not there, or not well
     Fault(
         "a node leads nowhere",

@@ -5,12 +5,21 @@ those start have it, too.
 """
 
 import importlib
+import json
+import os
 import shutil
 import sys
 from typing import Any, Callable, Dict
 
 from hardware_tests import limits
-from tests.fake_host import FakeHost, Reply, a2_chips, npu_smi_answers
+from tests.fake_host import (
+    FakeHost,
+    Reply,
+    a2_chips,
+    a3_chips,
+    atlas_chips,
+    npu_smi_answers,
+)
 
 __all__ = ["HOLES", "hole"]
 
@@ -37,6 +46,33 @@ def no_vendor_package(host: FakeHost) -> None:
 def one_device(host: FakeHost) -> None:
     for number in range(1, 8):
         (host.root / "dev" / f"davinci{number}").unlink()
+
+
+@hole
+def four_devices(host: FakeHost) -> None:
+    for number in range(4, 8):
+        (host.root / "dev" / f"davinci{number}").unlink()
+    host.npu_smi(npu_smi_answers("910B", a2_chips(4)))
+
+
+@hole
+def another_product(host: FakeHost) -> None:
+    host.npu_smi(npu_smi_answers("A3", a3_chips(4)))
+
+
+@hole
+def atlas_training(host: FakeHost) -> None:
+    host.npu_smi(npu_smi_answers("910A", atlas_chips()))
+
+
+@hole
+def a_rank_table_is_given(host: FakeHost) -> None:
+    ranks = [
+        {"device_id": str(n), "device_ip": f"192.168.1.{n}", "rank_id": str(n)} for n in range(2)
+    ]
+    servers = [{"server_id": "node_0", "device": ranks}]
+    table = {"version": "1.0", "status": "completed", "server_count": "1", "server_list": servers}
+    os.environ["RANK_TABLE_FILE"] = str(host.write("table.json", json.dumps(table)))
 
 
 @hole

@@ -125,8 +125,8 @@ def run_is_wrapped(host: FakeHost) -> None:
 def another_session_is_the_default(host: FakeHost) -> None:
     init, close = OpenSession.__init__, OpenSession.close
 
-    def opened(self: Any, session: Any, as_default: bool = True) -> None:
-        init(self, session, as_default=False)
+    def opened(self: Any, session: Any, parameters: Any, as_default: bool) -> None:
+        init(self, session, parameters, as_default=False)
         self.other = tf.Session(graph=session.graph)
         self.other.__enter__()
 

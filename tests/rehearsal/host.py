@@ -25,6 +25,7 @@ from tests.rehearsal import holes_in_product as _  # noqa: F401  (which makes it
 from tests.rehearsal import stripping
 from tests.rehearsal.forked import Nursery
 from tests.rehearsal.holes import HOLES
+from tests.rehearsal.launched import RankNursery
 
 AT_ONCE = 2
 
@@ -34,6 +35,7 @@ inspect.getmodule(inspect.currentframe())
 # And each of its runs ends with several collections of garbage.
 gc.freeze()
 limits.HELD = 1.0
+limits.GRACE = 0.5
 
 
 class Outcomes:
@@ -67,10 +69,14 @@ def rehearse(run: Dict[str, Any], folder: Path) -> None:
         HOLES[run["hole"]](host)
     if run["stripped"]:
         stripping.install()
+    # In this order: neither may hold what ends the other.
+    ranks = RankNursery(folder)
     nursery = Nursery()
     if not run["anew"]:
         running: Any = importlib.import_module("hardware_tests.running")
         running.Popen = nursery.popen
+        jobs: Any = importlib.import_module("hardware_tests.jobs")
+        jobs.PYTHON = ranks.python
     if not run["tried"]:
         first_try: Any = importlib.import_module("hardware_tests.first_try")
         first_try.why_it_ends = lambda: None
@@ -81,6 +87,7 @@ def rehearse(run: Dict[str, Any], folder: Path) -> None:
         code = int(pytest.main([*options, *run["arguments"]], plugins=[outcomes]))
     finally:
         nursery.close()
+        ranks.close()
         end_orphans(host)
         host.close()
     result = {**vars(outcomes), "code": code}

@@ -20,7 +20,7 @@ __all__ = ["install", "quiet", "run_program", "unjudged"]
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _TESTS = _REPOSITORY / "hardware_tests"
-_CONTRACT = _REPOSITORY / "tests" / "backend_contract.py"
+_CONTRACTS = [_REPOSITORY / "tests" / f"{of}_contract.py" for of in ("backend", "collective")]
 _INSTEAD = {"raises": "unjudged", "warns": "quiet"}
 
 
@@ -77,7 +77,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Optional[Any]:
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         origin = Path((spec and spec.origin) or "/")
-        if spec is None or not (_TESTS in origin.parents or origin == _CONTRACT):
+        if spec is None or not (_TESTS in origin.parents or origin in _CONTRACTS):
             return None
         spec.loader = _Loader(fullname, str(origin))
         return spec

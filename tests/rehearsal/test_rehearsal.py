@@ -18,7 +18,7 @@ from tests.rehearsal.fault import Fault
 from tests.rehearsal.faults import FAULTS, RAISING
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_LIMIT = 600
+_LIMIT = 1200
 # What begins so may be read by the product or by pytest, and is not for the rehearsal.
 _LEFT_OUT = ("ASCEND_", "RANK_", "CM_", "HCCL_", "DEVICE_ID", "TF_CONFIG", "PROFILING_", "PYTEST_")
 _REQUIRED = ["hardware_tests", "--require-npu"]
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 RUNS = {
-    _ANEW: Run([*_REQUIRED, "-k", "interrupted or stays_held"]),
+    _ANEW: Run([*_REQUIRED, "-k", "interrupted or stays_held or (OnTwo and world)"]),
     "whole, slow": Run([*_REQUIRED, "-k", _SLOW]),
     "whole, rest": Run([*_REQUIRED, "-k", f"not ({_SLOW})"]),
     "collected": Run(["hardware_tests", "--collect-only"]),
@@ -48,6 +48,10 @@ RUNS = {
     "no package": Run(["hardware_tests", "-k", "offload or presence"], "no_vendor_package"),
     "one device": Run(["hardware_tests", "-k", "fan_out"], "one_device"),
     "hidden": Run([*_REQUIRED, "-k", "held_by_this or stays_held"], "processes_are_hidden"),
+    "four devices": Run(["hardware_tests", "-k", "ends_well"], "four_devices"),
+    "a table": Run([*_REQUIRED, "-k", "OnTwo and world"], "a_rank_table_is_given"),
+    "another product": Run(["hardware_tests", "-k", "OnTwo and world"], "another_product"),
+    "Atlas training": Run(["hardware_tests", "-k", "OnTwo and sum"], "atlas_training"),
     "stopped": Run(["hardware_tests", "-x", "-k", "presence"], "a_control_node_is_gone"),
     "ended": Run([*_REQUIRED, "-k", "offload or follow or one_session"], engine="init=EJ0001"),
 }
@@ -271,6 +275,42 @@ def test_with_one_device_what_needs_two_is_skipped(results: Dict[str, Result], r
     texts = [text for one, text in result.texts.items() if result.outcomes[one] == "skipped"]
     assert all("this needs 2 devices, and this process gets 1" in text for text in texts)
     assert result.summary.startswith("hardware: 1 ran, 2 skipped, on 1 x 910B3, ")
+
+
+@pytest.mark.parametrize("run", ["four devices"])
+def test_with_four_devices_no_job_of_eight_is_started(results: Dict[str, Result], run: str) -> None:
+    result = results[run]
+    (skipped,) = [one for one, outcome in result.outcomes.items() if outcome != "passed"]
+    assert "OnEight" in skipped
+    assert "this needs 8 devices, and this process gets 4" in result.texts[skipped]
+    assert result.summary.startswith("hardware: 2 ran, 1 skipped, on 4 x 910B3, ")
+
+
+@pytest.mark.parametrize("run", ["a table"])
+def test_a_rank_table_that_fits_is_used(results: Dict[str, Result], run: str) -> None:
+    assert results[run].outcomes == dict.fromkeys(results[run].chosen, "passed")
+    assert results[run].chosen
+
+
+@pytest.mark.parametrize("run", ["another product"])
+def test_a_product_that_needs_a_rank_table_skips_jobs(results: Dict[str, Result], run: str) -> None:
+    result = results[run]
+    assert result.outcomes == dict.fromkeys(result.chosen, "skipped")
+    assert all(
+        "A3 needs a rank table: name one of 2 ranks in RANK_TABLE_FILE" in text
+        for text in result.texts.values()
+    )
+
+
+@pytest.mark.parametrize("run", ["Atlas training"])
+def test_types_that_a_product_does_not_have_are_skipped(
+    results: Dict[str, Result], run: str
+) -> None:
+    result = results[run]
+    skipped = {one for one, outcome in result.outcomes.items() if outcome == "skipped"}
+    assert skipped == {one for one in result.chosen if "int16]" in one or "bfloat16]" in one}
+    assert skipped
+    assert set(result.outcomes.values()) == {"passed", "skipped"}
 
 
 @pytest.mark.parametrize("run", ["hidden"])

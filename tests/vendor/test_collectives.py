@@ -143,6 +143,30 @@ def test_groups(job: Any) -> None:
         api.get_rank_id("odd")
 
 
+def test_a_group_is_made_on_its_own_ranks_in_their_order(job: Any) -> None:
+    from hccl.manage import api
+
+    job(table(), RANK_ID="2", ASCEND_DEVICE_ID="2")
+    api.create_group("mine", 2, [3, 2])
+    assert (api.get_rank_id("mine"), api.get_world_rank_from_group_rank("mine", 1)) == (0, 3)
+    with pytest.raises(ValueError, match="create group error:theirs"):
+        api.create_group("theirs", 2, [0, 1])
+
+
+def test_faults_change_what_hccl_says_of_groups(job: Any, monkeypatch: Any) -> None:
+    from hccl.manage import api
+
+    job(table(), RANK_ID="2", ASCEND_DEVICE_ID="2")
+    api.create_group("mine", 1, [2])
+    for fault, size, rank in (("hccl-groups", 4, 2), ("hccl-phantom", 2, 1)):
+        monkeypatch.setenv("FAKE_GE_FAULTS", fault)
+        assert (api.get_rank_size("mine"), api.get_rank_id("mine")) == (size, rank)
+    monkeypatch.setenv("FAKE_GE_FAULTS", "hccl-kept")
+    api.destroy_group("mine")
+    assert api.get_rank_size("mine") == 1
+    monkeypatch.setenv("FAKE_GE_FAULTS", "early-destroy")
+
+
 @pytest.mark.parametrize("started", [False, True])
 def test_without_collectives_nobody_has_a_rank(ge: Loaded, system: Any, started: bool) -> None:
     from hccl.manage import api
@@ -262,12 +286,17 @@ def test_collectives_are_identities_in_an_offloaded_graph_of_one_rank(
         hccl_ops.broadcast([x], 0)[0],
         hccl_ops.allgather(x, 1),
         hccl_ops.reduce_scatter(x, "sum", 1),
+    ]
+    exchanged = [
         hccl_ops.all_to_all_v(x, [2], [0], [2], [0]),
         hccl_ops.all_to_all_v_c(x, [[2]], 0),
     ]
     with tf.Session(config=proto()) as sess:
         for value in sess.run(made):
             assert value.tolist() == [[1.0], [2.0]]
+        # HcomAllToAllVInferShape: what comes out has one dimension
+        for value in sess.run(exchanged):
+            assert value.tolist() == [1.0, 2.0]
         assert sess.run(hccl_ops.receive([2], tf.float32, 1, 0)).tolist() == [0, 0]
         assert sess.run(hccl_ops.send(x, 1, 0)) is None
     assert {entry["offloaded"] for entry in ge.of("Run")} == {True}

@@ -33,8 +33,16 @@ Traps of the Python package
     the distributed optimizer without JOB_ID              not modelled: there is no optimizer
     a collective outside an offloaded graph               adapter.py; test_collectives
     stock TensorFlow ignores an entry                     test_loading
+Collectives between processes (launch_facts.md, A6, A9, E)
+    ranks, with a table and without                       ranks.py, negotiation.py; test_ranks
+    what is sent, in which order, time limits, failures   communicator.py, turns.py; test_ranks
+    what each operator computes                           values.py; test_ranks
 
-Not modelled beside it: data-transfer channels, datasets and training loops on the device; sessions
+Training
+    a loop of steps in one run                            loops.py, npu/util.py; test_training
+    mode and status of overflow                           float_status.py; test_training
+
+Not modelled beside it: data-transfer channels and datasets on the device; sessions
 of another job ("worker"), which share one GE session (geop_npu.cc, ps_worker_session); AOE itself,
 and that AOE_MODE, too, makes an initialisation synchronous; mixed computing, which leaves "gray"
 operators on the host (npu_ops_identifier.cc); NPUInit in a session with use_off_line=False, which
@@ -48,6 +56,7 @@ from fake_ge import proxy
 from fake_ge.engine import ENGINE
 from fake_ge.fatal import abort
 from fake_ge.faults import KNOWN, fault, host_root
+from fake_ge.float_status import GenOps
 from fake_ge.graphs import mark
 from fake_ge.journal import calls, note, record
 from fake_ge.nodes import release_all
@@ -68,7 +77,7 @@ __all__ = [
 _PACKAGES = ("npu_bridge", "hccl", "fake_ge")
 
 
-def load_library(path: str) -> str:
+def load_library(path: str) -> GenOps:
     """What ``tf.load_op_library`` does with the adapter's library: it gets into TensorFlow.
 
     Raises:
@@ -80,7 +89,7 @@ def load_library(path: str) -> str:
         reason = "libge_runner.so: cannot open shared object file: No such file or directory"
         raise errors.NotFoundError(None, None, reason)
     proxy.install()
-    return path
+    return GenOps()
 
 
 def uninstall() -> None:
@@ -94,6 +103,7 @@ def uninstall() -> None:
     if patched is not None:
         patched.unpatch()
     proxy.uninstall()
+    ENGINE.unlink()
     release_all()
     for name in [n for n in sys.modules if n.partition(".")[0] in _PACKAGES]:
         del sys.modules[name]

@@ -5,7 +5,17 @@ kernels/npu_sys_ctl_ops.cc, kernels/geop_npu.cc.
 """
 
 import weakref
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import (
+    Any,
+    ContextManager,
+    Dict,
+    FrozenSet,
+    List,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+)
 
 from fake_ge import nodes, outputs
 from fake_ge.checks import check
@@ -15,9 +25,11 @@ from fake_ge.fatal import internal_error
 from fake_ge.faults import fault
 from fake_ge.graphs import Output, op_type, pruned, vendor_type
 from fake_ge.journal import note
+from fake_ge.loops import ITERATION_OP, times
 from fake_ge.messages import nested, said
 from fake_ge.operators import supported
 from fake_ge.running import check_run, check_session
+from fake_ge.turns import Site, running, sites_of
 
 __all__ = ["Session", "Work"]
 
@@ -30,12 +42,16 @@ class Work(NamedTuple):
         shutdown: Whether it has an NPUShutdown operator.
         offloaded: The operators (type, name) that run on the device; none: all on the CPU.
         collective: The first collective operator's name.
+        sites: Its collectives, in the order in which they are numbered.
+        iterates: Whether GE runs it as often as the session's counter says.
     """
 
     init: Tuple[str, ...]
     shutdown: bool
     offloaded: Tuple[Tuple[str, str], ...]
     collective: Optional[str]
+    sites: Tuple[Site, ...] = ()
+    iterates: bool = False
 
 
 class _GeSession(NamedTuple):
@@ -93,6 +109,17 @@ class Session:
         if work.shutdown:
             _shut_down()
 
+    def times(self, real: Any, handle: Any, work: Work) -> int:
+        """How often a run computes the values."""
+        owner = self._owner()
+        loops = work.iterates and work.offloaded and owner is not None
+        return times(real, handle, owner.graph) if loops and owner is not None else 1
+
+    def computing(self, work: Work) -> ContextManager[None]:
+        """What the block runs in which TensorFlow computes the values: its collectives."""
+        owner = self._owner()
+        return running(None if owner is None else owner.graph, work.sites)
+
     def destroy(self) -> None:
         """What the end of the session's kernels does; twice does nothing."""
         with ENGINE.lock:
@@ -132,6 +159,7 @@ class Session:
                 stick(entry)
         needed = pruned(owner.graph, feeds, fetches, targets)
         system = [(vendor_type(o), o.name) for o in needed if vendor_type(o)]
+        sites = sites_of(owner.graph, needed)
         init = tuple(name for kind, name in system if kind == "NPUInit")
         # npu_sys_ctl_ops.cc: the kernel counts itself when it is made, once a session
         KERNELS.init += len(set(init) - self._init_kernels)
@@ -141,6 +169,8 @@ class Session:
             shutdown=any(kind == "NPUShutdown" for kind, _ in system),
             offloaded=self._offloaded(needed, known),
             collective=next((name for kind, name in system if kind.startswith("Hcom")), None),
+            sites=tuple(site for _, site in sites),
+            iterates=any(one.name == ITERATION_OP for one in needed),
         )
 
     def _offloaded(self, needed: List[Any], known: FrozenSet[str]) -> Tuple[Tuple[str, str], ...]:

@@ -20,6 +20,7 @@ from fake_ge.environment import (
 from fake_ge.fatal import abort, internal_error
 from fake_ge.faults import fault
 from fake_ge.journal import note
+from fake_ge.links import Links
 from fake_ge.messages import nested, said
 from fake_ge.ranks import Place, RankTableError, place
 
@@ -41,6 +42,7 @@ class Engine:
         options: What it was initialised with last, by the vendor's keys.
         place: This process's rank, with collectives.
         groups: The groups that were made, with their world ranks; they go with GE.
+        links: What this process sends to other ranks and gets; from its first collective on.
     """
 
     def __init__(self) -> None:
@@ -53,6 +55,7 @@ class Engine:
         self.options: Dict[str, Any] = {}
         self.place: Optional[Place] = None
         self.groups: Dict[str, List[int]] = {}
+        self.links: Optional[Links] = None
         self._collectives_on = False
 
     def initialise(
@@ -88,6 +91,7 @@ class Engine:
                 self.up = False
                 self.place = None
                 self.groups.clear()
+                self.unlink()
                 if self.failure is None:
                     note("GEFinalize")
                 nodes.release()
@@ -97,6 +101,20 @@ class Engine:
         # adapter_behaviour.md, Life of GE: "registers an exit handler that finalises GE"
         note("exit handler")
         self.finalise()
+
+    def linked(self) -> Links:
+        """The links of a rank of several, made when they are needed first."""
+        with self.lock:
+            assert self.place is not None
+            if self.links is None:
+                self.links = Links(self.place.addresses[self.place.rank])
+            return self.links
+
+    def unlink(self) -> None:
+        """Closes them."""
+        if self.links is not None:
+            self.links.close()
+            self.links = None
 
     def _start_servants(self) -> None:
         # ge_plugin.cc, Init: TDT first, then the parser, then GE

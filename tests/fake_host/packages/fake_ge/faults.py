@@ -34,6 +34,20 @@ KNOWN: Dict[str, str] = {
     "orphan": "GEInitialize leaves a process that holds the node and outlives this one",
     "no-reinit": "GE comes up only once in a process; then InternalError",
     "hang": "GEInitialize takes this many seconds, default 3600",
+    "hccl-forgets": "a reduction between ranks leaves the last one out",
+    "hccl-order": "allgather has the ranks in reverse order",
+    "hccl-root": "broadcast and reduce take the next rank for the root",
+    "hccl-parts": "reduce_scatter and all_to_all give parts that are another rank's",
+    "hccl-lost": "receive gives zeros",
+    "hccl-differs": "the first number of what a collective gives has another last bit on each rank "
+    "but the first",
+    "hccl-world": "the collectives of a group are those of all ranks",
+    "hccl-groups": "every group is said to have all ranks",
+    "hccl-kept": "a group stays when it is destroyed",
+    "hccl-phantom": "one rank more is said to be there, before all others",
+    "hccl-gradient": "the gradient of allreduce is not reduced",
+    "inf-nan": "an overflow on the device becomes Inf or NaN; without it, the device saturates",
+    "overflow": "the device notices an overflow in each step",
     "early-destroy": "kernels go when a session is closed, not when its object is deleted",
 }
 

@@ -12,7 +12,7 @@ __all__ = ["MARK", "mark", "op_type", "pruned", "vendor_type"]
 # The private attribute of an operator that stands for one of the vendor's.
 MARK = "_fake_vendor_op"
 # What stands for them.
-_STAND_INS = ("NoOp", "Identity")
+_STAND_INS = ("NoOp", "Identity", "IdentityN")
 
 Output = Tuple[str, int]
 

@@ -14,8 +14,13 @@ _TEXTS = {
     "E10056": "Options precision_mode and precision_mode_v2 cannot be set at the same time.",
     "EE1001": "The argument is invalid.",
     "EE2002": "Environment variable ASCEND_RT_VISIBLE_DEVICES is invalid.",
+    "EI0002": "The wait execution of the Notify register times out.",
+    "EI0003": "The collective communication operator has an invalid argument.",
+    "EI0005": "The arguments for collective communication are inconsistent between ranks:",
+    "EI0006": "Getting socket times out.",
     "EI0004": "The ranktable or rank is invalid,",
     "EI0014": "The ranktable information check failed,",
+    "EI0015": "Failed to collect cluster information of the communicator.",
     "EJ0001": (
         "Failed to initialize the HCCP process. Reason: Maybe the last training process is running."
     ),
@@ -25,6 +30,7 @@ _TEXTS = {
 }
 _SOLUTIONS = {
     "E10001": "Try again with a valid argument.",
+    "EI0005": "Check whether the training script and ranktable of each NPU are consistent.",
     "EI0014": (
         "Try again with a valid cluster configuration in the ranktable file. Ensure that the "
         "configuration matches the operating environment."
@@ -42,12 +48,13 @@ _TRACES = {
 }
 
 
-def nested(code: str, reason: str = "") -> str:
+def nested(code: str, reason: str = "", values: str = "") -> str:
     """The text behind ``Error Message is :``, as GEGetErrorMsgV2 gives it.
 
-    Its order (text, Solution, TraceBack) is that of the posts named above.
+    Its order (text, Solution, TraceBack) is that of the posts named above; ``values`` are part of
+    the text.
     """
-    text = f"{code}: {_TEXTS.get(code, 'Inner Error!')}"
+    text = f"{code}: {_TEXTS.get(code, 'Inner Error!')}{values}"
     text += f" Reason: {reason}." if reason else ""
     lines = [text]
     if code in _SOLUTIONS:

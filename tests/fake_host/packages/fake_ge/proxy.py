@@ -5,17 +5,21 @@ The real library hooks TensorFlow's graph passes. The fake replaces the module g
 looks at a few functions. No class that Python code can see is changed.
 """
 
+import contextlib
 import sys
 from typing import Any, Dict, FrozenSet, Set, Tuple
 
 from fake_ge import outputs, results
 from fake_ge.adapter import Session, Work
+from fake_ge.environment import collectives
 from fake_ge.fatal import internal_error
 from fake_ge.faults import fault
 from fake_ge.graphs import Output
 from fake_ge.messages import nested, said
 
 __all__ = ["Proxy", "install", "uninstall"]
+
+_THREADS = 64
 
 Signature = Tuple[FrozenSet[Output], Tuple[Output, ...], Tuple[str, ...]]
 
@@ -36,7 +40,7 @@ class Proxy:
         return getattr(self._real, name)
 
     def TF_NewSessionOptions(self, target: Any = None, config: Any = None) -> Any:  # noqa: N802
-        options = self._real.TF_NewSessionOptions(target=target, config=config)
+        options = self._real.TF_NewSessionOptions(target=target, config=_with_threads(config))
         self._protos[id(options)] = config
         return options
 
@@ -74,10 +78,12 @@ class Proxy:
         known = self._known(session)
         work = known.prepare(*self._signature(feeds, fetches, targets))
         known.run(work)
-        with outputs.computed_on_the_device(work.offloaded):
-            fetched = self._real.TF_SessionRun_wrapper(
-                session, options, results.fed(feeds), fetches, targets, metadata
-            )
+        for left in reversed(range(known.times(self._real, session, work))):
+            with outputs.computed_on_the_device(work.offloaded), known.computing(work):
+                wanted = None if left else metadata
+                fetched = self._real.TF_SessionRun_wrapper(
+                    session, options, results.fed(feeds), fetches, targets, wanted
+                )
         if metadata is not None and work.offloaded and self._wants_graphs(options):
             self._metadata[id(metadata)] = work
         return results.returned(fetched, work.offloaded)
@@ -104,7 +110,10 @@ class Proxy:
             self._begun.add((id(session), handle))
             self._known(session).run(work)
         fed = results.fed(feeds)
-        with outputs.computed_on_the_device(work.offloaded if work else ()):
+        with contextlib.ExitStack() as stack:
+            if work is not None:
+                stack.enter_context(outputs.computed_on_the_device(work.offloaded))
+                stack.enter_context(self._known(session).computing(work))
             fetched = self._real.TF_SessionPRun_wrapper(session, handle, fed, fetches)
         return results.returned(fetched, work.offloaded if work else ())
 
@@ -135,7 +144,7 @@ class Proxy:
         known = self._sessions[id(session)]
         work = known.prepare(*signature)
         known.run(work)
-        with outputs.computed_on_the_device(work.offloaded):
+        with outputs.computed_on_the_device(work.offloaded), known.computing(work):
             fetched = self._real.TF_SessionRunCallable(session, handle, args, metadata)
         if metadata is not None and work.offloaded and wants:
             self._metadata[id(metadata)] = work
@@ -184,6 +193,20 @@ def uninstall() -> None:
     real = getattr(getattr(session, "tf_session", None), "_real", None)
     if session is not None and real is not None:
         session.tf_session = real
+
+
+def _with_threads(config: Any) -> Any:
+    """The proto for TensorFlow: in a job a thread waits here for each collective that is ready."""
+    if not collectives().on:
+        return config
+    from tensorflow.core.protobuf import config_pb2
+
+    copy = config_pb2.ConfigProto()
+    if config is not None:
+        copy.CopyFrom(config)
+    if not copy.session_inter_op_thread_pool:
+        copy.session_inter_op_thread_pool.add(num_threads=_THREADS, global_name="fake_ge")
+    return copy
 
 
 def _output(name: str) -> Output:

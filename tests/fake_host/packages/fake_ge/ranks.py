@@ -7,10 +7,11 @@ and ports (A2, 8 to 11), versions 1.1 and 2.0 and the "lab" form (A1, A4).
 
 import json
 import os
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Sequence
 
 from fake_ge.environment import Collectives
 from fake_ge.messages import nested
+from fake_ge.negotiation import NegotiationError, negotiated
 from fake_ge.nodes import physical_of
 
 __all__ = ["Place", "RankTableError", "place"]
@@ -21,10 +22,17 @@ class RankTableError(Exception):
 
 
 class Place(NamedTuple):
-    """This process among all ranks; ``servers`` has the ranks of each server."""
+    """This process among all ranks.
+
+    Attributes:
+        rank: Its number.
+        servers: The ranks of each server.
+        addresses: Where each rank's device is reached, by rank; none where nobody said.
+    """
 
     rank: int
     servers: List[List[int]]
+    addresses: Sequence[str] = ()
 
     @property
     def size(self) -> int:
@@ -46,11 +54,24 @@ def place(collectives: Collectives, device: int) -> Place:
     options = collectives.options
     if "rank_table_file" in options:
         return _from_table(options, device)
-    # launch_facts.md, A6: without a table the ranks come of the CM_* negotiation between processes;
-    # nothing is sent here, so the fake asks the environment instead.
-    size = int(options.get("cm_worker_size") or os.environ.get("RANK_SIZE") or 1)
+    size = int(options.get("cm_worker_size") or 1)
+    if size > 1:
+        return _from_chief(options, device, size)
+    # HELP_CLUSTER, which says nothing of ranks (launch_facts.md, A6), and a job of one.
+    size = int(os.environ.get("RANK_SIZE") or 1)
     rank = int(os.environ.get("RANK_ID") or 0)
     return Place(rank, [list(range(max(size, rank + 1)))])
+
+
+def _from_chief(options: Dict[str, str], device: int, size: int) -> Place:
+    # launch_facts.md, A6: without a table the ranks come of the CM_* negotiation
+    physical = physical_of(device)
+    try:
+        devices = negotiated(options, device, physical, size)
+    except NegotiationError as error:
+        raise RankTableError(str(error)) from None
+    addresses = [f"{options['cm_chief_ip']}/{number}" for number in devices]
+    return Place(devices.index(physical), [list(range(size))], addresses)
 
 
 def _from_table(options: Dict[str, str], device: int) -> Place:
@@ -70,7 +91,16 @@ def _from_table(options: Dict[str, str], device: int) -> Place:
     if listed != local:
         # launch_facts.md, A2, 6: device_id must equal the physical id of the opened device
         raise _wrong("EI0014", f"ranktable config devId[{listed}],but local devId[{local}]")
-    return Place(int(own), [sorted(int(row["rank_id"]) for row in server) for server in servers])
+    addresses = {
+        int(row["rank_id"]): f"{server['server_id']}/{row['device_id']}"
+        for server in table["server_list"]
+        for row in server["device"]
+    }
+    return Place(
+        int(own),
+        [sorted(int(row["rank_id"]) for row in server) for server in servers],
+        [addresses[rank] for rank in sorted(addresses)],
+    )
 
 
 def _from_pods(table: Any, own: str, device: int) -> Place:
@@ -88,7 +118,8 @@ def _from_pods(table: Any, own: str, device: int) -> Place:
     servers: Dict[str, List[int]] = {}
     for rank, (pod, _) in enumerate(rows):
         servers.setdefault(pod["server_id"], []).append(rank)
-    return Place(mine[0], list(servers.values()))
+    addresses = [f"{pod['server_id']}/{row['device_id']}" for pod, row in rows]
+    return Place(mine[0], list(servers.values()), addresses)
 
 
 def _read(path: str) -> Any:

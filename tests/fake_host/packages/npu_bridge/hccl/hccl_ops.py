@@ -1,15 +1,17 @@
 """Collectives (tf_adapter/python/npu_bridge/hccl/hccl_ops.py; the operators: hccl_ops.cc).
 
-Each is one TensorFlow operator that stands for the vendor's; between processes nothing is sent. A
-job of one rank gets what the device would give; the result has the right shape for any size. Where
-the vendor's has no static shape (remote_read, all_to_all_v, gather_all_to_all_v), this has one.
-Groups, roots, tags and fusion are taken and not looked at: HCCL does that on the device.
+Each is one TensorFlow operator that stands for the vendor's, and exchanges real values with the
+other ranks of the job (fake_ge/collectives.py). Where the vendor's has no static shape
+(remote_read, gather_all_to_all_v), this has one. Fusion is taken and not looked at: it does not
+change a result. Remote memory is not modelled: what is read are zeros.
 """
 
-from typing import Any
+from typing import Any, Sequence
 
 import tensorflow.compat.v1 as tf
-from fake_ge import abort, mark
+from fake_ge import abort, collectives, mark
+from fake_ge.faults import fault
+from tensorflow.python.framework import ops
 
 from npu_bridge.helper import helper
 
@@ -20,13 +22,30 @@ _SOURCE = "tf_adapter/ops/hccl/hccl_ops.cc"
 
 # hccl_ops.cc, attribute T of HcomAllReduce, HcomReduce and HcomReduceScatter
 _REDUCED = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
+# hccl_ops.cc, attribute T of HcomAllGather, HcomSend, HcomReceive, HcomAllToAllV, HcomAllToAllVC
+_MOVED = (*_REDUCED, "uint64", "uint8", "uint16", "uint32", "float64")
 
 
 def allreduce(
     tensor: Any, reduction: Any, fusion: Any = 1, fusion_id: Any = -1, group: Any = _WORLD
 ) -> Any:
     """The reduction of all ranks' tensors, on each of them."""
-    return _stand_in("HcomAllReduce", _reducible(tensor, reduction))
+    return collectives.allreduce(_reducible(tensor, reduction), reduction, group)
+
+
+def _allreduce_grad(op: Any, *grads: Any) -> Any:
+    # hccl_ops.py, _allreduce_grad: allreduce(grad, "sum", fusion=0), in the group of all ranks. The
+    # operator that stands for it has the input as a second one.
+    from npu_bridge.hccl import hccl_ops
+
+    if fault("hccl-gradient") is not None:
+        return [None, grads[0]]
+    return [None, hccl_ops.allreduce(grads[0], "sum", fusion=0)]
+
+
+# The fake is imported several times in a process; TensorFlow's registry is not.
+if "HcomAllReduce" not in ops._gradient_registry.list():
+    ops.RegisterGradient("HcomAllReduce")(_allreduce_grad)
 
 
 def allgather(
@@ -34,7 +53,8 @@ def allgather(
 ) -> Any:
     """All ranks' tensors, one behind the other."""
     _positive(rank_size)
-    return _stand_in("HcomAllGather", tf.concat([tf.convert_to_tensor(tensor)] * rank_size, 0))
+    tensor = _movable(tensor)
+    return collectives.allgather(tensor, _first_times(tensor, rank_size, 1), group)
 
 
 def broadcast(
@@ -44,7 +64,8 @@ def broadcast(
     # hccl_ops.cc, HcomBroadcast: "T: list(type)"; TensorFlow's wrapper of such an input says this
     if not isinstance(tensor, (list, tuple)):
         raise TypeError(f"Expected list for 'input' argument to 'hcom_broadcast' Op, not {tensor}.")
-    return [_stand_in("HcomBroadcast", one) for one in tensor]
+    tensors = [tf.convert_to_tensor(one) for one in tensor]
+    return collectives.broadcast(tensors, root_rank, group)
 
 
 def reduce(
@@ -56,7 +77,7 @@ def reduce(
     group: Any = _WORLD,
 ) -> Any:
     """The reduction of all ranks' tensors, on the root."""
-    return _stand_in("HcomReduce", _reducible(tensor, reduction))
+    return collectives.reduce(_reducible(tensor, reduction), reduction, root_rank, group)
 
 
 def reduce_scatter(
@@ -75,17 +96,18 @@ def reduce_scatter(
         # hccl_ops.cc, HcomReduceScatter: TF_CHECK_OK in the shape function, so the process ends
         reason = "Invalid argument: input first dim should be N * rank_size."
         abort(f"Non-OK-status: outputFirstDimStatus status: {reason}", _SOURCE, sleep=False)
-    return _stand_in("HcomReduceScatter", tf.split(tensor, rank_size)[0])
+    shape = _first_times(tensor, 1, rank_size)
+    return collectives.reduce_scatter(tensor, reduction, shape, group)
 
 
 def send(tensor: Any, sr_tag: Any, dest_rank: Any, group: Any = _WORLD) -> Any:
     """Sends; the result is the operator."""
-    return _stand_in("HcomSend", tensor).op
+    return collectives.send(_movable(tensor), sr_tag, dest_rank, group)
 
 
 def receive(shape: Any, data_type: Any, sr_tag: Any, src_rank: Any, group: Any = _WORLD) -> Any:
-    """Receives; here zeros."""
-    return _stand_in("HcomReceive", tf.zeros(shape, data_type))
+    """Receives."""
+    return collectives.receive(_movable(tf.zeros(shape, data_type)), sr_tag, src_rank, group)
 
 
 def remote_read(tensorRemote: Any, data_type: Any) -> Any:  # noqa: N803
@@ -130,8 +152,9 @@ def all_to_all_v(
     recv_displacements: Any,
     group: Any = _WORLD,
 ) -> Any:
-    """Exchanges parts of ``send_data``."""
-    return _stand_in("HcomAllToAllV", send_data)
+    """Parts of ``send_data`` to each rank, and a part from each."""
+    counts = [send_counts, send_displacements, recv_counts, recv_displacements]
+    return collectives.all_to_all_v(_movable(send_data), [_counts(one) for one in counts], group)
 
 
 def all_to_all_v_c(
@@ -142,8 +165,9 @@ def all_to_all_v_c(
     fusion_id: Any = -1,
     group: Any = _WORLD,
 ) -> Any:
-    """Exchanges parts of ``send_data``."""
-    return _stand_in("HcomAllToAllVC", send_data)
+    """The same from one matrix of what each rank sends to each."""
+    matrix = _counts(send_count_matrix)
+    return collectives.all_to_all_v_c(_movable(send_data), matrix, rank, group)
 
 
 def _stand_in(kind: str, tensor: Any) -> Any:
@@ -157,10 +181,35 @@ def _reducible(tensor: Any, reduction: str) -> Any:
     # hccl_ops.cc: "reduction: {'min', 'max', 'prod', 'sum'}"; what TensorFlow raises for attributes
     if reduction not in ("max", "min", "prod", "sum"):
         raise ValueError(f"Value for attr 'reduction' of \"{reduction}\" is not in the list")
+    return _of_type(tensor, _REDUCED)
+
+
+def _movable(tensor: Any) -> Any:
+    return _of_type(tensor, _MOVED)
+
+
+def _counts(numbers: Any) -> Any:
+    # hccl_ops.cc, HcomAllToAllV: "send_counts: int64"
+    return _of_type(tf.convert_to_tensor(numbers, dtype_hint=tf.int64), ("int64",))
+
+
+def _of_type(tensor: Any, known: Sequence[str]) -> Any:
     converted = tf.convert_to_tensor(tensor)
-    if converted.dtype.base_dtype.name not in _REDUCED:
-        raise TypeError(f"DataType {converted.dtype.name} for attr 'T' not in list: {_REDUCED}")
+    if converted.dtype.base_dtype.name not in known:
+        raise TypeError(f"DataType {converted.dtype.name} for attr 'T' not in list: {known}")
     return converted
+
+
+def _first_times(tensor: Any, factor: int, divisor: int) -> Any:
+    """The tensor's shape with another first dimension."""
+    # hccl_ops.cc, HcomAllGather and HcomReduceScatter: an unknown rank, and an unknown first
+    # dimension, stay what they are; WithRankAtLeast(input, 1)
+    if tensor.shape.rank is None:
+        return tensor.shape
+    if not tensor.shape.rank:
+        raise ValueError("Shape must be at least rank 1 but is rank 0.")
+    first = tensor.shape.as_list()[0]
+    return tensor.shape if first is None else [first * factor // divisor, *tensor.shape[1:]]
 
 
 def _positive(rank_size: int) -> None:

@@ -1,0 +1,58 @@
+"""The contract of collectives on two, four and eight devices, with a process for each."""
+
+from typing import Any
+
+import pytest
+
+from ascend_session.hardware.device import DeviceReport
+from hardware_tests.jobs import ATLAS_TRAINING, asked_of_the_launcher
+from tests.collective_answers import Answers, answers_of
+from tests.collective_cases import section_of
+from tests.collective_contract import CollectiveContract, sections_asked_for
+
+# allreduce.md, reduce.md and allgather.md: what Atlas training does not have
+_NOT_ON_ATLAS_TRAINING = ("int16", "bfloat16")
+
+
+@pytest.fixture(scope="class")
+def answers(request: Any, report: DeviceReport, tmp_path_factory: Any) -> Answers:
+    """What so many ranks said as the class has."""
+    asked = asked_of_the_launcher(report, request.cls.ranks)
+    missing = _missing(report)
+    sections = [one for one in sections_asked_for(request) if one not in missing]
+    folder = tmp_path_factory.mktemp("job")
+    return answers_of("npu", request.cls.ranks, sections, folder, **asked)
+
+
+class OnDevices(CollectiveContract):
+    """What is the same for any number of devices."""
+
+    @pytest.fixture(autouse=True)
+    def only_what_the_product_has(self, request: Any, report: DeviceReport) -> None:
+        params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+        section = section_of(params.get("check", "end"))
+        if section in _missing(report):
+            pytest.skip(f"Atlas training has no collectives of {section}")
+
+    # Of the device no page says what it does with a tensor without elements.
+    test_nothing_of_nothing_is_nothing = None  # type: ignore[assignment]
+
+
+def _missing(report: DeviceReport) -> Any:
+    families = {device.family for device in report.visible}
+    return _NOT_ON_ATLAS_TRAINING if ATLAS_TRAINING in families else ()
+
+
+@pytest.mark.needs(devices=2)
+class TestOnTwo(OnDevices):
+    ranks = 2
+
+
+@pytest.mark.needs(devices=4)
+class TestOnFour(OnDevices):
+    ranks = 4
+
+
+@pytest.mark.needs(devices=8)
+class TestOnEight(OnDevices):
+    ranks = 8

@@ -1,0 +1,35 @@
+"""The contract of collectives on the stub, with two ranks, three, five and eight.
+
+Three and five are no power of two, and none divides another; eight are more than the processors.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.collective_answers import Answers, answers_of
+from tests.collective_contract import CollectiveContract, sections_asked_for
+
+
+@pytest.fixture(scope="class")
+def answers(request: Any, tmp_path_factory: Any) -> Answers:
+    """What so many ranks said as the class has."""
+    sections = sections_asked_for(request)
+    folder = tmp_path_factory.mktemp("job")
+    return answers_of("stub", request.cls.ranks, sections, folder, stall_timeout=120)
+
+
+class TestTwo(CollectiveContract):
+    ranks = 2
+
+
+class TestThree(CollectiveContract):
+    ranks = 3
+
+
+class TestFive(CollectiveContract):
+    ranks = 5
+
+
+class TestEight(CollectiveContract):
+    ranks = 8

@@ -1,0 +1,125 @@
+"""Stands for the Python that a launch starts its ranks with: they are forked, as in forked.py.
+
+What is started is a small program, which has a process forked that becomes the rank, hands on
+signals, and ends as that does.
+"""
+
+import array
+import contextlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import stat
+import sys
+from pathlib import Path
+from typing import Any, List
+
+__all__ = ["RankNursery"]
+
+_STAND_IN = """#!{python} -SE
+import array, json, os, signal, socket, sys
+link = socket.socket(socket.AF_UNIX)
+link.connect({name!r})
+words = {{"words": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}}
+request = json.dumps(words).encode()
+own = array.array("i", [0, 1, 2])
+link.sendmsg([len(request).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, own)])
+link.sendall(request)
+news = link.makefile()
+rank = int(news.readline())
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, lambda number, frame: os.kill(rank, number))
+code = int(news.readline() or 1)
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+
+
+class RankNursery:
+    """A copy of this process, made before it has opened anything, which becomes ranks.
+
+    Args:
+        folder: Where the small program is written.
+
+    Attributes:
+        python: Its path.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        name = f"\0rehearsal/{os.getpid()}"
+        self.python = str(folder / "python")
+        Path(self.python).write_text(_STAND_IN.format(python=sys.executable, name=name))
+        os.chmod(self.python, stat.S_IRWXU)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(name)
+        listener.listen(64)
+        self._pid = os.fork()
+        if not self._pid:
+            _serve(listener)
+        listener.close()
+
+    def close(self) -> None:
+        """Ends the copy."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+
+def _serve(listener: socket.socket) -> None:
+    """Forks a minder for each request; in a rank it returns, to end as any program does."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        link = listener.accept()[0]
+        if not os.fork():
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            _mind(link)
+            return
+        link.close()
+
+
+def _mind(link: socket.socket) -> None:
+    """Forks the rank, tells how it ended, and ends it when nobody wants to know any more."""
+    head, rights, _, _ = link.recvmsg(8, socket.CMSG_SPACE(12))
+    descriptors = list(array.array("i", rights[0][2][:12]))
+    length, request = int.from_bytes(head, "big"), b""
+    while len(request) < length:
+        request += link.recv(length - len(request))
+    child = os.fork()
+    if not child:
+        link.close()
+        _become(json.loads(request), descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    link.sendall(b"%d\n" % child)
+    ended, status = os.waitpid(child, os.WNOHANG)
+    while not ended:
+        if select.select([link], [], [], 0.01)[0]:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os._exit(0)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    with contextlib.suppress(OSError):
+        link.sendall(b"%d\n" % code)
+    os._exit(0)
+
+
+def _become(request: Any, descriptors: List[int]) -> None:
+    """Runs what was asked for as this process's main program, and ends as that does."""
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    sys.argv = request["words"]
+    added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [os.path.dirname(sys.argv[0]), *added, *sys.path]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    sys.exit()
