@@ -8,10 +8,11 @@ from ascend_session.backends.ranks.exchange import Channel
 from ascend_session.backends.ranks.operation import Operation
 from ascend_session.backends.stub_job import current_job
 from ascend_session.backends.stub_ops import NO_GRADIENT, blocking_op
-from ascend_session.backends.stub_order import iteration, one_by_one
+from ascend_session.backends.stub_order import iteration, one_by_one, turn_of
 from ascend_session.backends.stub_places import Place
+from ascend_session.vendor import WORLD_GROUP
 
-__all__ = ["Work", "as_bits", "as_list", "collective", "from_bits", "signature"]
+__all__ = ["Work", "as_bits", "as_list", "collective", "from_bits", "signature", "with_bits"]
 
 Work = Callable[[Channel, Sequence[Any]], Sequence[Any]]
 """What a collective does: gets the ranks and this rank's arrays, gives this rank's results."""
@@ -34,7 +35,7 @@ def collective(
     Args:
         kind: The vendor's name of the operator.
         place: Where it stands.
-        what: Beginning of its signature, the same on all ranks: ``allreduce sum``.
+        what: Beginning of its signature, the same on all ranks: ``allreduce sum``; see `with_bits`.
         inputs: Its tensors.
         work: What it does.
         shapes: Of what it gives; the dtypes are those of the inputs, in their order.
@@ -45,22 +46,21 @@ def collective(
 
     graph = tf.get_default_graph()
     one_by_one(graph)
-    counter = iteration(graph)
+    counters = iteration(graph)
 
     def function(name: str, arrays: Sequence[Any]) -> Sequence[Any]:
-        turn = None if counter is None else int(arrays[-1])
-        arrays = arrays[: len(inputs)]
+        arrays, turn = arrays[: len(inputs)], turn_of(arrays[len(inputs) :])
         job = current_job(f'The collective "{name}"')
         ranks = job.groups.members(place.group)
         signed = signature(what, arrays if of_shape else arrays[:0])
-        operation = Operation(place.key, name, ranks, signed)
+        key = place.key if place.group == WORLD_GROUP else f"{place.key} of {list(ranks)}"
+        operation = Operation(key, name, ranks, signed)
         found: Sequence[Any] = job.exchange.run(
             operation, lambda channel: work(channel, arrays), turn
         )
         return found
 
     results = [(one.dtype, tf.TensorShape(shape)) for one, shape in zip(inputs, shapes)]
-    counters = [] if counter is None else [counter]
     return blocking_op(kind, inputs, function, results, gradient, counters)
 
 
@@ -74,6 +74,12 @@ def signature(what: str, arrays: Sequence[Any]) -> str:
     digest = hashlib.sha256("".join(forms).encode()).hexdigest()[:8]
     more = len(forms) - _SHOWN
     return f"{what} {', '.join(forms[:_SHOWN])} and {more} more ({digest})"
+
+
+def with_bits(what: str, tensors: Sequence[Any]) -> str:
+    """``what``, and that it is bfloat16, which travels as something else."""
+    names = [tensor.dtype.base_dtype.name for tensor in tensors]
+    return f"{what} of {', '.join(names)} as" if "bfloat16" in names else what
 
 
 def as_list(shape: Any) -> Shape:

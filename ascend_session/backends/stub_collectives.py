@@ -10,7 +10,13 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.collectives import Collectives
 from ascend_session.backends.ranks import exchanging, moving, reducing
 from ascend_session.backends.ranks.exchange import Channel
-from ascend_session.backends.stub_collective import as_bits, as_list, collective, from_bits
+from ascend_session.backends.stub_collective import (
+    as_bits,
+    as_list,
+    collective,
+    from_bits,
+    with_bits,
+)
 from ascend_session.backends.stub_job import current_job
 from ascend_session.backends.stub_ops import NO_GRADIENT
 from ascend_session.backends.stub_pairs import receive, send
@@ -51,7 +57,8 @@ class StubCollectives(Collectives):
         shape = collective_shapes.gathered(as_list(tensor.shape), rank_size)
         place = next_place(group)
         bits = [as_bits(tensor)]
-        found = collective("HcomAllGather", place, "allgather", bits, work, [shape])
+        what = with_bits("allgather", [tensor])
+        found = collective("HcomAllGather", place, what, bits, work, [shape])
         return from_bits(found[0], tensor.dtype)
 
     def broadcast(
@@ -65,7 +72,7 @@ class StubCollectives(Collectives):
             found: Sequence[Any] = moving.from_root(channel, forms, arrays, root_rank)
             return found
 
-        what = f"broadcast from {root_rank}"
+        what = with_bits(f"broadcast from {root_rank}", tensors)
         shapes = [as_list(tensor.shape) for tensor in tensors]
         bits = [as_bits(tensor) for tensor in tensors]
         found = collective("HcomBroadcast", next_place(group), what, bits, work, shapes)
@@ -85,7 +92,7 @@ class StubCollectives(Collectives):
         def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
             exchanging.check_root(channel, root_rank)
             found = reducing.reduced(channel, arrays, reduction)
-            return found if channel.me == root_rank else [one * 0 for one in found]
+            return found if channel.me == root_rank else moving.zeros_like(found)
 
         what = f"reduce {reduction} to {root_rank}"
         return _reduction("HcomReduce", what, tensor, work, as_list(tensor.shape), group)
@@ -198,12 +205,13 @@ def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str
 
     wide = [_wide(tensor) for tensor in tensors]
     shapes = [as_list(tensor.shape) for tensor in tensors]
-    place, what = next_place(group), f"allreduce {reduction}"
+    place, what = next_place(group), with_bits(f"allreduce {reduction}", tensors)
     found = collective("HcomAllReduce", place, what, wide, work, shapes, gradient)
     return [tf1().cast(one, tensor.dtype) for one, tensor in zip(found, tensors)]
 
 
 def _reduction(kind: str, what: str, tensor: Any, work: Any, shape: Any, group: str) -> Any:
+    what = with_bits(what, [tensor])
     found = collective(kind, next_place(group), what, [_wide(tensor)], work, [shape])
     return tf1().cast(found[0], tensor.dtype)
 

@@ -4,6 +4,7 @@ Graphs are built before a system is open and outlive it, so the operators in the
 each run, for the job of the system that is open then.
 """
 
+from functools import partial
 from typing import Any, Callable, Mapping, Optional
 
 from ascend_session.backends.ranks.exchange import Exchange
@@ -71,8 +72,8 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     opened = StubJob(job, _exchange(job, parameters, environ))
     try:
         opened.exchange.open()
-    except BaseException:
-        opened.close()
+    except BaseException as error:
+        opened.close(error)
         raise
     _current = opened
     return opened
@@ -111,7 +112,8 @@ def _exchange(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str
         return Meeting(job.rank, job.size, where, name, connect, on_end)
 
     seconds = _execution_limit(parameters, environ)
-    return Exchange(job.rank, job.size, seconds, meet, lambda: runtime(job.rank, addresses))
+    starter = partial(runtime, job.rank, addresses)
+    return Exchange(job.rank, job.size, seconds, connect, meet, starter)
 
 
 def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Optional[float]:

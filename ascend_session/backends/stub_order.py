@@ -4,11 +4,13 @@ Ten iterations of a loop may be on their way at once, and what does not depend o
 begins in an order that differs between ranks.
 """
 
-from typing import Any, Optional
+import itertools
+from typing import Any, List, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.ranks.turns import Turn
 
-__all__ = ["iteration", "one_by_one"]
+__all__ = ["iteration", "one_by_one", "turn_of"]
 
 # TensorFlow's graph of a loop's body under control flow version 2; its first input is the counter.
 _BODY = "WhileBodyFuncGraph"
@@ -30,16 +32,36 @@ def one_by_one(graph: Any) -> None:
         context = context.outer_context
 
 
-def iteration(graph: Any) -> Optional[Any]:
-    """The counter of the loop around what is built now, from 0, under control flow version 2.
+def iteration(graph: Any) -> List[Any]:
+    """Which iteration of the loop around what is built now runs, under control flow version 2.
 
     The number of iterations that such loops run at once can no longer be changed when their body
-    is built. None for what may not run in each iteration, or in several loops at once: inside a
-    condition, and in loops within loops.
+    is built.
+
+    Returns:
+        Two tensors, the members of a `Turn`; none of them for what may not run in each iteration,
+        or in several loops at once: inside a condition, in loops within loops and their gradients.
     """
     if type(graph).__name__ != _BODY or type(graph.outer_graph).__name__ == _BODY:
-        return None
-    return graph.inputs[0]
+        return []
+    with graph.outer_graph.as_default(), tf1().control_dependencies(None):
+        # Made once in each run of the outer graph, and the same for all iterations.
+        loop = tf1().numpy_function(_next_loop, [], tf1().int64)
+    return [loop, graph.inputs[0]]
+
+
+def turn_of(numbers: Sequence[Any]) -> Optional[Turn]:
+    """What the tensors of `iteration` gave."""
+    return Turn(int(numbers[0]), int(numbers[1])) if len(numbers) else None
+
+
+_loops = itertools.count()
+
+
+def _next_loop() -> Any:
+    import numpy as np
+
+    return np.int64(next(_loops))
 
 
 def _name(text: Any) -> str:

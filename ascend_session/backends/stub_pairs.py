@@ -6,10 +6,15 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.ranks import moving
 from ascend_session.backends.ranks.exchange import Channel
 from ascend_session.backends.ranks.operation import Operation
-from ascend_session.backends.stub_collective import as_bits, from_bits, signature
-from ascend_session.backends.stub_job import StubJob, current_job
+from ascend_session.backends.stub_collective import (
+    as_bits,
+    from_bits,
+    signature,
+    with_bits,
+)
+from ascend_session.backends.stub_job import current_job
 from ascend_session.backends.stub_ops import blocking_op
-from ascend_session.backends.stub_order import one_by_one
+from ascend_session.backends.stub_order import iteration, one_by_one, turn_of
 from ascend_session.errors import CollectiveError
 
 __all__ = ["receive", "send"]
@@ -17,27 +22,33 @@ __all__ = ["receive", "send"]
 
 def send(tensor: Any, tag: int, to: int, group: str) -> Any:
     """Sends to rank ``to`` of the group; gives the operation."""
+    what = with_bits("send", [tensor])
+    one_by_one(tf1().get_default_graph())
+    counters = iteration(tf1().get_default_graph())
 
     def function(name: str, arrays: Sequence[Any]) -> Sequence[Any]:
         job = current_job(f'"{name}"')
         there = job.groups.world_rank(group, to)
-        operation = _operation(job, name, arrays[0], (job.exchange.rank, there), tag, group)
+        way = (job.exchange.rank, there)
+        operation = _operation(name, signature(what, arrays[:1]), way, tag, group)
 
         def work(channel: Channel) -> Any:
             form = (arrays[0].dtype, arrays[0].shape)
-            moving.from_root(channel, [form], arrays, channel.me)
+            moving.from_root(channel, [form], arrays[:1], channel.me)
 
-        job.exchange.run(operation, work)
+        job.exchange.run(operation, work, turn_of(arrays[1:]))
         return []
 
-    one_by_one(tf1().get_default_graph())
-    return blocking_op("HcomSend", [as_bits(tensor)], function, [])[0]
+    return blocking_op("HcomSend", [as_bits(tensor)], function, [], also=counters)[0]
 
 
 def receive(shape: Any, dtype: Any, tag: int, source: int, group: str) -> Any:
     """What rank ``source`` of the group has sent with the same tag."""
     tf = tf1()
     carried = tf.int16 if dtype == tf.bfloat16 else dtype
+    what = "send of bfloat16 as" if dtype == tf.bfloat16 else "send"
+    one_by_one(tf.get_default_graph())
+    counters = iteration(tf.get_default_graph())
 
     def function(name: str, arrays: Sequence[Any]) -> Sequence[Any]:
         import numpy as np
@@ -45,23 +56,22 @@ def receive(shape: Any, dtype: Any, tag: int, source: int, group: str) -> Any:
         job = current_job(f'"{name}"')
         there = job.groups.world_rank(group, source)
         empty = np.zeros(shape.as_list(), carried.as_numpy_dtype)
-        operation = _operation(job, name, empty, (there, job.exchange.rank), tag, group)
+        way = (there, job.exchange.rank)
+        operation = _operation(name, signature(what, [empty]), way, tag, group)
 
         def work(channel: Channel) -> Any:
             return moving.from_root(channel, [(empty.dtype, empty.shape)], [], 1 - channel.me)
 
-        found: Sequence[Any] = job.exchange.run(operation, work)
+        found: Sequence[Any] = job.exchange.run(operation, work, turn_of(arrays))
         return found
 
-    one_by_one(tf.get_default_graph())
-    return from_bits(blocking_op("HcomReceive", [], function, [(carried, shape)])[0], dtype)
+    results = [(carried, shape)]
+    return from_bits(blocking_op("HcomReceive", [], function, results, also=counters)[0], dtype)
 
 
-def _operation(
-    job: StubJob, name: str, array: Any, way: Sequence[int], tag: int, group: str
-) -> Operation:
+def _operation(name: str, signed: str, way: Sequence[int], tag: int, group: str) -> Operation:
     sender, receiver = way
     if sender == receiver:
         raise CollectiveError(f'"{name}": rank {sender} of the job cannot send to itself.')
     key = f"{group}, rank {sender} to rank {receiver}, tag {tag}"
-    return Operation(key, name, tuple(sorted(way)), signature("send", [array]))
+    return Operation(key, name, tuple(sorted(way)), signed)

@@ -5,7 +5,7 @@ The same script gives the same places on all ranks of a group, whatever its oper
 
 import collections
 import weakref
-from typing import Any, Counter, NamedTuple
+from typing import Any, Counter, Dict, NamedTuple, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 
@@ -24,31 +24,23 @@ class Place(NamedTuple):
     group: str
 
 
-class _Graph:
-    """One graph of this process, and how many collectives of each group it has."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.counts: Counter[str] = collections.Counter()
-
-
-_graphs: "weakref.WeakKeyDictionary[Any, _Graph]" = weakref.WeakKeyDictionary()
-_numbered = 0
+_graphs: "weakref.WeakKeyDictionary[Any, Dict[str, Tuple[int, int]]]" = weakref.WeakKeyDictionary()
+_numbered: Counter[str] = collections.Counter()
 
 
 def next_place(group: str) -> Place:
     """The next place of a group's collective in the default graph.
 
-    Graphs are numbered in the order in which they get their first collective.
+    Graphs are numbered for each group, in the order in which they get their first collective of
+    it: only its members build those.
     """
-    global _numbered
-    graph = _outermost(tf1().get_default_graph())
-    if graph not in _graphs:
-        _numbered += 1
-        _graphs[graph] = _Graph(_numbered)
-    known = _graphs[graph]
-    known.counts[group] += 1
-    return Place(f"graph {known.number}, {group}, collective {known.counts[group]}", group)
+    known = _graphs.setdefault(_outermost(tf1().get_default_graph()), {})
+    if group not in known:
+        _numbered[group] += 1
+        known[group] = (_numbered[group], 0)
+    graph, count = known[group]
+    known[group] = (graph, count + 1)
+    return Place(f"graph {graph}, {group}, collective {count + 1}", group)
 
 
 def _outermost(graph: Any) -> Any:

@@ -220,6 +220,8 @@ def _leave(
     if isinstance(failure[1], Exception):
         explain(failure[1])
     with system.deferring_interrupts() as waiting:
+        if failure[1] is not None and registry.is_last_user(system):
+            system.fail(failure[1])
         inner = [opened for opened in system.sessions_here() if opened not in before]
         failed = _out_of_order(what, len(inner))
         for opened in reversed(inner):

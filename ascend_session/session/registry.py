@@ -13,7 +13,7 @@ from ascend_session.session.unwinding import log_failures
 if TYPE_CHECKING:
     from ascend_session.session.system import AscendSystem
 
-__all__ = ["LEFTOVERS", "current_system", "enter", "join", "leave"]
+__all__ = ["LEFTOVERS", "current_system", "enter", "is_last_user", "join", "leave"]
 
 _logger = logging.getLogger(__name__)
 
@@ -101,6 +101,12 @@ def join(system: "AscendSystem") -> "AscendSystem":
         system.check_usable()
         _slot.users.append(threading.get_ident())
     return system
+
+
+def is_last_user(system: "AscendSystem") -> bool:
+    """Whether ``system`` is closed when the block that asks is left."""
+    with _slot.lock:
+        return _slot.system is system and len(_slot.users) == 1
 
 
 def leave(system: "AscendSystem", *, ending: bool = False) -> List[Tuple[str, BaseException]]:

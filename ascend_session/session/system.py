@@ -237,6 +237,11 @@ class AscendSystem(PlaceInJob):
             raise error
         raise translate(error, asked=f"initialize_system on the {self.backend}") from error
 
+    def fail(self, error: BaseException) -> None:
+        """Says that the block which is left now, the last one, has failed; to other ranks, too."""
+        if not (isinstance(error, SystemExit) and not error.code):
+            self._backend.interrupt(f"{type(error).__name__}: {error}".rstrip(": "))
+
     def close(self) -> List[Tuple[str, BaseException]]:
         """Closes all sessions, shuts the device down, gives the signals back.
 

@@ -54,3 +54,10 @@ def test_a_rank_that_does_not_come_in_time_is_named(ranks: Ranks) -> None:
         assert '"HcomAllReduce"' in sentence
         assert "within 4 s" in sentence
     assert first.code == last.code == 1
+
+
+def test_a_rank_that_fails_beside_a_waiting_thread_says_so_at_once(ranks: Ranks) -> None:
+    first, second = ranks.run("threading_failure", 2)
+    assert first.code == second.code == 1
+    assert "ValueError: out of disk" in first.log
+    assert "rank 0 failed: ValueError: out of disk" in second.said[0]

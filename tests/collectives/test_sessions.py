@@ -21,6 +21,11 @@ SAID: Dict[str, Any] = {
         for rows in (1, 3, 0, 2, 3)
     ],
     "keras": [[[6.0]]],
+    "group_made_again": lambda rank: [[3.0, 3.0, 6.0, 6.0, 3.0, 3.0], [6.0, 6.0]][rank // 2],
+    "graph_of_some": lambda rank: [[3.0, 6.0], [6.0]][rank // 2],
+    "reduced_to_one": lambda rank: ["[inf, nan, -7.0]" if rank == 1 else "[0.0, 0.0, 0.0]"],
+    "after_an_error": lambda rank: [6.0, 3.0] if rank else [6.0],
+    "passed_in_a_loop": lambda rank: [[4.0], [123.0], []][rank],
     "gradients": lambda rank: [
         [3.0 * (rank + 1), 6.0 * (rank + 1)],
         "No gradient defined for operation",
@@ -50,3 +55,8 @@ def test_each_rank_reckons_what_all_ranks_have(ranks: Ranks, scenario: str) -> N
         assert result.code == 0, result.log
         # The newest Keras has no sessions.
         assert result.said in (expected(scenario, rank), ["Keras 3"][: scenario == "keras"])
+
+
+def test_values_of_more_than_ten_ranks_are_in_their_order(ranks: Ranks) -> None:
+    results = ranks.run("sessions", 11, "by_many")
+    assert [result.said for result in results] == [[list(range(11))]] * 11, results[0].log

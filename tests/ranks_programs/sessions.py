@@ -151,4 +151,75 @@ def gradients():
             say(str(error)[:33])
 
 
+def group_made_again():
+    """The same graph, and a group of the same name with another rank in it."""
+    with ascend_system(), tf.Session() as sess:
+        summed = None
+        for members in ([0, 1], [0, 1, 2], [0, 1]):
+            if RANK not in members:
+                continue
+            hccl.create_group("g", len(members), members)
+            if summed is None:
+                summed = hccl.allreduce(tf.constant(RANK + 1.0), "sum", group="g")
+            for _ in range(2):
+                say(float(sess.run(summed)))
+            hccl.destroy_group("g")
+
+
+def graph_of_some():
+    """Only two ranks build a graph of their own before the one of all."""
+    with ascend_system():
+        if RANK < 2:
+            hccl.create_group("two", 2, [0, 1])
+            with tf.Graph().as_default(), tf.Session() as sess:
+                say(float(sess.run(hccl.allreduce(tf.constant(RANK + 1.0), "sum", group="two"))))
+        with tf.Graph().as_default(), tf.Session() as sess:
+            say(float(sess.run(total(RANK + 1.0))))
+
+
+def reduced_to_one():
+    with ascend_system(), tf.Session() as sess:
+        values = tf.constant([float("inf"), float("nan"), RANK - 9.0])
+        say(str(sess.run(hccl.reduce(values, "max", 1)).tolist()))
+
+
+def after_an_error():
+    """What is being handled around a block has nothing to do with its end."""
+    try:
+        raise ValueError("batch too large")
+    except ValueError:
+        with ascend_system(), tf.Session() as sess:
+            say(float(sess.run(total(RANK + 1.0))))
+            if RANK:
+                hccl.create_group("others", 2, [1, 2])
+                of_two = hccl.allreduce(tf.constant(RANK + 0.0), "sum", group="others")
+                for _ in range(20):
+                    found = sess.run(of_two)
+                say(float(found))
+
+
+def passed_in_a_loop():
+    """Rank 0 sends what rank 1 receives, in iterations that do not wait for each other."""
+    together = 1 if tf.__version__.startswith("1.") else 10
+
+    def body(number, result):
+        if RANK == 0:
+            with tf.control_dependencies([hccl.send(tf.cast(number, tf.float32), 5, 1)]):
+                return number + 1, result + 1
+        return number + 1, result * 10 + hccl.receive(tf.TensorShape([]), tf.float32, 5, 0)
+
+    with ascend_system(), tf.Session() as sess:
+        if RANK < 2:
+            begin = [tf.constant(0), tf.constant(0.0)]
+            _, found = tf.while_loop(
+                lambda number, _: number < 4, body, begin, parallel_iterations=together
+            )
+            say(float(sess.run(found)))
+
+
+def by_many():
+    with ascend_system(), tf.Session() as sess:
+        say(sess.run(hccl.allgather(tf.constant([RANK]), SIZE)).tolist())
+
+
 globals()[sys.argv[1]]()

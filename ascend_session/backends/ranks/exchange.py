@@ -13,7 +13,7 @@ from ascend_session.backends.ranks.meeting import Meeting
 from ascend_session.backends.ranks.operation import Agreed, Operation
 from ascend_session.backends.ranks.pending import Pending
 from ascend_session.backends.ranks.runtime import Runtime
-from ascend_session.backends.ranks.turns import Turns
+from ascend_session.backends.ranks.turns import Turn, Turns
 from ascend_session.backends.ranks.wording import rank_failed
 from ascend_session.errors import CollectiveError
 
@@ -24,6 +24,11 @@ _FOR_EVER = 1e6
 _NEWS = 2.0  # seconds in which it may become known why the runtime has failed
 
 
+def named(error: BaseException) -> str:
+    """An exception with its type, as a traceback ends."""
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
 class Exchange:
     """This rank among the others.
 
@@ -31,6 +36,7 @@ class Exchange:
         rank: This process's world rank.
         size: The number of ranks.
         seconds: How long a collective may take; None for as long as it likes.
+        opening: Seconds within which the ranks' servers have to be there.
         meet: Makes the meeting from what is to be called when the job ends; not for one rank.
         run: Gives the runtime; not called for one rank.
     """
@@ -40,12 +46,14 @@ class Exchange:
         rank: int,
         size: int,
         seconds: Optional[float] = None,
+        opening: float = _FOR_EVER,
         meet: Optional[Callable[[Callable[[str], None]], Meeting]] = None,
         run: Optional[Callable[[], Runtime]] = None,
     ) -> None:
         self.rank = rank
         self.size = size
         self._seconds = seconds
+        self._opening = opening
         self._meeting = None if meet is None else meet(self.abort)
         self._run = run
         self._runtime: Optional[Runtime] = None
@@ -70,7 +78,8 @@ class Exchange:
         self._meeting.join()
         self._runtime = self._run()
         ranks = tuple(range(self.size))
-        self.agreed(Operation("servers", "ascend_system", ranks, "all ranks have their servers"))
+        there = Operation("servers", "ascend_system", ranks, "all ranks have their servers")
+        self._meeting.agree(there, self._opening)
 
     def close(self, failure: Optional[BaseException] = None) -> None:
         """Leaves the others in order; they hear what this rank has done.
@@ -81,7 +90,7 @@ class Exchange:
         """
         is_whole = not self._end.is_set() and failure is None
         if failure is not None:
-            self.give_up(f"{type(failure).__name__}: {failure}".rstrip(": "))
+            self.give_up(named(failure))
         self.abort("This rank has closed its system.")
         if self._meeting is not None:
             self._meeting.leave(dict(self._counts))
@@ -103,11 +112,12 @@ class Exchange:
                 self._ended = sentence
             self._end.set()
             pending = list(self._pending)
+        self._turns.stop()
         for one in pending:
             one.fail(CollectiveError(self._ended))
 
     def run(
-        self, operation: Operation, work: "Callable[[Channel], Any]", turn: Optional[int] = None
+        self, operation: Operation, work: "Callable[[Channel], Any]", turn: Optional[Turn] = None
     ) -> Any:
         """Does one collective.
 
@@ -139,7 +149,7 @@ class Exchange:
         """The others would wait for a rank that does not come; they are told."""
         if self._meeting is None:
             return
-        message = getattr(error, "message", str(error))
+        message = getattr(error, "message", None) or named(error)
         self.give_up(f'in "{operation.name}": {message}')
 
     def agreed(self, operation: Operation) -> Agreed:
@@ -203,9 +213,9 @@ class Channel:
     """The ranks that take part in one collective.
 
     Attributes:
-        ranks: Their world ranks, ascending.
+        ranks: Their world ranks, ascending; a rank's index here is its place.
         size: How many they are.
-        me: This process's place among them.
+        me: This process's place.
     """
 
     def __init__(self, exchange: Exchange, operation: Operation) -> None:
@@ -216,11 +226,14 @@ class Channel:
         self.me = operation.ranks.index(exchange.rank)
 
     def gather(self, words: Any, part: str = "") -> Any:
-        """All members' words; see `Runtime.gather`.
+        """All members' words.
 
         Args:
             words: int32 array of one dimension, as long on each member.
             part: Which of several exchanges of the same collective this is.
+
+        Returns:
+            int32 array ``[size, len(words)]``, by the members' places.
         """
         operation = self._part(part, f"{len(words)} words" if part else "")
         if self.size == 1:
@@ -228,7 +241,10 @@ class Channel:
         agreed = self._exchange.agreed(operation)
         if not len(words):
             return words.reshape(1, 0).repeat(self.size, axis=0)
-        return self._exchange.moved(operation, lambda r: r.gather(agreed, self.size, words))
+        rows = self._exchange.moved(operation, lambda r: r.gather(agreed, self.size, words))
+        # TensorFlow orders the ranks by their names: task 10 comes before task 2.
+        by_name = sorted(range(self.size), key=lambda place: str(self.ranks[place]))
+        return rows[[by_name.index(place) for place in range(self.size)]]
 
     def reduce(self, numbers: Any, merge: str, part: str = "") -> Any:
         """The sum (``Add``) or product (``Mul``) of all members; see `Runtime.reduce`."""

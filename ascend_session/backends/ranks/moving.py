@@ -6,7 +6,7 @@ from ascend_session.backends.ranks.exchange import Channel
 from ascend_session.backends.ranks.words import Form, from_words, in_words, to_words
 from ascend_session.errors import CollectiveError
 
-__all__ = ["all_to_all", "from_root", "gathered", "matrix_of_all"]
+__all__ = ["all_to_all", "from_root", "gathered", "matrix_of_all", "zeros_like"]
 
 
 def gathered(channel: Channel, array: Any) -> Any:
@@ -14,6 +14,8 @@ def gathered(channel: Channel, array: Any) -> Any:
     import numpy as np
 
     form = (array.dtype, array.shape)
+    if not array.shape:
+        raise CollectiveError("a scalar cannot be gathered; give it a dimension: [x].")
     rows = channel.gather(to_words([array]))
     return np.concatenate([from_words(row, [form])[0] for row in rows])
 
@@ -32,6 +34,13 @@ def from_root(channel: Channel, forms: Sequence[Form], arrays: Sequence[Any], ro
     words = to_words(arrays) if channel.me == root else np.zeros(in_words(forms), np.int32)
     # Zeros change no bit; TensorFlow 1.15 cannot broadcast in a group without rank 0.
     return from_words(channel.reduce(words, "Add"), forms)
+
+
+def zeros_like(arrays: Sequence[Any]) -> List[Any]:
+    """What a rank gets for which a reduction is not meant."""
+    import numpy as np
+
+    return [np.zeros_like(array) for array in arrays]
 
 
 def matrix_of_all(channel: Channel, numbers: Any, part: str) -> Any:

@@ -71,7 +71,7 @@ class Runtime:
             words: int32 array of one dimension, as long on each of them and not empty.
 
         Returns:
-            int32 array ``[size, len(words)]``; a member's row is its place among the ranks.
+            int32 array ``[size, len(words)]``, in the order of the ranks' numbers as texts.
         """
         from tensorflow.python.ops import collective_ops
 
