@@ -12,8 +12,9 @@ from ascend_session.backends.stub_groups import Groups
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import ADDRESSES, COORDINATOR, number
 from ascend_session.errors import JobError, LifecycleError
+from ascend_session.vendor import WORLD_GROUP
 
-__all__ = ["StubJob", "check_addresses", "current_job", "open_job"]
+__all__ = ["StubJob", "check_addresses", "current_job", "members_now", "open_job"]
 
 # launch_facts.md, A9: seconds, and 20 more in effect
 _CONNECT_SECONDS = 120
@@ -60,6 +61,13 @@ def current_job(asked: str) -> StubJob:
             hint="with ascend_system(config) as system: ...",
         )
     return _current
+
+
+def members_now(group: str) -> str:
+    """Who is in a group, as text; its name while that is not known, as before a system is open."""
+    if _current is None or group == WORLD_GROUP:
+        return group
+    return str(_current.groups.members(group))
 
 
 def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> StubJob:

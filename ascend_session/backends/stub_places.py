@@ -8,6 +8,7 @@ import weakref
 from typing import Any, Counter, Dict, NamedTuple, Tuple
 
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.stub_job import members_now
 
 __all__ = ["Place", "next_place"]
 
@@ -31,15 +32,16 @@ _numbered: Counter[str] = collections.Counter()
 def next_place(group: str) -> Place:
     """The next place of a group's collective in the default graph.
 
-    Graphs are numbered for each group, in the order in which they get their first collective of
-    it: only its members build those.
+    Graphs are numbered for each set of ranks, in the order in which they get their first
+    collective of it: only its members build those, and a name may stand for others later.
     """
     known = _graphs.setdefault(_outermost(tf1().get_default_graph()), {})
-    if group not in known:
-        _numbered[group] += 1
-        known[group] = (_numbered[group], 0)
-    graph, count = known[group]
-    known[group] = (graph, count + 1)
+    ranks = members_now(group)
+    if ranks not in known:
+        _numbered[ranks] += 1
+        known[ranks] = (_numbered[ranks], 0)
+    graph, count = known[ranks]
+    known[ranks] = (graph, count + 1)
     return Place(f"graph {graph}, {group}, collective {count + 1}", group)
 
 
