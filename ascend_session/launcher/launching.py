@@ -176,6 +176,7 @@ class _Launch:
                 self._on_event,
                 self._config.stall_timeout,
             )
+        self._signals.take()  # what came meanwhile is noted, and came while ranks ran
         from ascend_session.launcher.why import judged
 
         attempt = judged(planned, noticed, self._config.stall_timeout)
