@@ -50,7 +50,6 @@ class StubBackend(Backend):
         self.capabilities = dict(_CAPABILITIES)
         self._devices = _device_count(environ)
         self._environ = environ
-        self._job: Optional[Job] = None
         self._ranks: Optional[StubJob] = None
         self.collectives = StubCollectives()
         own = "ASCEND_DEVICE_ID"
@@ -60,7 +59,6 @@ class StubBackend(Backend):
         """Refuses a loaded adapter, ranks that cannot meet, and devices it does not have."""
         _refuse_adapter()
         check_addresses(job, self._environ)
-        self._job = job
         asked = {
             self._device_variable: job.device_id,
             "session_device_id": parameters.get("session_device_id", 0),
@@ -87,8 +85,7 @@ class StubBackend(Backend):
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
-        job = self.job(self._environ) if self._job is None else self._job
-        self._ranks = open_job(job, read_entry(proto), self._environ)
+        self._ranks = open_job(self.job(self._environ), read_entry(proto), self._environ)
         super().initialize(proto)
 
     def interrupt(self, reason: str) -> None:

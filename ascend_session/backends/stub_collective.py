@@ -1,14 +1,14 @@
 """One collective as an operator of a CPU graph: what all of them have in common."""
 
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.collective_shapes import Shape
 from ascend_session.backends.ranks.exchange import Channel
 from ascend_session.backends.ranks.operation import Operation
+from ascend_session.backends.ranks.turns import Turn
 from ascend_session.backends.stub_job import current_job
 from ascend_session.backends.stub_ops import NO_GRADIENT, blocking_op
-from ascend_session.backends.stub_order import iteration, one_by_one, turn_of
 from ascend_session.backends.stub_places import Place
 from ascend_session.vendor import WORLD_GROUP
 
@@ -44,12 +44,7 @@ def collective(
     """
     tf = tf1()
 
-    graph = tf.get_default_graph()
-    one_by_one(graph)
-    counters = iteration(graph)
-
-    def function(name: str, arrays: Sequence[Any]) -> Sequence[Any]:
-        arrays, turn = arrays[: len(inputs)], turn_of(arrays[len(inputs) :])
+    def function(name: str, arrays: Sequence[Any], turn: Optional[Turn]) -> Sequence[Any]:
         job = current_job(f'The collective "{name}"')
         ranks = job.groups.members(place.group)
         signed = signature(what, arrays if of_shape else arrays[:0])
@@ -61,7 +56,7 @@ def collective(
         return found
 
     results = [(one.dtype, tf.TensorShape(shape)) for one, shape in zip(inputs, shapes)]
-    return blocking_op(kind, inputs, function, results, gradient, counters)
+    return blocking_op(kind, inputs, function, results, gradient)
 
 
 def signature(what: str, arrays: Sequence[Any]) -> str:
@@ -76,9 +71,9 @@ def signature(what: str, arrays: Sequence[Any]) -> str:
     return f"{what} {', '.join(forms[:_SHOWN])} and {more} more ({digest})"
 
 
-def with_bits(what: str, tensors: Sequence[Any]) -> str:
+def with_bits(what: str, dtypes: Sequence[Any]) -> str:
     """``what``, and that it is bfloat16, which travels as something else."""
-    names = [tensor.dtype.base_dtype.name for tensor in tensors]
+    names = [dtype.base_dtype.name for dtype in dtypes]
     return f"{what} of {', '.join(names)} as" if "bfloat16" in names else what
 
 

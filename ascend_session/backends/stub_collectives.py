@@ -57,7 +57,7 @@ class StubCollectives(Collectives):
         shape = collective_shapes.gathered(as_list(tensor.shape), rank_size)
         place = next_place(group)
         bits = [as_bits(tensor)]
-        what = with_bits("allgather", [tensor])
+        what = with_bits("allgather", [tensor.dtype])
         found = collective("HcomAllGather", place, what, bits, work, [shape])
         return from_bits(found[0], tensor.dtype)
 
@@ -72,7 +72,7 @@ class StubCollectives(Collectives):
             found: Sequence[Any] = moving.from_root(channel, forms, arrays, root_rank)
             return found
 
-        what = with_bits(f"broadcast from {root_rank}", tensors)
+        what = with_bits(f"broadcast from {root_rank}", [one.dtype for one in tensors])
         shapes = [as_list(tensor.shape) for tensor in tensors]
         bits = [as_bits(tensor) for tensor in tensors]
         found = collective("HcomBroadcast", next_place(group), what, bits, work, shapes)
@@ -205,13 +205,14 @@ def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str
 
     wide = [_wide(tensor) for tensor in tensors]
     shapes = [as_list(tensor.shape) for tensor in tensors]
-    place, what = next_place(group), with_bits(f"allreduce {reduction}", tensors)
+    place = next_place(group)
+    what = with_bits(f"allreduce {reduction}", [tensor.dtype for tensor in tensors])
     found = collective("HcomAllReduce", place, what, wide, work, shapes, gradient)
     return [tf1().cast(one, tensor.dtype) for one, tensor in zip(found, tensors)]
 
 
 def _reduction(kind: str, what: str, tensor: Any, work: Any, shape: Any, group: str) -> Any:
-    what = with_bits(what, [tensor])
+    what = with_bits(what, [tensor.dtype])
     found = collective(kind, next_place(group), what, [_wide(tensor)], work, [shape])
     return tf1().cast(found[0], tensor.dtype)
 

@@ -7,14 +7,18 @@ thread of its own, and the operator that takes the element out leaves its thread
 (``DatasetToSingleElement`` is asynchronous in TensorFlow 1.15 and 2.x).
 """
 
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.ranks.turns import Turn
+from ascend_session.backends.stub_order import iteration, one_by_one, turn_of
 
 __all__ = ["NO_GRADIENT", "Result", "blocking_op"]
 
 Result = Tuple[Any, Any]
 """dtype and shape (`tf.TensorShape`) of what an operator gives."""
+
+Function = Callable[[str, Sequence[Any], Optional[Turn]], Sequence[Any]]
 
 # TensorFlow says "No gradient defined for operation", as for the vendor's own.
 NO_GRADIENT = "HcomHasNoGradient"
@@ -23,22 +27,20 @@ NO_GRADIENT = "HcomHasNoGradient"
 def blocking_op(
     kind: str,
     inputs: Sequence[Any],
-    function: Callable[[str, Sequence[Any]], Sequence[Any]],
+    function: Function,
     results: Sequence[Result],
     gradient: str = NO_GRADIENT,
-    also: Sequence[Any] = (),
 ) -> List[Any]:
     """Adds an operator to the default graph that calls ``function`` in a thread of its own.
 
     Args:
         kind: What it is called in the graph, ``HcomAllReduce``.
         inputs: Its tensors.
-        function: Gets the operator's name and the inputs as arrays; returns an array for each of
-            ``results``. What it raises fails the run of the graph.
+        function: Gets the operator's name, the inputs as arrays and which iteration of a loop this
+            is; returns an array for each of ``results``. What it raises fails the run of the graph.
         results: What it gives.
         gradient: Under which name its gradient is registered: a function of an operator whose
             inputs are the results and then ``inputs``.
-        also: Tensors that come behind the inputs, and have no gradient.
 
     Returns:
         A tensor for each of ``results``, or the operation alone if there are none.
@@ -49,7 +51,8 @@ def blocking_op(
     # The CPU, wherever the user's scope puts the rest: there is no other kernel.
     with tf.name_scope(kind) as scope, graph.device("/device:CPU:0"):
         name = scope.rstrip("/")
-        values = _element(name, [*inputs, *also], function, dtypes)
+        one_by_one(graph)
+        values = _element(name, list(inputs), iteration(graph), function, dtypes)
         if not results:
             done: List[Any] = [tf.group(*values, name=scope)]
             return done
@@ -63,19 +66,20 @@ def blocking_op(
 def _element(
     name: str,
     inputs: List[Any],
-    function: Callable[[str, Sequence[Any]], Sequence[Any]],
+    counters: List[Any],
+    function: Function,
     dtypes: List[Any],
 ) -> List[Any]:
     tf = tf1()
 
     def called(*arrays: Any) -> List[Any]:
-        found = list(function(name, arrays[: len(inputs)]))
-        return found or [True]
+        own, numbers = arrays[: len(inputs)], arrays[len(inputs) : len(inputs) + len(counters)]
+        return list(function(name, own, turn_of(numbers))) or [True]
 
     def mapped(*tensors: Any) -> Tuple[Any, ...]:
         return tuple(tf.numpy_function(called, tensors, dtypes))
 
-    given = tuple(inputs) or (tf.constant(0),)
+    given = (*inputs, *counters) or (tf.constant(0),)
     as_it_is = tf.autograph.experimental.do_not_convert(mapped)
     dataset = tf.data.Dataset.from_tensors(given).map(as_it_is)
     types = {"output_types": dtypes, "output_shapes": [tf.TensorShape(None)] * len(dtypes)}

@@ -1,11 +1,12 @@
 """Sending from one rank to another, on the stub."""
 
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.ranks import moving
 from ascend_session.backends.ranks.exchange import Channel
 from ascend_session.backends.ranks.operation import Operation
+from ascend_session.backends.ranks.turns import Turn
 from ascend_session.backends.stub_collective import (
     as_bits,
     from_bits,
@@ -14,7 +15,6 @@ from ascend_session.backends.stub_collective import (
 )
 from ascend_session.backends.stub_job import current_job
 from ascend_session.backends.stub_ops import blocking_op
-from ascend_session.backends.stub_order import iteration, one_by_one, turn_of
 from ascend_session.errors import CollectiveError
 
 __all__ = ["receive", "send"]
@@ -22,35 +22,31 @@ __all__ = ["receive", "send"]
 
 def send(tensor: Any, tag: int, to: int, group: str) -> Any:
     """Sends to rank ``to`` of the group; gives the operation."""
-    what = with_bits("send", [tensor])
-    one_by_one(tf1().get_default_graph())
-    counters = iteration(tf1().get_default_graph())
+    what = with_bits("send", [tensor.dtype])
 
-    def function(name: str, arrays: Sequence[Any]) -> Sequence[Any]:
+    def function(name: str, arrays: Sequence[Any], turn: Optional[Turn]) -> Sequence[Any]:
         job = current_job(f'"{name}"')
         there = job.groups.world_rank(group, to)
         way = (job.exchange.rank, there)
-        operation = _operation(name, signature(what, arrays[:1]), way, tag, group)
+        operation = _operation(name, signature(what, arrays), way, tag, group)
 
         def work(channel: Channel) -> Any:
             form = (arrays[0].dtype, arrays[0].shape)
-            moving.from_root(channel, [form], arrays[:1], channel.me)
+            moving.from_root(channel, [form], arrays, channel.me)
 
-        job.exchange.run(operation, work, turn_of(arrays[1:]))
+        job.exchange.run(operation, work, turn)
         return []
 
-    return blocking_op("HcomSend", [as_bits(tensor)], function, [], also=counters)[0]
+    return blocking_op("HcomSend", [as_bits(tensor)], function, [])[0]
 
 
 def receive(shape: Any, dtype: Any, tag: int, source: int, group: str) -> Any:
     """What rank ``source`` of the group has sent with the same tag."""
     tf = tf1()
     carried = tf.int16 if dtype == tf.bfloat16 else dtype
-    what = "send of bfloat16 as" if dtype == tf.bfloat16 else "send"
-    one_by_one(tf.get_default_graph())
-    counters = iteration(tf.get_default_graph())
+    what = with_bits("send", [dtype])
 
-    def function(name: str, arrays: Sequence[Any]) -> Sequence[Any]:
+    def function(name: str, arrays: Sequence[Any], turn: Optional[Turn]) -> Sequence[Any]:
         import numpy as np
 
         job = current_job(f'"{name}"')
@@ -62,11 +58,11 @@ def receive(shape: Any, dtype: Any, tag: int, source: int, group: str) -> Any:
         def work(channel: Channel) -> Any:
             return moving.from_root(channel, [(empty.dtype, empty.shape)], [], 1 - channel.me)
 
-        found: Sequence[Any] = job.exchange.run(operation, work, turn_of(arrays))
+        found: Sequence[Any] = job.exchange.run(operation, work, turn)
         return found
 
     results = [(carried, shape)]
-    return from_bits(blocking_op("HcomReceive", [], function, results, also=counters)[0], dtype)
+    return from_bits(blocking_op("HcomReceive", [], function, results)[0], dtype)
 
 
 def _operation(name: str, signed: str, way: Sequence[int], tag: int, group: str) -> Operation:

@@ -7,7 +7,7 @@ of which another rank has died, and 2.x not on every rank (stub_collectives.md).
 
 import threading
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends.ranks.meeting import Meeting
 from ascend_session.backends.ranks.operation import Agreed, Operation
@@ -20,7 +20,7 @@ from ascend_session.errors import CollectiveError
 __all__ = ["Channel", "Exchange"]
 
 _REPORTED_AFTER = 1.0  # seconds that an exchange may take before the others hear that it waits
-_FOR_EVER = 1e6
+_FOR_EVER = 1e6  # seconds; eleven days
 _NEWS = 2.0  # seconds in which it may become known why the runtime has failed
 
 
@@ -225,7 +225,7 @@ class Channel:
         self.size = len(operation.ranks)
         self.me = operation.ranks.index(exchange.rank)
 
-    def gather(self, words: Any, part: str = "") -> Any:
+    def gather(self, words: Any, part: str = "") -> Sequence[Any]:
         """All members' words.
 
         Args:
@@ -233,18 +233,18 @@ class Channel:
             part: Which of several exchanges of the same collective this is.
 
         Returns:
-            int32 array ``[size, len(words)]``, by the members' places.
+            An array as long from each member, by their places.
         """
         operation = self._part(part, f"{len(words)} words" if part else "")
         if self.size == 1:
-            return words[None]
+            return [words]
         agreed = self._exchange.agreed(operation)
         if not len(words):
-            return words.reshape(1, 0).repeat(self.size, axis=0)
+            return [words] * self.size
         rows = self._exchange.moved(operation, lambda r: r.gather(agreed, self.size, words))
         # TensorFlow orders the ranks by their names: task 10 comes before task 2.
         by_name = sorted(range(self.size), key=lambda place: str(self.ranks[place]))
-        return rows[[by_name.index(place) for place in range(self.size)]]
+        return [rows[by_name.index(place)] for place in range(self.size)]
 
     def reduce(self, numbers: Any, merge: str, part: str = "") -> Any:
         """The sum (``Add``) or product (``Mul``) of all members; see `Runtime.reduce`."""

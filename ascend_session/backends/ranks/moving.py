@@ -71,8 +71,7 @@ def all_to_all(channel: Channel, array: Any, sent: Any, starts: Any, received: A
     _check(channel, sent, received)
     length = _rounded(int(((starts + sent) * (sent > 0)).max()))
     form = (array.dtype, (length,))
-    padded = _padded(array, length)
-    rows = channel.gather(to_words([padded]), "data")
+    rows = channel.gather(to_words([array[:length]], in_words([form])), "data")
     me = channel.me
     found = []
     for place, row in enumerate(rows):
@@ -84,15 +83,6 @@ def all_to_all(channel: Channel, array: Any, sent: Any, starts: Any, received: A
 def _rounded(length: int) -> int:
     """The next power of two, so that ever new counts do not make ever new exchanges."""
     return 1 << (length - 1).bit_length() if length else 0
-
-
-def _padded(array: Any, length: int) -> Any:
-    import numpy as np
-
-    whole = np.zeros(length, array.dtype)
-    count = min(length, len(array))
-    whole[:count] = array[:count]
-    return whole
 
 
 def _check(channel: Channel, sent: Any, received: Any) -> None:

@@ -5,7 +5,7 @@ summed in single precision and rounded once; small integers are summed in 32 bit
 ones are what the sum is in their own; the largest and smallest are found among all ranks' arrays.
 """
 
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence
 
 from ascend_session.backends.ranks.exchange import Channel
 from ascend_session.backends.ranks.runtime import REDUCED
@@ -37,7 +37,7 @@ def _merged(channel: Channel, arrays: Sequence[Any], merge: str) -> List[Any]:
     import numpy as np
 
     results: List[Any] = [None] * len(arrays)
-    for dtype, places in _by_dtype(arrays):
+    for dtype, places in _by_dtype(arrays).items():
         flat = [arrays[place].reshape(-1).astype(dtype, copy=False) for place in places]
         # Several exchanges need names of their own; one has the collective's.
         part = "" if len(places) == len(arrays) else dtype
@@ -51,16 +51,13 @@ def _merged(channel: Channel, arrays: Sequence[Any], merge: str) -> List[Any]:
     return results
 
 
-def _by_dtype(arrays: Sequence[Any]) -> List[Tuple[str, List[int]]]:
-    found: List[Tuple[str, List[int]]] = []
+def _by_dtype(arrays: Sequence[Any]) -> Dict[str, List[int]]:
+    """The places of the arrays that are added in each dtype, in the order of the first ones."""
+    found: Dict[str, List[int]] = {}
     for place, array in enumerate(arrays):
         name = _WIDER.get(array.dtype.name, array.dtype.name)
         assert name in REDUCED, name
-        known = dict(found)
-        if name in known:
-            known[name].append(place)
-        else:
-            found.append((name, [place]))
+        found.setdefault(name, []).append(place)
     return found
 
 

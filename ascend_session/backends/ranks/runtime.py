@@ -2,9 +2,9 @@
 
 A server cannot be stopped, so a process has one until its end, and collectives get fresh numbers
 instead. Two of the runtime's operators are used, in one graph that grows, for they do the same on
-TensorFlow 1.15 and 2.x: the all-gather of 32-bit words and the all-reduce of
-numbers (stub_collectives.md has what else they refuse or hang on: other types, max and min, empty
-tensors, groups of one).
+TensorFlow 1.15 and 2.x: the all-gather of 32-bit words and the all-reduce of numbers
+(stub_collectives.md has what else they refuse or hang on: other types, max and min, empty tensors,
+groups of one).
 """
 
 import os

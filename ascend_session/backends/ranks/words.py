@@ -42,7 +42,7 @@ def from_words(words: Any, forms: Sequence[Form]) -> List[Any]:
         else:
             array = np.zeros(0, dtype)
         arrays.append(array.reshape(shape))
-        start += -(-_bytes(form) // _WORD) * _WORD
+        start += in_words([form]) * _WORD
     return arrays
 
 
