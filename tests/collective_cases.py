@@ -34,7 +34,10 @@ REDUCING: List[Tuple[str, str]] = [
 ]
 WORLD_FACTS = ("rank", "size", "local rank", "local size", "world ranks", "group ranks")
 GROUP_FACTS = ("rank", "size", "world ranks", "group ranks", "stranger", "destroyed")
-GROUP_VALUES = ("allreduce", "allgather", "broadcast", "reduce", "reduce_scatter", "made again")
+GROUP_VALUES = (
+    *("allreduce", "allgather", "broadcast", "reduce", "reduce_scatter"),
+    *("in the next session", "made again"),
+)
 SHAPES = ("scalar allreduce", "scalar broadcast", "large allreduce", "large allgather")
 EMPTY = ("allreduce", "allgather", "broadcast", "reduce_scatter", "all_to_all_v")
 

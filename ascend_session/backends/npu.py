@@ -43,6 +43,7 @@ class NpuBackend(Backend):
     """
 
     name = "npu"
+    collectives: NpuCollectives
 
     def __init__(self, environ: Mapping[str, str], reason: str) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ class NpuBackend(Backend):
         _check_operators(environ)
         # From here on the adapter is in this process, and the stub can no longer be had.
         self._ops, self._hccl = _vendor_modules()
-        self.collectives = NpuCollectives(environ)
+        self.collectives = NpuCollectives(environ, self.bring_up)
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """This process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
@@ -83,6 +84,11 @@ class NpuBackend(Backend):
     def system_ops(self) -> Tuple[Any, Any]:
         """``initialize_system`` and ``shutdown_system`` of ``npu_bridge.estimator.npu_ops``."""
         return self._ops.initialize_system(), self._ops.shutdown_system()
+
+    def bring_up(self) -> None:
+        """Initialises again if the device went down, and makes the groups that went with it."""
+        super().bring_up()
+        self.collectives.restore_groups()
 
     def confirmed(self, job: Job) -> Job:
         """Rank and size as HCCL has them; they can be asked for only after the initialisation."""

@@ -3,7 +3,7 @@
 Source: npu_bridge/hccl/hccl_ops.py, hccl/manage/api.py.
 """
 
-from typing import Any, Callable, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.variables import uses_collectives
@@ -17,10 +17,28 @@ class NpuCollectives(Collectives):
 
     Args:
         environ: The environment to go by.
+        bring_up: Initialises again if HCCL is down, restores the groups, and does nothing else.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], bring_up: Callable[[], None]) -> None:
         self._environ = environ
+        self._bring_up = bring_up
+        self._made: Dict[str, List[int]] = {}  # groups and their ranks, in the order of making
+
+    def restore_groups(self) -> None:
+        """Makes those groups again that went with HCCL.
+
+        Closing the last session ends GE and HCCL (adapter_behaviour.md, "Life of GE in a
+        process"), while graphs still have operators in these groups.
+
+        Raises:
+            CollectiveError: If HCCL refuses one.
+        """
+        for group, ranks in self._made.items():
+            try:
+                _ranks().get_rank_size(group)
+            except ValueError:
+                self._answer(_ranks().create_group, group, len(ranks), ranks)
 
     def allreduce(
         self, tensor: Any, reduction: str, fusion: int, fusion_id: int, group: str
@@ -136,10 +154,12 @@ class NpuCollectives(Collectives):
     def create_group(self, group: str, rank_num: int, rank_ids: List[int]) -> None:
         """``create_group`` of hccl.manage.api."""
         self._ask(_ranks().create_group, group, rank_num, rank_ids)
+        self._made[group] = rank_ids
 
     def destroy_group(self, group: str) -> None:
         """``destroy_group`` of hccl.manage.api."""
         self._ask(_ranks().destroy_group, group)
+        self._made.pop(group, None)
 
     def rank(self, group: str) -> int:
         """``get_rank_id`` of hccl.manage.api."""
@@ -166,11 +186,18 @@ class NpuCollectives(Collectives):
         return int(self._ask(_ranks().get_group_rank_from_world_rank, world_rank, group))
 
     def _ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """What HCCL answers.
+        """What HCCL answers, which may be down since the last session was closed.
 
         Raises:
             CollectiveError: If it refuses; of the reason it says a number at most.
         """
+        try:
+            return call(*arguments)
+        except ValueError:
+            self._bring_up()
+        return self._answer(call, *arguments)
+
+    def _answer(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return call(*arguments)
         except ValueError as error:

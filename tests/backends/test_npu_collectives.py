@@ -49,7 +49,7 @@ def test_a_graph_that_was_built_before_runs_on_the_device(tf: Any, ge: Loaded) -
     ],
 )
 def test_the_advice_is_for_the_job_that_there_is(ge: Loaded, environ: Any, advice: str) -> None:
-    collectives = NpuCollectives(environ)
+    collectives = NpuCollectives(environ, lambda: None)
     with pytest.raises(CollectiveError, match="HCCL refused get_rank_size") as refused:
         collectives.size("hccl_world_group")
     assert advice in str(refused.value.hint)

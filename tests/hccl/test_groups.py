@@ -72,6 +72,22 @@ def test_ranks_and_groups_are_hccls(ge: Any, monkeypatch: Any) -> None:
         hccl.create_group("odd", 2, [0, 1])
 
 
+def test_groups_outlast_the_sessions_of_a_system(tf: Any, ge: Any, monkeypatch: Any) -> None:
+    """The last session takes HCCL with it; the next one finds the groups again, and so do calls."""
+    with job_of(ge.host, 2, 1, monkeypatch), ascend_system() as system:
+        hccl.create_group("odd", 1, [1])
+        hccl.create_group("gone", 1, [1])
+        hccl.destroy_group("gone")
+        summed = hccl.allreduce(tf.constant(3.0), "sum", group="odd")
+        for _ in range(2):
+            with system.session() as sess:
+                assert sess.run(summed) == 3
+        assert (hccl.rank(), hccl.size("odd")) == (1, 1)
+        with pytest.raises(CollectiveError, match="'gone'"):
+            hccl.size("gone")
+    assert len(ge.of("GEFinalize")) == 3
+
+
 def test_what_hccl_refuses_is_said_with_advice(ge: Any, monkeypatch: Any) -> None:
     with job_of(ge.host, 2, 1, monkeypatch), ascend_system():
         hccl.create_group("odd", 1, [1])

@@ -40,6 +40,11 @@ def group(me: Rank) -> Iterator[Any]:
     with Graph(me) as made:
         _in_the_group(made, own, name)
     yield from made.answers()
+    with Graph(me) as made:
+        values = [np.int32([rank, 2]) for rank in own]
+        result = hccl.allreduce(made.feed(np.int32([me.rank, 2])), "sum", group=name)
+        made.ask("group in the next session", result, reduced(me, "sum", values))
+    yield from made.answers()
     hccl.destroy_group(name)
     yield "group destroyed", _refused(lambda: hccl.size(name)), True
     # The first half's name again, with other ranks.

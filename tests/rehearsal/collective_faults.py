@@ -115,6 +115,7 @@ COLLECTIVE_FAULTS = (
                 "group broadcast",
                 "group reduce",
                 "group reduce_scatter",
+                "group in the next session",
             ),
         ),
         engine="hccl-world",
