@@ -143,13 +143,6 @@ DIFFERENCES = (
     ),
     Difference(
         None,
-        "Products of int16 and bfloat16 are refused.",
-        "They are made.",
-        "test",
-        "test_products_of_int16_are_made",
-    ),
-    Difference(
-        None,
         "Atlas training has no collectives of int16 and bfloat16.",
         "It has those of all products.",
         "test",
@@ -175,13 +168,6 @@ DIFFERENCES = (
         "It runs in any session of the process.",
         "test",
         "test_a_session_without_the_entry_runs_collectives",
-    ),
-    Difference(
-        None,
-        "Groups end with the last session that has computed.",
-        "They end with the system.",
-        "test",
-        "test_a_group_stays_when_the_last_session_is_closed",
     ),
     Difference(
         None,

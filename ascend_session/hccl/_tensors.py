@@ -13,6 +13,7 @@ from ascend_session.errors import LifecycleError
 __all__ = [
     "BROADCAST",
     "MOVED",
+    "MULTIPLIED",
     "REDUCED",
     "as_tensor",
     "check_dtype",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 REDUCED = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
+MULTIPLIED = ("int8", "int32", "int64", "float16", "float32")  # no product has others
 MOVED = (*REDUCED, "uint8", "uint16", "uint32", "uint64", "float64")
 BROADCAST = (*MOVED, "bool")
 

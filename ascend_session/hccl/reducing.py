@@ -24,7 +24,7 @@ def allreduce(
     Args:
         tensor: int8, int16, int32, int64, float16, float32 or bfloat16, at most 8 GB; the same
             shape on each rank.
-        reduction: ``sum``, ``prod``, ``max`` or ``min``.
+        reduction: ``sum``, ``max`` or ``min``; or ``prod``, but not of int16 and bfloat16.
         fusion: How the device merges it with others; 0: not; 1: by the split of the gradients;
             2: with those of the same ``fusion_id``. Only sums are merged.
         fusion_id: From 0 for ``fusion=2``, else -1.
@@ -90,7 +90,7 @@ def reduce(
     root_rank = _numbers.rank_number(call, "root_rank", root_rank)
     _job.check_member(call, "root_rank", root_rank, group)
     fusion, fusion_id = _merging(call, reduction, fusion, fusion_id, (0, 2))
-    made = _reducible(call, tensor)
+    made = _reducible(call, tensor, reduction)
     return collectives().reduce(made, reduction, root_rank, fusion, fusion_id, group)
 
 
@@ -125,7 +125,7 @@ def reduce_scatter(
     rank_size = _numbers.length(call, rank_size)
     _job.check_rank_size(call, rank_size, group)
     fusion, fusion_id = _merging(call, reduction, fusion, fusion_id, (0, 2))
-    made = _reducible(call, tensor)
+    made = _reducible(call, tensor, reduction)
     scattered(_tensors.shape_of(made), rank_size)  # the adapter would end the process
     return collectives().reduce_scatter(made, reduction, rank_size, group, fusion, fusion_id)
 
@@ -139,7 +139,7 @@ def _summands(
     group = _numbers.group_name(call, group)
     reduction = _numbers.reduction_name(call, reduction)
     fusion, fusion_id = _merging(call, reduction, fusion, fusion_id, (0, 1, 2))
-    made = [_reducible(call, tensor) for tensor in tensors]
+    made = [_reducible(call, tensor, reduction) for tensor in tensors]
     for tensor in made:
         _tensors.warn_of_variable(call, tensor)
     return made, (reduction, fusion, fusion_id, group)
@@ -157,7 +157,10 @@ def _merging(
     return fusion, fusion_id
 
 
-def _reducible(call: str, tensor: Any) -> Any:
-    made = _tensors.as_tensor(call, "tensor", tensor, _tensors.REDUCED)
+def _reducible(call: str, tensor: Any, reduction: str) -> Any:
+    is_product = reduction == "prod"
+    name = "tensor, with reduction='prod'," if is_product else "tensor"
+    known: Sequence[str] = _tensors.MULTIPLIED if is_product else _tensors.REDUCED
+    made = _tensors.as_tensor(call, name, tensor, known)
     _tensors.check_size(call, made)
     return made

@@ -52,10 +52,6 @@ def test_half_precision_is_added_in_single_precision(said: List[Dict[str, Any]])
     assert of_all(said, "half precision") == [[40000.0]] * RANKS
 
 
-def test_products_of_int16_are_made(said: List[Dict[str, Any]]) -> None:
-    assert of_all(said, "product of int16") == [[6]] * RANKS
-
-
 def test_the_same_sum_has_the_same_bits_again(said: List[Dict[str, Any]]) -> None:
     assert of_all(said, "again") == [[True] * 5] * RANKS
 
@@ -70,7 +66,3 @@ def test_what_nobody_sends_is_zero(said: List[Dict[str, Any]]) -> None:
 
 def test_a_session_without_the_entry_runs_collectives(said: List[Dict[str, Any]]) -> None:
     assert of_all(said, "plain session") == [[3, 5]] * RANKS
-
-
-def test_a_group_stays_when_the_last_session_is_closed(said: List[Dict[str, Any]]) -> None:
-    assert of_all(said, "group without a session") == [2] * RANKS

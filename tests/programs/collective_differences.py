@@ -37,8 +37,6 @@ with ascend_system(backend="stub") as system:
         say("beyond int8", run(sess, hccl.allreduce(large, "sum")))
         half = tf.constant([40000.0 if rank < 2 else -40000.0], tf.float16)
         say("half precision", run(sess, hccl.allreduce(half, "sum")))
-        short = tf.constant([rank + 1], tf.int16)
-        say("product of int16", run(sess, hccl.allreduce(short, "prod")))
         numbers = np.random.RandomState(rank).standard_normal(1000).astype(np.float32)
         total = hccl.allreduce(tf.constant(numbers), "sum")
         say("again", [sess.run(total).tobytes() == sess.run(total).tobytes() for _ in range(5)])
@@ -53,8 +51,3 @@ with ascend_system(backend="stub") as system:
         # One that nobody offloads: a session without the entry.
         with tf.Session(graph=sess.graph) as other:
             say("plain session", run(other, hccl.allreduce(own, "max")))
-    hccl.create_group("two", 2, [0, 1]) if rank < 2 else None
-    with system.session(tf.Graph()) as sess:
-        run(sess, tf.constant(1))
-    # On a device the groups are gone with the last session.
-    say("group without a session", hccl.size("two") if rank < 2 else 2)
