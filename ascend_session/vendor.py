@@ -11,6 +11,9 @@ tf_adapter/util/npu_plugin.h; the vendor's hccl package (manage/api.py, split/ap
 from typing import Dict
 
 __all__ = [
+    "CONNECT_SECONDS",
+    "CONNECT_SECONDS_MORE",
+    "EXECUTION_SECONDS",
     "HCCL_MANAGE",
     "HCCL_OPS",
     "HCCL_PACKAGE",
@@ -28,6 +31,10 @@ __all__ = [
 
 NPU_BRIDGE = "npu_bridge"
 HCCL_PACKAGE = "hccl"
+
+# Until when HCCL waits unless it is told otherwise, and what it adds (launch_facts.md, A9).
+CONNECT_SECONDS, CONNECT_SECONDS_MORE = 120, 20
+EXECUTION_SECONDS = 1836
 
 NPU_OPS = "npu_bridge.estimator.npu_ops"
 HCCL_OPS = "npu_bridge.hccl.hccl_ops"

@@ -5,13 +5,13 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
-from ascend_session import LaunchConfig, LaunchResult, launch
+from ascend_session import LaunchResult
 from tests.collective_cases import tolerance
+from tests.launched import launched
 
 __all__ = ["Answers", "answers_of"]
 
-_TESTS = Path(__file__).resolve().parent
-_PROGRAM = _TESTS / "programs" / "collectives.py"
+_PROGRAM = "collectives.py"
 _MARK = "@ "
 _LAST_LINES = 15
 
@@ -61,20 +61,8 @@ def answers_of(
         folder: For logs.
         asked: More of `LaunchConfig`.
     """
-    path = os.pathsep.join(filter(None, [str(_TESTS.parent), os.environ.get("PYTHONPATH", "")]))
-    config = LaunchConfig(
-        script=str(_PROGRAM),
-        args=[backend, json.dumps(list(sections))],
-        processes=ranks,
-        backend=backend,
-        cwd=str(folder),
-        show="none",
-        **{
-            **asked,
-            "env": {"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2", **asked.get("env", {})},
-        },
-    )
-    return Answers(launch(config))
+    words = [backend, json.dumps(list(sections))]
+    return Answers(launched(_PROGRAM, ranks, folder, backend=backend, args=words, **asked))
 
 
 def _lines(path: str) -> List[Line]:

@@ -12,14 +12,14 @@ from ascend_session.backends.stub_groups import Groups
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import ADDRESSES, COORDINATOR, number
 from ascend_session.errors import JobError, LifecycleError
-from ascend_session.vendor import WORLD_GROUP
+from ascend_session.vendor import (
+    CONNECT_SECONDS,
+    CONNECT_SECONDS_MORE,
+    EXECUTION_SECONDS,
+    WORLD_GROUP,
+)
 
 __all__ = ["StubJob", "check_addresses", "current_job", "members_now", "open_job"]
-
-# launch_facts.md, A9: seconds, and 20 more in effect
-_CONNECT_SECONDS = 120
-_EXECUTION_SECONDS = 1836
-
 
 _current: "Optional[StubJob]" = None
 
@@ -113,7 +113,8 @@ def _exchange(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str
     from ascend_session.backends.ranks.runtime import runtime
 
     addresses = environ[ADDRESSES].split(",")
-    connect = (number(environ, "HCCL_CONNECT_TIMEOUT") or _CONNECT_SECONDS) + 20
+    connect = number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS
+    connect += CONNECT_SECONDS_MORE
 
     def meet(on_end: Callable[[str], None]) -> Meeting:
         where, name = environ[COORDINATOR], environ.get("JOB_ID", "")
@@ -130,5 +131,5 @@ def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) 
     if given is None:
         given = number(environ, "HCCL_EXEC_TIMEOUT")
     if given is None:
-        return float(_EXECUTION_SECONDS)
+        return float(EXECUTION_SECONDS)
     return float(given) if given > 0 else None

@@ -40,6 +40,7 @@ from ascend_session.config.types import (
     UpTo3,
     UpTo4,
 )
+from ascend_session.vendor import EXECUTION_SECONDS
 
 __all__ = ["AdapterOptions"]
 
@@ -111,7 +112,7 @@ class AdapterOptions(ConfigModel):
     local_rank_id: Optional[LocalRank] = option("i", "pass", "Rank of this process on its server when one process preprocesses for all devices.", adapter=-1, applies="recommendation networks", seeds="0")
     local_device_list: Optional[DeviceList] = option("s", "pass", "Devices that the preprocessing process feeds.", seeds="0")
     # Time limits
-    hccl_timeout: Optional[NotNegative] = option("i", "init", "How long devices wait for each other in collectives.", product=1836, unit="s", applies="950/A3/A2: 0..2147483647, 0 = never; Atlas training and 300I Duo: 1..17340, rounded down to a multiple of 68 with a minimum of 68", also=("session",), seeds="0")
+    hccl_timeout: Optional[NotNegative] = option("i", "init", "How long devices wait for each other in collectives.", product=EXECUTION_SECONDS, unit="s", applies="950/A3/A2: 0..2147483647, 0 = never; Atlas training and 300I Duo: 1..17340, rounded down to a multiple of 68 with a minimum of 68", also=("session",), seeds="0")
     op_wait_timeout: Optional[NotNegative] = option("i", "init", "Timeout while an operator waits.", product=120, unit="s", seeds="0")
     op_execute_timeout: Optional[NotNegative] = option("i", "init", "Timeout while an operator executes.", unit="s", seeds="0")
     stream_sync_timeout: Optional[MinusOneOrMore] = option("i", "init", "Graph-execution stream synchronisation timeout.", adapter=-1, unit="ms", seeds="0")

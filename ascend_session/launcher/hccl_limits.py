@@ -8,8 +8,11 @@ from typing import List, Tuple
 
 from ascend_session.cluster.variables import number, uses_collectives
 from ascend_session.launcher.plan import Plan
+from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
 
 __all__ = ["limits_in_words", "stall_notes"]
+
+_CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"
 
 
 def stall_notes(seconds: float, plan: Plan) -> List[str]:
@@ -17,7 +20,7 @@ def stall_notes(seconds: float, plan: Plan) -> List[str]:
     link, _ = _limits(plan)
     said = (
         f"stall_timeout={seconds:g} s is shorter than the {link:g} s that HCCL gives ranks to find "
-        "each other (HCCL_CONNECT_TIMEOUT and 20 s more): a slow start would be taken for a stall. "
+        f"each other ({_CONNECT}): a slow start would be taken for a stall. "
         f"Give more than {link:g}."
     )
     return [said] if seconds < link else []
@@ -30,9 +33,9 @@ def _limits(plan: Plan) -> Tuple[float, float]:
     links = [number(one.environment, "HCCL_CONNECT_TIMEOUT") for one in plan.ranks]
     waits = [number(one.environment, "HCCL_EXEC_TIMEOUT") for one in plan.ranks]
     # HCCL refuses to start with what is out of range, and 0 is for ever.
-    link = min(given if given and 120 <= given <= 7200 else 120 for given in links)
-    wait = min(math.inf if given == 0 else max(given or 1836, 1) for given in waits)
-    return link + 20, wait
+    link = min(given if given and 120 <= given <= 7200 else CONNECT_SECONDS for given in links)
+    wait = min(math.inf if given == 0 else max(given or EXECUTION_SECONDS, 1) for given in waits)
+    return link + CONNECT_SECONDS_MORE, wait
 
 
 def limits_in_words(seconds: float, plan: Plan) -> List[str]:
@@ -40,7 +43,7 @@ def limits_in_words(seconds: float, plan: Plan) -> List[str]:
     link, wait = _limits(plan)
     said = []
     if seconds < link:
-        more = f"only after {link:g} s (HCCL_CONNECT_TIMEOUT and 20 s more)"
+        more = f"only after {link:g} s ({_CONNECT})"
         said.append(f"HCCL itself gives up finding the other ranks {more}.")
     if seconds < wait < math.inf:
         step = max(wait // 68 * 68, 68)

@@ -1,15 +1,13 @@
 """What collectives on the stub do otherwise than those of a device: see backend_differences.py."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
 
-from ascend_session import LaunchConfig, launch
+from tests.launched import launched
 
-_TESTS = Path(__file__).resolve().parents[1]
 RANKS = 3
 
 
@@ -17,18 +15,7 @@ RANKS = 3
 def said(tmp_path_factory: Any) -> List[Dict[str, Any]]:
     """What each rank said (tests/programs/collective_differences.py)."""
     folder = tmp_path_factory.mktemp("differences")
-    path = os.pathsep.join(filter(None, [str(_TESTS.parent), os.environ.get("PYTHONPATH", "")]))
-    result = launch(
-        LaunchConfig(
-            script=str(_TESTS / "programs" / "collective_differences.py"),
-            processes=RANKS,
-            backend="stub",
-            cwd=str(folder),
-            env={"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2"},
-            show="none",
-            stall_timeout=120,
-        )
-    )
+    result = launched("collective_differences.py", RANKS, folder, stall_timeout=120)
     assert result.code == 0, [Path(rank.stderr).read_text()[-2000:] for rank in result.ranks]
     texts = [Path(rank.stdout).read_text() for rank in result.ranks]
     lines = [[one[2:] for one in text.splitlines() if one.startswith("@ ")] for text in texts]

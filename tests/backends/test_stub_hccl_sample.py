@@ -1,15 +1,13 @@
 """The vendor's sample of collectives on eight ranks of the stub (programs/hccl_sample.py)."""
 
-import os
 from pathlib import Path
 from typing import Any, Dict, List
 
 import numpy as np
 import pytest
 
-from ascend_session import LaunchConfig, launch
+from tests.launched import launched
 
-_TESTS = Path(__file__).resolve().parents[1]
 RANKS = 8
 ELEMENTS = 1024
 REDUCTIONS = ("sum", "max", "min", "prod")
@@ -22,19 +20,7 @@ REDUCED = {"sum": OWN.sum(), "max": RANKS + 1, "min": 2, "prod": OWN.prod()}
 def found(tmp_path_factory: Any) -> List[Dict[str, Any]]:
     """What each rank got, by the names that the program has."""
     folder: Path = tmp_path_factory.mktemp("sample")
-    path = os.pathsep.join(filter(None, [str(_TESTS.parent), os.environ.get("PYTHONPATH", "")]))
-    result = launch(
-        LaunchConfig(
-            script=str(_TESTS / "programs" / "hccl_sample.py"),
-            args=[str(folder)],
-            processes=RANKS,
-            backend="stub",
-            cwd=str(folder),
-            env={"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2"},
-            show="none",
-            stall_timeout=120,
-        )
-    )
+    result = launched("hccl_sample.py", RANKS, folder, args=[str(folder)], stall_timeout=120)
     assert result.code == 0, [Path(rank.stderr).read_text()[-2000:] for rank in result.ranks]
     values = []
     for rank in range(RANKS):

@@ -9,6 +9,7 @@ from ascend_session.config.entry import Entry
 from ascend_session.config.profiling_options import profiling_members
 from ascend_session.config.rules._rule import Findings, RuleBook, error, warning
 from ascend_session.config.rules.paths import tuning_mode
+from ascend_session.vendor import EXECUTION_SECONDS
 
 __all__ = ["RULES"]
 
@@ -160,7 +161,8 @@ def stream_sync_in_a_cluster(entry: Entry) -> Findings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
     stream = entry.get("stream_sync_timeout", -1)
     variable = _whole_number(entry.environ.get("HCCL_EXEC_TIMEOUT"))
-    hccl, origin = 1836, "the 1836 s that collectives wait by default"
+    hccl = EXECUTION_SECONDS
+    origin = f"the {hccl} s that collectives wait by default"
     if "hccl_timeout" in entry or variable is not None:
         hccl = entry.get("hccl_timeout", variable)
         name = "hccl_timeout" if "hccl_timeout" in entry else "HCCL_EXEC_TIMEOUT"
