@@ -1,6 +1,7 @@
 """The contract of collectives on the stub, with two ranks, three, five and eight.
 
 Three and five are no power of two, and none divides another; eight are more than the processors.
+Two are started as a user's are, more are forked.
 """
 
 from typing import Any
@@ -14,9 +15,10 @@ from tests.collective_contract import CollectiveContract, sections_asked_for
 @pytest.fixture(scope="class")
 def answers(request: Any, tmp_path_factory: Any) -> Answers:
     """What so many ranks said as the class has."""
-    sections = sections_asked_for(request)
+    ranks, sections = request.cls.ranks, sections_asked_for(request)
+    python = request.getfixturevalue("forking_python") if ranks > 2 else None
     folder = tmp_path_factory.mktemp("job")
-    return answers_of("stub", request.cls.ranks, sections, folder, stall_timeout=120)
+    return answers_of("stub", ranks, sections, folder, stall_timeout=120, python=python)
 
 
 class TestTwo(CollectiveContract):

@@ -17,10 +17,11 @@ REDUCED = {"sum": OWN.sum(), "max": RANKS + 1, "min": 2, "prod": OWN.prod()}
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: Any) -> List[Dict[str, Any]]:
+def found(tmp_path_factory: Any, forking_python: str) -> List[Dict[str, Any]]:
     """What each rank got, by the names that the program has."""
     folder: Path = tmp_path_factory.mktemp("sample")
-    result = launched("hccl_sample.py", RANKS, folder, args=[str(folder)], stall_timeout=120)
+    asked = {"args": [str(folder)], "stall_timeout": 120, "python": forking_python}
+    result = launched("hccl_sample.py", RANKS, folder, **asked)
     assert result.code == 0, [Path(rank.stderr).read_text()[-2000:] for rank in result.ranks]
     values = []
     for rank in range(RANKS):

@@ -21,11 +21,11 @@ import ascend_session.cli
 import ascend_session.fanout  # noqa: F401  (imported here, so that the copies need not)
 from hardware_tests import limits
 from tests.fake_host.vendor import end_orphans, environment, live_host
+from tests.rank_nursery import RankNursery
 from tests.rehearsal import holes_in_product as _  # noqa: F401  (which makes its holes known)
 from tests.rehearsal import stripping
 from tests.rehearsal.forked import Nursery
 from tests.rehearsal.holes import HOLES
-from tests.rehearsal.launched import RankNursery
 
 AT_ONCE = 2
 

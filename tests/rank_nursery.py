@@ -1,4 +1,7 @@
-"""Stands for the Python that a launch starts its ranks with: they are forked, as in forked.py.
+"""Stands for the Python that a launch starts its ranks with: they are forked.
+
+A rank that is started anew imports TensorFlow, for seconds of a processor's time; a fork of a
+process that has done so is there at once. It is a process of its own all the same.
 
 What is started is a small program, which has a process forked that becomes the rank, hands on
 signals, and ends as that does.
@@ -51,7 +54,7 @@ class RankNursery:
     """
 
     def __init__(self, folder: Path) -> None:
-        name = f"\0rehearsal/{os.getpid()}"
+        name = f"\0ranks/{os.getpid()}"
         self.python = str(folder / "python")
         Path(self.python).write_text(_STAND_IN.format(python=sys.executable, name=name))
         os.chmod(self.python, stat.S_IRWXU)

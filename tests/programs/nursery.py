@@ -1,0 +1,21 @@
+"""Imports TensorFlow once, and becomes the ranks of launches: says what stands for their Python.
+
+The argument is a folder for it. Ends when its stdin does.
+"""
+
+import sys
+from pathlib import Path
+
+import grpc  # noqa: F401  (imported here, so that the ranks need not)
+import numpy  # noqa: F401
+import tensorflow.compat.v1  # noqa: F401
+
+import ascend_session.backends.ranks.meeting
+import ascend_session.backends.stub
+import ascend_session.session  # noqa: F401
+from tests.rank_nursery import RankNursery
+
+nursery = RankNursery(Path(sys.argv[1]))
+print(nursery.python, flush=True)
+sys.stdin.read()
+nursery.close()
