@@ -15,6 +15,10 @@ from tests.running import Host
 
 pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contract")
 
+# A shell lets what it starts in the background ignore Ctrl-C, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # The variables that the product or the vendor's adapter reads.
 _READ = re.compile(
     r"(ASCEND|RANK|CM|HCCL|PROFILING|STEP|TOTAL|LOSS|TARGET|LOCAL)_.*"
