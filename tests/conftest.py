@@ -15,9 +15,13 @@ from tests.running import Host
 
 pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contract")
 
-# A shell lets what it starts in the background ignore Ctrl-C, and so would all that tests start.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell lets what it starts in the background ignore these, and so would all that tests start.
+for _number, _handler in [
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+]:
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 # The variables that the product or the vendor's adapter reads.
 _READ = re.compile(
