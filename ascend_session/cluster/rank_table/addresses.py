@@ -4,13 +4,12 @@ Source: launch_facts.md, A2 rules 8 to 11 (HCOMM: GetSingleDeviceIp, DetectNicDe
 CheckNicDeployConsistence in topoinfo_ranktableConcise.cc, CheckRankIpFamily in config.cc).
 """
 
-import socket
-from typing import Dict, Iterator, Mapping, Optional, Tuple
+from typing import Dict, Mapping, Optional
 
 from ascend_session.cluster.rank_table.contents import TEMPLATE_2, Contents
 from ascend_session.cluster.rank_table.findings import ERROR, UNCHECKED, WARNING, Findings
 from ascend_session.cluster.rank_table.parts import TableDevice
-from ascend_session.cluster.rank_table.values import address_family
+from ascend_session.cluster.rank_table.values import address_family, packed
 from ascend_session.hardware.families import family as family_of
 
 __all__ = ["check_addresses"]
@@ -40,16 +39,10 @@ def _unread(table: Contents) -> bool:
     return table.format == TEMPLATE_2 and len(pods) == 1
 
 
-def _placed(table: Contents) -> Iterator[Tuple[str, TableDevice]]:
-    for number, server in enumerate(table.servers):
-        for index, device in enumerate(server.devices):
-            yield table.place(number, index), device
-
-
 def _unique(table: Contents, found: Findings) -> None:
     seen: Dict[str, str] = {}
     alike: Dict[bytes, str] = {}
-    for place, device in _placed(table):
+    for place, device in table.placed():
         path, source = f"{place}.device_ip", f"{_FACTS} rule 8"
         for address in device.device_ip:
             if address in seen:
@@ -57,21 +50,15 @@ def _unique(table: Contents, found: Findings) -> None:
                 found.add(ERROR, "address twice", path, said, None, source)
                 continue
             seen[address] = path
-            same = alike.setdefault(_packed(address), address)
+            same = alike.setdefault(packed(address), address)
             if same != address:
                 said = f"is {address}, which is the address {same}, written otherwise."
                 found.add(WARNING, "address alike", path, said, None, source)
 
 
-def _packed(address: str) -> bytes:
-    family = address_family(address)
-    plain = address.split("%")[0]
-    return socket.inet_pton(family, plain) if family is not None else address.encode()
-
-
 def _as_many(table: Contents, found: Findings) -> None:
     """Each device has as many addresses as the first; none counts as one."""
-    counts = [(place, max(1, len(device.device_ip))) for place, device in _placed(table)]
+    counts = [(place, max(1, len(device.device_ip))) for place, device in table.placed()]
     for place, count in counts:
         if count != counts[0][1]:
             said = f"has {count} addresses, the first device {counts[0][1]}; all have as many."
@@ -82,7 +69,7 @@ def _one_family(table: Contents, found: Findings) -> None:
     """All addresses of devices are IPv4, or all IPv6; the same holds for those of servers."""
     of_devices = [
         (f"{place}.device_ip", address)
-        for place, device in _placed(table)
+        for place, device in table.placed()
         for address in device.device_ip
     ]
     of_servers = [
@@ -103,7 +90,7 @@ def _one_family(table: Contents, found: Findings) -> None:
 
 def _needed(table: Contents, family: Optional[str], roce: bool, found: Findings) -> None:
     several = len(table.servers) > 1
-    for place, device in _placed(table):
+    for place, device in table.placed():
         if device.device_ip:
             continue
         path = f"{place}.device_ip"

@@ -1,7 +1,7 @@
 """What a rank table says, whatever format it is written in."""
 
 from dataclasses import dataclass, field
-from typing import Tuple
+from typing import Iterator, Tuple
 
 from ascend_session.cluster.rank_table.parts import TableDevice, TableServer
 
@@ -40,6 +40,12 @@ class Contents:
     def concise(self) -> bool:
         """Whether it is written as ``server_list[].device[]``, not as one of the older formats."""
         return self.format in (V1_0, V1_2)
+
+    def placed(self) -> Iterator[Tuple[str, TableDevice]]:
+        """The devices in the order of the table, each with its place."""
+        for number, server in enumerate(self.servers):
+            for index, device in enumerate(server.devices):
+                yield self.place(number, index), device
 
     def place(self, server: int, device: int) -> str:
         """Where a device stands: a path, or in the older formats words.
