@@ -29,7 +29,10 @@ def made_of_host(
 
     report = devices()
     used = report.visible
-    if asked is not None:
+    if not used:
+        for note in report.notes:
+            complain(note)
+    elif asked is not None:
         ids = [int(number) for number in parse_devices(asked)]
         missing = [str(number) for number in ids if number >= len(used)]
         if missing:
@@ -38,9 +41,6 @@ def made_of_host(
                 hint="`ascend-session devices` shows them.",
             )
         used = tuple(used[number] for number in ids)
-    elif not used:
-        for note in report.notes:
-            complain(note)
     table = RankTable.of_host(used, server_id=server_id, host_ip=host_ip, force=force)
     bare = [str(one.device_id) for one in table.devices if not one.device_ip]
     if bare:

@@ -13,7 +13,7 @@ from ascend_session.cluster.rank_table import (
     TableDevice,
     TableFinding,
 )
-from ascend_session.cluster.rank_table.contents import TEMPLATE_2
+from ascend_session.cluster.rank_table.contents import TEMPLATE_2, V1_0, V1_2
 from ascend_session.cluster.rank_table.findings import (
     ERROR,
     INFO,
@@ -35,12 +35,14 @@ class TableReport(NamedTuple):
 
     Attributes:
         file: Its name, as it was given.
+        format: Which format it is; empty if it is none.
         table: The table; None if it could not be read.
         product: The product whose rules were looked at; None if it is not known.
         findings: What there is to say, errors first.
     """
 
     file: str
+    format: str
     table: Optional[RankTable]
     product: Optional[str]
     findings: Tuple[TableFinding, ...]
@@ -55,7 +57,9 @@ class TableReport(NamedTuple):
         return {
             "file": self.file,
             "ok": self.ok,
-            **({} if self.table is None else _facts(self.table)),
+            "format": self.format or None,
+            "status": self.table.status if self.table else None,
+            "size": self.table.size if self.table else None,
             "product": self.product,
             "findings": [one._asdict() for one in self.findings],
         }
@@ -84,21 +88,23 @@ def look(file: str, family: Optional[str], with_host: bool, seconds: float) -> T
     try:
         table = _waited_for(file, seconds) if seconds else RankTable.read(file)
     except RankTableError as error:
-        return TableReport(file, None, family, error.findings)
+        return TableReport(file, error.format, None, family, error.findings)
     except JobError as error:
         message = error.message[len(file) + 2 :] if error.message.startswith(f"{file}: ") else None
         said = TableFinding(ERROR, "", message or error.message, error.hint)
-        return TableReport(file, None, family, (said,))
+        return TableReport(file, "", None, family, (said,))
     on_host: List[TableFinding] = []
     if with_host:
         family = _compare(table, family, on_host)
     found = [*table.findings(family, os.environ), *on_host]
-    return TableReport(file, table, family, tuple(sort_findings(found)))
+    return TableReport(file, table.format, table, family, tuple(sort_findings(found)))
 
 
 def lines(report: TableReport) -> Iterator[str]:
     """What `check` says of a table."""
-    said = [] if report.table is None else [_summary(report.table)]
+    said = [_words(report.format)] if report.format else []
+    if report.table is not None:
+        said += [_count(len(report.table.servers), "server"), _count(report.table.size, "rank")]
     counts = [
         _count(sum(one.severity == severity for one in report.findings), word)
         for severity, word in ((ERROR, "problem"), (WARNING, "warning"))
@@ -114,7 +120,7 @@ def lines(report: TableReport) -> Iterator[str]:
 
 def show_ranks(table: RankTable) -> None:
     """Prints the table: what it is, and a line for each rank."""
-    show_facts([("file", table.name), ("format", _format(table)), ("status", table.status)])
+    show_facts([("file", table.name), ("format", _words(table.format)), ("status", table.status)])
     pods = {server.server_id: server.super_pod_id or "-" for server in table.servers}
     columns: List[Tuple[str, Callable[[TableDevice], Optional[object]]]] = [
         ("RANK", lambda one: one.rank_id),
@@ -143,22 +149,19 @@ def as_dict(table: RankTable) -> Dict[str, Any]:
         {**server._asdict(), "devices": [one._asdict() for one in server.devices]}
         for server in table.servers
     ]
-    return {"file": table.name, **_facts(table), "servers": servers}
+    return {
+        "file": table.name,
+        "format": table.format,
+        "status": table.status,
+        "size": table.size,
+        "servers": servers,
+    }
 
 
-def _facts(table: RankTable) -> Dict[str, Any]:
-    return {"format": table.format, "status": table.status, "size": table.size}
-
-
-def _summary(table: RankTable) -> str:
-    servers, ranks = _count(len(table.servers), "server"), _count(table.size, "rank")
-    return f"{_format(table)}, {servers}, {ranks}"
-
-
-def _format(table: RankTable) -> str:
-    if table.concise:
-        return f"version {table.format}"
-    return table.format if table.format == TEMPLATE_2 else f'the old "{table.format}" format'
+def _words(kind: str) -> str:
+    if kind in (V1_0, V1_2):
+        return f"version {kind}"
+    return kind if kind == TEMPLATE_2 else f'the old "{kind}" format'
 
 
 def _count(number: int, word: str) -> str:

@@ -41,7 +41,7 @@ def _check_count(fields: Fields, table: Mapping[str, Any]) -> None:
         fields.found.add(WARNING, "no count", "server_count", said)
         return
     count, servers = fields.number(table, "server_count", ""), table.get("server_list")
-    if count is not None and isinstance(servers, list) and count != len(servers):
+    if count is not None and isinstance(servers, list) and count != len(servers) > 0:
         said = f"is {count}, but server_list has {len(servers)} servers."
         fields.refuse("count", "server_count", said, f'Write "{len(servers)}".')
 

@@ -88,6 +88,7 @@ class RankTableError(JobError):
 
     Attributes:
         findings: Each thing there is to say about it, also what is no error.
+        format: Which format it is.
     """
 
     def __init__(
@@ -96,21 +97,23 @@ class RankTableError(JobError):
         *,
         hint: Optional[str] = None,
         findings: Sequence[TableFinding] = (),
+        format: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
         self.findings: Tuple[TableFinding, ...] = tuple(findings)
+        self.format = format
 
     @classmethod
-    def of(cls, name: str, findings: Sequence[TableFinding]) -> "RankTableError":
+    def of(cls, name: str, findings: Sequence[TableFinding], format: str) -> "RankTableError":
         """One error of all findings that are errors."""
         errors = [one for one in findings if one.severity == ERROR]
         if len(errors) == 1:
             only = errors[0]
             message = f"{name}: {only._replace(hint=None)}"
-            return cls(message, hint=only.hint, findings=findings)
+            return cls(message, hint=only.hint, findings=findings, format=format)
         lines = [f"{name}: {len(errors)} problems:"]
         lines += [f"  {number}. {error}" for number, error in enumerate(errors, 1)]
-        return cls("\n".join(lines), findings=findings)
+        return cls("\n".join(lines), findings=findings, format=format)
 
 
 def sort_findings(findings: Iterable[TableFinding]) -> List[TableFinding]:

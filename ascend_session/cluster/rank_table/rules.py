@@ -34,9 +34,13 @@ def check_rules(
         family: The product, as in `ascend_session.hardware.families`; None if not known.
         environ: The environment of the ranks; None for one in which nothing is set.
         complete: Whether all devices are there; rules on the whole are not looked at otherwise.
+
+    Of a table at "initializing" nothing else is said: it is not for anyone to read yet.
     """
     found = Findings()
     _status(table, found)
+    if table.status == INITIALIZING:
+        return found.as_tuple()
     _servers(table, found)
     _devices(table, found)
     check_addresses(table, family, environ or {}, found)
@@ -78,7 +82,7 @@ def _servers(table: Contents, found: Findings) -> None:
         alike = trimmed.setdefault(server.server_id.strip(), server.server_id)
         if alike != server.server_id:
             said = f"is {server.server_id!r} and differs from {alike!r} in blanks only."
-            found.add(ERROR, "server blanks", place, said, "HCCL counts them as one server.")
+            found.add(WARNING, "server blanks", place, said, "HCCL counts them as one server.")
 
 
 def _devices(table: Contents, found: Findings) -> None:

@@ -13,7 +13,13 @@ from ascend_session.cluster.rank_table.building import (
     numbered,
     training_faults,
 )
-from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2, Contents
+from ascend_session.cluster.rank_table.contents import (
+    COMPLETED,
+    INITIALIZING,
+    V1_0,
+    V1_2,
+    Contents,
+)
 from ascend_session.cluster.rank_table.findings import (
     ERROR,
     RankTableError,
@@ -55,7 +61,8 @@ class RankTable(Contents):
         Raises:
             JobError: If it cannot be read, or is no rank table.
             RankTableError: If its fields are wrong, with all there is to say. A table whose fields
-                are right may still be none that HCCL takes, see `check`.
+                are right may still be none that HCCL takes, see `check`. Of one at "initializing"
+                whatever is there already is read.
         """
         path = os.fspath(path)
         return cls._of_text(read_text(path), path, _of_name(path))
@@ -195,7 +202,7 @@ class RankTable(Contents):
         """
         found = self.problems(family, environ)
         if found:
-            raise RankTableError.of(self.name or "The rank table", found)
+            raise RankTableError.of(self.name or "The rank table", found, self.format)
 
     def text(self, version: Optional[str] = None) -> str:
         """The table as JSON.
@@ -227,16 +234,18 @@ class RankTable(Contents):
         """As `check`, without what the file's name or text has of its own."""
         wrong = [one for one in check_rules(self) if one.severity == ERROR and one.place != but]
         if wrong:
-            raise RankTableError.of(self.name or "The rank table", wrong)
+            raise RankTableError.of(self.name or "The rank table", wrong, self.format)
 
     @classmethod
     def _of_text(cls, text: str, name: str, remarks: List[TableFinding]) -> "RankTable":
         reading = read(name, text)
-        found = reading.found.as_tuple()
-        if reading.found.refused:
-            more = check_rules(reading.contents, complete=reading.complete)
-            raise RankTableError.of(name, sort_findings([*found, *remarks, *more]))
-        says = reading.contents
+        found, says = reading.found.as_tuple(), reading.contents
+        if says.status == INITIALIZING:
+            found = ()
+        elif reading.found.refused:
+            more = check_rules(says, complete=reading.complete)
+            found = tuple(sort_findings([*found, *remarks, *more]))
+            raise RankTableError.of(name, found, says.format)
         return cls(says.format, says.status, says.servers, name, (*found, *remarks))
 
 

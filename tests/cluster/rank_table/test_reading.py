@@ -117,7 +117,7 @@ def test_numbers_where_hccl_takes_texts_are_named_with_their_paths_all_at_once()
 
 def test_fields_and_rules_are_told_together():
     table = v1_0()
-    table["status"] = "initializing"
+    table["status"] = "complete"
     device(table, 0, 0)["rank_id"] = 0
     device(table, 1, 0)["device_ip"] = device(table, 0, 0)["device_ip"]
     places = [one.place for one in refused(table).findings]
@@ -310,3 +310,25 @@ def test_what_is_wrong_in_the_lab_variant_is_named(spoil, said):
     table = lab()
     spoil(table)
     assert said in refused(table).message
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"status": "initializing"},
+        {"status": "initializing", "version": "1.0", "server_count": "0", "server_list": []},
+        {"status": "initializing", "version": "1.2", "server_list": [{"device": 3}]},
+        {**v1_0(), "status": "initializing", "server_count": "7"},
+    ],
+)
+def test_of_a_table_at_initializing_only_that_is_said(table):
+    found = parsed(table)
+    assert found.status == "initializing"
+    assert [one.place for one in found.findings()] == ["status"]
+
+
+def test_an_error_says_which_format_it_was():
+    for made, kind in ((v1_0, "1.0"), (v1_2, "1.2"), (template_2, "template 2"), (lab, "lab")):
+        table = made()
+        table["status"] = 3
+        assert refused(table).format == kind

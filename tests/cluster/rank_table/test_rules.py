@@ -91,7 +91,7 @@ BROKEN = [
         "servers alike",
         lambda t: server(t, 1).update(server_id="node_0 "),
         None,
-        "error",
+        "warning",
         "server_list[1].server_id",
         "differs from 'node_0' in blanks only",
     ),
