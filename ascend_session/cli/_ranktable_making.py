@@ -10,7 +10,11 @@ __all__ = ["made_of_host", "made_of_tables"]
 
 
 def made_of_host(
-    asked: Optional[str], server_id: Optional[str], host_ip: Optional[str], force: bool
+    asked: Optional[str],
+    server_id: Optional[str],
+    host_ip: Optional[str],
+    version: Optional[str],
+    force: bool,
 ) -> RankTable:
     """A table of this host's devices.
 
@@ -18,6 +22,7 @@ def made_of_host(
         asked: Logical ids, as in ``0-3,6``; None means all.
         server_id: The server's name; that of the host if None.
         host_ip: Its address, if the table is to have it.
+        version: ``1.2`` for a table with superpods.
         force: Whether to make one that the manual advises against.
 
     Raises:
@@ -41,7 +46,9 @@ def made_of_host(
                 hint="`ascend-session devices` shows them.",
             )
         used = tuple(used[number] for number in ids)
-    table = RankTable.of_host(used, server_id=server_id, host_ip=host_ip, force=force)
+    table = RankTable.of_host(
+        used, server_id=server_id, host_ip=host_ip, version=version or "1.0", force=force
+    )
     bare = [str(one.device_id) for one in table.devices if not one.device_ip]
     if bare:
         complain(

@@ -10,9 +10,17 @@ import threading
 import pytest
 
 from ascend_session import RankTable
+from ascend_session.hardware.families import family
 from tests.cli.terminal import Terminal
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
-from tests.fake_host import FakeHost, a2_chips, atlas_chips, hccn_answers, npu_smi_answers
+from tests.fake_host import (
+    FakeHost,
+    a2_chips,
+    a3_chips,
+    atlas_chips,
+    hccn_answers,
+    npu_smi_answers,
+)
 
 ELSEWHERE = "  not checked: There is no Ascend device here to compare the table with.\n"
 
@@ -247,6 +255,25 @@ def test_what_the_manual_advises_against_is_made_with_force(call, host):
     assert "stays inside 0-3 or 4-7" in called.err
     assert "Give --force to make it all the same." in called.err
     assert len(ranks(call("ranktable", "make", "--devices", "3-4", "--force").out)) == 2
+
+
+def test_superpods_of_an_a3_are_asked_for(call, host):
+    chips = a3_chips(2)
+    host.nodes([chip.physical for chip in chips])
+    host.npu_smi(npu_smi_answers("A3", chips, ()))
+    called = call("ranktable", "make", "--server-id", "node_0", "--to", "1.2")
+    made = RankTable.from_text(called.out)
+    assert (made.format, made.servers[0].super_pod_id) == ("1.2", "3")
+    sdids = [str(16777216 + chip.physical) for chip in chips]
+    assert [one.super_device_id for one in made.devices] == sdids
+    assert made.problems(family("910C")) == []
+    assert json.loads(call("ranktable", "make").out)["version"] == "1.0"
+
+
+def test_superpods_that_nobody_knows_are_an_error(call, server):
+    called = call("ranktable", "make", "--to", "1.2")
+    assert (called.code, called.out) == (1, "")
+    assert "Version 1.2 needs the superpod (super_pod_id) of server" in called.err
 
 
 def test_tables_of_two_servers_become_one(call, table, tmp_path):

@@ -35,6 +35,8 @@ from ascend_session.cluster.rank_table.waiting import Tell, wait_until_completed
 from ascend_session.cluster.rank_table.writing import text_of, write_text
 from ascend_session.errors import JobError
 from ascend_session.hardware.device import Device, DeviceReport, devices
+from ascend_session.hardware.nodes import host_root
+from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
 
 __all__ = ["RankTable"]
@@ -114,6 +116,7 @@ class RankTable(Contents):
         *,
         server_id: Optional[str] = None,
         host_ip: Optional[str] = None,
+        version: str = V1_0,
         force: bool = False,
     ) -> "RankTable":
         """Makes a table of the devices that this process gets, in the order of their logical ids.
@@ -123,16 +126,22 @@ class RankTable(Contents):
                 devices is taken as well.
             server_id: Name of this server; that of the host if None.
             host_ip: Its address, if the table is to have it.
+            version: ``1.2`` asks ``npu-smi`` where each device is in its superpod (A3).
             force: As in `build`.
 
         Raises:
-            JobError: If there is no device, or HCCL would refuse the table.
+            JobError: If there is no device, HCCL would refuse the table, or nobody says what
+                version 1.2 needs.
         """
         found = devices() if report is None else report
         used = found.visible if isinstance(found, DeviceReport) else found
         families = {device.family for device in used}
         family = families.pop() if len(families) == 1 else None
-        return cls._built(from_devices(used, server_id, host_ip), family, force)
+        npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
+        place_of = None if npu_smi is None else npu_smi.super_pod
+        made = cls._built(from_devices(used, server_id, host_ip, place_of), family, force)
+        made.text(version)  # which says what it lacks
+        return made
 
     @classmethod
     def merge(cls, tables: Sequence["RankTable"], *, family: Optional[str] = None) -> "RankTable":
