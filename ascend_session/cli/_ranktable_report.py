@@ -9,7 +9,6 @@ from ascend_session.cli._countdown import Countdown
 from ascend_session.cli._output import show_facts, show_table
 from ascend_session.cluster.rank_table import (
     RankTable,
-    RankTableError,
     TableDevice,
     TableFinding,
 )
@@ -21,6 +20,8 @@ from ascend_session.cluster.rank_table.findings import (
     WARNING,
     sort_findings,
 )
+from ascend_session.cluster.rank_table.reading import read
+from ascend_session.cluster.rank_table.source import read_text
 from ascend_session.errors import JobError
 
 __all__ = ["TableReport", "as_dict", "family_of", "lines", "look", "show_ranks"]
@@ -87,9 +88,9 @@ def look(file: str, family: Optional[str], with_host: bool, seconds: float) -> T
     """Reads and checks a table; a wrong one is reported, never raised."""
     try:
         table = _waited_for(file, seconds) if seconds else RankTable.read(file)
-    except RankTableError as error:
-        return TableReport(file, error.format, None, family, error.findings)
     except JobError as error:
+        if error.findings:
+            return TableReport(file, _format_of(file), None, family, error.findings)
         message = error.message[len(file) + 2 :] if error.message.startswith(f"{file}: ") else None
         said = TableFinding(ERROR, "", message or error.message, error.hint)
         return TableReport(file, "", None, family, (said,))
@@ -98,6 +99,14 @@ def look(file: str, family: Optional[str], with_host: bool, seconds: float) -> T
         family = _compare(table, family, on_host)
     found = [*table.findings(family, os.environ), *on_host]
     return TableReport(file, table.format, table, family, tuple(sort_findings(found)))
+
+
+def _format_of(file: str) -> str:
+    """Which format a table has that is refused."""
+    try:
+        return read(file, read_text(file)).contents.format
+    except JobError:
+        return ""
 
 
 def lines(report: TableReport) -> Iterator[str]:

@@ -22,8 +22,8 @@ from ascend_session.cluster.rank_table.contents import (
 )
 from ascend_session.cluster.rank_table.findings import (
     ERROR,
-    RankTableError,
     TableFinding,
+    refusal,
     sort_findings,
 )
 from ascend_session.cluster.rank_table.host import check_host
@@ -61,10 +61,9 @@ class RankTable(Contents):
         """Reads a file of version 1.0, 1.2, template 2 or the "lab" variant.
 
         Raises:
-            JobError: If it cannot be read, or is no rank table.
-            RankTableError: If its fields are wrong, with all there is to say. A table whose fields
-                are right may still be none that HCCL takes, see `check`. Of one at "initializing"
-                whatever is there already is read.
+            JobError: If it cannot be read, or is no rank table; with all that is wrong with its
+                fields. A table whose fields are right may still be none that HCCL takes, see
+                `check`. Of one at "initializing" whatever is there already is read.
         """
         path = os.fspath(path)
         return cls._of_text(read_text(path), path, _of_name(path))
@@ -207,11 +206,11 @@ class RankTable(Contents):
         """Looks at all rules.
 
         Raises:
-            RankTableError: If there are `problems`, with all of them.
+            JobError: If there are `problems`, with all of them.
         """
         found = self.problems(family, environ)
         if found:
-            raise RankTableError.of(self.name or "The rank table", found, self.format)
+            raise refusal(self.name or "The rank table", found)
 
     def text(self, version: Optional[str] = None) -> str:
         """The table as JSON.
@@ -233,8 +232,8 @@ class RankTable(Contents):
             force: Whether a file that is there may be replaced.
 
         Raises:
-            RankTableError: If HCCL would refuse the table; one at "initializing" is written.
-            JobError: If the file is there already or cannot be written, or as from `text`.
+            JobError: If HCCL would refuse the table (one at "initializing" is written), if the file
+                is there already or cannot be written, or as from `text`.
         """
         self._refuse_errors(but="status")
         write_text(os.fspath(path), self.text(version), force)
@@ -243,7 +242,7 @@ class RankTable(Contents):
         """As `check`, without what the file's name or text has of its own."""
         wrong = [one for one in check_rules(self) if one.severity == ERROR and one.place != but]
         if wrong:
-            raise RankTableError.of(self.name or "The rank table", wrong, self.format)
+            raise refusal(self.name or "The rank table", wrong)
 
     @classmethod
     def _of_text(cls, text: str, name: str, remarks: List[TableFinding]) -> "RankTable":
@@ -254,7 +253,7 @@ class RankTable(Contents):
         elif reading.found.refused:
             more = check_rules(says, complete=reading.complete)
             found = tuple(sort_findings([*found, *remarks, *more]))
-            raise RankTableError.of(name, found, says.format)
+            raise refusal(name, found)
         return cls(says.format, says.status, says.servers, name, (*found, *remarks))
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ascend_session.cluster.rank_table import RankTable, RankTableError
+from ascend_session import JobError, RankTable
 from ascend_session.hardware.families import family
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
 
@@ -361,7 +361,7 @@ def test_a_broken_rule_on_superpods_is_told_with_its_place(spoil, severity, plac
 def test_wrong_fields_of_superpods_are_refused(spoil, words):
     table = v1_2()
     spoil(table)
-    with pytest.raises(RankTableError) as caught:
+    with pytest.raises(JobError) as caught:
         RankTable.from_text(json.dumps(table))
     assert words in caught.value.message
 
@@ -450,7 +450,7 @@ def test_all_problems_are_in_one_error_each_with_its_place():
     table = v1_0()
     device(table, 0, 1)["rank_id"] = "0"
     device(table, 1, 0)["device_ip"] = "192.168.1.8"
-    with pytest.raises(RankTableError) as caught:
+    with pytest.raises(JobError) as caught:
         parsed(table).check()
     lines = caught.value.message.splitlines()
     assert lines[0] == "t.json: 4 problems:"
@@ -460,7 +460,7 @@ def test_all_problems_are_in_one_error_each_with_its_place():
 def test_a_single_problem_has_its_hint():
     table = v1_0(servers=1, devices=1)
     table["status"] = "initializing"
-    with pytest.raises(RankTableError) as caught:
+    with pytest.raises(JobError) as caught:
         parsed(table).check()
     assert caught.value.message.startswith("t.json: status: is 'initializing': the table is not")
     assert "--wait 10m" in caught.value.hint
