@@ -22,13 +22,13 @@ from ascend_session.cluster.rank_table.findings import (
 )
 from ascend_session.cluster.rank_table.reading import read
 from ascend_session.cluster.rank_table.source import read_text
+from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
 
 __all__ = ["TableReport", "as_dict", "family_of", "lines", "look", "show_ranks"]
 
 _LABELS = {ERROR: "", WARNING: "warning: ", UNCHECKED: "not checked: ", INFO: "note: "}
 _ALWAYS = 4  # columns that each table has
-_PRODUCTS = {"A2": "910B", "A3": "910C", "A5": "950"}
 
 
 class TableReport(NamedTuple):
@@ -66,20 +66,18 @@ class TableReport(NamedTuple):
         }
 
 
-def family_of(product: Optional[str]) -> Optional[str]:
+def family_of(name: Optional[str]) -> Optional[str]:
     """The family of a product's name.
 
     Raises:
-        typer.BadParameter: If there is no such product.
+        typer.BadParameter: If there is no product of that name.
     """
-    from ascend_session.hardware.families import family
+    from ascend_session.hardware.families import named_family
 
-    if product is None:
-        return None
-    found = family(_PRODUCTS.get(product.upper(), product))
-    if found is None:
+    found = None if name is None else named_family(name)
+    if name is not None and found is None:
         raise typer.BadParameter(
-            f"{product!r} is no product that is known: 910A, A2, A3, 310P.", param_hint="--product"
+            f"{name!r} is no product that is known: 910A, A2, A3, 310P.", param_hint="--product"
         )
     return found
 
@@ -178,7 +176,7 @@ def _count(number: int, word: str) -> str:
 
 
 def _cell(value: Optional[object]) -> str:
-    return "-" if value in (None, "") else str(value)
+    return "-" if value in (None, "") else printable(str(value))
 
 
 def _compare(table: RankTable, family: Optional[str], found: List[TableFinding]) -> Optional[str]:

@@ -2,6 +2,7 @@
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
 
 __all__ = [
@@ -65,7 +66,7 @@ class Findings:
         self._counts[key] = self._counts.get(key, 0) + 1
         kept = self._kept.setdefault(key, [])
         if len(kept) < _MOST_OF_A_KIND:
-            kept.append(TableFinding(severity, place, said, hint, source))
+            kept.append(TableFinding(severity, printable(place), printable(said), hint, source))
 
     @property
     def refused(self) -> bool:

@@ -1,7 +1,7 @@
 """`RankTable`: which rank of a job has which device, on which server, under which address."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 from ascend_session.cluster.rank_table.building import (
@@ -35,6 +35,7 @@ from ascend_session.cluster.rank_table.waiting import Tell, wait_until_completed
 from ascend_session.cluster.rank_table.writing import text_of, write_text
 from ascend_session.errors import JobError
 from ascend_session.hardware.device import Device, DeviceReport, devices
+from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
@@ -167,9 +168,9 @@ class RankTable(Contents):
         with_pods = bool(servers) and all(server.super_pod_id for server in servers)
         made = cls(V1_2 if with_pods else V1_0, COMPLETED, servers)
         # Through its text, so that names and addresses are looked at as HCCL looks at them.
-        made = cls.from_text(text_of(made, made.format), "the table")
+        made = replace(cls.from_text(text_of(made, made.format), "the table"), name="")
         made.check(family)
-        faults = [] if force else training_faults(servers, family)
+        faults = [] if force else training_faults(servers, product(family))
         if faults:
             raise JobError("\n".join(faults), hint="Give force to make it all the same.")
         return made
@@ -186,10 +187,14 @@ class RankTable(Contents):
         """Everything there is to say: errors, warnings, and what could not be checked.
 
         Args:
-            family: The product, one of `ascend_session.hardware.families`; None if not known.
+            family: The product, as in `Device.family`, or a name such as 910B3, A2 or A3; None if
+                it is not known.
             environ: The environment of the ranks; None for one in which nothing is set.
+
+        Raises:
+            JobError: If there is no product of that name.
         """
-        return sort_findings([*self.remarks, *check_rules(self, family, environ)])
+        return sort_findings([*self.remarks, *check_rules(self, product(family), environ)])
 
     def host_findings(
         self,
@@ -255,6 +260,20 @@ class RankTable(Contents):
             found = tuple(sort_findings([*found, *remarks, *more]))
             raise refusal(name, found)
         return cls(says.format, says.status, says.servers, name, (*found, *remarks))
+
+
+def product(family: Optional[str]) -> Optional[str]:
+    """The family of a product's name.
+
+    Raises:
+        JobError: If there is no product of that name.
+    """
+    found = None if family is None else named_family(family)
+    if family is not None and found is None:
+        raise JobError(
+            f"{family!r} is no product that is known.", hint="Write 910A, A2, A3, A5 or 310P."
+        )
+    return found
 
 
 def _of_name(path: str) -> List[TableFinding]:

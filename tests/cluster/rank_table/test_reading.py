@@ -324,3 +324,18 @@ def test_of_a_table_at_initializing_only_that_is_said(table):
     found = parsed(table)
     assert found.status == "initializing"
     assert [one.place for one in found.findings()] == ["status"]
+
+
+def test_very_many_unknown_keys_are_told_in_a_few_lines():
+    table = {**v1_0(), **{f"device_{n}": n for n in range(20000)}}
+    assert len(parsed(table).findings()) < 60
+
+
+def test_nothing_in_a_table_controls_the_terminal_that_it_is_shown_on():
+    table = template_2()
+    table["\x1b[2J" + "x" * 9999] = 1
+    table["group_list"][0]["instance_list"][0]["server_id"] = "\x1b]0;" + "y" * 9999
+    table["group_list"][0]["instance_list"][0]["devices"][0]["device_id"] = "1"
+    for one in parsed(table).findings():
+        assert str(one).isprintable()
+        assert len(str(one)) < 1000

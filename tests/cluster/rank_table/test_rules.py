@@ -464,3 +464,16 @@ def test_a_single_problem_has_its_hint():
         parsed(table).check()
     assert caught.value.message.startswith("t.json: status: is 'initializing': the table is not")
     assert "--wait 10m" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["A2", "a2", "910B", "910B3", "Ascend 910B1", "A2 (910B)"])
+def test_a_product_may_be_called_by_any_of_its_names(name):
+    table = parsed(v1_0(servers=1, devices=3))
+    assert table.findings(name) == []
+    assert len(table.problems("910A")) == 1
+
+
+@pytest.mark.parametrize("name", ["", "H100", "Atlas", "910"])
+def test_a_product_that_is_none_is_an_error(name):
+    with pytest.raises(JobError, match="is no product that is known"):
+        parsed(v1_0()).findings(name)
