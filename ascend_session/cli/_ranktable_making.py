@@ -1,7 +1,10 @@
 """What ``ascend-session ranktable make`` makes a table of."""
 
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
+import typer
+
+from ascend_session.cli._flags import with_flags
 from ascend_session.cli._output import complain
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.errors import DeviceError
@@ -30,7 +33,6 @@ def made_of_host(
         JobError: If there is no device, or HCCL would refuse the table.
     """
     from ascend_session.hardware.device import devices
-    from ascend_session.launcher.device_list import parse_devices
 
     report = devices()
     used = report.visible
@@ -38,11 +40,10 @@ def made_of_host(
         for note in report.notes:
             complain(note)
     elif asked is not None:
-        ids = [int(number) for number in parse_devices(asked)]
-        missing = [str(number) for number in ids if number >= len(used)]
-        if missing:
+        ids = [int(number) for number in _parsed(asked)]
+        if max(ids) >= len(used):
             raise DeviceError(
-                f"Device {', '.join(missing)} was asked for, but a process here gets {len(used)}.",
+                f"Device {max(ids)} was asked for, but a process here gets 0 to {len(used) - 1}.",
                 hint="`ascend-session devices` shows them.",
             )
         used = tuple(used[number] for number in ids)
@@ -56,6 +57,15 @@ def made_of_host(
             "needs it."
         )
     return table
+
+
+def _parsed(asked: str) -> Sequence[int]:
+    from ascend_session.launcher.device_list import parse_devices
+
+    try:
+        return parse_devices(asked)
+    except DeviceError as error:
+        raise typer.BadParameter(with_flags(f"{error.message} {error.hint}")) from None
 
 
 def made_of_tables(files: List[str]) -> RankTable:

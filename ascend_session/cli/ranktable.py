@@ -177,7 +177,6 @@ def _check_call(merge: bool, files: List[str], own: List[str]) -> None:
 
 def _give(table: "RankTable", version: Optional[str], output: Optional[str], force: bool) -> None:
     if output is None:
-        table.check()
         typer.echo(table.text(version), nl=False)
         return
     table.write(output, version, force=force)

@@ -45,6 +45,7 @@ def check_rules(
     _devices(table, found)
     check_addresses(table, family, environ or {}, found)
     if complete:
+        _something(table, found)
         _ranks(table, found)
         _grouping(table, found)
         check_product(table, family, found)
@@ -105,6 +106,15 @@ def _devices(table: Contents, found: Findings) -> None:
                 said += "manual wants another for each device of a server."
                 place = table.place(spot, "host_port")
                 found.add(WARNING, "host_port", place, said, None, "launch_facts A3")
+
+
+def _something(table: Contents, found: Findings) -> None:
+    if not table.servers:
+        found.add(ERROR, "no server", "server_list", "is an empty list; HCCL refuses that.")
+    for number, server in enumerate(table.servers):
+        if not server.devices:
+            said = "is an empty list; HCCL refuses that."
+            found.add(ERROR, "no device", f"server_list[{number}].device", said)
 
 
 def _ranks(table: Contents, found: Findings) -> None:

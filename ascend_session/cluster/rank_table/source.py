@@ -158,7 +158,7 @@ def _content(path: str, descriptor: int) -> bytes:
             hint="Name the table's own file.",
         )
     with open(descriptor, "rb", closefd=False) as file:
-        content = file.read(_MOST_BYTES + 1)
+        content = file.read(_MOST_BYTES + 1) or b""  # None from what has nothing to read just now
     if len(content) > _MOST_BYTES:
         raise JobError(
             f"{path}: has {facts.st_size / (1 << 20):,.0f} MiB; HCCL takes tables of up to 40 MiB, "

@@ -224,8 +224,10 @@ class RankTable(Contents):
             version: ``1.0`` or ``1.2``; that of the table, if it has one of them, or 1.0.
 
         Raises:
-            JobError: If it has not what version 1.2 needs.
+            JobError: If HCCL would refuse the table, other than because it is at "initializing",
+                or if it has not what version 1.2 needs.
         """
+        self._refuse_errors(but="status")
         return text_of(self, version or (V1_2 if self.format == V1_2 else V1_0))
 
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
@@ -237,10 +239,8 @@ class RankTable(Contents):
             force: Whether a file that is there may be replaced.
 
         Raises:
-            JobError: If HCCL would refuse the table (one at "initializing" is written), if the file
-                is there already or cannot be written, or as from `text`.
+            JobError: If the file is there already or cannot be written, or as from `text`.
         """
-        self._refuse_errors(but="status")
         write_text(os.fspath(path), self.text(version), force)
 
     def _refuse_errors(self, but: str = "") -> None:

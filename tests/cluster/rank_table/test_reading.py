@@ -295,6 +295,7 @@ def test_what_is_wrong_in_template_2_is_named(spoil, said):
         (lambda t: t.pop("para_plane_nic_location"), "para_plane_nic_location: is missing"),
         (lambda t: t["group_list"][0].update(server_num="0"), "server_num: is 0"),
         (lambda t: t["group_list"][0].update(device_num="3"), "is 3, but there are 2 instances."),
+        (lambda t: t["group_list"][0].update(server_num="2"), "the instances name 1 by server_id."),
         (lambda t: t["group_list"][0].update(server_num="3"), "is 2 on 3 servers"),
         (
             lambda t: t["group_list"][0]["instance_list"][0]["devices"].append(

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ascend_session import JobError, RankTable
+from ascend_session.cluster.rank_table import TableServer
 from ascend_session.hardware.families import family
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
 
@@ -353,6 +354,10 @@ def test_a_broken_rule_on_superpods_is_told_with_its_place(spoil, severity, plac
             lambda t: t["super_pod_list"][0]["server_list"].append({"server_id": "x"}),
             "super_pod_list[0].server_list[2].server_id: is the text 'x', which",
         ),
+        (
+            lambda t: t["super_pod_list"][0].update(super_pod_id="x" * 128),
+            "longer than 127 bytes",
+        ),
         (lambda t: t.update(super_pod_list=[]), "super_pod_list: is an empty list"),
         (lambda t: device(t).update(super_device_id="x"), "super_device_id: is the text 'x'"),
         (lambda t: device(t).update(super_device_id=1), "super_device_id: is the number 1"),
@@ -455,6 +460,15 @@ def test_all_problems_are_in_one_error_each_with_its_place():
     lines = caught.value.message.splitlines()
     assert lines[0] == "t.json: 4 problems:"
     assert [line[:4] for line in lines[1:]] == [f"  {n}." for n in (1, 2, 3, 4)]
+
+
+def test_a_table_without_servers_or_devices_is_refused_however_it_was_made():
+    for servers in ((), (TableServer("a", ()),)):
+        made = RankTable("1.0", "completed", servers)
+        with pytest.raises(JobError, match="is an empty list"):
+            made.check()
+        with pytest.raises(JobError, match="is an empty list"):
+            RankTable.merge([made])
 
 
 def test_a_single_problem_has_its_hint():
