@@ -54,18 +54,16 @@ def check_rules(
 
 
 def _status(table: Contents, found: Findings) -> None:
-    if table.status == COMPLETED or not table.status:
+    if table.status == COMPLETED:
         return
-    named = "" if table.status == INITIALIZING else f", not {INITIALIZING!r} or {COMPLETED!r}"
-    found.add(
-        ERROR,
-        "status",
-        "status",
-        f"is {table.status!r}{named}: the table is not ready. HCCL reads it again each second for "
-        "up to 1800 seconds, and says nothing.",
-        "Wait for it with `ascend-session ranktable check --wait 10m`.",
-        f"{_FACTS} rule 2",
+    said = (
+        f"is {table.status!r}: the table is not ready. HCCL reads it again each second for up to "
+        "1800 seconds, and says nothing."
     )
+    hint = f'The word for a table that is ready is "{COMPLETED}".'
+    if table.status == INITIALIZING:
+        hint = "Wait for it with `ascend-session ranktable check --wait 10m`."
+    found.add(ERROR, "status", "status", said, hint, f"{_FACTS} rule 2")
 
 
 def _servers(table: Contents, found: Findings) -> None:
@@ -145,9 +143,9 @@ def _grouping(table: Contents, found: Findings) -> None:
     for number, server in enumerate(table.servers):
         ranks = [device.rank_id for device in server.devices]
         if ranks and max(ranks) - min(ranks) >= len(ranks):
-            place = f"server_list[{number}]" if table.concise else f"server {server.server_id}"
             said = (
                 f"has ranks from {min(ranks)} to {max(ranks)}, mixed with those of other servers; "
                 "the manual wants a server's ranks to follow each other."
             )
-            found.add(WARNING, "grouping", place, said, None, f"{_FACTS} rule 4")
+            place, source = table.server_place(number), f"{_FACTS} rule 4"
+            found.add(WARNING, "grouping", place, said, None, source)

@@ -48,6 +48,7 @@ SECOND = "server_list[0].device[1]"
 BROKEN = [
     ("status", lambda t: t.update(status="initializing"), None, "error", "status", "not ready"),
     ("status", lambda t: t.update(status="Completed"), None, "error", "status", "not ready"),
+    ("status", lambda t: t.update(status=""), None, "error", "status", "not ready"),
     (
         "rank twice",
         lambda t: device(t, 0, 1).update(rank_id="0"),
@@ -254,7 +255,7 @@ BROKEN = [
         lambda t: moved(t, (3, 4)),
         TRAINING,
         "warning",
-        "",
+        "server_list[0]",
         "stays inside 0-3 or 4-7",
     ),
     (
@@ -262,7 +263,7 @@ BROKEN = [
         lambda t: moved(t, (3, 4)),
         None,
         "not checked",
-        "",
+        "server_list[0]",
         "If this is the Atlas training series",
     ),
     ("A5", lambda t: None, A5, "error", "version", "takes version 2.0 only"),
