@@ -99,9 +99,9 @@ def make(
 @app.command()
 def check(
     file: _File,
-    host: Annotated[
-        bool, typer.Option(" /--no-host", help="Do not compare the table with this host.")
-    ] = True,
+    no_host: Annotated[
+        bool, typer.Option("--no-host", help="Do not compare the table with this host.")
+    ] = False,
     wait: Annotated[
         Optional[str],
         typer.Option(metavar="TIME", help="Wait so long, as in 10m, until it is completed."),
@@ -117,7 +117,7 @@ def check(
 
     family = family_of(product)
     seconds = 0.0 if wait is None else parse_duration(wait)
-    report = look(file, family, host, seconds)
+    report = look(file, family, not no_host, seconds)
     if as_json:
         show_json(report.to_dict())
     else:

@@ -9,7 +9,7 @@ from ascend_session.cluster.rank_table.devices import read_device
 from ascend_session.cluster.rank_table.fields import Fields, shown
 from ascend_session.cluster.rank_table.findings import WARNING
 from ascend_session.cluster.rank_table.parts import TableServer
-from ascend_session.cluster.rank_table.pods import read_super_pods
+from ascend_session.cluster.rank_table.super_pod_list import read_super_pods
 
 __all__ = ["read_concise"]
 

@@ -74,8 +74,8 @@ def read_lab(fields: Fields, table: Mapping[str, Any]) -> List[TableServer]:
     for place, group in _groups(fields, table):
         fields.unread(group, (*_GROUP, "device_num", "server_num"), _OTHER_TOOLS, place)
         instances = _instances(fields, group, place)
-        _check_count(fields, group, "device_num", place, len(instances), "instances")
-        counted.append(_server_count(fields, group, place))
+        devices = _check_count(fields, group, "device_num", place, len(instances), "instances")
+        counted.append(_server_count(fields, group, place, devices))
         for path, instance in instances:
             fields.unread(instance, (*_INSTANCE, "rank_id"), _OTHER_TOOLS, path)
             made = _lab_device(fields, instance, path)
@@ -103,16 +103,19 @@ def _instances(fields: Fields, group: Dict[str, Any], place: str) -> _Parts:
 
 def _check_count(
     fields: Fields, holder: Mapping[str, Any], key: str, place: str, actual: int, kind: str
-) -> None:
+) -> Optional[int]:
+    """The count that a field says, which has to be the actual one."""
     count = fields.number(holder, key, place)
     if count is not None and count != actual:
         path = f"{place}.{key}" if place else key
         fields.refuse(f"count {key}", path, f"is {count}, but there are {actual} {kind}.")
+    return count
 
 
-def _server_count(fields: Fields, group: Dict[str, Any], place: str) -> Optional[int]:
+def _server_count(
+    fields: Fields, group: Dict[str, Any], place: str, devices: Optional[int]
+) -> Optional[int]:
     """How many servers a group is said to have."""
-    devices = fields.number(group, "device_num", place)
     servers = fields.number(group, "server_num", place)
     if servers == 0:
         fields.refuse("no server", f"{place}.server_num", "is 0; HCCL refuses that.")

@@ -170,7 +170,7 @@ class RankTable(Contents):
         # Through its text, so that names and addresses are looked at as HCCL looks at them.
         made = replace(cls.from_text(text_of(made, made.format), "the table"), name="")
         made.check(family)
-        faults = [] if force else training_faults(servers, product(family))
+        faults = [] if force else training_faults(servers, _product(family))
         if faults:
             raise JobError("\n".join(faults), hint="Give force to make it all the same.")
         return made
@@ -194,7 +194,7 @@ class RankTable(Contents):
         Raises:
             JobError: If there is no product of that name.
         """
-        return sort_findings([*self.remarks, *check_rules(self, product(family), environ)])
+        return sort_findings([*self.remarks, *check_rules(self, _product(family), environ)])
 
     def host_findings(
         self,
@@ -262,7 +262,7 @@ class RankTable(Contents):
         return cls(says.format, says.status, says.servers, name, (*found, *remarks))
 
 
-def product(family: Optional[str]) -> Optional[str]:
+def _product(family: Optional[str]) -> Optional[str]:
     """The family of a product's name.
 
     Raises:

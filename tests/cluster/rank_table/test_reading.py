@@ -340,3 +340,22 @@ def test_nothing_in_a_table_controls_the_terminal_that_it_is_shown_on():
     for one in parsed(table).findings():
         assert str(one).isprintable()
         assert len(str(one)) < 1000
+
+
+@pytest.mark.parametrize("made", [v1_0, v1_2, template_2, lab])
+def test_a_fault_is_told_once(made):
+    def numbers(value):
+        """The value with every number in a text as the number."""
+        if isinstance(value, dict):
+            return {key: numbers(below) for key, below in value.items()}
+        if isinstance(value, list):
+            return [numbers(below) for below in value]
+        return int(value) if value.isdigit() else value
+
+    table = numbers(made())
+    table["version"] = made().get("version")
+    if table["version"] is None:
+        del table["version"]
+    found = [one for one in refused(table).findings if one.place]
+    assert len({(one.place, one.said) for one in found}) == len(found)
+    assert sum("is the number" in one.said for one in found) >= 6
