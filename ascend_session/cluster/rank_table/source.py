@@ -189,12 +189,13 @@ def _decoded(path: str, content: bytes) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise JobError(
-            f"{path}:{line}: is not UTF-8 text (byte {error.start}); HCCL reads UTF-8 only."
+        raise UnfinishedError(
+            f"{path}:{line}: is not UTF-8 text (byte {error.start}); HCCL reads UTF-8 only.",
+            why="it is not UTF-8 text",
         ) from None
 
 
-def _no_json(name: str, text: str, error: json.JSONDecodeError) -> JobError:
+def _no_json(name: str, text: str, error: json.JSONDecodeError) -> UnfinishedError:
     place = f"{name}:{error.lineno}:{error.colno}"
     if error.pos >= len(text.rstrip(" \t\r\n")) or error.msg.startswith("Unterminated string"):
         return UnfinishedError(
@@ -204,11 +205,12 @@ def _no_json(name: str, text: str, error: json.JSONDecodeError) -> JobError:
             why="its JSON is not complete",
         )
     if text.startswith(("//", "/*", "#"), error.pos):
-        return JobError(
+        return UnfinishedError(
             f"{place}: this is a comment, and JSON has none.",
             hint="Take the comments out; the vendor's examples have them as explanations only.",
+            why="it has a comment, and is not JSON",
         )
-    return JobError(f"{place}: this is not JSON: {error.msg}.")
+    return UnfinishedError(f"{place}: this is not JSON: {error.msg}.", why="it is not JSON")
 
 
 def _whole(digits: str) -> Any:

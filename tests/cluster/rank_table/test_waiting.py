@@ -33,12 +33,14 @@ def test_a_file_that_comes_empty_half_and_initializing_is_waited_for(tmp_path):
     path = tmp_path / "hccl.json"
     whole = json.dumps(v1_0())
     initializing = json.dumps({"version": "1.0", "status": "initializing", "server_list": []})
-    tell, told = steps(path, "", whole[:50], initializing, whole)
+    cut = whole[:-20] + "tru"
+    tell, told = steps(path, "", whole[:50], cut, initializing, whole)
     assert RankTable.wait_for(str(path), 600, tell).size == 4
     assert [now.why for now in told] == [
         "it is not there",
         "it is empty",
         "its JSON is not complete",
+        "it is not JSON",
         "its status is 'initializing'",
     ]
     assert all(600 >= a.left > b.left > 0 for a, b in zip(told, told[1:]))
@@ -91,3 +93,17 @@ def test_without_waiting_half_a_file_is_an_error_as_it_is_for_hccl(tmp_path):
 def test_a_time_that_is_none_is_an_error(seconds):
     with pytest.raises(JobError, match="0 seconds or more"):
         RankTable.wait_for("x.json", seconds)
+
+
+def test_a_file_that_ends_within_a_letter_is_waited_for(tmp_path):
+    path = tmp_path / "hccl.json"
+    content = json.dumps({**v1_0(), "who": "é"}, ensure_ascii=False).encode()
+    path.write_bytes(content[: content.index("é".encode()) + 1])
+    whys = []
+
+    def tell(now):
+        whys.append(now.why)
+        path.write_bytes(content)
+
+    assert RankTable.wait_for(str(path), 600, tell).size == 4
+    assert whys == ["it is not UTF-8 text"]
