@@ -1,0 +1,339 @@
+"""What HCCL's loader takes, step by step in its own order, so that our rules can be held to it.
+
+Source: launch_facts.md, A2 to A4 (HCOMM: topoinfo_ranktableParser.cc, topoinfo_ranktableConcise.cc,
+topoinfo_ranktableStandard.cc, config.cc, hccl_communicator_attrs.cc). It stops at the first fault,
+as the loader does, and knows nothing of the product's own code.
+"""
+
+import re
+import socket
+from typing import Any, Dict, List, Optional, Set
+
+from ascend_session.hardware.families import family
+
+TRAINING, A2, A3, DUO = family("910A"), family("910B"), family("910C"), family("310P3")
+
+
+class RefusedError(Exception):
+    """The loader returns an error, or waits."""
+
+
+class MissingError(Exception):
+    """A key is not there, which some callers bear with."""
+
+
+def load(table: Any, product: Optional[str]) -> None:
+    """Loads a table as a rank on this product would; raises RefusedError."""
+    try:
+        _load(table, product)
+    except MissingError as error:
+        raise RefusedError(f"{error} is missing") from None
+
+
+def _load(table: Any, product: Optional[str]) -> None:
+    if _text(table, "status") != "completed":
+        raise RefusedError("it is waited for")
+    if "version" not in table:
+        ranks = _lab(table, product) if "deploy_mode" in table else _cloud(table)
+        count = _servers_of_standard(table, ranks)
+    else:
+        version = _text(table, "version")
+        if version not in ("1.0", "1.2"):
+            raise RefusedError("version")
+        ranks = _concise(table, version, product)
+        count = len(table["server_list"])
+    ranks.sort(key=lambda one: one["rank"])
+    if [one["rank"] for one in ranks] != list(range(len(ranks))):
+        raise RefusedError("rank ids")
+    _network(ranks)
+    if count > 1:
+        _families(ranks)
+    if product not in (A2, A3):
+        of_server: Dict[str, int] = {}
+        for one in ranks:
+            of_server[one["server"]] = of_server.get(one["server"], 0) + 1
+        if any(number != len(ranks) // count for number in of_server.values()):
+            raise RefusedError("unequal servers")
+        if product == TRAINING and any(n > 2 and n & (n - 1) for n in of_server.values()):
+            raise RefusedError("no power of two")
+
+
+def _concise(table: Dict[str, Any], version: str, product: Optional[str]) -> List[Dict[str, Any]]:
+    servers = _json(table, "server_list")
+    try:
+        if _number(_text(table, "server_count")) != _size(servers):
+            raise RefusedError("server_count")
+    except MissingError:
+        pass
+    ids: Set[str] = set()
+    addresses: Set[str] = set()
+    ranks: List[Dict[str, Any]] = []
+    for index in range(_size(servers)):
+        server = _member(servers, index)
+        server_id = _text(server, "server_id")
+        if not 0 < len(server_id.encode()) <= 64 or server_id in ids:
+            raise RefusedError("server_id")
+        ids.add(server_id)
+        try:
+            host = _address(_text(server, "host_ip"))
+        except MissingError:
+            host = None
+        devices = _json(server, "device")
+        for place in range(_size(devices)):
+            device = _member(devices, place)
+            made = _device(device, host, _size(servers), addresses, product)
+            made["server"] = server_id
+            if version == "1.2" and "super_device_id" in device:
+                made["sdid"] = _number(_text(device, "super_device_id"))
+            ranks.append(made)
+        if len({len(one["ips"]) for one in ranks}) != 1:
+            raise RefusedError("as many addresses")
+    if version == "1.2" and product == A3 and "super_pod_list" in table:
+        _pods(_json(table, "super_pod_list"), ids, ranks)
+    return ranks
+
+
+def _device(
+    device: Any, host: Optional[int], servers: int, addresses: Set[str], product: Optional[str]
+) -> Dict[str, Any]:
+    rank = _text(device, "rank_id")
+    physical = _number(_text(device, "device_id"))
+    if physical > {A2: 15, A3: 15, DUO: 31}.get(product, 7):
+        raise RefusedError("device_id")
+    _port(device, "host_port")
+    ips = _device_ips(device, host, servers, addresses, product)
+    if "device_port" in device:
+        _port(device, "device_port")
+        _port(device, "device_vnic_port")
+    for key in ("net_position", "net_protocol"):
+        if key in device:
+            _text(device, key)
+    return {
+        "rank": _number(rank),
+        "ips": ips,
+        "host": host,
+        "on_host": device.get("net_position") == "host",
+        "sdid": None,
+        "pod": "",
+    }
+
+
+def _device_ips(
+    device: Any, host: Optional[int], servers: int, addresses: Set[str], product: Optional[str]
+) -> List[Optional[int]]:
+    text, is_read, is_there = "", True, "device_ip" in device
+    try:
+        text = _text(device, "device_ip")
+    except (MissingError, RefusedError):
+        is_read = False
+    if servers > 1:
+        is_wrong = (not is_read and host is None) or (product == A2 and text == "")
+        if is_wrong and product != A3:
+            raise RefusedError("device_ip")
+    elif not is_there:
+        return [None]
+    elif not is_read and host is None:
+        raise RefusedError("device_ip")
+    if text == "":
+        return [None]
+    parts = text.split(",")
+    parts = parts if parts[-1] else parts[:-1]
+    for part in parts:
+        if part in addresses:
+            raise RefusedError("address twice")
+        addresses.add(part)
+    return [_address(part) for part in parts]
+
+
+def _pods(pods: Any, ids: Set[str], ranks: List[Dict[str, Any]]) -> None:
+    seen: Set[str] = set()
+    for index in range(_size(pods)):
+        pod = _member(pods, index)
+        pod_id = _text(pod, "super_pod_id")
+        if pod_id in seen or not 0 < len(pod_id.encode()) <= 127:
+            raise RefusedError("super_pod_id")
+        seen.add(pod_id)
+        servers = _json(pod, "server_list")
+        for place in range(_size(servers)):
+            server_id = _text(_member(servers, place), "server_id")
+            if server_id not in ids:
+                raise RefusedError("server of a pod")
+            for one in ranks:
+                if one["server"] == server_id:
+                    one["pod"] = pod_id
+    if any(not one["pod"] or one["sdid"] in (None, 0xFFFFFFFF) for one in ranks):
+        raise RefusedError("no pod or sdid")
+    if len({(one["pod"], one["sdid"]) for one in ranks}) != len(ranks):
+        raise RefusedError("sdid twice")
+
+
+def _network(ranks: List[Dict[str, Any]]) -> None:
+    first = ranks[0]
+    on_host = first["host"] is not None and not any(first["ips"])
+    if (on_host or any(one["on_host"] for one in ranks)) and any(
+        one["host"] is None for one in ranks
+    ):
+        raise RefusedError("host_ip")
+
+
+def _families(ranks: List[Dict[str, Any]]) -> None:
+    for kinds in ([one["host"] for one in ranks], [ip for one in ranks for ip in one["ips"]]):
+        if len({kind for kind in kinds if kind is not None}) > 1:
+            raise RefusedError("two kinds of addresses")
+
+
+def _cloud(table: Dict[str, Any]) -> List[Dict[str, Any]]:
+    found: List[Dict[str, Any]] = []
+    pods: Set[str] = set()
+    addresses: Set[str] = set()
+    for group in _groups(table):
+        wanted = _number(_text(group, "instance_count"))
+        devices_wanted = _number(_text(group, "device_count"))
+        instances = _json(group, "instance_list")
+        if 0 in (wanted, devices_wanted) or wanted != _size(instances):
+            raise RefusedError("instance_count")
+        counted = 0
+        for index in range(_size(instances)):
+            instance = _member(instances, index)
+            server_id = _text(instance, "server_id")
+            devices = _json(instance, "devices")
+            pod = _text(instance, "pod_name")
+            if pod in pods or len(pod.encode()) > 127:
+                raise RefusedError("pod_name")
+            pods.add(pod)
+            for place in range(_size(devices)):
+                device = _member(devices, place)
+                physical = _number(_text(device, "device_id"))
+                if physical > 7:
+                    raise RefusedError("device_id")
+                ip = _only_ip(device, addresses) if _size(instances) > 1 else None
+                found.append(_standard(0, ip, server_id, physical))
+            counted += _size(devices)
+        if counted != devices_wanted:
+            raise RefusedError("device_count")
+    found.sort(key=lambda one: (one["server"].encode(), one["physical"]))
+    for rank, one in enumerate(found):
+        one["rank"] = rank
+    return found
+
+
+def _lab(table: Dict[str, Any], product: Optional[str]) -> List[Dict[str, Any]]:
+    if _text(table, "para_plane_nic_location") != "device":
+        raise RefusedError("para_plane_nic_location")
+    found: List[Dict[str, Any]] = []
+    addresses: Set[str] = set()
+    for group in _groups(table):
+        wanted = _number(_text(group, "instance_count"))
+        devices_wanted = _number(_text(group, "device_num"))
+        servers = _number(_text(group, "server_num"))
+        if 0 in (wanted, devices_wanted, servers) or wanted != devices_wanted:
+            raise RefusedError("counts")
+        if product != DUO and devices_wanted / servers not in (1, 2, 4, 8, 16):
+            raise RefusedError("average")
+        instances = _json(group, "instance_list")
+        counted = 0
+        for index in range(_size(instances)):
+            instance = _member(instances, index)
+            server_id = _text(instance, "server_id")
+            devices = _json(instance, "devices")
+            rank = _text(instance, "rank_id")
+            for place in range(_size(devices)):
+                device = _member(devices, place)
+                physical = _number(_text(device, "device_id"))
+                if product not in (DUO, A2, A3) and physical > 7:
+                    raise RefusedError("device_id")
+                ip = _only_ip(device, addresses)
+                found.append(_standard(_number(rank), ip, server_id, physical))
+                rank = ""  # as in the loader: only the first device of an instance has one
+            counted += _size(devices)
+        if wanted != _size(instances) or wanted != counted:
+            raise RefusedError("instance_count")
+    return found
+
+
+def _groups(table: Dict[str, Any]) -> List[Any]:
+    count = _number(_text(table, "group_count"))
+    groups = _json(table, "group_list")
+    if count == 0 or count != _size(groups):
+        raise RefusedError("group_count")
+    names = [_text(_member(groups, index), "group_name") for index in range(_size(groups))]
+    if len(set(names)) != len(names) or any(len(name.encode()) > 127 for name in names):
+        raise RefusedError("group_name")
+    return [_member(groups, index) for index in range(_size(groups))]
+
+
+def _servers_of_standard(table: Dict[str, Any], ranks: List[Dict[str, Any]]) -> int:
+    if "deploy_mode" in table:
+        return sum(_number(group["server_num"]) for group in table["group_list"])
+    return len({one["server"] for one in ranks})
+
+
+def _standard(rank: int, ip: Optional[int], server: str, physical: int) -> Dict[str, Any]:
+    own = {"server": server, "physical": physical, "host": None, "on_host": False}
+    return {"rank": rank, "ips": [ip], **own}
+
+
+def _only_ip(device: Any, addresses: Set[str]) -> Optional[int]:
+    text = _text(device, "device_ip")
+    if text == "":
+        return None
+    if text in addresses:
+        raise RefusedError("address twice")
+    addresses.add(text)
+    return _address(text)
+
+
+def _text(holder: Any, key: str) -> str:
+    if not isinstance(holder, dict) or key not in holder:
+        raise MissingError(key)
+    if not isinstance(holder[key], str):
+        raise RefusedError(f"{key} is no text")
+    return str(holder[key])
+
+
+def _json(holder: Any, key: str) -> Any:
+    if not isinstance(holder, dict) or key not in holder:
+        raise MissingError(key)
+    if _size(holder[key]) == 0:
+        raise RefusedError(f"{key} is empty")
+    return holder[key]
+
+
+def _member(holder: Any, index: int) -> Any:
+    if not isinstance(holder, list):
+        raise RefusedError("no list")
+    return holder[index]
+
+
+def _size(value: Any) -> int:
+    if value is None:
+        return 0
+    return len(value) if isinstance(value, (list, dict)) else 1
+
+
+def _number(text: str) -> int:
+    match = re.match(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)", text)
+    if match is None or int(match[2]) >= 1 << 64:
+        raise RefusedError("no number")
+    value = -int(match[2]) % (1 << 64) if match[1] == "-" else int(match[2])
+    if value > 0xFFFFFFFF:
+        raise RefusedError("too large")
+    return value
+
+
+def _port(device: Any, key: str) -> None:
+    if key in device and not 1 <= _number(_text(device, key)) <= 65535:
+        raise RefusedError(key)
+
+
+def _address(text: str) -> int:
+    place = text.find("%")
+    plain = text if place < 0 else text[:place]
+    family_of = socket.AF_INET6 if plain.count(":") >= 2 else socket.AF_INET
+    if not text or place in (0, len(text) - 1):
+        raise RefusedError("address")
+    try:
+        socket.inet_pton(family_of, plain)
+    except (OSError, ValueError):
+        raise RefusedError("address") from None
+    return int(family_of)

@@ -1,0 +1,66 @@
+"""Our rules against the loader's own steps: what it refuses is a problem, and little else is."""
+
+import copy
+import json
+import random
+import re
+
+import pytest
+
+from ascend_session import JobError, RankTable
+from tests.cluster.rank_table.loader import A2, A3, DUO, TRAINING, RefusedError, load
+from tests.cluster.rank_table.tables import lab, template_2, v1_0, v1_2
+from tests.cluster.rank_table.test_properties import mutate
+
+PRODUCTS = [TRAINING, A2, A3, DUO]
+DRAWS = 100
+
+# Where we say more than the loader, and why.
+STRICTER = re.compile(
+    "each rank has a device of its own"  # both ranks would open it (A2 rule 6)
+    "|server_num: is"  # the older formats are for the training series, which counts
+    "|device_ip: is"  # a job of several servers does not come up without them
+    "|HCCL takes 0 to"  # of the older formats; such devices are on no product
+)
+
+
+def refused_by_loader(table, product):
+    try:
+        load(copy.deepcopy(table), product)
+    except RefusedError as error:
+        return str(error)
+    return None
+
+
+def our_errors(table, product):
+    try:
+        return [str(one) for one in RankTable.from_text(json.dumps(table)).problems(product)]
+    except JobError as error:
+        return [str(one) for one in error.findings if one.severity == "error"] or [str(error)]
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("made", [v1_0, v1_2, template_2, lab])
+def test_good_tables_are_good_for_both(made, product):
+    table = made()
+    ours, theirs = our_errors(table, product), refused_by_loader(table, product)
+    assert bool(ours) == (theirs is not None), (ours, theirs)
+
+
+@pytest.mark.parametrize("made", [v1_0, v1_2, template_2, lab])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_the_loader_refuses_is_a_problem_and_what_it_takes_is_none(made, seed):
+    source = random.Random(seed)
+    both = {True: 0, False: 0}
+    for _ in range(DRAWS):
+        table = mutate(source, made())
+        for product in PRODUCTS:
+            ours, theirs = our_errors(table, product), refused_by_loader(table, product)
+            both[theirs is None] += 1
+            if theirs is not None:
+                assert ours, (theirs, product, table)
+            elif table.get("version") != "1.2" or product == A3:
+                # Superpods are read on A3 only, and looked at for all.
+                extra = [one for one in ours if not STRICTER.search(one)]
+                assert not extra, (extra, product, table)
+    assert min(both.values()) >= 4
