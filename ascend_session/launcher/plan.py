@@ -1,8 +1,8 @@
 """The plan of a launch: what would be started, decided without starting any of it.
 
-Nothing is written and no rank is started. ``npu-smi`` runs only where a rule depends on the
-product, and a port is bound for a moment where a free one is needed. For a job of several ranks on
-the stub, ports are bound until the plan lets go of them.
+Nothing is written and no rank is started. ``npu-smi`` runs only where ranks are to be near their
+devices or a rule depends on the product, and a port is bound for a moment where a free one is
+needed. For a job of several ranks on the stub, ports are bound until the plan lets go of them.
 """
 
 import os
@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends import Choice, choose
 from ascend_session.cluster.job import Job
+from ascend_session.launcher.binding import Binding, bind
 from ascend_session.launcher.command import command_of, working_directory
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.devices import Chosen, RankDevice, on_npu, on_stub
@@ -47,6 +48,7 @@ class Plan(NamedTuple):
         shown: Those whose output is shown.
         removed: What the ranks do not inherit, each with the reason.
         notes: What the user should know, in sentences.
+        bound: Where the ranks' CPUs come from, or why they have none of their own, in a few words.
         reserved: The ports of this attempt, which it has to let go of when it is over.
     """
 
@@ -60,6 +62,7 @@ class Plan(NamedTuple):
     shown: Tuple[int, ...]
     removed: Mapping[str, str]
     notes: Tuple[str, ...]
+    bound: str
     reserved: Reservation = Reservation()
 
     def as_dict(self, complete: bool = False) -> Dict[str, Any]:
@@ -80,6 +83,7 @@ class Plan(NamedTuple):
             "shown": list(self.shown),
             "removed": dict(self.removed),
             "notes": list(self.notes),
+            "bound": self.bound,
             "coordinator": self.reserved.coordinator,
             "addresses": list(self.reserved.addresses),
             "ranks": [rank.as_dict(complete) for rank in self.ranks],
@@ -113,7 +117,10 @@ def plan(
     chosen = choose_devices(config.devices, config.processes, environ)
     refuse_task(together, len(chosen.devices))
     meeting = meeting_of(config, choice.name, chosen.devices, together)
-    notes = tuple(dict.fromkeys([*chosen.notes, *meeting.notes, *_moved(config, environ)]))
+    bound = bind(config.bind, [device.physical for device in chosen.devices], environ)
+    notes = tuple(
+        dict.fromkeys([*chosen.notes, *meeting.notes, *bound.notes, *_moved(config, environ)])
+    )
     size = len(chosen.devices)
     reserved = reserve(size) if choice.name == "stub" and size > 1 else Reservation()
     job = JobFacts(
@@ -127,7 +134,7 @@ def plan(
         addresses=",".join(reserved.addresses) or None,
     )
     try:
-        found = _filled(config, environ, choice, chosen, job, notes, attempt, run)
+        found = _filled(config, environ, choice, chosen, bound, job, notes, attempt, run)
         found = found._replace(reserved=reserved)
         return found if config.stall_timeout is None else _with_stall(found, config.stall_timeout)
     except BaseException:
@@ -156,6 +163,7 @@ def _filled(
     environ: Mapping[str, str],
     choice: Choice,
     chosen: Chosen,
+    bound: Binding,
     job: JobFacts,
     notes: Tuple[str, ...],
     attempt: int,
@@ -169,13 +177,13 @@ def _filled(
     kept = {name: value for name, value in environ.items() if name not in away}
     command = command_of(config, cwd, {**kept, **config.env})
     ranks = []
-    for number, device in enumerate(chosen.devices):
+    for number, (device, cpus) in enumerate(zip(chosen.devices, bound.cpus)):
         place = os.path.join(folder, f"rank_{number}")
         own = own_variables(job, number, device)
         environment = {**kept, **defaults(place), **config.env, **own}
         _check(job, environment)
         changed = {n: v for n, v in sorted(environment.items()) if environ.get(n) != v}
-        ranks.append(_rank(number, command, cwd, environment, changed, device, place))
+        ranks.append(_rank(number, command, cwd, environment, changed, device, cpus, place))
     return Plan(
         backend=choice.name,
         reason=choice.reason,
@@ -187,6 +195,7 @@ def _filled(
         shown=tuple(sorted(parse_show(config.show, len(ranks)))),
         removed=away,
         notes=notes,
+        bound=bound.said,
     )
 
 
@@ -209,6 +218,7 @@ def _rank(
     environment: Mapping[str, str],
     changed: Mapping[str, str],
     device: RankDevice,
+    cpus: Optional[Tuple[int, ...]],
     place: str,
 ) -> Rank:
     return Rank(
@@ -219,7 +229,7 @@ def _rank(
         changed=changed,
         device=device.logical,
         physical=device.physical,
-        cpus=None,
+        cpus=cpus,
         folder=place,
         stdout=os.path.join(place, "stdout.log"),
         stderr=os.path.join(place, "stderr.log"),
