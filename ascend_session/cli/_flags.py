@@ -8,6 +8,8 @@ __all__ = ["with_flags"]
 _CLEAR = (
     "chief_ip",
     "chief_port",
+    "nnodes",
+    "node_rank",
     "job_id",
     "log_dir",
     "max_restarts",
@@ -18,6 +20,7 @@ _CLEAR = (
 # Words, which are options only where a value or what they take follows.
 _WORDS = (
     "backend",
+    "coordinator",
     "cwd",
     "devices",
     "env",

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends import Choice, choose
 from ascend_session.cluster.job import Job
+from ascend_session.errors import JobError
 from ascend_session.launcher.command import command_of, working_directory
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.devices import Chosen, RankDevice, on_npu, on_stub
@@ -22,9 +23,10 @@ from ascend_session.launcher.environment import (
 )
 from ascend_session.launcher.inherited import refuse_task, removed
 from ascend_session.launcher.job_id import new_job_id, of_attempt
-from ascend_session.launcher.meeting import meeting_of
+from ascend_session.launcher.meeting import Meeting, meeting_of
+from ascend_session.launcher.nodes import Nodes, nodes_of
 from ascend_session.launcher.rank import Rank
-from ascend_session.launcher.reservation import Reservation, reserve
+from ascend_session.launcher.reservation import Reservation, reserve, reserve_on_node
 from ascend_session.launcher.show import parse_show
 from ascend_session.launcher.variables import LOG_PATH, WORK_PATH
 
@@ -43,11 +45,13 @@ class Plan(NamedTuple):
         run: Name of the launch and of its folder, the same for all its attempts.
         attempt: Number of the attempt, from 1.
         folder: The attempt's own folder, absolute; the ranks' are below it.
-        ranks: The ranks, in order.
+        ranks: The ranks of this node, in order.
         shown: Those whose output is shown.
         removed: What the ranks do not inherit, each with the reason.
         notes: What the user should know, in sentences.
         reserved: The ports of this attempt, which it has to let go of when it is over.
+        nodes: This node among those of the job.
+        size: Number of ranks on all nodes.
     """
 
     backend: str
@@ -61,6 +65,12 @@ class Plan(NamedTuple):
     removed: Mapping[str, str]
     notes: Tuple[str, ...]
     reserved: Reservation = Reservation()
+    nodes: Nodes = Nodes()
+    size: int = 1
+
+    def of(self, rank: int) -> Rank:
+        """A rank of this node, by its number in the job."""
+        return self.ranks[rank - self.ranks[0].rank]
 
     def as_dict(self, complete: bool = False) -> Dict[str, Any]:
         """The plan as plain values, which JSON can hold.
@@ -76,12 +86,14 @@ class Plan(NamedTuple):
             "run": self.run,
             "attempt": self.attempt,
             "folder": self.folder,
-            "size": len(self.ranks),
+            "size": self.size,
+            "nodes": self.nodes.of,
+            "node": self.nodes.number,
             "shown": list(self.shown),
             "removed": dict(self.removed),
             "notes": list(self.notes),
             "coordinator": self.reserved.coordinator,
-            "addresses": list(self.reserved.addresses),
+            "ports": list(self.reserved.ports),
             "ranks": [rank.as_dict(complete) for rank in self.ranks],
         }
 
@@ -111,23 +123,17 @@ def plan(
     together = {**environ, **config.env}
     choose_devices = on_npu if choice.name == "npu" else on_stub
     chosen = choose_devices(config.devices, config.processes, environ)
-    refuse_task(together, len(chosen.devices))
-    meeting = meeting_of(config, choice.name, chosen.devices, together)
-    notes = tuple(dict.fromkeys([*chosen.notes, *meeting.notes, *_moved(config, environ)]))
-    size = len(chosen.devices)
-    reserved = reserve(size) if choice.name == "stub" and size > 1 else Reservation()
-    job = JobFacts(
-        backend=choice.name,
-        job_id=of_attempt(config.job_id, attempt) if config.job_id else new_job_id(),
-        size=size,
-        rank_table=meeting.rank_table,
-        chief=meeting.chief,
-        stub_devices=chosen.stub_devices,
-        coordinator=reserved.coordinator,
-        addresses=",".join(reserved.addresses) or None,
-    )
+    nodes, here = nodes_of(config, together), len(chosen.devices)
+    refuse_task(together, nodes.of * here)
+    meeting = meeting_of(config, choice.name, chosen.devices, together, nodes)
+    said = [*nodes.notes, *chosen.notes, *meeting.notes, *_moved(config, environ)]
+    reserved = _reserved(choice.name, nodes, here)
+    job_id = of_attempt(config.job_id, attempt) if config.job_id else nodes.job_id
+    job = _facts(choice, job_id or new_job_id(), nodes, chosen, meeting, reserved)
     try:
-        found = _filled(config, environ, choice, chosen, job, notes, attempt, run)
+        place = [_place(nodes, job)] if nodes.of > 1 else []
+        notes = tuple(dict.fromkeys([*place, *said]))
+        found = _filled(config, environ, choice, chosen, job, notes, attempt, run, nodes)
         found = found._replace(reserved=reserved)
         return found if config.stall_timeout is None else _with_stall(found, config.stall_timeout)
     except BaseException:
@@ -139,6 +145,50 @@ def _with_stall(found: Plan, seconds: float) -> Plan:
     from ascend_session.launcher.hccl_limits import stall_notes
 
     return found._replace(notes=(*found.notes, *stall_notes(seconds, found)))
+
+
+def _facts(
+    choice: Choice,
+    job_id: str,
+    nodes: Nodes,
+    chosen: Chosen,
+    meeting: Meeting,
+    reserved: Reservation,
+) -> JobFacts:
+    here = len(chosen.devices)
+    return JobFacts(
+        backend=choice.name,
+        job_id=job_id,
+        size=nodes.of * here,
+        first=nodes.first_rank(here),
+        here=here,
+        rank_table=meeting.rank_table,
+        chief=meeting.chief,
+        stub_devices=chosen.stub_devices,
+        coordinator=reserved.coordinator,
+        ports=reserved.ports,
+    )
+
+
+def _reserved(backend: str, nodes: Nodes, here: int) -> Reservation:
+    if backend != "stub" or nodes.of * here == 1:
+        return Reservation()
+    if nodes.of == 1:
+        return reserve(here)
+    if nodes.coordinator is None:
+        raise JobError(
+            f"The job has {nodes.of} nodes, and nothing says where their ranks meet.",
+            hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
+            "free there.",
+        )
+    return reserve_on_node(here, nodes.coordinator, nodes.number == 0)
+
+
+def _place(nodes: Nodes, job: JobFacts) -> str:
+    last = job.first + job.here - 1
+    ranks = f"rank {last}" if job.here == 1 else f"ranks {job.first} to {last}"
+    where = f", which meet at {job.coordinator}" if job.coordinator else ""
+    return f"Node {nodes.number} of {nodes.of}, {nodes.why}: {ranks} of {job.size}{where}."
 
 
 def _moved(config: LaunchConfig, environ: Mapping[str, str]) -> List[str]:
@@ -160,22 +210,26 @@ def _filled(
     notes: Tuple[str, ...],
     attempt: int,
     run: Optional[str],
+    nodes: Nodes,
 ) -> Plan:
     cwd = working_directory(config)
     logs = os.path.abspath(config.log_dir) if config.log_dir else os.path.join(cwd, _LOGS)
-    name = run or _new_folder(logs, job.job_id)
+    # Launchers on several nodes may write to the same file server.
+    whose = f"{job.job_id}.node_{nodes.number}" if nodes.of > 1 else job.job_id
+    name = run or _new_folder(logs, whose)
     folder = os.path.join(logs, name, f"attempt_{attempt}")
     away = removed(environ, own_variables(job, 0, chosen.devices[0]), config.env)
     kept = {name: value for name, value in environ.items() if name not in away}
     command = command_of(config, cwd, {**kept, **config.env})
     ranks = []
-    for number, device in enumerate(chosen.devices):
+    for local, device in enumerate(chosen.devices):
+        number = job.first + local
         place = os.path.join(folder, f"rank_{number}")
-        own = own_variables(job, number, device)
+        own = own_variables(job, local, device)
         environment = {**kept, **defaults(place), **config.env, **own}
         _check(job, environment)
         changed = {n: v for n, v in sorted(environment.items()) if environ.get(n) != v}
-        ranks.append(_rank(number, command, cwd, environment, changed, device, place))
+        ranks.append(_rank(number, local, command, cwd, environment, changed, device, place))
     return Plan(
         backend=choice.name,
         reason=choice.reason,
@@ -184,9 +238,11 @@ def _filled(
         attempt=attempt,
         folder=folder,
         ranks=tuple(ranks),
-        shown=tuple(sorted(parse_show(config.show, len(ranks)))),
+        shown=tuple(sorted(parse_show(config.show, job.size) & {rank.rank for rank in ranks})),
         removed=away,
         notes=notes,
+        nodes=nodes,
+        size=job.size,
     )
 
 
@@ -204,6 +260,7 @@ def _new_folder(logs: str, job_id: str) -> str:
 
 def _rank(
     number: int,
+    local: int,
     command: Tuple[str, ...],
     cwd: str,
     environment: Mapping[str, str],
@@ -213,6 +270,7 @@ def _rank(
 ) -> Rank:
     return Rank(
         rank=number,
+        local=local,
         command=command,
         cwd=cwd,
         environment=environment,
