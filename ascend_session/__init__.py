@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, List
 if TYPE_CHECKING:
     from ascend_session import hccl as hccl
     from ascend_session import training as training
+    from ascend_session.cluster.rank_table import RankTable as RankTable
     from ascend_session.config.ascend_config import AscendConfig as AscendConfig
     from ascend_session.config.dump import DumpConfig as DumpConfig
     from ascend_session.config.dynamic_input import DynamicInputConfig as DynamicInputConfig
@@ -73,6 +74,7 @@ _HOMES = {
     "MemoryConfig": "config.memory",
     "ProfilingConfig": "config.profiling",
     "ProfilingOptions": "config.profiling_options",
+    "RankTable": "cluster.rank_table",
     "RetryPolicy": "failures",
     "ShutdownError": "errors",
     "UnsupportedError": "errors",

@@ -43,6 +43,15 @@ _ChiefIp = Annotated[Optional[str], typer.Option(metavar="ADDRESS", help="The ch
 _ChiefPort = Annotated[
     Optional[int], typer.Option(metavar="PORT", help="The chief's port; a free one if not given.")
 ]
+_Nnodes = Annotated[
+    Optional[int],
+    typer.Option(metavar="N", help="Nodes; what the scheduler says, or 1, if not given."),
+]
+_NodeRank = Annotated[Optional[int], typer.Option(metavar="K", help="Number of this node, from 0.")]
+_Coordinator = Annotated[
+    Optional[str],
+    typer.Option(metavar="HOST:PORT", help="On node 0, where ranks of several nodes meet (stub)."),
+]
 _JobId = Annotated[Optional[str], typer.Option(metavar="ID", help="JOB_ID; new if not given.")]
 _Env = Annotated[
     Optional[List[str]],
@@ -105,6 +114,9 @@ def launch(
     no_rank_table: _NoTable = False,
     chief_ip: _ChiefIp = None,
     chief_port: _ChiefPort = None,
+    nnodes: _Nnodes = None,
+    node_rank: _NodeRank = None,
+    coordinator: _Coordinator = None,
     job_id: _JobId = None,
     env: _Env = None,
     cwd: _Cwd = None,
@@ -128,15 +140,21 @@ def launch(
     Exit code 0 if every rank ended with 0, else that of the rank whose failure explains the
     others', 128+n for a signal; 2 for a wrong call. With --json, the ranks' lines go to stderr.
     """
-    if as_module and no_python:
+    _launch(context.params)
+
+
+def _launch(asked: Dict[str, Any]) -> None:
+    if asked["as_module"] and asked["no_python"]:
         raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
-    kind = "module" if as_module else "program" if no_python else "script"
-    asked = {kind: what, "args": arguments or [], "env": _variables(env or [])}
+    kind = "module" if asked["as_module"] else "program" if asked["no_python"] else "script"
+    program = {kind: asked["what"], "args": asked["arguments"] or []}
+    variables = _variables(asked["env"] or [])
+    as_json = asked["as_json"]
     from ascend_session.launcher.open_files import standard_streams
 
     with standard_streams(), _wrong_calls_said():
-        config = _config({**context.params, **asked})
-        if dry_run:
+        config = _config({**asked, **program, "env": variables})
+        if asked["dry_run"]:
             _show_plan(config, as_json)
             raise typer.Exit(0)
         from ascend_session.cli._launch_run import run

@@ -117,7 +117,7 @@ class _Judge:
         """The failed rank that explains most, the first of those that do equally."""
         best: Optional[_Blamed] = None
         for result in self.failed:
-            rank = self._planned.ranks[result.rank]
+            rank = self._planned.of(result.rank)
             blamed = _Blamed(result, evidence_of(rank, result, self._limit))
             if best is None or blamed.evidence.weight < best.evidence.weight:
                 best = blamed
@@ -130,14 +130,14 @@ class _Judge:
         """The first stopped rank that speaks of a failure of its own."""
         for result in self._ranks:
             if result.outcome == Outcome.STOPPED:
-                rank = self._planned.ranks[result.rank]
+                rank = self._planned.of(result.rank)
                 failure = definite_failure_of(rank, result, self._limit)
                 if failure is not None:
                     return result, failure
         return None
 
     def _cause(self, result: RankResult, code: int, said: str, failure: Optional[Failure]) -> Cause:
-        rank = self._planned.ranks[result.rank]
+        rank = self._planned.of(result.rank)
         advice = "" if failure is None else failure.advice
         if failure is None and result.status == -signal.SIGKILL and result.error is None:
             advice = _OUT_OF_MEMORY

@@ -95,7 +95,7 @@ def launch_within(
     try:
         events = None if config.events is None else at_the_end.enter_context(_file(config.events))
         _make_folder(config, first)
-        shown = Output(output, len(first.ranks), first.shown, config.timestamps, colour, words)
+        shown = Output(output, first.size, first.shown, config.timestamps, colour, words)
         at_the_end.callback(shown.close, signals)
         if on_output is not None:
             on_output(shown)

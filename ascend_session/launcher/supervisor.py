@@ -77,6 +77,10 @@ class Noticed:
     swept: Tuple[str, ...] = ()
     left: Tuple[str, ...] = ()
 
+    def of(self, rank: int) -> NoticedRank:
+        """What was noticed of a rank; those of a node follow each other."""
+        return self.ranks[rank - self.ranks[0].rank]
+
     @property
     def alive(self) -> Dict[int, int]:
         """Rank and pid of those that were started and have not ended."""
@@ -191,7 +195,7 @@ class _Supervision:
     def _note(self, event: Event) -> None:
         noticed = self._noticed
         if isinstance(event, (Started, NotStarted, Ended)):
-            self._note_of(event, noticed.ranks[event.rank])
+            self._note_of(event, noticed.of(event.rank))
         elif isinstance(event, NotBound):
             noticed.not_bound += (event,)
         elif isinstance(event, Stopping):

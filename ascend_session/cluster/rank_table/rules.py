@@ -1,0 +1,137 @@
+"""HCCL's rules on what a rank table says, each with its source.
+
+What the loader refuses is an error. What it takes although the manual says otherwise is a warning.
+Rules that depend on the product or the environment are in `products` and `addresses`.
+
+Source: launch_facts.md, A2 (HCOMM: config.cc and topoinfo_ranktableConcise.cc) and A3.
+"""
+
+from collections import Counter
+from typing import Dict, Mapping, Optional, Tuple
+
+from ascend_session.cluster.rank_table.addresses import check_addresses
+from ascend_session.cluster.rank_table.contents import COMPLETED, INITIALIZING, Contents
+from ascend_session.cluster.rank_table.findings import ERROR, WARNING, Findings, TableFinding
+from ascend_session.cluster.rank_table.products import check_product
+from ascend_session.cluster.rank_table.superpods import check_super_pods
+
+__all__ = ["check_rules"]
+
+_FACTS = "launch_facts A2"
+_FEW = 8
+
+
+def check_rules(
+    table: Contents,
+    family: Optional[str] = None,
+    environ: Optional[Mapping[str, str]] = None,
+    complete: bool = True,
+) -> Tuple[TableFinding, ...]:
+    """Looks at all rules.
+
+    Args:
+        table: What the table says.
+        family: The product, as in `ascend_session.hardware.families`; None if not known.
+        environ: The environment of the ranks; None for one in which nothing is set.
+        complete: Whether all devices are there; rules on the whole are not looked at otherwise.
+    """
+    found = Findings()
+    _status(table, found)
+    _servers(table, found)
+    _devices(table, found)
+    check_addresses(table, family, environ or {}, found)
+    if complete:
+        _ranks(table, found)
+        _grouping(table, found)
+        check_product(table, family, found)
+        check_super_pods(table, family, found)
+    return found.as_tuple()
+
+
+def _status(table: Contents, found: Findings) -> None:
+    if table.status == COMPLETED or not table.status:
+        return
+    named = "" if table.status == INITIALIZING else f", not {INITIALIZING!r} or {COMPLETED!r}"
+    found.add(
+        ERROR,
+        "status",
+        "status",
+        f"is {table.status!r}{named}: the table is not ready. HCCL reads it again each second for "
+        "up to 1800 seconds, and says nothing.",
+        "Wait for it with `ascend-session ranktable check --wait 10m`.",
+        f"{_FACTS} rule 2",
+    )
+
+
+def _servers(table: Contents, found: Findings) -> None:
+    seen: Dict[str, int] = {}
+    trimmed: Dict[str, str] = {}
+    for index, server in enumerate(table.servers):
+        place = f"server_list[{index}].server_id"
+        if server.server_id in seen:
+            said = (
+                f"is {server.server_id!r}, as is server_list[{seen[server.server_id]}]; a server "
+                "is listed once."
+            )
+            found.add(ERROR, "server twice", place, said, None, f"{_FACTS} rule 8")
+        seen.setdefault(server.server_id, index)
+        alike = trimmed.setdefault(server.server_id.strip(), server.server_id)
+        if alike != server.server_id:
+            said = f"is {server.server_id!r} and differs from {alike!r} in blanks only."
+            found.add(ERROR, "server blanks", place, said, "HCCL counts them as one server.")
+
+
+def _devices(table: Contents, found: Findings) -> None:
+    """No device twice in a server (config.cc, CheckDeviceId)."""
+    for number, server in enumerate(table.servers):
+        seen: Dict[int, int] = {}
+        ports: Dict[int, int] = {}
+        for index, device in enumerate(server.devices):
+            place = table.place(number, index)
+            first = seen.setdefault(int(device.device_id), index)
+            if first != index:
+                said = (
+                    f"is {device.device_id}, as is that of rank {server.devices[first].rank_id} on "
+                    f"server {server.server_id!r}; each rank has a device of its own."
+                )
+                source = f"{_FACTS} rule 5"
+                found.add(ERROR, "device twice", f"{place}.device_id", said, None, source)
+            if device.host_port is not None and ports.setdefault(device.host_port, index) != index:
+                said = f"is {device.host_port}, which another device of the server has too."
+                found.add(WARNING, "host_port", f"{place}.host_port", said, None, "launch_facts A3")
+
+
+def _ranks(table: Contents, found: Findings) -> None:
+    """Ranks are 0 to size - 1, each once (config.cc, CheckRankListInfo)."""
+    size, counts = table.size, Counter(device.rank_id for device in table.devices)
+    if len(counts) == size and max(counts, default=-1) == size - 1:
+        return
+    for number, server in enumerate(table.servers):
+        for index, device in enumerate(server.devices):
+            rank, place = device.rank_id, f"{table.place(number, index)}.rank_id"
+            if rank >= size:
+                said = f"is {rank}, but the ranks of {size} devices are 0 to {size - 1}."
+                found.add(ERROR, "rank too large", place, said, None, f"{_FACTS} rule 3")
+            elif counts[rank] > 1:
+                said = f"is {rank}, which {counts[rank]} devices have; each has a rank of its own."
+                found.add(ERROR, "rank twice", place, said, None, f"{_FACTS} rule 3")
+    missing = [rank for rank in range(size) if rank not in counts]
+    if missing:
+        named = ", ".join(map(str, missing[:_FEW]))
+        more = f" and {len(missing) - _FEW:,} more" if len(missing) > _FEW else ""
+        word = "rank" if len(missing) == 1 else "ranks"
+        said = f"No device has {word} {named}{more}, and HCCL takes no gaps."
+        found.add(ERROR, "rank missing", "", said, None, f"{_FACTS} rule 3")
+
+
+def _grouping(table: Contents, found: Findings) -> None:
+    """The ranks of a server follow each other; the manual wants it, the loader does not look."""
+    for number, server in enumerate(table.servers):
+        ranks = [device.rank_id for device in server.devices]
+        if ranks and max(ranks) - min(ranks) >= len(ranks):
+            place = f"server_list[{number}]" if table.concise else f"server {server.server_id}"
+            said = (
+                f"has ranks from {min(ranks)} to {max(ranks)}, mixed with those of other servers; "
+                "the manual wants a server's ranks to follow each other."
+            )
+            found.add(WARNING, "grouping", place, said, None, f"{_FACTS} rule 4")
