@@ -14,6 +14,7 @@ import ctypes
 import getpass
 import json
 import os
+import random
 import select
 import shutil
 import signal
@@ -58,6 +59,8 @@ ReturnToService=2
 MessageTimeout=60
 KillWait=5
 JobRequeue=0
+# So that jobs of two such clusters, which see the same ports, have different numbers.
+FirstJobId={first}
 {nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
@@ -86,6 +89,7 @@ class Cluster:
             user=getpass.getuser(),
             folder=folder,
             plugins=programs.slurm_plugins,
+            first=random.randrange(1, 60_000_000),
             nodes="\n".join(lines),
         )
         _write(self.environ["SLURM_CONF"], written.encode())
