@@ -6,7 +6,7 @@ A scheduler starts one launcher on each node: its number among them is the node'
 import re
 from typing import Any, List, Mapping, NamedTuple, Optional
 
-from ascend_session.cluster.claim import Claim
+from ascend_session.cluster.claim import Claim, Said
 from ascend_session.cluster.coordinator import coordinator_of, parts_of
 from ascend_session.cluster.schedulers import CHOICE, Detected, scheduled
 from ascend_session.cluster.slurm import allocated_nodes
@@ -83,12 +83,16 @@ def nodes_of(config: LaunchConfig, environ: Mapping[str, str]) -> Nodes:
         )
     coordinator = _coordinator(config, claim, environ)
     job_id = claim.seed if claim is not None and claim.seed else _job_id(coordinator)
-    why = "as asked for" if claim is None else f"as {claim.name} says ({_variables(found)})"
+    why = (
+        "as asked for"
+        if claim is None
+        else f"as {claim.name} says ({_listed(found.rank, found.size)})"
+    )
     return Nodes(count, number, coordinator, job_id and _legal(job_id), why)
 
 
-def _variables(found: Detected) -> str:
-    return ", ".join(str(said) for said in (found.rank, found.size) if said is not None)
+def _listed(*said: Optional[Said]) -> str:
+    return ", ".join(str(one) for one in said if one is not None)
 
 
 def _coordinator(
@@ -110,11 +114,14 @@ def _check_one_each(found: Detected, claim: Claim) -> None:
             "are.",
             hint=f"Give nnodes and node_rank, with {CHOICE}=none.",
         )
-    if found.local_size is not None and found.local_size.value > 1:
+    here = found.local_size
+    nodes = found.size.value if claim.hosts is None else claim.hosts[0]
+    if (here is not None and here.value > 1) or nodes != found.size.value:
         how = _PER_NODE.get(claim.source, "one launcher on each node")
+        where = f"{here.value} of them here" if here is not None else f"on {nodes} node(s)"
         raise JobError(
-            f"{claim.source} has started {found.local_size.value} launchers on this node "
-            f"({found.local_size}); each starts all ranks of its node.",
+            f"{claim.source} has started {found.size.value} launchers, {where} ({_listed(found.size, here)}); "
+            "each starts all ranks of its node.",
             hint=f"Start one on each node: {how} Or let {claim.source} start the ranks "
             f"themselves, without a launcher; or export {CHOICE}=none for jobs that have nothing "
             "to do with each other.",
