@@ -20,6 +20,7 @@ _CLEAR = (
 # Words, which are options only where a value or what they take follows.
 _WORDS = (
     "backend",
+    "bind",
     "coordinator",
     "cwd",
     "devices",

@@ -3,6 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING, Dict, Iterator, List, Tuple
 
+from ascend_session.cli._flags import with_flags
 from ascend_session.cli._launch_summary import rank_list
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def _facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     yield "JOB_ID", plan.job_id
     if plan.reserved.ports and plan.nodes.of == 1:
         yield "Ports", f"{count + 1} on this machine; each attempt takes others that are free"
+    yield "CPUs", with_flags(plan.bound)
     if plan.nodes.of > 1:
         yield "Node", f"{plan.nodes.number} of {plan.nodes.of}; {plan.size} ranks in all"
     yield "Logs", plan.folder

@@ -76,6 +76,10 @@ _Restarts = Annotated[
     Optional[int],
     typer.Option(metavar="N", help="Try again so often, after failures that are known to pass."),
 ]
+_Bind = Annotated[
+    Optional[str],
+    typer.Option(metavar="HOW", help="CPUs of a rank: auto (near its device), even or none."),
+]
 _Show = Annotated[
     Optional[str], typer.Option(metavar="LIST", help="Ranks to show: all, none or as in 0,4-7.")
 ]
@@ -121,6 +125,7 @@ def launch(
     grace: _Grace = None,
     stall_timeout: _Stall = None,
     max_restarts: _Restarts = None,
+    bind: _Bind = None,
     show: _Show = None,
     timestamps: _Timestamps = False,
     events: _Events = None,

@@ -46,6 +46,8 @@ class LaunchConfig:
         stall_timeout: Seconds without output and CPU use after which the job counts as stalled;
             None means never.
         max_restarts: How often the whole job may be tried again after a transient failure.
+        bind: Which CPUs a rank may use: ``auto``, those near its device, as far as the launcher may
+            use them, on the stub all; ``even``, an equal part of the launcher's; ``none``, all.
         show: Whose output is shown: ``all``, ``none`` or ranks as in ``0,4-7``.
         timestamps: Whether shown lines begin with the time.
         events: File for one JSON line per event; None means no such file.
@@ -76,6 +78,7 @@ class LaunchConfig:
     grace: float = 10
     stall_timeout: Optional[float] = None
     max_restarts: int = 0
+    bind: str = "auto"
     show: str = "all"
     timestamps: bool = False
     events: Optional[str] = None

@@ -6,6 +6,7 @@ import re
 from typing import Any, Iterator, Mapping
 
 from ascend_session.errors import Problem
+from ascend_session.launcher.binding import BINDINGS
 from ascend_session.launcher.job_id import job_id_fault
 from ascend_session.launcher.ports import HIGHEST_PORT
 from ascend_session.launcher.variables import OWNED
@@ -47,6 +48,8 @@ def _texts(config: Any) -> Iterator[Problem]:
         if value is not None and not _is_text(value):
             hint = "Write str(path) for a path." if isinstance(value, os.PathLike) else None
             yield _problem(name, value, "a text that is not empty", hint)
+    if config.bind not in BINDINGS:
+        yield _problem("bind", config.bind, " or ".join(map(repr, BINDINGS)))
     for name in ("backend", "show"):
         if not _is_text(getattr(config, name)):
             yield _problem(name, getattr(config, name), "a text that is not empty")

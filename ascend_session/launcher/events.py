@@ -14,6 +14,7 @@ __all__ = [
     "Finished",
     "Killing",
     "Left",
+    "NotBound",
     "NotStarted",
     "Over",
     "Planned",
@@ -29,6 +30,14 @@ class Planned(NamedTuple):
     """An attempt begins."""
 
     plan: Plan
+    time: float
+
+
+class NotBound(NamedTuple):
+    """A rank could not be bound to its CPUs, and runs on those of the launcher."""
+
+    rank: int
+    text: str
     time: float
 
 
@@ -120,6 +129,7 @@ class Finished(NamedTuple):
 
 Event = Union[
     Planned,
+    NotBound,
     Started,
     NotStarted,
     Ended,
@@ -134,6 +144,7 @@ Event = Union[
 
 _NAMES = {
     Planned: "plan",
+    NotBound: "not_bound",
     Started: "start",
     NotStarted: "not_started",
     Ended: "exit",

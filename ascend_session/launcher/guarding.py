@@ -16,6 +16,7 @@ from ascend_session.launcher.events import (
     Ended,
     Killing,
     Left,
+    NotBound,
     NotStarted,
     Over,
     Started,
@@ -27,10 +28,11 @@ from ascend_session.launcher.rank import Rank
 __all__ = ["Guarding", "Message", "RankPipes"]
 
 
-Message = Union[Started, NotStarted, Ended, Stopping, Killing, Left, Over]
+Message = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, Left, Over]
 
 _KINDS: Dict[str, Any] = {
     "started": Started,
+    "not bound": NotBound,
     "not started": NotStarted,
     "ended": Ended,
     "stopping": Stopping,
@@ -39,7 +41,7 @@ _KINDS: Dict[str, Any] = {
     "over": Over,
 }
 
-_OF_RANK = ("started", "not started", "ended")
+_OF_RANK = ("not bound", "started", "not started", "ended")
 
 # The package's own __init__ would load what the guardian has no use for.
 _PROGRAM = """

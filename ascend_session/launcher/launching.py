@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Callable, List, Mapping, Optional
 
 from ascend_session.errors import AscendError, JobError
+from ascend_session.launcher.binding import not_bound
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Finished, Restarting
 from ascend_session.launcher.open_files import standard_streams
@@ -181,6 +182,7 @@ class _Launch:
 
         attempt = judged(planned, noticed, self._config.stall_timeout)
         self._attempts.append(attempt)
+        self._notes += [not_bound(one.rank, one.text) for one in noticed.not_bound]
         if planned.backend == "npu":
             from ascend_session.launcher.release import still_held
 

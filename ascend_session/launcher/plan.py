@@ -1,16 +1,17 @@
 """The plan of a launch: what would be started, decided without starting any of it.
 
-Nothing is written and no rank is started. ``npu-smi`` runs only where a rule depends on the
-product, and a port is bound for a moment where a free one is needed. For a job of several ranks on
-the stub, ports are bound until the plan lets go of them.
+Nothing is written and no rank is started. ``npu-smi`` runs only where ranks are to be near their
+devices or a rule depends on the product, and a port is bound for a moment where a free one is
+needed. For a job of several ranks on the stub, ports are bound until the plan lets go of them.
 """
 
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends import Choice, choose
 from ascend_session.cluster.job import Job
 from ascend_session.errors import JobError
+from ascend_session.launcher.binding import Binding, bind
 from ascend_session.launcher.command import command_of, working_directory
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.devices import Chosen, RankDevice, on_npu, on_stub
@@ -21,14 +22,13 @@ from ascend_session.launcher.environment import (
     defaults,
     own_variables,
 )
-from ascend_session.launcher.inherited import refuse_task, removed
+from ascend_session.launcher.inherited import moved, refuse_task, removed
 from ascend_session.launcher.job_id import new_job_id, of_attempt
 from ascend_session.launcher.meeting import Meeting, meeting_of
 from ascend_session.launcher.nodes import Nodes, nodes_of
 from ascend_session.launcher.rank import Rank
 from ascend_session.launcher.reservation import Reservation, reserve, reserve_on_node
 from ascend_session.launcher.show import parse_show
-from ascend_session.launcher.variables import LOG_PATH, WORK_PATH
 
 __all__ = ["Plan", "plan"]
 
@@ -49,6 +49,7 @@ class Plan(NamedTuple):
         shown: Those whose output is shown.
         removed: What the ranks do not inherit, each with the reason.
         notes: What the user should know, in sentences.
+        bound: Where the ranks' CPUs come from, or why they have none of their own, in a few words.
         reserved: The ports of this attempt, which it has to let go of when it is over.
         nodes: This node among those of the job.
         size: Number of ranks on all nodes.
@@ -64,6 +65,7 @@ class Plan(NamedTuple):
     shown: Tuple[int, ...]
     removed: Mapping[str, str]
     notes: Tuple[str, ...]
+    bound: str
     reserved: Reservation = Reservation()
     nodes: Nodes = Nodes()
     size: int = 1
@@ -92,6 +94,7 @@ class Plan(NamedTuple):
             "shown": list(self.shown),
             "removed": dict(self.removed),
             "notes": list(self.notes),
+            "bound": self.bound,
             "coordinator": self.reserved.coordinator,
             "ports": list(self.reserved.ports),
             "ranks": [rank.as_dict(complete) for rank in self.ranks],
@@ -126,14 +129,15 @@ def plan(
     nodes, here = nodes_of(config, together), len(chosen.devices)
     refuse_task(together, nodes.of * here)
     meeting = meeting_of(config, choice.name, chosen.devices, together, nodes)
-    said = [*nodes.notes, *chosen.notes, *meeting.notes, *_moved(config, environ)]
+    bound = bind(config.bind, [device.physical for device in chosen.devices], environ)
+    said = [*nodes.notes, *chosen.notes, *meeting.notes, *bound.notes, *moved(environ, config.env)]
     reserved = _reserved(choice.name, nodes, here)
     job_id = of_attempt(config.job_id, attempt) if config.job_id else nodes.job_id
     job = _facts(choice, job_id or new_job_id(), nodes, chosen, meeting, reserved)
     try:
         place = [_place(nodes, job)] if nodes.of > 1 else []
         notes = tuple(dict.fromkeys([*place, *said]))
-        found = _filled(config, environ, choice, chosen, job, notes, attempt, run, nodes)
+        found = _filled(config, environ, choice, chosen, bound, job, notes, attempt, run, nodes)
         found = found._replace(reserved=reserved)
         return found if config.stall_timeout is None else _with_stall(found, config.stall_timeout)
     except BaseException:
@@ -191,21 +195,12 @@ def _place(nodes: Nodes, job: JobFacts) -> str:
     return f"Node {nodes.number} of {nodes.of}, {nodes.why}: {ranks} of {job.size}{where}."
 
 
-def _moved(config: LaunchConfig, environ: Mapping[str, str]) -> List[str]:
-    """A sentence for each folder that the launcher's environment names and ranks do not use."""
-    return [
-        f"{name}={environ[name]!r} is replaced by a folder for each rank; to keep it, give it in "
-        "env."
-        for name in (LOG_PATH, WORK_PATH)
-        if environ.get(name) and name not in config.env
-    ]
-
-
 def _filled(
     config: LaunchConfig,
     environ: Mapping[str, str],
     choice: Choice,
     chosen: Chosen,
+    bound: Binding,
     job: JobFacts,
     notes: Tuple[str, ...],
     attempt: int,
@@ -222,14 +217,14 @@ def _filled(
     kept = {name: value for name, value in environ.items() if name not in away}
     command = command_of(config, cwd, {**kept, **config.env})
     ranks = []
-    for local, device in enumerate(chosen.devices):
+    for local, (device, cpus) in enumerate(zip(chosen.devices, bound.cpus)):
         number = job.first + local
         place = os.path.join(folder, f"rank_{number}")
         own = own_variables(job, local, device)
         environment = {**kept, **defaults(place), **config.env, **own}
         _check(job, environment)
         changed = {n: v for n, v in sorted(environment.items()) if environ.get(n) != v}
-        ranks.append(_rank(number, local, command, cwd, environment, changed, device, place))
+        ranks.append(_rank(number, local, command, cwd, environment, changed, device, cpus, place))
     return Plan(
         backend=choice.name,
         reason=choice.reason,
@@ -241,6 +236,7 @@ def _filled(
         shown=tuple(sorted(parse_show(config.show, job.size) & {rank.rank for rank in ranks})),
         removed=away,
         notes=notes,
+        bound=bound.said,
         nodes=nodes,
         size=job.size,
     )
@@ -266,6 +262,7 @@ def _rank(
     environment: Mapping[str, str],
     changed: Mapping[str, str],
     device: RankDevice,
+    cpus: Optional[Tuple[int, ...]],
     place: str,
 ) -> Rank:
     return Rank(
@@ -277,7 +274,7 @@ def _rank(
         changed=changed,
         device=device.logical,
         physical=device.physical,
-        cpus=None,
+        cpus=cpus,
         folder=place,
         stdout=os.path.join(place, "stdout.log"),
         stderr=os.path.join(place, "stderr.log"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ascend_session.cli._launch_summary import rank_list
 from tests.cli.conftest import ROOT
 
 # Says who it is and what it got, and ends with what it is told.
@@ -266,6 +267,25 @@ def test_a_dry_run_of_one_rank_has_no_empty_headline(launch):
     assert "Ports" not in called.out
     assert "In every rank's environment" not in called.out
     assert "Rank 0 on device 0\n  ASCEND_DEVICE_ID=0\n" in called.out
+
+
+def test_a_dry_run_shows_the_cpus_of_each_rank(launch):
+    cpus = sorted(os.sched_getaffinity(0))
+    words = ("--dry-run", "-n", "1", "--no-python", "/bin/false")
+    called = launch("--bind", "even", *words)
+    count = "1 CPU" if len(cpus) == 1 else f"{len(cpus)} CPUs"
+    assert f"CPUs      each an equal part of {count}\n" in called.out
+    assert f"Rank 0 on device 0, CPUs {rank_list(cpus)}\n" in called.out
+    # On the stub nobody is bound who does not ask for it.
+    called = launch(*words)
+    assert "CPUs      not bound, for the ranks are on the stub (--bind='even' " in called.out
+    assert "Rank 0 on device 0\n" in called.out
+
+
+def test_no_other_binding_is_a_wrong_call(launch):
+    called = launch("--bind", "numa", "--dry-run", "--no-python", "/bin/false")
+    assert called.code == 2
+    assert "--bind takes 'auto' or 'even' or 'none', not 'numa'." in called.err
 
 
 def test_a_dry_run_shows_where_ranks_would_meet_and_keeps_no_port(call, tmp_path):
