@@ -5,7 +5,6 @@ PMIx itself gives a process its rank and the name of its job (PMIX_RANK, PMIX_NA
 tells the rest only to those who ask its library.
 """
 
-import os
 from typing import Mapping, Optional
 
 from ascend_session.cluster.claim import Claim, said
@@ -31,7 +30,7 @@ def claim(environ: Mapping[str, str]) -> Optional[Claim]:
     rank, size = said(environ, "OMPI_COMM_WORLD_RANK"), said(environ, "OMPI_COMM_WORLD_SIZE")
     if rank is None or size is None:
         return None
-    job = environ.get("PMIX_NAMESPACE", "")
+    job, host = environ.get("PMIX_NAMESPACE", ""), environ.get("PMIX_HOSTNAME", "")
     return Claim(
         source="Open MPI",
         key="open-mpi",
@@ -41,7 +40,7 @@ def claim(environ: Mapping[str, str]) -> Optional[Claim]:
         local_rank=said(environ, "OMPI_COMM_WORLD_LOCAL_RANK"),
         local_size=said(environ, "OMPI_COMM_WORLD_LOCAL_SIZE"),
         # It may deal its ranks out to the nodes in turn, and does not number these.
-        node=f"host {os.uname().nodename}",
+        node=f"host {host}" if host else "",
         seed=f"ompi_{job or environ.get('OMPI_MCA_ess_base_jobid', '')}",
     )
 

@@ -3,6 +3,7 @@
 import os
 from typing import Mapping, NamedTuple, Optional, Sequence
 
+from ascend_session.cluster.kubernetes import mounted_table
 from ascend_session.errors import JobError
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.devices import RankDevice
@@ -61,14 +62,18 @@ def meeting_of(
         if backend == "npu":
             return _with_chief(config, devices, environ)
         return Meeting(notes=["no_rank_table has no effect on the stub, which has no chief."])
-    if backend != "npu" or len(devices) * nodes.of == 1:
+    if backend != "npu" or nodes.size(len(devices)) == 1:
         return Meeting()
     if environ.get(_TABLE):
         found = _with_table(environ[_TABLE], _TABLE)
         note = f"{_TABLE}={environ[_TABLE]!r} was inherited, and is the rank table of this job."
         return found._replace(notes=[note, *found.notes])
+    mounted = mounted_table(environ)
+    if mounted is not None:
+        found = _with_table(mounted, "the mounted rank table")
+        return found._replace(notes=[f"{mounted} is mounted, and is the rank table of this job."])
     raise JobError(
-        f"{len(devices) * nodes.of} devices were asked for, but neither a rank table nor "
+        f"{nodes.size(len(devices))} devices were asked for, but neither a rank table nor "
         "no_rank_table: each rank would train alone, without a word of the adapter.",
         hint="Give rank_table, or no_rank_table on Atlas training and A2.",
     )

@@ -1,18 +1,22 @@
-"""This launcher's node among the nodes of its job: from what is asked, or from a scheduler.
+"""This launcher's node among those of its job: what is asked, a scheduler or the table says it.
 
 A scheduler starts one launcher on each node: its number among them is the node's.
 """
 
 import re
-from typing import Any, List, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, List, Mapping, NamedTuple, Optional, Sequence
 
-from ascend_session.cluster.claim import Claim
-from ascend_session.cluster.coordinator import coordinator_of, parts_of
+from ascend_session.cluster.claim import Claim, Said
+from ascend_session.cluster.coordinator import coordinator_of, derived_port, parts_of
 from ascend_session.cluster.schedulers import CHOICE, Detected, scheduled
 from ascend_session.cluster.slurm import allocated_nodes
 from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
 from ascend_session.errors import ConfigError, JobError, Problem
 from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.table_nodes import table_of
+
+if TYPE_CHECKING:  # few launches need a rank table of several servers
+    from ascend_session.cluster.table_place import TableNode, TableNodes
 
 __all__ = ["Nodes", "nodes_of"]
 
@@ -32,6 +36,7 @@ class Nodes(NamedTuple):
         job_id: ``JOB_ID`` that all launchers come to; None on one node alone.
         why: Who says so, as the end of a sentence; empty if nobody has.
         notes: What the user should know, in sentences.
+        table: The nodes of the rank table, if that counts.
     """
 
     of: int = 1
@@ -39,56 +44,140 @@ class Nodes(NamedTuple):
     coordinator: Optional[str] = None
     job_id: Optional[str] = None
     why: str = ""
-    notes: List[str] = []  # noqa: RUF012  (never changed)
+    notes: Sequence[str] = ()
+    table: "Optional[TableNodes]" = None
 
-    def first_rank(self, on_each: int) -> int:
-        """The first rank of this node, if each has as many."""
-        return self.number * on_each
+    @property
+    def part(self) -> "Optional[TableNode]":
+        """This node in the rank table, if that counts."""
+        return None if self.table is None else self.table.nodes[self.number]
+
+    def first_rank(self, here: int) -> int:
+        """The first rank of this node, which has so many; without a table all have as many."""
+        return self.number * here if self.part is None else self.part.first
+
+    def size(self, here: int) -> int:
+        """The number of ranks on all nodes."""
+        return self.of * here if self.table is None else self.table.size
+
+    def described(self, here: int, coordinator: Optional[str]) -> str:
+        """What the user should know of it, in a sentence."""
+        first = self.first_rank(here)
+        ranks = f"rank {first}" if here == 1 else f"ranks {first} to {first + here - 1}"
+        where = f", which meet at {coordinator}" if coordinator else ""
+        return f"Node {self.number} of {self.of}, {self.why}: {ranks} of {self.size(here)}{where}."
 
 
-def nodes_of(config: LaunchConfig, environ: Mapping[str, str]) -> Nodes:
+def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> Nodes:
     """Decides it.
 
     Args:
         config: What the launch is asked.
+        backend: ``npu`` or ``stub``.
         environ: The launcher's environment with what the user adds.
 
     Raises:
         ConfigError: If what is asked cannot be done on several nodes.
-        JobError: If a scheduler says something else than what is asked, or started several
-            launchers on one node, or two schedulers differ.
+        JobError: If two say different things: a scheduler, the rank table and what is asked; if
+            several launchers were started on one node; or if the table is none.
     """
     found = scheduled(environ)
     claim = found.scheduler
+    said = [_Says("what is asked", _number("nnodes", config.nnodes), _own(config))]
     if claim is not None:
         _check_one_each(found, claim)
-        _check_agreed(config, found, claim)
-    said = found.rank, found.size
-    count = config.nnodes or (said[1].value if said[1] is not None else 1)
-    number = config.node_rank if config.node_rank is not None else said[0] and said[0].value
-    if count == 1:
+        said.append(_Says(claim.name, found.size, found.rank))
+    several = any(one.of is not None and one.of.value > 1 for one in said)
+    table = table_of(config, backend, environ, several)
+    if table is not None:
+        said.append(_by_table(table))
+    of, number = _agreed([one.of for one in said], said), _agreed([one.own for one in said], said)
+    if of is None or of.value == 1:
         return Nodes(notes=_lone_notes(claim, environ))
+    _check_possible(config, of, number)
+    assert number is not None
+    coordinator = _coordinator(config, claim, environ) or _first_of(table)
+    seed = _seed(claim, table, coordinator)
+    job_id = None if seed is None else re.sub("[^A-Za-z0-9_-]", "_", seed)[-100:]
+    who = next(one for one in said[::-1] if one.own is not None)
+    why = f"as {who.name} says ({_listed(who.of, who.own)})" if who is not said[0] else "as asked"
+    return Nodes(of.value, number.value, coordinator, job_id, why, (), table)
+
+
+class _Says(NamedTuple):
+    """What one source says: how many nodes there are, and which this is."""
+
+    name: str
+    of: Optional[Said]
+    own: Optional[Said]
+
+
+def _number(name: str, value: Optional[int]) -> Optional[Said]:
+    return None if value is None else Said(value, name)
+
+
+def _own(config: LaunchConfig) -> Optional[Said]:
+    return _number("node_rank", config.node_rank)
+
+
+def _by_table(table: "TableNodes") -> _Says:
+    own = None if table.own is None else table.nodes[table.own]
+    here = None if own is None else _number(f"{own.mine or own.name}, server", table.own)
+    return _Says(f"the rank table {table.path}", _number("servers", len(table.nodes)), here)
+
+
+def _agreed(values: Sequence[Optional[Said]], said: Sequence[_Says]) -> Optional[Said]:
+    """The value of all that say one.
+
+    Raises:
+        JobError: If two differ.
+    """
+    found = [(value, one.name) for value, one in zip(values, said) if value is not None]
+    for value, name in found[1:]:
+        first, its = found[0]
+        if value.value != first.value:
+            raise JobError(
+                f"Two say different things of the nodes of this job: {first} ({its}) and {value} "
+                f"({name}). One launcher is one node.",
+                hint="Leave out what is wrong of nnodes, node_rank and rank_table; export "
+                f"{CHOICE}=none not to go by a scheduler.",
+            )
+    return found[0][0] if found else None
+
+
+def _check_possible(config: LaunchConfig, of: Said, number: Optional[Said]) -> None:
+    problems = []
     if number is None:
-        raise ConfigError.of(
-            [Problem("node_rank", f"nnodes={count}, but nothing says which of them this is.",
-                     "Give node_rank, from 0, another one on each node.")],
-            "the launch",
-        )  # fmt: skip
+        said = f"The job has {of.value} nodes ({of}), but nothing says which of them this is."
+        problems.append(Problem("node_rank", said, "Give node_rank, from 0, another on each node."))
     if config.max_restarts:
-        said_so = f"max_restarts={config.max_restarts} is given, and the job has {count} nodes"
-        hint = "Leave it out; start the job again on all nodes."
-        raise ConfigError.of(
-            [Problem("max_restarts", f"{said_so}, whose launchers start nothing together.", hint)],
-            "the launch",
-        )
-    coordinator = _coordinator(config, claim, environ)
-    job_id = claim.seed if claim is not None and claim.seed else _job_id(coordinator)
-    why = "as asked for" if claim is None else f"as {claim.name} says ({_variables(found)})"
-    return Nodes(count, number, coordinator, job_id and _legal(job_id), why)
+        said = f"max_restarts={config.max_restarts} is given, but the job has {of.value} nodes "
+        said += f"({of}), whose launchers start nothing again together."
+        problems.append(Problem("max_restarts", said, "Leave it out."))
+    if problems:
+        raise ConfigError.of(problems, "the launch")
 
 
-def _variables(found: Detected) -> str:
-    return ", ".join(str(said) for said in (found.rank, found.size) if said is not None)
+def _first_of(table: "Optional[TableNodes]") -> Optional[str]:
+    address = "" if table is None else table.nodes[0].address
+    if table is None or not address:
+        return None
+    host = f"[{address}]" if ":" in address else address
+    return f"{host}:{derived_port(table.seed)}"
+
+
+def _seed(
+    claim: Optional[Claim], table: "Optional[TableNodes]", coordinator: Optional[str]
+) -> Optional[str]:
+    if claim is not None and claim.seed:
+        return claim.seed
+    if coordinator is not None:
+        return f"job_{coordinator}"
+    return None if table is None else table.seed
+
+
+def _listed(*said: Optional[Said]) -> str:
+    return ", ".join(str(one) for one in said if one is not None)
 
 
 def _coordinator(
@@ -108,29 +197,20 @@ def _check_one_each(found: Detected, claim: Claim) -> None:
         raise JobError(
             f"{claim.rank} ({claim.name}) numbers this launcher, but nothing says how many there "
             "are.",
-            hint=f"Give nnodes and node_rank, with {CHOICE}=none.",
+            hint=f"export {CHOICE}=none, and give nnodes and node_rank.",
         )
-    if found.local_size is not None and found.local_size.value > 1:
-        how = _PER_NODE.get(claim.source, "one launcher on each node")
-        raise JobError(
-            f"{claim.source} has started {found.local_size.value} launchers on this node "
-            f"({found.local_size}); each starts all ranks of its node.",
-            hint=f"Start one on each node: {how} Or let {claim.source} start the ranks "
-            f"themselves, without a launcher; or export {CHOICE}=none for jobs that have nothing "
-            "to do with each other.",
-        )
-
-
-def _check_agreed(config: LaunchConfig, found: Detected, claim: Claim) -> None:
-    asked: List[Any] = [("nnodes", config.nnodes, found.size)]
-    asked += [("node_rank", config.node_rank, found.rank)]
-    for name, given, said in asked:
-        if given is not None and said is not None and given != said.value:
-            raise JobError(
-                f"{name}={given} is given, but {claim.name} says {said}: one launcher is one node.",
-                hint=f"Leave {name} out to go by {claim.source}, or export {CHOICE}=none to go by "
-                f"{name}.",
-            )
+    here, count = found.local_size, found.size.value
+    nodes = count if claim.hosts is None else claim.hosts[0]
+    if nodes == count and (here is None or here.value == 1):
+        return
+    how = _PER_NODE.get(claim.source, "one launcher on each node.")
+    raise JobError(
+        f"{claim.source} has started {count} launchers, several of them on one node "
+        f"({_listed(found.size, here)}); each launcher starts all ranks of its node.",
+        hint=f"Start one on each node: {how} Or let {claim.source} start the ranks themselves, "
+        f"without a launcher; or export {CHOICE}=none for jobs that have nothing to do with each "
+        "other.",
+    )
 
 
 def _lone_notes(claim: Optional[Claim], environ: Mapping[str, str]) -> List[str]:
@@ -141,12 +221,3 @@ def _lone_notes(claim: Optional[Claim], environ: Mapping[str, str]) -> List[str]
         f"Slurm's job has {allocated} nodes, and this launch uses one of them: it is no task of a "
         f"step. To use all: {_PER_NODE['Slurm']}"
     ]
-
-
-def _job_id(coordinator: Optional[str]) -> Optional[str]:
-    return None if coordinator is None else f"job_{coordinator}"
-
-
-def _legal(job_id: str) -> str:
-    """Without what no ``JOB_ID`` may have."""
-    return re.sub("[^A-Za-z0-9_-]", "_", job_id)[-100:]

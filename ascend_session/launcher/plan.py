@@ -10,11 +10,10 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends import Choice, choose
 from ascend_session.cluster.job import Job
-from ascend_session.errors import JobError
 from ascend_session.launcher.binding import Binding, bind
 from ascend_session.launcher.command import command_of, working_directory
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import Chosen, RankDevice, on_npu, on_stub
+from ascend_session.launcher.devices import Chosen, RankDevice
 from ascend_session.launcher.environment import (
     PLOG_FOLDER,
     WORK_FOLDER,
@@ -27,8 +26,9 @@ from ascend_session.launcher.job_id import new_job_id, of_attempt
 from ascend_session.launcher.meeting import Meeting, meeting_of
 from ascend_session.launcher.nodes import Nodes, nodes_of
 from ascend_session.launcher.rank import Rank
-from ascend_session.launcher.reservation import Reservation, reserve, reserve_on_node
+from ascend_session.launcher.reservation import Reservation, reserved_for
 from ascend_session.launcher.show import parse_show
+from ascend_session.launcher.table_nodes import chosen_for
 
 __all__ = ["Plan", "plan"]
 
@@ -124,18 +124,18 @@ def plan(
     """
     choice = choose(config.backend, environ)
     together = {**environ, **config.env}
-    choose_devices = on_npu if choice.name == "npu" else on_stub
-    chosen = choose_devices(config.devices, config.processes, environ)
-    nodes, here = nodes_of(config, together), len(chosen.devices)
-    refuse_task(together, nodes.of * here)
+    nodes = nodes_of(config, choice.name, together)
+    chosen = chosen_for(config, choice.name, nodes, environ)
+    here = len(chosen.devices)
+    refuse_task(together, nodes.size(here))
     meeting = meeting_of(config, choice.name, chosen.devices, together, nodes)
     bound = bind(config.bind, [device.physical for device in chosen.devices], environ)
     said = [*nodes.notes, *chosen.notes, *meeting.notes, *bound.notes, *moved(environ, config.env)]
-    reserved = _reserved(choice.name, nodes, here)
+    reserved = reserved_for(choice.name, nodes, here)
     job_id = of_attempt(config.job_id, attempt) if config.job_id else nodes.job_id
     job = _facts(choice, job_id or new_job_id(), nodes, chosen, meeting, reserved)
     try:
-        place = [_place(nodes, job)] if nodes.of > 1 else []
+        place = [nodes.described(here, reserved.coordinator)] if nodes.of > 1 else []
         notes = tuple(dict.fromkeys([*place, *said]))
         found = _filled(config, environ, choice, chosen, bound, job, notes, attempt, run, nodes)
         found = found._replace(reserved=reserved)
@@ -163,7 +163,7 @@ def _facts(
     return JobFacts(
         backend=choice.name,
         job_id=job_id,
-        size=nodes.of * here,
+        size=nodes.size(here),
         first=nodes.first_rank(here),
         here=here,
         rank_table=meeting.rank_table,
@@ -172,27 +172,6 @@ def _facts(
         coordinator=reserved.coordinator,
         ports=reserved.ports,
     )
-
-
-def _reserved(backend: str, nodes: Nodes, here: int) -> Reservation:
-    if backend != "stub" or nodes.of * here == 1:
-        return Reservation()
-    if nodes.of == 1:
-        return reserve(here)
-    if nodes.coordinator is None:
-        raise JobError(
-            f"The job has {nodes.of} nodes, and nothing says where their ranks meet.",
-            hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
-            "free there.",
-        )
-    return reserve_on_node(here, nodes.coordinator, nodes.number == 0)
-
-
-def _place(nodes: Nodes, job: JobFacts) -> str:
-    last = job.first + job.here - 1
-    ranks = f"rank {last}" if job.here == 1 else f"ranks {job.first} to {last}"
-    where = f", which meet at {job.coordinator}" if job.coordinator else ""
-    return f"Node {nodes.number} of {nodes.of}, {nodes.why}: {ranks} of {job.size}{where}."
 
 
 def _filled(

@@ -8,9 +8,10 @@ from typing import List, Optional, Sequence, Tuple, Type
 from ascend_session.cluster.coordinator import parts_of
 from ascend_session.cluster.ports import bound
 from ascend_session.errors import JobError
+from ascend_session.launcher.nodes import Nodes
 from ascend_session.launcher.open_files import lowest_number
 
-__all__ = ["Reservation", "reserve", "reserve_on_node"]
+__all__ = ["Reservation", "reserve", "reserve_on_node", "reserved_for"]
 
 _HOST = "127.0.0.1"
 
@@ -63,6 +64,25 @@ def reserve(ranks: int) -> Reservation:
     """
     ports, fds = _bind([0] * (ranks + 1), ranks)
     return Reservation(f"{_HOST}:{ports[0]}", ports[1:], fds)
+
+
+def reserved_for(backend: str, nodes: Nodes, here: int) -> Reservation:
+    """The ports of a job's ranks on this node; none for one rank alone, and on devices.
+
+    Raises:
+        JobError: If nothing says where the ranks of several nodes meet, or as from `reserve`.
+    """
+    if backend != "stub" or nodes.size(here) == 1:
+        return Reservation()
+    if nodes.of == 1:
+        return reserve(here)
+    if nodes.coordinator is None:
+        raise JobError(
+            f"The job has {nodes.of} nodes, and nothing says where their ranks meet.",
+            hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
+            "free there.",
+        )
+    return reserve_on_node(here, nodes.coordinator, nodes.number == 0)
 
 
 def reserve_on_node(ranks: int, coordinator: str, is_first: bool) -> Reservation:
