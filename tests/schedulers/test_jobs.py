@@ -115,18 +115,24 @@ def test_every_rank_knows_its_place_and_all_compute_together(
     assert len(jobs.said()) == RANKS
 
 
-@pytest.mark.parametrize("way", ["launchers of Slurm", "ranks of Slurm", "ranks of Open MPI"])
-def test_a_killed_rank_ends_the_job_on_all_nodes(jobs: Jobs, way: str) -> None:
-    with jobs.started(way, "on") as process:
+def test_a_killed_rank_is_the_cause_on_both_nodes(jobs: Jobs) -> None:
+    with jobs.started("launchers of Slurm", "on") as process:
         os.kill(jobs.trained(process)[5]["pid"], signal.SIGKILL)
         ran = jobs.ended(process)
     assert ran.returncode == 128 + signal.SIGKILL, ran.stderr
-    # Those on the other node lost it, and say whom.
-    assert "The job cannot go on: rank 5 has ended" in ran.stderr
-    if way == "launchers of Slurm":
-        assert "the job failed. Rank 5 was ended by SIGKILL" in ran.stderr
-        assert "node2: task 1: Exited with exit code 137" in ran.stderr
-        assert "node1: task 0: Exited with exit code 1" in ran.stderr
+    assert "the job failed. Rank 5 was ended by SIGKILL" in ran.stderr
+    assert "node2: task 1: Exited with exit code 137" in ran.stderr
+    assert "the job failed. The cause is rank 5, on another node" in ran.stderr
+    assert "node1: task 0: Exited with exit code 1\n" in ran.stderr
+
+
+def test_a_killed_rank_ends_the_others_without_a_launcher(jobs: Jobs) -> None:
+    with jobs.started("ranks of Open MPI", "on") as process:
+        os.kill(jobs.trained(process)[5]["pid"], signal.SIGKILL)
+        ran = jobs.ended(process)
+    assert ran.returncode == 128 + signal.SIGKILL, ran.stderr
+    assert "process rank 5 with PID" in ran.stderr
+    assert "exited on signal 9" in ran.stderr
 
 
 def test_a_rank_that_fails_gives_its_code_to_the_job(jobs: Jobs) -> None:
@@ -136,17 +142,15 @@ def test_a_rank_that_fails_gives_its_code_to_the_job(jobs: Jobs) -> None:
     assert "The job cannot go on: rank 5 failed: SystemExit: 3" in ran.stderr
 
 
-@pytest.mark.parametrize("way", ["launchers of Slurm", "ranks of Slurm"])
-def test_scancel_ends_everything(jobs: Jobs, slurm: Slurm, way: str) -> None:
-    with jobs.started(way, "on") as process:
+def test_scancel_ends_everything(jobs: Jobs, slurm: Slurm) -> None:
+    with jobs.started("launchers of Slurm", "on") as process:
         jobs.trained(process)
         numbers = slurm.run("squeue", "-h", "-o", "%i").stdout.split()
         assert slurm.run("scancel", *numbers).returncode == 0
         ran = jobs.ended(process)
     assert ran.returncode == 128 + signal.SIGTERM, ran.stderr
     assert "CANCELLED" in ran.stderr
-    if way == "launchers of Slurm":
-        assert ran.stderr.count("The launcher was told to stop by SIGTERM.") == 2
+    assert ran.stderr.count("The launcher was told to stop by SIGTERM.") == 2
 
 
 def test_this_project_is_what_ranks_run(slurm: Slurm) -> None:
