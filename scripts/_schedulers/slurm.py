@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from typing import Any, Dict, Iterator, List, Sequence
 
 import psutil
@@ -68,6 +69,10 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 _NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}"
 
 
+class ClusterError(Exception):
+    """Why there is no Slurm: a sentence, and the last lines of the logs."""
+
+
 class Cluster:
     """The daemons, which end with this process."""
 
@@ -102,7 +107,7 @@ class Cluster:
         """Starts the daemons and waits until the nodes answer.
 
         Raises:
-            FetchError: They do not; the sentence has the last lines of the logs.
+            ClusterError: They do not.
         """
         files = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log"}
         words = [f"--{option}={self._folder}/munge.{end}" for option, end in files.items()]
@@ -179,7 +184,7 @@ class Cluster:
             if dead or time.monotonic() > deadline:
                 said = "\n".join(_tails(self._folder))
                 how = "has ended" if dead else f"does not answer after {_START:g} s"
-                raise FetchError(f"The private {name} {how}. The ends of its logs:\n{said}")
+                raise ClusterError(f"The private {name} {how}. The ends of its logs:\n{said}")
             time.sleep(0.1)
 
 
@@ -227,7 +232,7 @@ def _own(ready: int, nodes: int, cpus: int) -> None:
             cluster = Cluster(fetch(), folder, nodes, cpus)
             cluster.start()
             said = {"environ": cluster.environ, "folder": folder}
-        except (FetchError, OSError, subprocess.TimeoutExpired) as failure:
+        except (ClusterError, FetchError, OSError, subprocess.TimeoutExpired) as failure:
             said = {"trouble": str(failure)}
         os.write(ready, json.dumps(said).encode() + b"\n")
         os.close(ready)
@@ -252,6 +257,8 @@ def main() -> None:
         os.setsid()
         try:
             _own(ready, asked.nodes, asked.cpus)
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(0)
