@@ -122,7 +122,7 @@ def test_a_killed_rank_is_the_cause_on_both_nodes(jobs: Jobs) -> None:
     assert ran.returncode == 128 + signal.SIGKILL, ran.stderr
     assert "the job failed. Rank 5 was ended by SIGKILL" in ran.stderr
     assert "node2: task 1: Exited with exit code 137" in ran.stderr
-    assert "the job failed. The cause is rank 5, on another node" in ran.stderr
+    assert "the job failed. The cause is on another node: rank 5 " in ran.stderr
     assert "node1: task 0: Exited with exit code 1\n" in ran.stderr
 
 
