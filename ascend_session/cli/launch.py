@@ -9,9 +9,10 @@ import typer
 from typer.core import TyperCommand
 from typing_extensions import Annotated
 
+from ascend_session.cli._durations import duration
 from ascend_session.cli._groups import group
 from ascend_session.cli._output import complain, show_json
-from ascend_session.errors import AscendError
+from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
 
 if TYPE_CHECKING:
     from ascend_session.launcher.config import LaunchConfig
@@ -75,6 +76,13 @@ _Events = Annotated[
     Optional[str], typer.Option(metavar="FILE", help="Write what happens as JSON lines.")
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")]
+_NoPreflight = Annotated[
+    bool, typer.Option("--no-preflight", help="Start without checking what the job needs.")
+]
+_Wait = Annotated[
+    Optional[str],
+    typer.Option(metavar="TIME", help="Wait so long, as in 10m, until nobody holds the devices."),
+]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and start nothing.")]
 
 
@@ -112,6 +120,8 @@ def launch(
     show: _Show = None,
     timestamps: _Timestamps = False,
     events: _Events = None,
+    no_preflight: _NoPreflight = False,
+    wait_for_devices: _Wait = None,
     as_json: _Json = False,
     dry_run: _DryRun = False,
 ) -> None:
@@ -121,12 +131,15 @@ def launch(
     it belongs to it, options too.
 
     Exit code 0 if every rank ended with 0, else that of the rank whose failure explains the
-    others', 128+n for a signal; 2 for a wrong call. With --json, the ranks' lines go to stderr.
+    others', 128+n for a signal; 2 for a wrong call, and 1 if the host is not in order, with which
+    nothing is started. With --json, the ranks' lines go to stderr.
     """
     if as_module and no_python:
         raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
     kind = "module" if as_module else "program" if no_python else "script"
-    asked = {kind: what, "args": arguments or [], "env": _variables(env or [])}
+    asked: Dict[str, Any] = {kind: what, "args": arguments or [], "env": _variables(env or [])}
+    asked["preflight"] = not no_preflight
+    asked["wait_for_devices"] = None if wait_for_devices is None else duration(wait_for_devices)
     from ascend_session.launcher.open_files import standard_streams
 
     with standard_streams(), _wrong_calls_said():
@@ -160,9 +173,9 @@ def _config(asked: Dict[str, Any]) -> "LaunchConfig":
 
 def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
     from ascend_session.cli._flags import with_flags
-    from ascend_session.launcher.plan import plan
+    from ascend_session.launcher.preflight import planned_or_refused
 
-    planned = plan(config, os.environ)
+    planned = planned_or_refused(config, os.environ)
     planned.reserved.release()
     for note in planned.notes:
         complain(with_flags(note))
@@ -183,4 +196,7 @@ def _wrong_calls_said() -> Iterator[None]:
         from ascend_session.cli._flags import with_flags
 
         complain(with_flags(error.message), error.hint and with_flags(error.hint))
-        raise typer.Exit(2) from None
+        is_the_hosts = isinstance(error, DeviceTimeoutError) or (
+            isinstance(error, PreflightError) and not error.is_wrong_call
+        )
+        raise typer.Exit(1 if is_the_hosts else 2) from None

@@ -21,6 +21,7 @@ __all__ = [
     "Stalled",
     "Started",
     "Stopping",
+    "Waiting",
     "as_dict",
 ]
 
@@ -111,6 +112,13 @@ class Restarting(NamedTuple):
     time: float
 
 
+class Waiting(NamedTuple):
+    """Devices are waited for before an attempt; ``who`` is a sentence that says who holds them."""
+
+    who: str
+    time: float
+
+
 class Finished(NamedTuple):
     """The end of the launch."""
 
@@ -129,6 +137,7 @@ Event = Union[
     Stalled,
     Over,
     Restarting,
+    Waiting,
     Finished,
 ]
 
@@ -143,6 +152,7 @@ _NAMES = {
     Stalled: "stall",
     Over: "over",
     Restarting: "restart",
+    Waiting: "waiting",
     Finished: "summary",
 }
 

@@ -28,9 +28,10 @@ from ascend_session.launcher.reservation import Reservation, reserve
 from ascend_session.launcher.show import parse_show
 from ascend_session.launcher.variables import LOG_PATH, WORK_PATH
 
-__all__ = ["Plan", "plan"]
+__all__ = ["LOGS", "Plan", "plan"]
 
-_LOGS = "ascend-logs"
+LOGS = "ascend-logs"
+"""The folder for logs, where no other is given."""
 
 
 class Plan(NamedTuple):
@@ -162,7 +163,7 @@ def _filled(
     run: Optional[str],
 ) -> Plan:
     cwd = working_directory(config)
-    logs = os.path.abspath(config.log_dir) if config.log_dir else os.path.join(cwd, _LOGS)
+    logs = os.path.abspath(config.log_dir) if config.log_dir else os.path.join(cwd, LOGS)
     name = run or _new_folder(logs, job.job_id)
     folder = os.path.join(logs, name, f"attempt_{attempt}")
     away = removed(environ, own_variables(job, 0, chosen.devices[0]), config.env)

@@ -5,12 +5,16 @@ Source: launch_facts.md, A8, B1, B4; ``/proc`` as in proc(5).
 
 import json
 import os
+import pwd
 from pathlib import Path
 from typing import Dict, List, Mapping, Sequence
 
 from tests.fake_host.program import Call, Reply, calls_of, end_children, install
 
-__all__ = ["FakeHost"]
+__all__ = ["USER", "FakeHost"]
+
+USER = pwd.getpwuid(os.geteuid()).pw_name
+"""Whose the processes of a fake host are (proc(5): the owner of the folder)."""
 
 _BOOT_TIME = 1_700_000_000
 

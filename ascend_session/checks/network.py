@@ -1,0 +1,123 @@
+"""The network interface of each device: its link, its address, and whether TLS is equal.
+
+Source: launch_facts.md, A2 (rules 8 and 10), A8 (outputs) and E (EJ0002: link down; EJ0004:
+address of the table differs from the card's; EI0016: TLS on some cards only).
+"""
+
+from typing import AbstractSet, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, WARNING, Finding, listed
+from ascend_session.hardware.hccn import HccnTool, conf_address, read_conf
+from ascend_session.ids import PhysicalDeviceId
+
+__all__ = ["Interfaces"]
+
+_LINK, _ADDRESS, _TLS = "network link", "network address", "tls"
+_NO_TOOL = "hccn_tool, which comes with the driver, was not found or does not answer."
+
+
+class Interfaces:
+    """The interfaces of some devices. Nothing here raises.
+
+    Args:
+        physical: The devices.
+        root: Root of the host.
+        tool: What asks ``hccn_tool``.
+    """
+
+    def __init__(self, physical: Sequence[PhysicalDeviceId], root: str, tool: HccnTool) -> None:
+        self._ids = [int(device) for device in physical]
+        self._root = root
+        self._tool = tool
+
+    def check_links(self, leaves_server: Optional[bool]) -> Iterator[Finding]:
+        """Looks whether the links are up.
+
+        Args:
+            leaves_server: Whether the job has ranks on other servers; None if that is not known.
+                On one server a link that is down may not matter, which is then a warning.
+        """
+        states = {number: self._tool.link(number) for number in self._ids}
+        down = [number for number, state in states.items() if state is False]
+        unknown = [number for number, state in states.items() if state is None]
+        up = [number for number, state in states.items() if state]
+        if down:
+            severity = WARNING if leaves_server is False else ERROR
+            said = f"The network link of device(s) {listed(down)} is down."
+            shown = f"`hccn_tool -i {down[0]} -link -g` shows it"
+            hint = f"Look at cable and switch; {shown}, and `-cfg recovery` restores its settings."
+            yield Finding(_LINK, severity, said, hint)
+        if unknown and leaves_server is not False:
+            yield Finding(_LINK, NOT_CHECKED, f"The links of {listed(unknown)}: {self._why()}")
+        if up:
+            yield Finding(_LINK, OK, f"The network link of device(s) {listed(up)} is up.")
+
+    def check_addresses(
+        self, table: Mapping[int, Sequence[str]], needed: bool
+    ) -> Iterator[Finding]:
+        """Compares the cards' addresses with those of a rank table.
+
+        Args:
+            table: For each device of this server the addresses that the table has for it.
+            needed: Whether a job needs addresses of these devices.
+        """
+        conf = read_conf(self._root, [])
+        found = {number: self._address(number, conf) for number in self._ids}
+        wrong = False
+        for number, address in found.items():
+            asked = [one for one in table.get(number, ()) if one]
+            if asked and address is not None and address not in asked:
+                wrong = True
+                said = (
+                    f"The rank table gives device {number} the address {', '.join(asked)}, but "
+                    f"its card has {address}."
+                )
+                yield Finding(_ADDRESS, ERROR, said, "Make the rank table again.")
+        yield from self._without(found, {n for n in found if table.get(n)}, needed)
+        have = {number: address for number, address in found.items() if address}
+        if have and not wrong:
+            yield Finding(_ADDRESS, OK, f"Device(s) {listed(have)} have network addresses.")
+
+    def check_tls(self) -> Iterator[Finding]:
+        """Looks whether the TLS switch is the same on all of them."""
+        states = {number: self._tool.tls(number) for number in self._ids}
+        on = [number for number, state in states.items() if state]
+        off = [number for number, state in states.items() if state is False]
+        unknown = [number for number, state in states.items() if state is None]
+        if on and off:
+            said = f"TLS is on for device(s) {listed(on)} and off for {listed(off)}."
+            hint = "HCCL wants it equal on all cards of a job; `hccn_tool -i N -tls -g` shows it."
+            yield Finding(_TLS, ERROR, said, hint)
+        elif on or off:
+            said = f"TLS is {'on' if on else 'off'} for device(s) {listed(on or off)}."
+            yield Finding(_TLS, OK, said)
+        if unknown:
+            yield Finding(_TLS, NOT_CHECKED, f"TLS of device(s) {listed(unknown)}: {self._why()}")
+
+    def _address(self, number: int, conf: Mapping[int, Dict[str, str]]) -> Optional[str]:
+        said = conf_address(conf.get(number, {}))
+        if said:
+            return said
+        interface = self._tool.address(number)
+        return interface.address if interface else None
+
+    def _without(
+        self, found: Mapping[int, Optional[str]], in_table: AbstractSet[int], needed: bool
+    ) -> Iterator[Finding]:
+        lacking = [number for number, address in found.items() if address is None]
+        if not lacking:
+            return
+        if not self._tool.answers:
+            if needed or in_table:
+                why = f"The addresses of device(s) {listed(lacking)}: {self._why()}"
+                yield Finding(_ADDRESS, NOT_CHECKED, why)
+            return
+        missed: List[int] = [number for number in lacking if needed or number in in_table]
+        if missed:
+            said = f"The network interface of device(s) {listed(missed)} has no address."
+            hint = f"An administrator sets it; `hccn_tool -i {missed[0]} -ip -g` shows it."
+            yield Finding(_ADDRESS, ERROR, said, hint)
+
+    def _why(self) -> str:
+        notes: Tuple[str, ...] = tuple(self._tool.notes[:2])
+        return " ".join(notes) or _NO_TOOL
