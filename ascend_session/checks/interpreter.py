@@ -169,7 +169,7 @@ def _facts(text: str) -> Iterator[Tuple[str, Any]]:
 
 
 def _series(version: str) -> str:
-    return ".".join(version.split(".")[:2])
+    return ".".join(version.lstrip("v").split(".")[:2])
 
 
 def _numbers(version: str) -> Tuple[int, ...]:

@@ -21,8 +21,8 @@ def check_operators(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
     given = environ.get(OPP_VARIABLE)
     variable = f"{OPP_VARIABLE} is not set" if given is None else f"{OPP_VARIABLE}={given!r}"
     if found.operators:
-        said = f"The adapter's list in {found.folder} ({variable}) names {found.operators}."
-        yield Finding(_CHECK, OK, said)
+        said = f"The adapter's list of supported operators in {found.folder} has "
+        yield Finding(_CHECK, OK, f"{said}{found.operators}.")
         return
     said = (
         f"The adapter finds no list of supported operators in {found.folder} ({variable}): every "

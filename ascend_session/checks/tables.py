@@ -33,9 +33,13 @@ class Read(NamedTuple):
         return None if self.table is None else len(self.table.servers) > 1
 
     def addresses(self, ranks: Mapping[int, int]) -> Dict[int, Tuple[str, ...]]:
-        """For each device of these ranks the addresses that the table has for it."""
+        """The table's addresses for each device of these ranks that it names too."""
         devices = () if self.table is None else self.table.devices
-        return {ranks[one.rank_id]: tuple(one.device_ip) for one in devices if one.rank_id in ranks}
+        return {
+            int(one.device_id): tuple(one.device_ip)
+            for one in devices
+            if ranks.get(one.rank_id) == int(one.device_id)
+        }
 
 
 def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> Read:
@@ -86,4 +90,4 @@ def check_ranks(table: RankTable, ranks: Mapping[int, int], size: int) -> Iterat
     yield from found
     if not found:
         there = listed(ranks.values())
-        yield Finding(_CHECK, OK, f"The rank table names device(s) {there} as this job does.")
+        yield Finding(_CHECK, OK, f"The rank table gives its ranks here device(s) {there}.")

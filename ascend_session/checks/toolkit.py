@@ -79,13 +79,13 @@ def check_installed(versions: Versions) -> Iterator[Finding]:
         yield Finding(_VERSIONS, INFO, said)
 
 
-def check_versions(versions: Versions, root: str, machine: str) -> Iterator[Finding]:
+def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Iterator[Finding]:
     """Compares driver, firmware, toolkit and machine, as far as their own files say what fits.
 
     Args:
         versions: What is installed.
         root: Root of the host.
-        machine: The kind of processor, as ``uname -m`` says it.
+        machine: The kind of processor, as ``uname -m`` says it; None if that is not to count.
     """
     driver, firmware = versions.driver, versions.firmware
     toolkit = versions.toolkits[0] if versions.toolkits else None
@@ -94,7 +94,7 @@ def check_versions(versions: Versions, root: str, machine: str) -> Iterator[Find
         found += _firmware(driver, firmware, root)
     if driver and toolkit:
         found += _toolkit(driver, toolkit, root)
-    if toolkit:
+    if toolkit and machine is not None:
         found += _machine(toolkit, root, machine)
     yield from found
     if driver and toolkit and not found:
@@ -152,11 +152,11 @@ def _numbers(version: str) -> Tuple[int, ...]:
 def _script(environ: Mapping[str, str], root: str) -> Optional[str]:
     """The first ``set_env.sh`` that is there: that of the toolkit which the environment names."""
     homes = [below(root, environ[name]) for name in _HOMES if environ.get(name)]
-    named = [os.path.join(place, "set_env.sh") for home in homes for place in (home, f"{home}/..")]
-    for place in [*map(glob.escape, named), *_PLACES]:
+    named = [f"{place}/set_env.sh" for home in homes for place in (home, f"{home}/..")]
+    for place in [*(glob.escape(path) for path in named), *_PLACES]:
         for path in sorted(glob.glob(os.path.join(glob.escape(root), place))):
             if os.path.isfile(path):
-                return os.path.normpath(path)
+                return str(os.path.normpath(path))
     return None
 
 

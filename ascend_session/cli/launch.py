@@ -80,8 +80,12 @@ _NoPreflight = Annotated[
     bool, typer.Option("--no-preflight", help="Start without checking what the job needs.")
 ]
 _Wait = Annotated[
-    Optional[str],
-    typer.Option(metavar="TIME", help="Wait so long, as in 10m, until nobody holds the devices."),
+    _Seconds,
+    typer.Option(
+        metavar="TIME",
+        parser=duration,
+        help="Wait so long, as in 10m, until nobody holds the devices.",
+    ),
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and start nothing.")]
 
@@ -134,22 +138,20 @@ def launch(
     others', 128+n for a signal; 2 for a wrong call, and 1 if the host is not in order, with which
     nothing is started. With --json, the ranks' lines go to stderr.
     """
-    if as_module and no_python:
-        raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
-    kind = "module" if as_module else "program" if no_python else "script"
-    asked: Dict[str, Any] = {kind: what, "args": arguments or [], "env": _variables(env or [])}
-    asked["preflight"] = not no_preflight
-    asked["wait_for_devices"] = None if wait_for_devices is None else duration(wait_for_devices)
+    kind = _kind(as_module, no_python)
+    asked = {kind: what, "args": arguments or [], "preflight": not no_preflight}
+    asked["env"] = _variables(env or [])
     from ascend_session.launcher.open_files import standard_streams
 
     with standard_streams(), _wrong_calls_said():
         config = _config({**context.params, **asked})
-        if dry_run:
-            _show_plan(config, as_json)
-            raise typer.Exit(0)
-        from ascend_session.cli._launch_run import run
+        raise typer.Exit(_show_plan(config, as_json) if dry_run else _run(config, as_json))
 
-        raise typer.Exit(run(config, as_json))
+
+def _kind(as_module: bool, no_python: bool) -> str:
+    if as_module and no_python:
+        raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
+    return "module" if as_module else "program" if no_python else "script"
 
 
 def _variables(given: List[str]) -> Dict[str, str]:
@@ -171,7 +173,13 @@ def _config(asked: Dict[str, Any]) -> "LaunchConfig":
     return LaunchConfig(**given)
 
 
-def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
+def _run(config: "LaunchConfig", as_json: bool) -> int:
+    from ascend_session.cli._launch_run import run
+
+    return run(config, as_json)
+
+
+def _show_plan(config: "LaunchConfig", as_json: bool) -> int:
     from ascend_session.cli._flags import with_flags
     from ascend_session.launcher.preflight import planned_or_refused
 
@@ -185,6 +193,7 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
         from ascend_session.cli._launch_plan import plan_text
 
         typer.echo(plan_text(planned))
+    return 0
 
 
 @contextlib.contextmanager
