@@ -9,7 +9,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, Finding
 from ascend_session.hardware.command import TIME_LIMIT
-from ascend_session.hardware.device import DeviceReport
+from ascend_session.hardware.device import Device, DeviceReport
 from ascend_session.hardware.failure_texts import DEVICES_HELD
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.occupancy import Holder
@@ -43,10 +43,10 @@ class Seen(NamedTuple):
     def of(cls, report: DeviceReport, ids: Optional[Sequence[int]] = None) -> "Seen":
         """What a report shows of the devices with these logical ids; of all if None."""
         held = {}
-        for device in report.visible:
+        for device in report:
             others = [holder for holder in device.holders if not holder.own]
             if others and (ids is None or device.logical_id in ids):
-                held[f"device {device.logical_id} (/dev/davinci{device.physical_id})"] = others
+                held[_name(device)] = others
         # Who npu-smi lists is known whatever /proc shows, and the other way round.
         blind = [note for note in report.notes if note.startswith(("/proc ", "The open files "))]
         return cls(
@@ -99,6 +99,13 @@ def check_holders(seen: Seen) -> Iterator[Finding]:
         yield Finding(HOLDERS, NOT_CHECKED, f"Who holds the devices: {' '.join(seen.blind)}")
     elif not seen.held:
         yield Finding(HOLDERS, OK, "No other process is seen to hold the devices.")
+
+
+def _name(device: Device) -> str:
+    if device.physical_id is None:
+        return f"chip {device.chip_id} of card {device.npu_id}"
+    node = f"/dev/davinci{device.physical_id}"
+    return node if device.logical_id is None else f"device {device.logical_id} ({node})"
 
 
 def _held(name: str, holders: Sequence[Holder]) -> str:

@@ -54,6 +54,9 @@ def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> 
         table = RankTable.read(path)
     except JobError as refused:
         return Read(None, (Finding(_CHECK, ERROR, refused.message, refused.hint),))
+    except OSError as error:
+        said = f"{path} cannot be read as a rank table: {error.strerror}."
+        return Read(None, (Finding(_CHECK, ERROR, said, "Name the table's own file."),))
     found: List[Finding] = []
     for one in table.findings(family, environ):
         place = f", {one.place}" if one.place else ""

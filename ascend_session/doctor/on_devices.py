@@ -23,6 +23,7 @@ from ascend_session.hardware.versions import read_versions
 
 __all__ = ["on_devices", "without_devices"]
 
+_PASS_IN = "In a container, pass the nodes in with --device; on a host, look at the driver."
 _NEEDS_ADDRESS = family("910A")
 
 
@@ -38,8 +39,7 @@ def without_devices(environ: Mapping[str, str], root: str, report: DeviceReport)
     )
     if there:
         said = f"{said} Found are {', '.join(there)}."
-        hint = "In a container, pass the nodes in with --device; on a host, look at the driver."
-        return [Finding("devices", WARNING, said, hint)]
+        return [Finding("devices", WARNING, said, _PASS_IN)]
     return [
         Finding(
             "devices",
@@ -71,8 +71,11 @@ def on_devices(
     found: List[Finding] = []
     if not nodes:
         said = "There is no /dev/davinci<N>: no process here can open a device."
-        hint = "In a container, pass the nodes in with --device; on a host, look at the driver."
-        found.append(Finding("devices", ERROR, said, hint))
+        found.append(Finding("devices", ERROR, said, _PASS_IN))
+    unknown = [one for one in report if one.physical_id not in nodes]
+    if nodes and unknown:
+        said = f"npu-smi lists {len(unknown)} device(s) that have no node /dev/davinci<N> here."
+        found.append(Finding("devices", WARNING, said, _PASS_IN))
     found += [*check_nodes(root, nodes), *check_health(report, nodes)]
     found += [*check_holders(Seen.of(report)), *check_visible(environ, len(nodes))]
     found += _network(environ, root, report, rank_table, timeout)

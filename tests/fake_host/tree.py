@@ -93,6 +93,12 @@ class FakeHost:
         if not latest.is_symlink():
             latest.symlink_to(version)
 
+    def set_env(self, names: Sequence[str]) -> Path:
+        """Installs the toolkit's ``set_env.sh`` (B4), which exports these variables."""
+        lines = [f"export {name}=/somewhere/${{{name}}}\n" for name in names]
+        text = "# Copyright\nif [ -d x ]; then :; fi\n" + "".join(lines)
+        return self.write("usr/local/Ascend/ascend-toolkit/set_env.sh", text)
+
     def live_proc(self) -> None:
         """Makes ``/proc`` the real one, which shows who has this host's nodes open."""
         (self.root / "proc" / "stat").unlink()
