@@ -28,7 +28,7 @@ class Intended(NamedTuple):
         devices: The device of each rank of this server, by rank; empty if they are not known.
         size: Number of ranks of the whole job; 0 if it is not known.
         rank_table: Path of its table, or None.
-        folder: Where logs are to go; None if not known.
+        logs: The folder for the logs of all launches; None if not known.
         cwd: The ranks' working directory; None if there is none.
         environ: The environment of a rank, as far as it is known.
         is_planned: Whether that is all of it, without what ranks do not inherit.
@@ -38,7 +38,7 @@ class Intended(NamedTuple):
     devices: Mapping[int, RankDevice] = {}
     size: int = 0
     rank_table: Optional[str] = None
-    folder: Optional[str] = None
+    logs: Optional[str] = None
     cwd: Optional[str] = None
     environ: Mapping[str, str] = {}
     is_planned: bool = False
@@ -52,7 +52,7 @@ def of_plan(planned: Plan) -> Intended:
         devices={one.rank: RankDevice(one.device, one.physical) for one in planned.ranks},
         size=len(planned.ranks),
         rank_table=first.environment.get("RANK_TABLE_FILE"),
-        folder=planned.folder,
+        logs=os.path.dirname(os.path.dirname(planned.folder)),
         cwd=first.cwd,
         environ=first.environment,
         is_planned=True,
@@ -92,7 +92,7 @@ def intended(
         devices=dict(enumerate(devices)),
         size=len(devices),
         rank_table=None if meeting is None else meeting.rank_table,
-        folder=asked or (None if cwd is None else os.path.join(cwd, LOGS)),
+        logs=asked or (None if cwd is None else os.path.join(cwd, LOGS)),
         cwd=cwd,
         environ=together,
     )

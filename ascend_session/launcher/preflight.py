@@ -78,7 +78,8 @@ def _looked_at(
     found: List[Finding] = []
     if config.preflight:
         first = planned.ranks[0]
-        found += _of_every_job(config, planned.folder, first.cwd, first.environment)
+        logs = os.path.dirname(os.path.dirname(planned.folder))
+        found += _of_every_job(config, logs, first.cwd, first.environment)
     if planned.backend == "npu":
         from ascend_session.launcher.intended import of_plan
         from ascend_session.launcher.preflight_npu import look_and_wait
@@ -90,14 +91,14 @@ def _looked_at(
 
 def _of_every_job(
     config: LaunchConfig,
-    folder: Optional[str],
+    logs: Optional[str],
     cwd: Optional[str],
     environ: Mapping[str, str],
 ) -> List[Finding]:
     """What is checked on devices and on the stub alike."""
     found: List[Finding] = []
-    if folder is not None:
-        found += check_folder(folder)
+    if logs is not None:
+        found += check_folder(logs)
     if cwd is not None and config.script is not None:
         found += check_script(os.path.join(cwd, config.script))
     if cwd is not None and config.module is not None and config.python is None:
@@ -112,7 +113,7 @@ def _all_of(refusal: AscendError, config: LaunchConfig, environ: Mapping[str, st
     job, others = intended(config, environ)
     found: List[Finding] = []
     if config.preflight:
-        found += _of_every_job(config, job.folder, job.cwd, job.environ)
+        found += _of_every_job(config, job.logs, job.cwd, job.environ)
         if job.backend == "npu" and job.devices:
             from ascend_session.launcher.preflight_npu import on_devices
 

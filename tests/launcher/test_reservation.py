@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Set
 import pytest
 
 from ascend_session.cluster.variables import ADDRESSES, COORDINATOR
-from ascend_session.errors import AscendError, JobError
+from ascend_session.errors import AscendError, JobError, PreflightError
 from ascend_session.launcher import reservation
 from ascend_session.launcher.events import Event, Over, Planned
 from ascend_session.launcher.launching import _Launch, launch
@@ -292,10 +292,11 @@ def _raise_when_planned(event: Event) -> None:
     ("more", "on_event", "error"),
     [
         ({"events": "/nowhere/events"}, None, AscendError),
-        ({"log_dir": "/dev/null/logs"}, None, JobError),
+        ({"log_dir": "/dev/null/logs"}, None, PreflightError),
+        ({"log_dir": "/dev/null/logs", "preflight": False}, None, JobError),
         ({}, _raise_when_planned, ZeroDivisionError),
     ],
-    ids=["events", "folder", "listener"],
+    ids=["events", "checked folder", "folder", "listener"],
 )
 def test_a_launch_that_fails_keeps_nothing(
     tmp_path: Path, more: Dict[str, Any], on_event: Callable[[Event], None], error: type

@@ -1,0 +1,84 @@
+"""``ascend-session doctor``: with devices, without, as JSON."""
+
+import json
+
+import pytest
+
+from tests.checks.healthy import Healthy
+
+
+@pytest.fixture
+def healthy(tmp_path, monkeypatch):
+    """A healthy host, at which the commands of this process look."""
+    made = Healthy(tmp_path)
+    for name, value in made.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    yield made
+    made.host.close()
+
+
+def _doctor(call, healthy, *more):
+    return call("doctor", "--python", str(healthy.python), *more)
+
+
+def test_the_report_says_what_is_here_what_was_looked_at_and_a_verdict(call, healthy):
+    called = _doctor(call, healthy, "--rank-table", str(healthy.table))
+    assert called.code == 0
+    assert "driver          24.1.rc2\n" in called.out
+    assert "ok  health           npu-smi says OK of device(s) 0-3.\n" in called.out
+    assert called.out.endswith(" things were looked at, and nothing was found against them.\n")
+    assert called.err == ""
+
+
+def test_an_error_comes_last_with_what_to_do_and_the_code_is_one(call, healthy):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    called = _doctor(call, healthy)
+    assert called.code == 1
+    *_, said, hint, _, verdict = called.out.splitlines()
+    assert said.split()[:2] == ["error", "holders"]
+    assert "End it (kill 4321), wait until it is free (--wait-for-devices 10m)" in hint
+    assert verdict.endswith(": 1 error, 0 warnings, 0 not checked.")
+
+
+def test_json_has_every_finding(call, healthy):
+    called = _doctor(call, healthy, "--json")
+    found = json.loads(called.out)
+    assert found["ok"] is True
+    assert found["backend"] == "npu"
+    assert found["facts"]["toolkit"] == "8.0.RC2"
+    assert {one["check"] for one in found["findings"]} >= {"health", "ports", "tls", "operators"}
+    assert set(found["findings"][0]) == {"check", "severity", "said", "hint"}
+
+
+def test_without_a_device_it_says_so_and_what_the_stub_does(call, healthy, tmp_path, monkeypatch):
+    (tmp_path / "nothing").mkdir()
+    monkeypatch.setenv("ASCEND_SESSION_HOST_ROOT", str(tmp_path / "nothing"))
+    called = _doctor(call, healthy)
+    assert called.code == 0
+    assert "runs on the stub: no Ascend processor is present" in called.out
+    assert "There is no Ascend processor here: no /dev/davinci<N>" in called.out
+    assert "listens on every network interface and asks nobody who they are" in called.out
+
+
+def test_a_driver_without_a_device_is_odd(call, healthy):
+    for node in (healthy.host.root / "dev").iterdir():
+        node.unlink()
+    (healthy.host.root / "usr/local/bin/npu-smi").unlink()
+    called = _doctor(call, healthy)
+    assert "Found are a driver (/usr/local/Ascend/driver/version.info)" in called.out
+    assert "pass the nodes in with --device" in called.out
+
+
+@pytest.mark.parametrize("given", ["x", "10x", "-1", "nan", "1m2", ""])
+def test_a_time_that_is_none_is_a_wrong_call(call, healthy, given):
+    called = call("doctor", f"--timeout={given}")
+    assert called.code == 2
+    assert "is no span of time; write 90s, 10m or 1h30m." in called.err
+
+
+def test_a_name_of_a_backend_that_is_none_is_an_error(call, healthy, monkeypatch):
+    monkeypatch.setenv("ASCEND_SESSION_BACKEND", "gpu")
+    called = _doctor(call, healthy)
+    assert called.code == 1
+    assert "ASCEND_SESSION_BACKEND='gpu' is no backend." in called.out
