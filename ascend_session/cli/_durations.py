@@ -1,25 +1,32 @@
-"""``10m``: a span of time as people type it."""
+"""Times as they are typed: ``90``, ``90s``, ``10m``, ``1h30m``."""
 
 import re
 
 import typer
 
-__all__ = ["duration"]
+__all__ = ["parse_duration", "shown_duration"]
 
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(h|m|s|)")
-_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
+_PARTS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,6})?)s?)?")
 
 
-def duration(text: str) -> float:
-    """The seconds of ``90``, ``90s``, ``10m``, ``1.5h`` or ``1h30m``.
+def parse_duration(text: str) -> float:
+    """Seconds in a time; a number alone is one of seconds.
 
     Raises:
-        typer.BadParameter: If it is none of these.
+        typer.BadParameter: If it is no time.
     """
-    plain = text.strip()
-    parts = _PART.findall(plain)
-    is_whole = "".join(number + unit for number, unit in parts) == plain
-    # A number without a unit stands alone.
-    if not parts or not is_whole or (len(parts) > 1 and not all(unit for _, unit in parts)):
-        raise typer.BadParameter(f"{text!r} is no span of time; write 90s, 10m or 1h30m.")
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    match = _PARTS.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
+        raise typer.BadParameter(f"{text!r} is no time; write 90s, 10m or 1h30m.")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def shown_duration(seconds: float) -> str:
+    """A time as a person reads it: ``9 min 3 s``."""
+    whole = max(0, round(seconds))
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    parts = [f"{hours} h"] if hours else []
+    parts += [f"{minutes} min"] if minutes else []
+    parts += [f"{rest} s"] if rest or not parts else []
+    return " ".join(parts)

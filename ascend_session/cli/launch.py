@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 from typing_extensions import Annotated
 
-from ascend_session.cli._durations import duration
+from ascend_session.cli._durations import parse_duration
 from ascend_session.cli._groups import group
 from ascend_session.cli._output import complain, show_json
 from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
@@ -83,7 +83,7 @@ _Wait = Annotated[
     _Seconds,
     typer.Option(
         metavar="TIME",
-        parser=duration,
+        parser=parse_duration,
         help="Wait so long, as in 10m, until nobody holds the devices.",
     ),
 ]

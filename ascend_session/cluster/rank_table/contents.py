@@ -1,11 +1,14 @@
 """What a rank table says, whatever format it is written in."""
 
 from dataclasses import dataclass, field
-from typing import Tuple
+from typing import Iterator, Tuple
 
 from ascend_session.cluster.rank_table.parts import TableDevice, TableServer
 
-__all__ = ["COMPLETED", "INITIALIZING", "LAB", "TEMPLATE_2", "V1_0", "V1_2", "Contents"]
+__all__ = ["COMPLETED", "INITIALIZING", "LAB", "TEMPLATE_2", "V1_0", "V1_2", "Contents", "Spot"]
+
+Spot = Tuple[int, int]
+"""Where a device stands in a table: index of its server, and index among the devices of that."""
 
 COMPLETED, INITIALIZING = "completed", "initializing"
 V1_0, V1_2, TEMPLATE_2, LAB = "1.0", "1.2", "template 2", "lab"
@@ -41,14 +44,17 @@ class Contents:
         """Whether it is written as ``server_list[].device[]``, not as one of the older formats."""
         return self.format in (V1_0, V1_2)
 
-    def place(self, server: int, device: int) -> str:
-        """Where a device stands: a path, or in the older formats words.
+    def placed(self) -> Iterator[Tuple[Spot, TableDevice]]:
+        """The devices in the order of the table, each with where it stands, for `place`."""
+        for number, server in enumerate(self.servers):
+            for index, device in enumerate(server.devices):
+                yield (number, index), device
 
-        Args:
-            server: Index of its server in `servers`.
-            device: Index of the device in that server.
-        """
+    def place(self, spot: Spot, key: str = "") -> str:
+        """Where a device stands, or one of its fields: a path, in the older formats words."""
+        server, device = spot
+        behind = f".{key}" if key else ""
         if self.concise:
-            return f"server_list[{server}].device[{device}]"
+            return f"server_list[{server}].device[{device}]{behind}"
         found = self.servers[server].devices[device]
-        return f"server {found.server_id}, device {found.device_id}"
+        return f"server {found.server_id}, device {found.device_id}{behind and f', {key}'}"

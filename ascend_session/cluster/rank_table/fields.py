@@ -49,10 +49,11 @@ class Fields:
         value = holder.get(key, _ABSENT)
         if isinstance(value, str):
             return value
+        if value is _ABSENT and not needed:
+            return None
         path = f"{place}.{key}" if place else key
         if value is _ABSENT:
-            if needed:
-                self.refuse(f"no {key}", path, "is missing; HCCL needs it.")
+            self.refuse(f"no {key}", path, "is missing; HCCL needs it.")
             return None
         meant = _meant(value)
         hint = None if meant is None else f'Write "{key}": "{meant}".'
@@ -67,11 +68,13 @@ class Fields:
         if text is None:
             return None
         value = number_of(text)
+        if value is not None and is_plain(text):
+            return value
         path = f"{place}.{key}" if place else key
         if value is None:
             said = f"is {shown(text)}, no number from 0 to 4294967295."
             self.refuse(f"number {key}", path, said)
-        elif not is_plain(text):
+        else:
             said = f"is {shown(text)}, which HCCL reads as {value}."
             self.found.add(WARNING, f"odd {key}", path, said, f'Write "{value}".')
         return value
@@ -92,11 +95,12 @@ class Fields:
         if not text:
             return ()
         parts = split_addresses(text) if several else [text]
-        wrong = [part for part in parts if address_family(part) is None]
-        if wrong:
-            said = f"is {shown(text)}; {shown(wrong[0])} is no IPv4 or IPv6 address."
+        good = tuple(part for part in parts if address_family(part) is not None)
+        if len(good) < len(parts):
+            wrong = next(part for part in parts if part not in good)
+            said = f"is {shown(text)}; {shown(wrong)} is no IPv4 or IPv6 address."
             self.refuse(f"address {key}", f"{place}.{key}", said)
-        return tuple(part for part in parts if address_family(part) is not None)
+        return good
 
     def objects(
         self, holder: Mapping[str, Any], key: str, place: str

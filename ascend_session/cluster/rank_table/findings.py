@@ -1,15 +1,24 @@
 """What there is to say about a rank table: one record each, and a limit on how many of a kind."""
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.errors import JobError
 
-__all__ = ["ERROR", "INFO", "UNCHECKED", "WARNING", "Findings", "TableFinding", "refusal"]
+__all__ = [
+    "ERROR",
+    "INFO",
+    "UNCHECKED",
+    "WARNING",
+    "Findings",
+    "RankTableError",
+    "TableFinding",
+    "sort_findings",
+]
 
 ERROR, WARNING, INFO, UNCHECKED = "error", "warning", "info", "not checked"
 
+_ORDER = (ERROR, WARNING, UNCHECKED, INFO)
 _MOST_OF_A_KIND = 10
-_MOST_IN_AN_ERROR = 40
 
 
 class TableFinding(NamedTuple):
@@ -58,11 +67,6 @@ class Findings:
         if len(kept) < _MOST_OF_A_KIND:
             kept.append(TableFinding(severity, place, said, hint, source))
 
-    def __iadd__(self, others: Sequence[TableFinding]) -> "Findings":
-        for number, other in enumerate(others):
-            self._kept[other.severity, f"added {len(self._kept)} {number}"] = [other]
-        return self
-
     @property
     def refused(self) -> bool:
         """Whether one of them is an error."""
@@ -70,26 +74,48 @@ class Findings:
 
     def as_tuple(self) -> Tuple[TableFinding, ...]:
         """All that were kept, errors first, with a line for what was only counted."""
-        order = (ERROR, WARNING, UNCHECKED, INFO)
         found: List[TableFinding] = []
-        for severity, kind in sorted(self._kept, key=lambda key: order.index(key[0])):
-            kept = self._kept[severity, kind]
+        for key, kept in self._kept.items():
             found += kept
-            more = self._counts.get((severity, kind), 0) - len(kept)
-            if more > 0:
-                found.append(TableFinding(severity, "", f"And {more:,} more like the last one."))
-        return tuple(found)
+            more = self._counts[key] - len(kept)
+            if more:
+                found.append(TableFinding(key[0], "", f"And {more:,} more like the last one."))
+        return tuple(sort_findings(found))
 
 
-def refusal(name: str, found: Sequence[TableFinding]) -> JobError:
-    """One error of all findings that are errors."""
-    errors = [one for one in found if one.severity == ERROR]
-    if len(errors) == 1:
-        place = f"{errors[0].place}: " if errors[0].place else ""
-        return JobError(f"{name}: {place}{errors[0].said}", hint=errors[0].hint)
-    lines = [f"{name}: {len(errors)} problems in this rank table:"]
-    shown = errors[:_MOST_IN_AN_ERROR]
-    lines += [f"  {number}. {error}" for number, error in enumerate(shown, 1)]
-    if len(errors) > len(shown):
-        lines.append(f"  and {len(errors) - len(shown):,} more")
-    return JobError("\n".join(lines))
+class RankTableError(JobError):
+    """A rank table that HCCL refuses, or that cannot work.
+
+    Attributes:
+        findings: Each thing there is to say about it, also what is no error.
+        format: Which format it is.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: Optional[str] = None,
+        findings: Sequence[TableFinding] = (),
+        format: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.findings: Tuple[TableFinding, ...] = tuple(findings)
+        self.format = format
+
+    @classmethod
+    def of(cls, name: str, findings: Sequence[TableFinding], format: str) -> "RankTableError":
+        """One error of all findings that are errors."""
+        errors = [one for one in findings if one.severity == ERROR]
+        if len(errors) == 1:
+            only = errors[0]
+            message = f"{name}: {only._replace(hint=None)}"
+            return cls(message, hint=only.hint, findings=findings, format=format)
+        lines = [f"{name}: {len(errors)} problems:"]
+        lines += [f"  {number}. {error}" for number, error in enumerate(errors, 1)]
+        return cls("\n".join(lines), findings=findings, format=format)
+
+
+def sort_findings(findings: Iterable[TableFinding]) -> List[TableFinding]:
+    """Errors first, then warnings, what was not checked, and the rest."""
+    return sorted(findings, key=lambda one: _ORDER.index(one.severity))

@@ -34,9 +34,13 @@ def check_rules(
         family: The product, as in `ascend_session.hardware.families`; None if not known.
         environ: The environment of the ranks; None for one in which nothing is set.
         complete: Whether all devices are there; rules on the whole are not looked at otherwise.
+
+    Of a table at "initializing" nothing else is said: it is not for anyone to read yet.
     """
     found = Findings()
     _status(table, found)
+    if table.status == INITIALIZING:
+        return found.as_tuple()
     _servers(table, found)
     _devices(table, found)
     check_addresses(table, family, environ or {}, found)
@@ -78,27 +82,29 @@ def _servers(table: Contents, found: Findings) -> None:
         alike = trimmed.setdefault(server.server_id.strip(), server.server_id)
         if alike != server.server_id:
             said = f"is {server.server_id!r} and differs from {alike!r} in blanks only."
-            found.add(ERROR, "server blanks", place, said, "HCCL counts them as one server.")
+            found.add(WARNING, "server blanks", place, said, "HCCL counts them as one server.")
 
 
 def _devices(table: Contents, found: Findings) -> None:
     """No device twice in a server (config.cc, CheckDeviceId)."""
     for number, server in enumerate(table.servers):
-        seen: Dict[int, int] = {}
+        ranks: Dict[int, int] = {}
         ports: Dict[int, int] = {}
         for index, device in enumerate(server.devices):
-            place = table.place(number, index)
-            first = seen.setdefault(int(device.device_id), index)
-            if first != index:
+            rank, spot = device.rank_id, (number, index)
+            if int(device.device_id) in ranks:
                 said = (
-                    f"is {device.device_id}, as is that of rank {server.devices[first].rank_id} on "
-                    f"server {server.server_id!r}; each rank has a device of its own."
+                    f"is {device.device_id}, as is that of rank {ranks[int(device.device_id)]} in "
+                    f"{server.server_id!r}; each rank has a device of its own."
                 )
-                source = f"{_FACTS} rule 5"
-                found.add(ERROR, "device twice", f"{place}.device_id", said, None, source)
-            if device.host_port is not None and ports.setdefault(device.host_port, index) != index:
-                said = f"is {device.host_port}, which another device of the server has too."
-                found.add(WARNING, "host_port", f"{place}.host_port", said, None, "launch_facts A3")
+                place = table.place(spot, "device_id")
+                found.add(ERROR, "device twice", place, said, None, f"{_FACTS} rule 5")
+            ranks.setdefault(int(device.device_id), rank)
+            if device.host_port is not None and ports.setdefault(device.host_port, rank) != rank:
+                said = f"is {device.host_port}, as is that of rank {ports[device.host_port]}; the "
+                said += "manual wants another for each device of a server."
+                place = table.place(spot, "host_port")
+                found.add(WARNING, "host_port", place, said, None, "launch_facts A3")
 
 
 def _ranks(table: Contents, found: Findings) -> None:
@@ -106,15 +112,15 @@ def _ranks(table: Contents, found: Findings) -> None:
     size, counts = table.size, Counter(device.rank_id for device in table.devices)
     if len(counts) == size and max(counts, default=-1) == size - 1:
         return
-    for number, server in enumerate(table.servers):
-        for index, device in enumerate(server.devices):
-            rank, place = device.rank_id, f"{table.place(number, index)}.rank_id"
-            if rank >= size:
-                said = f"is {rank}, but the ranks of {size} devices are 0 to {size - 1}."
-                found.add(ERROR, "rank too large", place, said, None, f"{_FACTS} rule 3")
-            elif counts[rank] > 1:
-                said = f"is {rank}, which {counts[rank]} devices have; each has a rank of its own."
-                found.add(ERROR, "rank twice", place, said, None, f"{_FACTS} rule 3")
+    source = f"{_FACTS} rule 3"
+    for spot, device in table.placed():
+        rank = device.rank_id
+        if rank >= size:
+            said = f"is {rank}, but the ranks of {size} devices are 0 to {size - 1}."
+            found.add(ERROR, "rank too large", table.place(spot, "rank_id"), said, None, source)
+        elif counts[rank] > 1:
+            said = f"is {rank}, which {counts[rank]} devices have; each has a rank of its own."
+            found.add(ERROR, "rank twice", table.place(spot, "rank_id"), said, None, source)
     missing = [rank for rank in range(size) if rank not in counts]
     if missing:
         named = ", ".join(map(str, missing[:_FEW]))

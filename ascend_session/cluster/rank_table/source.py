@@ -11,16 +11,29 @@ import os
 import re
 import stat
 from collections import Counter
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ascend_session.errors import JobError
 
-__all__ = ["Document", "parse", "read_text"]
+__all__ = ["Document", "UnfinishedError", "name_fault", "parse", "read_text"]
 
 _MOST_BYTES = 64 << 20
+_LONGEST_NAME = 4095
 _BOM = "\ufeff"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
+
+
+class UnfinishedError(JobError):
+    """A file that is not there or not whole, which may be so for a moment only.
+
+    Attributes:
+        why: What is missing, in a few words.
+    """
+
+    def __init__(self, message: str, *, hint: Optional[str] = None, why: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.why = why
 
 
 class Document(NamedTuple):
@@ -35,6 +48,23 @@ class Document(NamedTuple):
     oddities: Tuple[Tuple[str, str], ...]
 
 
+def name_fault(path: str) -> str:
+    """Why HCCL takes no table of this name, links followed; empty if it takes it."""
+    try:
+        real = os.path.realpath(path)
+    except ValueError:
+        return "this is no file name."
+    if len(os.fsencode(real)) > _LONGEST_NAME:
+        return f"the name is longer than {_LONGEST_NAME} bytes, which is what HCCL takes."
+    if real.find(".json") + len(".json") == len(real):
+        return ""
+    shown = "" if real == path else f" ({real} in full)"
+    return (
+        f"HCCL takes a name that ends in .json and has no other .json before it, folders "
+        f"included{shown}."
+    )
+
+
 def read_text(path: str) -> str:
     """The text of a rank table.
 
@@ -47,26 +77,13 @@ def read_text(path: str) -> str:
     except OSError as error:
         raise _unreadable(path, error) from error
     except ValueError:
-        raise JobError(f"{path!r} is no file name: it holds a NUL character.") from None
-    with open(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "a pipe or a device"
-            raise JobError(
-                f"{path}: is {kind}, not a file; HCCL reads a rank table from a file.",
-                hint="Name the table's own file.",
-            )
-        try:
-            content = file.read(_MOST_BYTES + 1)
-        except OSError as error:
-            raise _unreadable(path, error) from error
-    if len(content) > _MOST_BYTES:
-        raise JobError(
-            f"{path}: has {facts.st_size / (1 << 20):,.0f} MiB; HCCL takes tables of up to 40 MiB, "
-            "and with all its blanks one is read here up to 64 MiB.",
-            hint="Look whether this is a rank table at all.",
-        )
-    return _decoded(path, content)
+        raise JobError(f"{path!r} is no file name.") from None
+    try:
+        return _decoded(path, _content(path, descriptor))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(descriptor)
 
 
 def parse(name: str, text: str) -> Document:
@@ -80,7 +97,11 @@ def parse(name: str, text: str) -> Document:
         text = text[1:]
         oddities.append(("", "The file begins with a byte order mark, which other readers refuse."))
     if not text.strip(" \t\r\n"):
-        raise JobError(f"{name}: is empty.", hint="`ascend-session ranktable make` makes a table.")
+        raise UnfinishedError(
+            f"{name}: is empty.",
+            hint="`ascend-session ranktable make` makes a table.",
+            why="it is empty",
+        )
     twice: List[Tuple[Dict[str, Any], str]] = []
     value = _value(name, text, twice, oddities)
     if twice:
@@ -121,16 +142,41 @@ def _value(
         _check_surrogates(name, value)
     rest = text[end:].strip(" \t\r\n")
     if rest:
-        line = text.count("\n", 0, end) + 1
+        line = text.count("\n", 0, text.index(rest, end)) + 1
         said = f"Behind the table, from line {line} on, stands {rest[:20]!r}; HCCL never reads it."
         oddities.append(("", said))
     return value
 
 
+def _content(path: str, descriptor: int) -> bytes:
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "a pipe or a device"
+        raise JobError(
+            f"{path}: is {kind}, not a file; HCCL reads a rank table from a file.",
+            hint="Name the table's own file.",
+        )
+    with open(descriptor, "rb", closefd=False) as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise JobError(
+            f"{path}: has {facts.st_size / (1 << 20):,.0f} MiB; HCCL takes tables of up to 40 MiB, "
+            "and with all its blanks one is read here up to 64 MiB.",
+            hint="Look whether this is a rank table at all.",
+        )
+    return content
+
+
 def _unreadable(path: str, error: OSError) -> JobError:
+    if isinstance(error, FileNotFoundError):
+        return UnfinishedError(
+            f"{path}: is not there.",
+            hint="HCCL reads it in every rank: it must be there on every server.",
+            why="it is not there",
+        )
     return JobError(
         f"{path}: cannot be read: {error.strerror}.",
-        hint="HCCL reads it in every rank: the file must be there on every server.",
+        hint="HCCL reads it in every rank: whoever runs them must be able to read it.",
     )
 
 
@@ -150,10 +196,11 @@ def _decoded(path: str, content: bytes) -> str:
 def _no_json(name: str, text: str, error: json.JSONDecodeError) -> JobError:
     place = f"{name}:{error.lineno}:{error.colno}"
     if error.pos >= len(text.rstrip(" \t\r\n")) or error.msg.startswith("Unterminated string"):
-        return JobError(
+        return UnfinishedError(
             f"{place}: the file ends in the middle of its JSON.",
             hint="It was cut off, or is being written just now. HCCL fails at once on such a "
             "file: write a table to another name and rename it.",
+            why="its JSON is not complete",
         )
     if text.startswith(("//", "/*", "#"), error.pos):
         return JobError(

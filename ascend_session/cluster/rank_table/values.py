@@ -8,7 +8,7 @@ import re
 import socket
 from typing import List, Optional
 
-__all__ = ["address_family", "is_plain", "number_of", "split_addresses"]
+__all__ = ["address_family", "is_plain", "number_of", "packed", "split_addresses"]
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 _LARGEST, _MODULUS = 0xFFFFFFFF, 1 << 64
@@ -33,6 +33,12 @@ def number_of(text: str) -> Optional[int]:
 def is_plain(text: str) -> bool:
     """Whether ``text`` is nothing but a few digits."""
     return text.isdigit() and text.isascii() and len(text) <= 20
+
+
+def packed(address: str) -> bytes:
+    """What is the same for all ways to write an address, without the interface behind ``%``."""
+    family, plain = address_family(address), address.split("%")[0]
+    return plain.encode() if family is None else socket.inet_pton(family, plain)
 
 
 def split_addresses(text: str) -> List[str]:
