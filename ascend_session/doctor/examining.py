@@ -9,7 +9,7 @@ from ascend_session import __version__
 from ascend_session.backends import choose
 from ascend_session.checks.environment import check_hccl_variables, check_job_variables
 from ascend_session.checks.finding import ERROR, Finding
-from ascend_session.checks.folders import check_folder
+from ascend_session.checks.folders import FOLDER, check_folder
 from ascend_session.checks.interpreter import Interpreter, check_interpreter, look_into
 from ascend_session.checks.limits import check_limits
 from ascend_session.checks.stub_servers import check_stub_servers
@@ -70,7 +70,7 @@ def examine(environ: Mapping[str, str], asked: Asked = Asked()) -> Report:  # no
     seen = look_into(python, environ, on_npu, asked.imports)
     found += check_interpreter(seen, on_npu)
     found += [*check_job_variables(environ), *check_hccl_variables(environ)]
-    found += [*check_folder(os.path.abspath(asked.log_dir or _LOGS)), *check_limits()]
+    found += [*_logs(asked.log_dir), *check_limits()]
     if backend == "stub":
         found += check_stub_servers()
     return Report(backend, reason, _facts(versions, seen, len(report)), tuple(found))
@@ -86,6 +86,15 @@ def _backend(environ: Mapping[str, str]) -> Tuple[str, str, List[Finding]]:
             [Finding("backend", ERROR, refused.message, refused.hint)],
         )
     return choice.name, choice.reason, []
+
+
+def _logs(asked: Optional[str]) -> List[Finding]:
+    try:
+        folder = os.path.abspath(asked or _LOGS)
+    except FileNotFoundError:
+        said = "The folder in which this was started is not there any more."
+        return [Finding(FOLDER, ERROR, said, "Go to another one.")]
+    return list(check_folder(folder))
 
 
 def _facts(versions: Versions, seen: Interpreter, devices: int) -> Tuple[Tuple[str, str], ...]:

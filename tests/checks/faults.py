@@ -56,6 +56,12 @@ def _node_that_leads_nowhere(healthy: Healthy) -> None:
     node.symlink_to("nowhere")
 
 
+def _folder_for_a_node(healthy: Healthy) -> None:
+    node = healthy.host.root / "dev" / "davinci0"
+    node.unlink()
+    node.mkdir()
+
+
 def _ill(health: str) -> Callable[[Healthy], object]:
     def plant(healthy: Healthy) -> None:
         chips = a2_chips(DEVICES)
@@ -149,6 +155,7 @@ _NODES, _HEALTH, _TABLE, _TOOLS = "device nodes", "health", "rank table", "versi
 
 FAULTS: List[Fault] = [
     # B1
+    Fault("folder for a node", _folder_for_a_node, _NODES, "error", "davinci0 is a folder, and no"),
     Fault("dangling node", _node_that_leads_nowhere, _NODES, "error", "no /dev/davinci2"),
     Fault("davinci_manager", _missing_node("davinci_manager"), _NODES, "error", "_manager"),
     Fault("devmm_svm", _missing_node("devmm_svm"), _NODES, "error", "no /dev/devmm_svm"),

@@ -1,10 +1,14 @@
 """``ascend-session doctor``: with devices, without, as JSON."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
 from tests.checks.healthy import Healthy
+from tests.cli.conftest import ROOT
 
 
 @pytest.fixture
@@ -82,3 +86,20 @@ def test_a_name_of_a_backend_that_is_none_is_an_error(call, healthy, monkeypatch
     called = _doctor(call, healthy)
     assert called.code == 1
     assert "ASCEND_SESSION_BACKEND='gpu' is no backend." in called.out
+
+
+def test_a_folder_that_has_been_removed_is_said(healthy, tmp_path):
+    (tmp_path / "gone").mkdir()
+    words = f"cd {tmp_path}/gone; rmdir ../gone; exec"
+    for command, code in ((f"doctor --python {healthy.python}", 1), ("launch -n 1 a.py", 2)):
+        (tmp_path / "gone").mkdir(exist_ok=True)
+        called = subprocess.run(
+            ["sh", "-c", f"{words} {sys.executable} -m ascend_session.cli {command}"],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **healthy.environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert called.returncode == code
+        assert "is not there any more." in called.stdout
