@@ -51,7 +51,7 @@ def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
         said = f"{shown} has {kind}: it sets {', '.join(lacking)}, which this environment lacks."
         yield Finding(_SOURCED, WARNING if have else ERROR, said, f"source {shown}")
     elif have:
-        where = "" if shown is None else f" as {shown} does"
+        where = "" if shown is None else f", which {shown} sets"
         yield Finding(_SOURCED, OK, f"This environment has {', '.join(have)}{where}.")
     else:
         said = f"No set_env.sh was found, and none of {', '.join(wanted)} is set."
