@@ -8,6 +8,8 @@ __all__ = ["with_flags"]
 _CLEAR = (
     "chief_ip",
     "chief_port",
+    "nnodes",
+    "node_rank",
     "job_id",
     "log_dir",
     "max_restarts",
@@ -19,6 +21,8 @@ _CLEAR = (
 # Words, which are options only where a value or what they take follows.
 _WORDS = (
     "backend",
+    "bind",
+    "coordinator",
     "cwd",
     "devices",
     "env",

@@ -44,6 +44,15 @@ _ChiefIp = Annotated[Optional[str], typer.Option(metavar="ADDRESS", help="The ch
 _ChiefPort = Annotated[
     Optional[int], typer.Option(metavar="PORT", help="The chief's port; a free one if not given.")
 ]
+_Nnodes = Annotated[
+    Optional[int],
+    typer.Option(metavar="N", help="Nodes; what the scheduler says, or 1, if not given."),
+]
+_NodeRank = Annotated[Optional[int], typer.Option(metavar="K", help="Number of this node, from 0.")]
+_Coordinator = Annotated[
+    Optional[str],
+    typer.Option(metavar="HOST:PORT", help="On node 0, where ranks of several nodes meet (stub)."),
+]
 _JobId = Annotated[Optional[str], typer.Option(metavar="ID", help="JOB_ID; new if not given.")]
 _Env = Annotated[
     Optional[List[str]],
@@ -67,6 +76,10 @@ _Stall = Annotated[
 _Restarts = Annotated[
     Optional[int],
     typer.Option(metavar="N", help="Try again so often, after failures that are known to pass."),
+]
+_Bind = Annotated[
+    Optional[str],
+    typer.Option(metavar="HOW", help="CPUs of a rank: auto (near its device), even or none."),
 ]
 _Show = Annotated[
     Optional[str], typer.Option(metavar="LIST", help="Ranks to show: all, none or as in 0,4-7.")
@@ -113,6 +126,9 @@ def launch(
     no_rank_table: _NoTable = False,
     chief_ip: _ChiefIp = None,
     chief_port: _ChiefPort = None,
+    nnodes: _Nnodes = None,
+    node_rank: _NodeRank = None,
+    coordinator: _Coordinator = None,
     job_id: _JobId = None,
     env: _Env = None,
     cwd: _Cwd = None,
@@ -121,6 +137,7 @@ def launch(
     grace: _Grace = None,
     stall_timeout: _Stall = None,
     max_restarts: _Restarts = None,
+    bind: _Bind = None,
     show: _Show = None,
     timestamps: _Timestamps = False,
     events: _Events = None,
@@ -138,20 +155,23 @@ def launch(
     others', 128+n for a signal; 2 for a wrong call, and 1 if the host is not in order, with which
     nothing is started. With --json, the ranks' lines go to stderr.
     """
-    kind = _kind(as_module, no_python)
-    asked = {kind: what, "args": arguments or [], "preflight": not no_preflight}
-    asked["env"] = _variables(env or [])
+    _launch(context.params)
+
+
+def _launch(asked: Dict[str, Any]) -> None:
+    if asked["as_module"] and asked["no_python"]:
+        raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
+    kind = "module" if asked["as_module"] else "program" if asked["no_python"] else "script"
+    program: Dict[str, Any] = {kind: asked["what"], "args": asked["arguments"] or []}
+    program["preflight"] = not asked["no_preflight"]
+    variables = _variables(asked["env"] or [])
+    as_json = asked["as_json"]
     from ascend_session.launcher.open_files import standard_streams
 
     with standard_streams(), _wrong_calls_said():
-        config = _config({**context.params, **asked})
-        raise typer.Exit(_show_plan(config, as_json) if dry_run else _run(config, as_json))
-
-
-def _kind(as_module: bool, no_python: bool) -> str:
-    if as_module and no_python:
-        raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
-    return "module" if as_module else "program" if no_python else "script"
+        config = _config({**asked, **program, "env": variables})
+        show_or_run = _show_plan if asked["dry_run"] else _run
+        raise typer.Exit(show_or_run(config, as_json))
 
 
 def _variables(given: List[str]) -> Dict[str, str]:

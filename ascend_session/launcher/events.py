@@ -14,6 +14,7 @@ __all__ = [
     "Finished",
     "Killing",
     "Left",
+    "NotBound",
     "NotStarted",
     "Over",
     "Planned",
@@ -30,6 +31,14 @@ class Planned(NamedTuple):
     """An attempt begins."""
 
     plan: Plan
+    time: float
+
+
+class NotBound(NamedTuple):
+    """A rank could not be bound to its CPUs, and runs on those of the launcher."""
+
+    rank: int
+    text: str
     time: float
 
 
@@ -128,6 +137,7 @@ class Finished(NamedTuple):
 
 Event = Union[
     Planned,
+    NotBound,
     Started,
     NotStarted,
     Ended,
@@ -143,6 +153,7 @@ Event = Union[
 
 _NAMES = {
     Planned: "plan",
+    NotBound: "not_bound",
     Started: "start",
     NotStarted: "not_started",
     Ended: "exit",

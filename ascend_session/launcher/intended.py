@@ -11,11 +11,13 @@ from ascend_session.backends import choose
 from ascend_session.errors import AscendError
 from ascend_session.launcher.command import command_of, working_directory
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, on_npu, on_stub
+from ascend_session.launcher.devices import RankDevice
 from ascend_session.launcher.inherited import refuse_task
 from ascend_session.launcher.meeting import meeting_of
+from ascend_session.launcher.nodes import Nodes, nodes_of
 from ascend_session.launcher.plan import LOGS, Plan
 from ascend_session.launcher.show import parse_show
+from ascend_session.launcher.table_nodes import chosen_for
 
 __all__ = ["Intended", "intended", "of_plan"]
 
@@ -50,7 +52,7 @@ def of_plan(planned: Plan) -> Intended:
     return Intended(
         backend=planned.backend,
         devices={one.rank: RankDevice(one.device, one.physical) for one in planned.ranks},
-        size=len(planned.ranks),
+        size=planned.size,
         rank_table=first.environment.get("RANK_TABLE_FILE"),
         logs=os.path.dirname(os.path.dirname(planned.folder)),
         cwd=first.cwd,
@@ -72,25 +74,25 @@ def intended(
     together: Dict[str, str] = {**environ, **config.env}
     choice = refusals.of(choose, config.backend, environ)
     backend = None if choice is None else choice.name
-    chosen = None
+    nodes = None if backend is None else refusals.of(nodes_of, config, backend, together)
+    known = Nodes() if nodes is None else nodes
+    chosen = meeting = None
     if backend is not None:
-        choose_devices = on_npu if backend == "npu" else on_stub
-        chosen = refusals.of(choose_devices, config.devices, config.processes, environ)
+        chosen = refusals.of(chosen_for, config, backend, known, environ)
     devices = () if chosen is None else chosen.devices
-    meeting = None
     if backend is not None and (devices or config.rank_table is not None):
-        meeting = refusals.of(meeting_of, config, backend, devices, together)
+        meeting = refusals.of(meeting_of, config, backend, devices, together, known)
     if devices:
-        refusals.of(refuse_task, together, len(devices))
-        refusals.of(parse_show, config.show, len(devices))
+        refusals.of(refuse_task, together, known.size(len(devices)))
+        refusals.of(parse_show, config.show, known.size(len(devices)))
     cwd = refusals.of(working_directory, config)
     if cwd is not None:
         refusals.of(command_of, config, cwd, together)
     asked = os.path.abspath(config.log_dir) if config.log_dir else None
     found = Intended(
         backend=backend,
-        devices=dict(enumerate(devices)),
-        size=len(devices),
+        devices=dict(enumerate(devices, known.first_rank(len(devices)))),
+        size=0 if nodes is None else known.size(len(devices)),
         rank_table=None if meeting is None else meeting.rank_table,
         logs=asked or (None if cwd is None else os.path.join(cwd, LOGS)),
         cwd=cwd,

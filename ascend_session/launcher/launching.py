@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Callable, List, Mapping, Optional
 
 from ascend_session.errors import AscendError, JobError
+from ascend_session.launcher.binding import not_bound
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Finished, Restarting, Waiting
 from ascend_session.launcher.open_files import standard_streams
@@ -102,7 +103,7 @@ def launch_within(
     try:
         events = None if config.events is None else at_the_end.enter_context(_file(config.events))
         _make_folder(config, first)
-        shown = Output(output, len(first.ranks), first.shown, config.timestamps, colour, words)
+        shown = Output(output, first.size, first.shown, config.timestamps, colour, words)
         at_the_end.callback(shown.close, signals)
         if on_output is not None:
             on_output(shown)
@@ -193,6 +194,7 @@ class _Launch:
 
         attempt = judged(planned, noticed, self._config.stall_timeout)
         self._attempts.append(attempt)
+        self._notes += [not_bound(one.rank, one.text) for one in noticed.not_bound]
         if planned.backend == "npu":
             from ascend_session.launcher.release import still_held
 

@@ -119,6 +119,7 @@ def _all_of(refusal: AscendError, config: LaunchConfig, environ: Mapping[str, st
 
             found += on_devices(job, environ)
     refused = {one.message: one for one in [refusal, *others]}
+    found = [finding for finding in found if finding.said not in refused]
     if len(refused) == 1 and not errors(found):
         return refusal
     asked = [Finding(_ASKED, ERROR, one.message, one.hint) for one in refused.values()]

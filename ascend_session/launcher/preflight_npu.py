@@ -66,7 +66,7 @@ def _together(job: Intended, root: str, report: DeviceReport, tool: HccnTool) ->
         read = read_table(job.rank_table, product, job.environ)
         found += read.findings
         leaves_server = read.leaves_server
-    if read.table is not None:
+    if read.table is not None and job.size:
         found += check_ranks(read.table, numbers, job.size)
     if product is None or has_nic(product):
         interfaces = Interfaces(list(ranks.values()), root, tool)

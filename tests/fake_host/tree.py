@@ -99,6 +99,23 @@ class FakeHost:
         text = "# Copyright\nif [ -d x ]; then :; fi\n" + "".join(lines)
         return self.write("usr/local/Ascend/ascend-toolkit/set_env.sh", text)
 
+    def numa(self, cpus: Sequence[str], buses: Mapping[str, int]) -> None:
+        """Tells the CPUs of each NUMA node, and the node of each PCI device (the kernel's sysfs).
+
+        The kernel writes PCI addresses in small letters, ``npu-smi`` in capitals (B2).
+        """
+        for node, text in enumerate(cpus):
+            self.write(f"sys/devices/system/node/node{node}/cpulist", f"{text}\n")
+        for bus, node in buses.items():
+            self.write(f"sys/bus/pci/devices/{bus.lower()}/numa_node", f"{node}\n")
+
+    def cores(self, cores: Sequence[Sequence[int]]) -> None:
+        """Tells which CPUs are one core (the kernel's sysfs)."""
+        for core in cores:
+            text = ",".join(map(str, core))
+            for cpu in core:
+                self.write(f"sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list", text)
+
     def live_proc(self) -> None:
         """Makes ``/proc`` the real one, which shows who has this host's nodes open."""
         (self.root / "proc" / "stat").unlink()
