@@ -26,7 +26,9 @@ def _answers_soon(monkeypatch: Any) -> None:
 
 def _config(healthy: Healthy, **more: Any) -> LaunchConfig:
     what = {} if "module" in more else {"script": "train.py"}
-    asked = {"rank_table": str(healthy.table), "cwd": str(healthy.folder), **what, **more}
+    # How many CPUs this machine has is no matter here.
+    where = {"rank_table": str(healthy.table), "cwd": str(healthy.folder), "bind": "none"}
+    asked = {**where, **what, **more}
     return LaunchConfig(**asked)
 
 
@@ -122,7 +124,7 @@ def test_several_things_that_are_wrong_with_the_call_are_said_at_once(healthy: H
 
 def test_devices_that_a_job_does_not_use_are_left_out(healthy: Healthy) -> None:
     healthy.host.process(4321, "python3 train.py", devices=[1])
-    config = LaunchConfig(script="train.py", devices=[2], cwd=str(healthy.folder))
+    config = LaunchConfig(script="train.py", devices=[2], cwd=str(healthy.folder), bind="none")
     planned = checked_plan(config, healthy.environ)
     assert planned.notes == ()
 

@@ -22,7 +22,8 @@ def held(healthy: Healthy) -> Healthy:
 
 
 def _config(healthy: Healthy, **more: Any) -> LaunchConfig:
-    asked = {"rank_table": str(healthy.table), "cwd": str(healthy.folder), **more}
+    where = {"rank_table": str(healthy.table), "cwd": str(healthy.folder), "bind": "none"}
+    asked = {**where, **more}
     return LaunchConfig(script="train.py", **asked)
 
 
