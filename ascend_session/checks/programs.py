@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, Iterator, List, Mapping, Optional, Sequence
 
-from ascend_session.checks.finding import ERROR, OK, Finding
+from ascend_session.checks.finding import ERROR, OK, WARNING, Finding
 
 __all__ = ["PROGRAM", "check_module", "check_script"]
 
@@ -49,23 +49,23 @@ def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator
     missing = _missing(name.split("."), places)
     if missing is None:
         yield Finding(PROGRAM, OK, f"The module {name} is found.")
-        return
-    said = f"There is no module {missing} in {folder}, in PYTHONPATH or in this Python."
-    yield Finding(PROGRAM, ERROR, said, "Give cwd, or add its folder to PYTHONPATH.")
+    elif "." not in missing:
+        said = f"There is no module {missing} in {folder}, in PYTHONPATH or in this Python."
+        yield Finding(PROGRAM, ERROR, said, "Give cwd, or add its folder to PYTHONPATH.")
+    else:
+        # Some packages, such as TensorFlow 1.15, find their parts in their own way.
+        said = f"The module {missing} is not found where its package is."
+        yield Finding(PROGRAM, WARNING, said, "Compare its name, unless the package makes it.")
 
 
 def _missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
     """The first of a package, its package in turn, ... that is not found; None if all are."""
     within: Any = places
     for number in range(1, len(parts) + 1):
-        spec = _spec(".".join(parts[:number]), within, at_the_top=number == 1)
+        spec = None if within is None else _spec(".".join(parts[:number]), within, number == 1)
         if spec is None:
             return ".".join(parts[:number])
-        if spec.submodule_search_locations is None:
-            return None if number == len(parts) else ".".join(parts[: number + 1])
-        within = list(spec.submodule_search_locations)
-        if number < len(parts) and _widens(within):
-            return None  # only importing it would tell
+        within = spec.submodule_search_locations
     return None
 
 
@@ -78,15 +78,3 @@ def _spec(name: str, places: Any, at_the_top: bool) -> Any:
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
     found = (finder.find_spec(name, None) for finder in finders)
     return next((spec for spec in found if spec is not None), None)
-
-
-def _widens(places: Sequence[str]) -> bool:
-    """Whether a package says for itself where its parts are."""
-    for place in places:
-        try:
-            with open(os.path.join(place, "__init__.py"), "rb") as file:
-                if b"__path__" in file.read():
-                    return True
-        except OSError:
-            continue
-    return False

@@ -35,7 +35,7 @@ _WORDS = (
 )
 _CLEAR_NAME = re.compile(rf"(?<![\w./'\"=-])({'|'.join(_CLEAR)})(?![\w/'\"-]|\.\w)")
 _WORD = re.compile(rf"(?<![\w./'\"=-])({'|'.join(_WORDS)})(?==| takes | gives )")
-_NAME_ALONE = re.compile(r"\b(Give|give|in|Leave) (python|env)(?=[., ])")
+_NAME_ALONE = re.compile(r"\b(Give|give|in|Leave) (python|env|cwd)(?=[., ])")
 # What is written otherwise in a shell.
 _PHRASES = {
     "launch with preflight=False": "launch with --no-preflight",

@@ -152,8 +152,8 @@ def launch(
     it belongs to it, options too.
 
     Exit code 0 if every rank ended with 0, else that of the rank whose failure explains the
-    others', 128+n for a signal; 2 for a wrong call, and 1 if the host is not in order, with which
-    nothing is started. With --json, the ranks' lines go to stderr.
+    others', 128+n for a signal; 2 for a wrong call, and 1 if host or rank table are not in
+    order, with which nothing is started. With --json, the ranks' lines go to stderr.
     """
     _launch(context.params)
 
