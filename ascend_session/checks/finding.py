@@ -11,6 +11,7 @@ __all__ = [
     "Finding",
     "errors",
     "listed",
+    "one_line",
     "remarks",
 ]
 
@@ -57,6 +58,13 @@ def errors(findings: Iterable[Finding]) -> List[Finding]:
 def remarks(findings: Iterable[Finding]) -> List[Finding]:
     """Those that a user should see although they are no reason not to start."""
     return [finding for finding in findings if finding.severity in (WARNING, NOT_CHECKED)]
+
+
+def one_line(text: str, longest: int) -> str:
+    """What others wrote, on one line of bearable length and without codes for the terminal."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    line = " ".join(plain.split())
+    return line if len(line) <= longest else f"{line[:longest]}..."
 
 
 def listed(numbers: Iterable[int]) -> str:

@@ -7,7 +7,7 @@ and whom ``npu-smi`` lists.
 
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, Finding
+from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, Finding, one_line
 from ascend_session.hardware.command import TIME_LIMIT
 from ascend_session.hardware.device import Device, DeviceReport
 from ascend_session.hardware.failure_texts import DEVICES_HELD
@@ -113,17 +113,10 @@ def _held(name: str, holders: Sequence[Holder]) -> str:
 
 
 def _named(holder: Holder) -> str:
-    command = f" ({_shown(holder.command)})" if holder.command else ""
+    command = f" ({one_line(holder.command, _LONGEST)})" if holder.command else ""
     user = "" if holder.user is None else f" of user {holder.user}"
     where = "" if holder.here else " on the host or in another container"
     return f"process {holder.pid}{command}{user}{where}"
-
-
-def _shown(command: str) -> str:
-    """The command on one line of bearable length: anybody may put anything there."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in command)
-    line = " ".join(plain.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def _upper(text: str) -> str:

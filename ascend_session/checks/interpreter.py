@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
+from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding, one_line
 from ascend_session.hardware.command import ask
 
 __all__ = ["Interpreter", "check_interpreter", "look_into"]
@@ -19,6 +19,7 @@ __all__ = ["Interpreter", "check_interpreter", "look_into"]
 _CHECK, _ADAPTER = "tensorflow", "adapter"
 _MARK = "ascend-session-found "
 _WANTED = "1.15"
+_LONGEST = 300  # characters of an exception
 _DOCUMENTED = ((3, 7, 5), (3, 7, 11))
 
 # Each line is said at once, for the next import may end the process.
@@ -98,9 +99,13 @@ def look_into(
         problem = f"{program} did not say what it has."
     return Interpreter(
         program=program,
-        python=facts.get("python"),
+        python=str(facts["python"]) if "python" in facts else None,
         found={name: str(facts[name]) for name in parts if name in facts},
-        failed={name: str(facts[f"{name} error"]) for name in parts if f"{name} error" in facts},
+        failed={
+            name: one_line(str(facts[f"{name} error"]), _LONGEST)
+            for name in parts
+            if f"{name} error" in facts
+        },
         problem=problem,
     )
 
@@ -163,7 +168,7 @@ def _facts(text: str) -> Iterator[Tuple[str, Any]]:
         if line.startswith(_MARK):
             try:
                 name, value = json.loads(line[len(_MARK) :])
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, RecursionError):
                 continue
             yield str(name), value
 

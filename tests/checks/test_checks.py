@@ -12,10 +12,12 @@ import pytest
 from ascend_session.checks import ports
 from ascend_session.checks.finding import Finding, listed
 from ascend_session.checks.folders import check_folder
+from ascend_session.checks.holders import check_holders, look
 from ascend_session.checks.interpreter import check_interpreter, look_into
 from ascend_session.checks.limits import check_limits
 from ascend_session.checks.programs import check_module, check_script
-from tests.checks.healthy import free_base_port
+from tests.checks.healthy import free_base_port, python_answers
+from tests.fake_host import Reply, install
 
 NOBODY = 65534
 
@@ -139,3 +141,32 @@ def test_this_python_is_looked_into_without_importing_anything_here() -> None:
     assert seen.python == ".".join(map(str, sys.version_info[:3]))
     assert [one.severity for one in check_interpreter(seen, on_devices=False)] == ["ok"]
     assert "tensorflow" not in set(sys.modules) - before
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["[", "7", '["python"]', '[["a"], {"b": 1}]', '["python", [1]]', "[" * 100000, "null"],
+)
+def test_nonsense_that_a_python_says_of_itself_is_a_finding(tmp_path, said) -> None:
+    python = install(tmp_path / "python", {"": Reply(f"ascend-session-found {said}\n")})
+    found = list(check_interpreter(look_into(str(python), {}, True, 60), on_devices=True))
+    assert found[0].severity in ("error", "warning")
+    assert "did not say what it has" in found[0].said
+
+
+def test_what_others_wrote_is_shown_on_one_line(tmp_path) -> None:
+    said = "\x1b[31mred\nline " + "x" * 1000
+    reply = python_answers(tensorflow=None, tensorflow_error=said)
+    python = install(tmp_path / "python", {"": reply})
+    found = list(check_interpreter(look_into(str(python), {}, False, 60), on_devices=False))
+    assert "cannot import TensorFlow: [31mred line xxx" in found[0].said
+    assert len(found[0].said) < 500
+    assert found[0].said.isprintable()
+
+
+def test_a_holders_command_cannot_write_to_the_terminal(healthy) -> None:
+    healthy.host.process(4321, "python3 \x1b[2J" + "y" * 5000, devices=[1])
+    found = next(iter(check_holders(look([1], healthy.environ))))
+    assert found.said.isprintable()
+    assert "process 4321 (python3 [2Jyyy" in found.said
+    assert len(found.said) < 250
