@@ -205,15 +205,13 @@ class _Launch:
         from ascend_session.launcher.restarts import restarting
 
         def another() -> "Optional[Attempt]":
-            number = len(self._attempts) + 1
+            number, what = len(self._attempts) + 1, "could not be planned"
             try:
                 planned = plan(self._config, self._environ, attempt=number, run=first.run)
-                if planned.backend == "npu":
-                    from ascend_session.launcher.preflight_npu import check_free_again
-
-                    check_free_again(planned, self._config, self._environ, self._held, self._doze)
+                what = "was not started"
+                self._await_devices(planned)
             except AscendError as failure:  # what there was is still to be told
-                self._notes.append(f"Attempt {number} could not be made: {failure.message}")
+                self._notes.append(f"Attempt {number} {what}: {failure.message}")
                 return None
             except _ToldError:
                 return None
@@ -231,6 +229,12 @@ class _Launch:
         with contextlib.suppress(_ToldError):
             self._doze(seconds)
         return not self._is_told
+
+    def _await_devices(self, planned: Plan) -> None:
+        if planned.backend == "npu":
+            from ascend_session.launcher.preflight_npu import check_free_again
+
+            check_free_again(planned, self._config, self._environ, self._held, self._doze)
 
     def _held(self, who: str) -> None:
         self._on_event(Waiting(who, time.time()))
