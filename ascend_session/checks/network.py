@@ -7,13 +7,24 @@ address of the table differs from the card's; EI0016: TLS on some cards only).
 from typing import AbstractSet, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, WARNING, Finding, listed
+from ascend_session.hardware.families import family, has_nic
 from ascend_session.hardware.hccn import HccnTool, conf_address, read_conf
 from ascend_session.ids import PhysicalDeviceId
 
-__all__ = ["Interfaces"]
+__all__ = ["Interfaces", "may_have_interfaces", "need_addresses"]
 
 _LINK, _ADDRESS, _TLS = "network link", "network address", "tls"
 _NO_TOOL = "hccn_tool, which comes with the driver, was not found or does not answer."
+
+
+def may_have_interfaces(product: Optional[str]) -> bool:
+    """Whether devices of the product have interfaces of their own; an unknown one may."""
+    return product is None or has_nic(product)
+
+
+def need_addresses(product: Optional[str], leaves_server: Optional[bool]) -> bool:
+    """Whether a job needs addresses of its devices (launch_facts.md, A2 rule 10)."""
+    return leaves_server is True or product == family("910A")
 
 
 class Interfaces:

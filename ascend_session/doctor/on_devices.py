@@ -8,7 +8,7 @@ from ascend_session.checks.environment import check_visible
 from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, WARNING, Finding, listed
 from ascend_session.checks.health import check_health
 from ascend_session.checks.holders import Seen, check_holders
-from ascend_session.checks.network import Interfaces
+from ascend_session.checks.network import Interfaces, may_have_interfaces, need_addresses
 from ascend_session.checks.nodes import check_nodes
 from ascend_session.checks.operators import check_operators
 from ascend_session.checks.ports import check_ports
@@ -16,7 +16,6 @@ from ascend_session.checks.tables import Read, check_ranks, read_table
 from ascend_session.checks.toolkit import check_installed, check_sourced, check_versions
 from ascend_session.cluster.rank_table import RankTable, TableServer
 from ascend_session.hardware.device import DeviceReport
-from ascend_session.hardware.families import family, has_nic
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import CONTROL_NODES, processor_nodes
 from ascend_session.hardware.versions import read_versions
@@ -24,7 +23,6 @@ from ascend_session.hardware.versions import read_versions
 __all__ = ["on_devices", "without_devices"]
 
 _PASS_IN = "In a container, pass the nodes in with --device; on a host, look at the driver."
-_NEEDS_ADDRESS = family("910A")
 
 
 def without_devices(environ: Mapping[str, str], root: str, report: DeviceReport) -> List[Finding]:
@@ -97,7 +95,9 @@ def _network(
     rank_table: Optional[str],
     timeout: float,
 ) -> List[Finding]:
-    devices = [one for one in report if one.physical_id is not None and _may_have_nic(one.family)]
+    devices = [
+        one for one in report if one.physical_id is not None and may_have_interfaces(one.family)
+    ]
     physical = [one.physical_id for one in devices if one.physical_id is not None]
     families = {one.family for one in devices}
     product = next(iter(families)) if len(families) == 1 else None
@@ -114,15 +114,10 @@ def _network(
     if not physical:
         return found
     interfaces = Interfaces(physical, root, HccnTool(environ, root, timeout))
-    needed = read.leaves_server is True or product == _NEEDS_ADDRESS
     found += interfaces.check_links(read.leaves_server)
-    found += interfaces.check_addresses(named, needed)
+    found += interfaces.check_addresses(named, need_addresses(product, read.leaves_server))
     found += interfaces.check_tls()
     return found
-
-
-def _may_have_nic(product: Optional[str]) -> bool:
-    return product is None or has_nic(product)
 
 
 def _compared(
@@ -138,7 +133,7 @@ def _compared(
         return [Finding("rank table", NOT_CHECKED, said)], {}
     missing = [int(one.device_id) for one in server.devices if int(one.device_id) not in nodes]
     if missing:
-        said = f"The rank table names device(s) {listed(missing)} of this server, which has none."
+        said = f"The rank table gives this server device(s) {listed(missing)}, which have no node."
         hint = "Make the table again; `ascend-session devices` shows the physical ids."
         return [Finding("rank table", ERROR, said, hint)], {}
     ranks = {one.rank_id: int(one.device_id) for one in server.devices}

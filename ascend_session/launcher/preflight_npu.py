@@ -6,7 +6,7 @@ from ascend_session.checks.environment import check_hccl_variables, check_job_va
 from ascend_session.checks.finding import Finding, errors
 from ascend_session.checks.health import check_health
 from ascend_session.checks.holders import HOLDERS, Seen, check_holders, look
-from ascend_session.checks.network import Interfaces
+from ascend_session.checks.network import Interfaces, may_have_interfaces, need_addresses
 from ascend_session.checks.nodes import check_nodes
 from ascend_session.checks.ports import PORTS, check_ports
 from ascend_session.checks.tables import Read, check_ranks, read_table
@@ -14,7 +14,6 @@ from ascend_session.checks.waiting import await_free
 from ascend_session.errors import PreflightError
 from ascend_session.hardware.command import TIME_LIMIT
 from ascend_session.hardware.device import DeviceReport
-from ascend_session.hardware.families import family, has_nic
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.survey import survey
@@ -27,7 +26,6 @@ __all__ = ["check_free_again", "look_and_wait", "on_devices"]
 
 # What another job takes with it when it ends.
 _PASSING = (HOLDERS, PORTS)
-_NEEDS_ADDRESS = family("910A")  # launch_facts.md, A2 rule 10
 
 
 def on_devices(
@@ -68,9 +66,9 @@ def _together(job: Intended, root: str, report: DeviceReport, tool: HccnTool) ->
         leaves_server = read.leaves_server
     if read.table is not None and job.size:
         found += check_ranks(read.table, numbers, job.size)
-    if product is None or has_nic(product):
+    if may_have_interfaces(product):
         interfaces = Interfaces(list(ranks.values()), root, tool)
-        needed = leaves_server is True or product == _NEEDS_ADDRESS
+        needed = need_addresses(product, leaves_server)
         found += interfaces.check_links(leaves_server)
         found += interfaces.check_addresses(read.addresses(numbers), needed)
     return [*found, *check_ports(job.environ)]

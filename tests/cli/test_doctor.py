@@ -2,13 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from tests.checks.healthy import Healthy
+from tests.checks.healthy import Healthy, table
 from tests.cli.conftest import ROOT
+from tests.cli.terminal import Terminal
 
 
 @pytest.fixture
@@ -103,3 +105,53 @@ def test_a_folder_that_has_been_removed_is_said(healthy, tmp_path):
         )
         assert called.returncode == code
         assert "is not there any more." in called.stdout
+
+
+def test_on_a_terminal_it_is_a_table_that_fits(start, healthy):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    terminal = Terminal(columns=70)
+    words = ["doctor", "--python", str(healthy.python)]
+    process = start(*words, stdout=terminal.theirs, TERM="xterm", **healthy.environ)
+    os.close(terminal.theirs)
+    while terminal.read():
+        pass
+    err = process.stderr.read()
+    process.stderr.close()
+    terminal.close()
+    assert (process.wait(), err) == (1, b"")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal.shown)
+    assert max(map(len, plain.splitlines())) <= 70
+    assert "\x1b[1;31merror" in terminal.shown
+    assert "things were looked at: 1 error" in plain
+
+
+def _several_servers(healthy, own):
+    """A table of two servers, of which the second one has the addresses of this one's cards."""
+    first = table(range(4))["server_list"][0]
+    other = json.loads(json.dumps(first).replace("192.168.100.", "192.168.99."))
+    for number, device in enumerate(first["device"]):
+        device["rank_id"] = str(4 + number)
+        if not own:
+            device["device_ip"] = f"192.168.98.{number}"
+    servers = [{**other, "server_id": "node_1"}, first]
+    made = {**table(range(4)), "server_count": "2", "server_list": servers}
+    healthy.table.write_text(json.dumps(made))
+
+
+def test_this_server_is_found_in_a_table_of_several_by_its_cards(call, healthy):
+    _several_servers(healthy, own=True)
+    called = _doctor(call, healthy, "--rank-table", str(healthy.table))
+    assert called.code == 0, called.out
+    assert "has 8 rank(s) on 2 server(s)" in called.out
+    assert "gives its ranks here device(s) 0-3." in called.out
+    (healthy.host.root / "dev" / "davinci2").unlink()
+    called = _doctor(call, healthy, "--rank-table", str(healthy.table))
+    assert called.code == 1
+    assert "The rank table gives this server device(s) 2, which have no node." in called.out
+
+
+def test_a_table_in_which_this_server_is_not_found_is_not_guessed_at(call, healthy):
+    _several_servers(healthy, own=False)
+    called = _doctor(call, healthy, "--rank-table", str(healthy.table))
+    assert "not checked  rank table" in called.out
+    assert "Which of the 2 servers of the rank table this one is cannot be told" in called.out
