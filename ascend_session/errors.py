@@ -4,7 +4,7 @@ The tree (the builtin that each leaf also is, in brackets)::
 
     AscendError
     ├── ConfigError            [ValueError]       options that are wrong, alone or together
-    ├── JobError               [ValueError]       environment that describes no possible job
+    ├── JobError               [ValueError]       environment or rank table of no possible job
     ├── DeviceError            [ValueError]       a device id that is absent or given twice
     ├── LifecycleError         [RuntimeError]     a system or session used out of turn
     ├── BackendError           [RuntimeError]     the backend that was asked for cannot run here
@@ -113,7 +113,18 @@ class ConfigError(AscendError, ValueError):
 
 
 class JobError(AscendError, ValueError):
-    """The environment describes a job that cannot be, or that would silently train alone."""
+    """An environment or a rank table that describes a job that cannot be, or trains alone.
+
+    Attributes:
+        findings: Of a rank table, each single thing there is to say
+            (`cluster.rank_table.TableFinding`), also what is no error; else empty.
+    """
+
+    def __init__(
+        self, message: str, *, hint: Optional[str] = None, findings: Sequence[Any] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.findings: Tuple[Any, ...] = tuple(findings)
 
 
 class DeviceError(AscendError, ValueError):

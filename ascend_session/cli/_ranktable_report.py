@@ -9,7 +9,6 @@ from ascend_session.cli._countdown import Countdown
 from ascend_session.cli._output import show_facts, show_table
 from ascend_session.cluster.rank_table import (
     RankTable,
-    RankTableError,
     TableDevice,
     TableFinding,
 )
@@ -21,13 +20,15 @@ from ascend_session.cluster.rank_table.findings import (
     WARNING,
     sort_findings,
 )
+from ascend_session.cluster.rank_table.reading import read
+from ascend_session.cluster.rank_table.source import read_text
+from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
 
 __all__ = ["TableReport", "as_dict", "family_of", "lines", "look", "show_ranks"]
 
 _LABELS = {ERROR: "", WARNING: "warning: ", UNCHECKED: "not checked: ", INFO: "note: "}
 _ALWAYS = 4  # columns that each table has
-_PRODUCTS = {"A2": "910B", "A3": "910C", "A5": "950"}
 
 
 class TableReport(NamedTuple):
@@ -65,20 +66,18 @@ class TableReport(NamedTuple):
         }
 
 
-def family_of(product: Optional[str]) -> Optional[str]:
+def family_of(name: Optional[str]) -> Optional[str]:
     """The family of a product's name.
 
     Raises:
-        typer.BadParameter: If there is no such product.
+        typer.BadParameter: If there is no product of that name.
     """
-    from ascend_session.hardware.families import family
+    from ascend_session.hardware.families import named_family
 
-    if product is None:
-        return None
-    found = family(_PRODUCTS.get(product.upper(), product))
-    if found is None:
+    found = None if name is None else named_family(name)
+    if name is not None and found is None:
         raise typer.BadParameter(
-            f"{product!r} is no product that is known: 910A, A2, A3, 310P.", param_hint="--product"
+            f"{name!r} is no product that is known: 910A, A2, A3, 310P.", param_hint="--product"
         )
     return found
 
@@ -87,9 +86,9 @@ def look(file: str, family: Optional[str], with_host: bool, seconds: float) -> T
     """Reads and checks a table; a wrong one is reported, never raised."""
     try:
         table = _waited_for(file, seconds) if seconds else RankTable.read(file)
-    except RankTableError as error:
-        return TableReport(file, error.format, None, family, error.findings)
     except JobError as error:
+        if error.findings:
+            return TableReport(file, _format_of(file), None, family, error.findings)
         message = error.message[len(file) + 2 :] if error.message.startswith(f"{file}: ") else None
         said = TableFinding(ERROR, "", message or error.message, error.hint)
         return TableReport(file, "", None, family, (said,))
@@ -98,6 +97,14 @@ def look(file: str, family: Optional[str], with_host: bool, seconds: float) -> T
         family = _compare(table, family, on_host)
     found = [*table.findings(family, os.environ), *on_host]
     return TableReport(file, table.format, table, family, tuple(sort_findings(found)))
+
+
+def _format_of(file: str) -> str:
+    """Which format a table has that is refused."""
+    try:
+        return read(file, read_text(file)).contents.format
+    except JobError:
+        return ""
 
 
 def lines(report: TableReport) -> Iterator[str]:
@@ -169,7 +176,7 @@ def _count(number: int, word: str) -> str:
 
 
 def _cell(value: Optional[object]) -> str:
-    return "-" if value in (None, "") else str(value)
+    return "-" if value in (None, "") else printable(str(value))
 
 
 def _compare(table: RankTable, family: Optional[str], found: List[TableFinding]) -> Optional[str]:

@@ -10,9 +10,17 @@ import threading
 import pytest
 
 from ascend_session import RankTable
+from ascend_session.hardware.families import family
 from tests.cli.terminal import Terminal
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
-from tests.fake_host import FakeHost, a2_chips, atlas_chips, hccn_answers, npu_smi_answers
+from tests.fake_host import (
+    FakeHost,
+    a2_chips,
+    a3_chips,
+    atlas_chips,
+    hccn_answers,
+    npu_smi_answers,
+)
 
 ELSEWHERE = "  not checked: There is no Ascend device here to compare the table with.\n"
 
@@ -162,7 +170,8 @@ def test_a_table_that_is_completed_later_is_waited_for(start, table, tmp_path):
     name = table({"status": "initializing"})
     process = start("ranktable", "check", "--no-host", "--wait", "10m", name)
     line = process.stderr.readline().decode()
-    assert line.startswith(f"ascend-session: waiting for {name}: its status is 'initializing'; ")
+    assert line.startswith("ascend-session: ")
+    assert line.endswith(f" left, waiting for {name}: its status is 'initializing'\n")
     os.replace(table(v1_0(), "new.json"), name)
     out, err = process.communicate()
     assert (process.returncode, err) == (0, b"")
@@ -171,7 +180,7 @@ def test_a_table_that_is_completed_later_is_waited_for(start, table, tmp_path):
 
 def test_the_wait_is_a_countdown_on_a_terminal(table):
     name = table({"status": "initializing"})
-    terminal = Terminal(columns=200)
+    terminal = Terminal(columns=80)
     process = subprocess.Popen(
         [sys.executable, "-m", "ascend_session.cli", "ranktable", "check", "--wait", "90", name],
         stdout=subprocess.PIPE,
@@ -184,7 +193,8 @@ def test_the_wait_is_a_countdown_on_a_terminal(table):
     process.communicate()
     terminal.close()
     assert process.returncode != 0
-    assert "its status is 'initializing'; 1 min 30 s left\r\x1b[K" in terminal.shown
+    first = f"1 min 30 s left, waiting for {name}: its status is 'initializing'"
+    assert f"{first[:79]}\r\x1b[K" in terminal.shown
 
 
 def test_a_wait_ends_with_its_time(call, table):
@@ -213,7 +223,10 @@ def test_devices_are_logical_and_their_order_is_that_of_the_ranks(call, server, 
     assert ranks(called.out) == [("0", "3", "192.168.1.11"), ("1", "1", "192.168.1.9")]
     missing = call("ranktable", "make", "--devices", "0-2")
     assert missing.code == 1
-    assert "Device 2 was asked for, but a process here gets 2." in missing.err
+    assert "Device 2 was asked for, but a process here gets 0 to 1." in missing.err
+    wrong = call("ranktable", "make", "--devices", "1-0")
+    assert wrong.code == 2
+    assert "--devices='1-0': the range 1-0 ends before it begins. Write 0-1." in wrong.err
 
 
 def test_addresses_come_from_hccn_tool_where_the_file_has_none(call, server):
@@ -249,6 +262,25 @@ def test_what_the_manual_advises_against_is_made_with_force(call, host):
     assert len(ranks(call("ranktable", "make", "--devices", "3-4", "--force").out)) == 2
 
 
+def test_superpods_of_an_a3_are_asked_for(call, host):
+    chips = a3_chips(2)
+    host.nodes([chip.physical for chip in chips])
+    host.npu_smi(npu_smi_answers("A3", chips, ()))
+    called = call("ranktable", "make", "--server-id", "node_0", "--to", "1.2")
+    made = RankTable.from_text(called.out)
+    assert (made.format, made.servers[0].super_pod_id) == ("1.2", "3")
+    sdids = [str(16777216 + chip.physical) for chip in chips]
+    assert [one.super_device_id for one in made.devices] == sdids
+    assert made.problems(family("910C")) == []
+    assert json.loads(call("ranktable", "make").out)["version"] == "1.0"
+
+
+def test_superpods_that_nobody_knows_are_an_error(call, server):
+    called = call("ranktable", "make", "--to", "1.2")
+    assert (called.code, called.out) == (1, "")
+    assert "Version 1.2 needs the superpod (super_pod_id) of server" in called.err
+
+
 def test_tables_of_two_servers_become_one(call, table, tmp_path):
     first, second = v1_0(servers=1), v1_0(servers=2)
     del second["server_list"][0]
@@ -270,7 +302,7 @@ def test_tables_of_two_servers_become_one(call, table, tmp_path):
     [
         (["make", "--merge"], "it needs the names of tables"),
         (["make", "x.json"], "tables are named with --merge only"),
-        (["make", "--merge", "x.json", "--devices", "0"], "it is for this host's own table"),
+        (["make", "--merge", "x.json", "--devices", ""], "it is for this host's own table"),
         (["make", "--merge", "x.json", "--host-ip", "1.1.1.1"], "this host's own table"),
         (["convert", "x.json", "--to", "2.0"], "2.0 is not 1.0 or 1.2"),
         (["check"], "Missing argument"),
@@ -295,6 +327,14 @@ def test_an_old_table_is_converted_and_a_file_is_not_lost(call, table, tmp_path)
         f"ascend-session: {new}: is there already.\n  hint: Give --force to replace it.\n",
     )
     assert call("ranktable", "convert", old, "-o", new, "--force").code == 0
+
+
+def test_a_table_of_a_name_that_hccl_does_not_take_can_be_converted(call, table):
+    name = table(v1_0(), "ranks.txt")
+    checked = call("ranktable", "check", "--no-host", name)
+    assert checked.code == 1
+    assert "HCCL takes a name that ends in .json" in checked.out
+    assert call("ranktable", "convert", name).code == 0
 
 
 def test_ranks_of_template_2_need_a_word(call, table):

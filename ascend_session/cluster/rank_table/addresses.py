@@ -48,7 +48,8 @@ def _unique(table: Contents, found: Findings) -> None:
     for spot, device in table.placed():
         for address in device.device_ip:
             if address in seen:
-                said = f"is {address}, as is {table.place(seen[address], _KEY)}; it is taken once."
+                first = table.place(seen[address], _KEY)
+                said = f"is {address}, as is {first}; HCCL takes an address once."
                 found.add(ERROR, "address twice", table.place(spot, _KEY), said, None, source)
                 continue
             seen[address] = spot

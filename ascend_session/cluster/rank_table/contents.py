@@ -44,17 +44,22 @@ class Contents:
         """Whether it is written as ``server_list[].device[]``, not as one of the older formats."""
         return self.format in (V1_0, V1_2)
 
+    def server_place(self, index: int) -> str:
+        """Where a server stands: a path, in the older formats words."""
+        if self.concise:
+            return f"server_list[{index}]"
+        return f"server {self.servers[index].server_id}"
+
     def placed(self) -> Iterator[Tuple[Spot, TableDevice]]:
         """The devices in the order of the table, each with where it stands, for `place`."""
         for number, server in enumerate(self.servers):
             for index, device in enumerate(server.devices):
                 yield (number, index), device
 
-    def place(self, spot: Spot, key: str = "") -> str:
-        """Where a device stands, or one of its fields: a path, in the older formats words."""
+    def place(self, spot: Spot, key: str) -> str:
+        """Where a field of a device stands: a path, in the older formats words."""
         server, device = spot
-        behind = f".{key}" if key else ""
+        place = self.server_place(server)
         if self.concise:
-            return f"server_list[{server}].device[{device}]{behind}"
-        found = self.servers[server].devices[device]
-        return f"server {found.server_id}, device {found.device_id}{behind and f', {key}'}"
+            return f"{place}.device[{device}].{key}"
+        return f"{place}, device {self.servers[server].devices[device].device_id}, {key}"

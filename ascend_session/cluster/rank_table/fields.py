@@ -19,6 +19,7 @@ __all__ = ["Fields"]
 
 _LONGEST = 60  # characters of a value that are shown
 _HIGHEST_PORT = 65535
+_MOST_UNKNOWN = 20  # keys
 
 
 class Fields:
@@ -33,6 +34,7 @@ class Fields:
         self.found = Findings() if found is None else found
         self.complete = True
         self._severity = severity
+        self._nearest: Dict[str, Optional[str]] = {}
 
     def lenient(self) -> "Fields":
         """One for fields that HCCL does not read in every job: what is wrong is a warning."""
@@ -133,15 +135,24 @@ class Fields:
         self, holder: Mapping[str, Any], known: Sequence[str], ignored: Sequence[str], place: str
     ) -> None:
         """Says which keys HCCL does not read; ``ignored`` are those that other tools write."""
-        for key in holder.keys() - known:
+        said = "is not read by HCCL, and left out."
+        for key in sorted(holder.keys() - known):
             path = f"{place}.{key}" if place else key
-            near = _near(key, known) if key not in ignored else None
+            near = None if key in ignored else self._near(key, known)
+            kind = f"unread {key}" if key in self._nearest or key in ignored else "unread"
             if near is None:
-                self.found.add(INFO, f"unread {key}", path, "is not read by HCCL, and left out.")
+                self.found.add(INFO, kind, path, said)
             else:
-                said = "is not read by HCCL, and left out."
-                hint = f"Did you mean {near!r}?"
-                self.found.add(WARNING, f"unread {key}", path, said, hint)
+                self.found.add(WARNING, kind, path, said, f"Did you mean {near!r}?")
+
+    def _near(self, key: str, known: Sequence[str]) -> Optional[str]:
+        """The key that was meant; of very many unknown keys only the first are looked at."""
+        if key not in self._nearest and len(self._nearest) < _MOST_UNKNOWN:
+            import difflib  # only where a key is not known
+
+            close = difflib.get_close_matches(key[:_LONGEST], known, 1, 0.8)
+            self._nearest[key] = close[0] if close else None
+        return self._nearest.get(key)
 
 
 _ABSENT = object()
@@ -162,9 +173,3 @@ def shown(value: Any) -> str:
 def _meant(value: Any) -> Optional[str]:
     whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return str(value) if whole else None
-
-
-def _near(key: str, known: Sequence[str]) -> Optional[str]:
-    import difflib  # only where a key is not known
-
-    return next(iter(difflib.get_close_matches(key, known, 1, 0.8)), None)

@@ -72,21 +72,12 @@ def _equal_counts(table: Contents, family: Optional[str], found: Findings) -> No
 def _rings(table: Contents, family: Optional[str], found: Findings) -> None:
     if family not in (_TRAINING, None):
         return
-    unknown = "If this is the Atlas training series: "
-    for server in table.servers:
+    for number, server in enumerate(table.servers):
         physical = [int(device.device_id) for device in server.devices]
-        for severity, fault in (
-            (ERROR, count_fault(physical)),
-            (WARNING, ring_fault(physical)),
-        ):
+        for severity, fault in ((ERROR, count_fault(physical)), (WARNING, ring_fault(physical))):
+            if fault and family is None:
+                severity, fault = UNCHECKED, f"If this is the Atlas training series: {fault}"
             if fault:
-                known = family is not None
-                said = f"server {server.server_id!r}: {fault}"
                 found.add(
-                    severity if known else UNCHECKED,
-                    "rings",
-                    "",
-                    said if known else f"{unknown}{said}",
-                    None,
-                    f"{_FACTS} A5",
+                    severity, "rings", table.server_place(number), fault, None, f"{_FACTS} A5"
                 )

@@ -45,6 +45,7 @@ def check_rules(
     _devices(table, found)
     check_addresses(table, family, environ or {}, found)
     if complete:
+        _something(table, found)
         _ranks(table, found)
         _grouping(table, found)
         check_product(table, family, found)
@@ -53,18 +54,16 @@ def check_rules(
 
 
 def _status(table: Contents, found: Findings) -> None:
-    if table.status == COMPLETED or not table.status:
+    if table.status == COMPLETED:
         return
-    named = "" if table.status == INITIALIZING else f", not {INITIALIZING!r} or {COMPLETED!r}"
-    found.add(
-        ERROR,
-        "status",
-        "status",
-        f"is {table.status!r}{named}: the table is not ready. HCCL reads it again each second for "
-        "up to 1800 seconds, and says nothing.",
-        "Wait for it with `ascend-session ranktable check --wait 10m`.",
-        f"{_FACTS} rule 2",
+    said = (
+        f"is {table.status!r}: the table is not ready. HCCL reads it again each second for up to "
+        "1800 seconds, and says nothing."
     )
+    hint = f'The word for a table that is ready is "{COMPLETED}".'
+    if table.status == INITIALIZING:
+        hint = "Wait for it with `ascend-session ranktable check --wait 10m`."
+    found.add(ERROR, "status", "status", said, hint, f"{_FACTS} rule 2")
 
 
 def _servers(table: Contents, found: Findings) -> None:
@@ -107,6 +106,15 @@ def _devices(table: Contents, found: Findings) -> None:
                 found.add(WARNING, "host_port", place, said, None, "launch_facts A3")
 
 
+def _something(table: Contents, found: Findings) -> None:
+    if not table.servers:
+        found.add(ERROR, "no server", "server_list", "is an empty list; HCCL refuses that.")
+    for number, server in enumerate(table.servers):
+        if not server.devices:
+            said = "is an empty list; HCCL refuses that."
+            found.add(ERROR, "no device", f"server_list[{number}].device", said)
+
+
 def _ranks(table: Contents, found: Findings) -> None:
     """Ranks are 0 to size - 1, each once (config.cc, CheckRankListInfo)."""
     size, counts = table.size, Counter(device.rank_id for device in table.devices)
@@ -135,9 +143,9 @@ def _grouping(table: Contents, found: Findings) -> None:
     for number, server in enumerate(table.servers):
         ranks = [device.rank_id for device in server.devices]
         if ranks and max(ranks) - min(ranks) >= len(ranks):
-            place = f"server_list[{number}]" if table.concise else f"server {server.server_id}"
             said = (
                 f"has ranks from {min(ranks)} to {max(ranks)}, mixed with those of other servers; "
                 "the manual wants a server's ranks to follow each other."
             )
-            found.add(WARNING, "grouping", place, said, None, f"{_FACTS} rule 4")
+            place, source = table.server_place(number), f"{_FACTS} rule 4"
+            found.add(WARNING, "grouping", place, said, None, source)

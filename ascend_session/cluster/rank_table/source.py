@@ -49,14 +49,15 @@ class Document(NamedTuple):
 
 
 def name_fault(path: str) -> str:
-    """Why HCCL takes no table of this name, links followed; empty if it takes it."""
+    """Why HCCL takes no table of this name; empty if it does. A link's target counts as well."""
     try:
         real = os.path.realpath(path)
+        longest = max(len(os.fsencode(path)), len(os.fsencode(real)))
     except ValueError:
         return "this is no file name."
-    if len(os.fsencode(real)) > _LONGEST_NAME:
+    if longest > _LONGEST_NAME:
         return f"the name is longer than {_LONGEST_NAME} bytes, which is what HCCL takes."
-    if real.find(".json") + len(".json") == len(real):
+    if all(name.find(".json") + len(".json") == len(name) for name in (path, real)):
         return ""
     shown = "" if real == path else f" ({real} in full)"
     return (
@@ -157,7 +158,7 @@ def _content(path: str, descriptor: int) -> bytes:
             hint="Name the table's own file.",
         )
     with open(descriptor, "rb", closefd=False) as file:
-        content = file.read(_MOST_BYTES + 1)
+        content = file.read(_MOST_BYTES + 1) or b""  # None from what has nothing to read just now
     if len(content) > _MOST_BYTES:
         raise JobError(
             f"{path}: has {facts.st_size / (1 << 20):,.0f} MiB; HCCL takes tables of up to 40 MiB, "
@@ -222,6 +223,8 @@ def _refuse_constant(word: str) -> Any:
 def _check_surrogates(name: str, value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise JobError(f"{name}: is nested more deeply than any rank table.") from None
     except UnicodeEncodeError:
         raise JobError(
             f"{name}: this is not JSON: a text in it has half a surrogate pair (\\uD8xx)."

@@ -61,7 +61,7 @@ def write_text(path: str, text: str, force: bool = False) -> None:
     if os.path.lexists(path) and not force:
         raise _exists(path)
     folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".{os.path.basename(target)[:200]}.{os.getpid()}.part")
+    temporary = os.path.join(folder, f".rank-table-{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         mode = _mode_of(target)
         with _removed_if_left(temporary):

@@ -3,7 +3,7 @@
 import pytest
 
 from ascend_session import JobError, RankTable
-from ascend_session.cluster.rank_table import RankTableError, TableDevice, TableServer
+from ascend_session.cluster.rank_table import TableDevice, TableServer
 from ascend_session.hardware.device import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
@@ -89,7 +89,7 @@ def test_what_hccl_would_refuse_is_not_made(servers, words):
 
 
 def test_the_training_series_takes_no_three_devices():
-    with pytest.raises(RankTableError, match="has 1, 2, 4 or 8 devices of a server, not 3"):
+    with pytest.raises(JobError, match="has 1, 2, 4 or 8 devices of a server, not 3"):
         RankTable.build({"a": {n: f"10.0.0.{n}" for n in range(3)}}, family=TRAINING)
 
 
@@ -179,5 +179,5 @@ def test_nothing_to_merge_is_an_error():
 
 def test_servers_without_addresses_are_tables_but_make_none_together():
     tables = [RankTable.build({name: {0: None}}) for name in ("a", "b")]
-    with pytest.raises(RankTableError, match="a job of several servers needs it"):
+    with pytest.raises(JobError, match="a job of several servers needs it"):
         RankTable.merge(tables)

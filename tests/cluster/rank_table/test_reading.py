@@ -5,7 +5,6 @@ import json
 import pytest
 
 from ascend_session import JobError, RankTable
-from ascend_session.cluster.rank_table import RankTableError
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
 
 
@@ -104,7 +103,7 @@ def test_numbers_where_hccl_takes_texts_are_named_with_their_paths_all_at_once()
     device(table, 1, 1)["rank_id"] = 3
     device(table, 0, 0)["device_id"] = 0
     error = refused(table)
-    assert isinstance(error, RankTableError)
+    assert len(error.findings) == 3
     assert str(error) == (
         "t.json: 3 problems:\n"
         '  1. server_count: is the number 2; HCCL takes texts only. Write "server_count": "2".\n'
@@ -296,6 +295,7 @@ def test_what_is_wrong_in_template_2_is_named(spoil, said):
         (lambda t: t.pop("para_plane_nic_location"), "para_plane_nic_location: is missing"),
         (lambda t: t["group_list"][0].update(server_num="0"), "server_num: is 0"),
         (lambda t: t["group_list"][0].update(device_num="3"), "is 3, but there are 2 instances."),
+        (lambda t: t["group_list"][0].update(server_num="2"), "the instances name 1 by server_id."),
         (lambda t: t["group_list"][0].update(server_num="3"), "is 2 on 3 servers"),
         (
             lambda t: t["group_list"][0]["instance_list"][0]["devices"].append(
@@ -327,8 +327,16 @@ def test_of_a_table_at_initializing_only_that_is_said(table):
     assert [one.place for one in found.findings()] == ["status"]
 
 
-def test_an_error_says_which_format_it_was():
-    for made, kind in ((v1_0, "1.0"), (v1_2, "1.2"), (template_2, "template 2"), (lab, "lab")):
-        table = made()
-        table["status"] = 3
-        assert refused(table).format == kind
+def test_very_many_unknown_keys_are_told_in_a_few_lines():
+    table = {**v1_0(), **{f"device_{n}": n for n in range(20000)}}
+    assert len(parsed(table).findings()) < 60
+
+
+def test_nothing_in_a_table_controls_the_terminal_that_it_is_shown_on():
+    table = template_2()
+    table["\x1b[2J" + "x" * 9999] = 1
+    table["group_list"][0]["instance_list"][0]["server_id"] = "\x1b]0;" + "y" * 9999
+    table["group_list"][0]["instance_list"][0]["devices"][0]["device_id"] = "1"
+    for one in parsed(table).findings():
+        assert str(one).isprintable()
+        assert len(str(one)) < 1000

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from ascend_session.cluster.rank_table import RankTable, RankTableError
+from ascend_session import JobError, RankTable
+from ascend_session.cluster.rank_table import TableServer
 from ascend_session.hardware.families import family
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
 
@@ -47,6 +48,7 @@ SECOND = "server_list[0].device[1]"
 BROKEN = [
     ("status", lambda t: t.update(status="initializing"), None, "error", "status", "not ready"),
     ("status", lambda t: t.update(status="Completed"), None, "error", "status", "not ready"),
+    ("status", lambda t: t.update(status=""), None, "error", "status", "not ready"),
     (
         "rank twice",
         lambda t: device(t, 0, 1).update(rank_id="0"),
@@ -253,7 +255,7 @@ BROKEN = [
         lambda t: moved(t, (3, 4)),
         TRAINING,
         "warning",
-        "",
+        "server_list[0]",
         "stays inside 0-3 or 4-7",
     ),
     (
@@ -261,7 +263,7 @@ BROKEN = [
         lambda t: moved(t, (3, 4)),
         None,
         "not checked",
-        "",
+        "server_list[0]",
         "If this is the Atlas training series",
     ),
     ("A5", lambda t: None, A5, "error", "version", "takes version 2.0 only"),
@@ -353,6 +355,10 @@ def test_a_broken_rule_on_superpods_is_told_with_its_place(spoil, severity, plac
             lambda t: t["super_pod_list"][0]["server_list"].append({"server_id": "x"}),
             "super_pod_list[0].server_list[2].server_id: is the text 'x', which",
         ),
+        (
+            lambda t: t["super_pod_list"][0].update(super_pod_id="x" * 128),
+            "longer than 127 bytes",
+        ),
         (lambda t: t.update(super_pod_list=[]), "super_pod_list: is an empty list"),
         (lambda t: device(t).update(super_device_id="x"), "super_device_id: is the text 'x'"),
         (lambda t: device(t).update(super_device_id=1), "super_device_id: is the number 1"),
@@ -361,7 +367,7 @@ def test_a_broken_rule_on_superpods_is_told_with_its_place(spoil, severity, plac
 def test_wrong_fields_of_superpods_are_refused(spoil, words):
     table = v1_2()
     spoil(table)
-    with pytest.raises(RankTableError) as caught:
+    with pytest.raises(JobError) as caught:
         RankTable.from_text(json.dumps(table))
     assert words in caught.value.message
 
@@ -450,17 +456,39 @@ def test_all_problems_are_in_one_error_each_with_its_place():
     table = v1_0()
     device(table, 0, 1)["rank_id"] = "0"
     device(table, 1, 0)["device_ip"] = "192.168.1.8"
-    with pytest.raises(RankTableError) as caught:
+    with pytest.raises(JobError) as caught:
         parsed(table).check()
     lines = caught.value.message.splitlines()
     assert lines[0] == "t.json: 4 problems:"
     assert [line[:4] for line in lines[1:]] == [f"  {n}." for n in (1, 2, 3, 4)]
 
 
+def test_a_table_without_servers_or_devices_is_refused_however_it_was_made():
+    for servers in ((), (TableServer("a", ()),)):
+        made = RankTable("1.0", "completed", servers)
+        with pytest.raises(JobError, match="is an empty list"):
+            made.check()
+        with pytest.raises(JobError, match="is an empty list"):
+            RankTable.merge([made])
+
+
 def test_a_single_problem_has_its_hint():
     table = v1_0(servers=1, devices=1)
     table["status"] = "initializing"
-    with pytest.raises(RankTableError) as caught:
+    with pytest.raises(JobError) as caught:
         parsed(table).check()
     assert caught.value.message.startswith("t.json: status: is 'initializing': the table is not")
     assert "--wait 10m" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["A2", "a2", "910B", "910B3", "Ascend 910B1", "A2 (910B)"])
+def test_a_product_may_be_called_by_any_of_its_names(name):
+    table = parsed(v1_0(servers=1, devices=3))
+    assert table.findings(name) == []
+    assert len(table.problems("910A")) == 1
+
+
+@pytest.mark.parametrize("name", ["", "H100", "Atlas", "910"])
+def test_a_product_that_is_none_is_an_error(name):
+    with pytest.raises(JobError, match="is no product that is known"):
+        parsed(v1_0()).findings(name)

@@ -85,3 +85,9 @@ def test_without_waiting_half_a_file_is_an_error_as_it_is_for_hccl(tmp_path):
     with pytest.raises(JobError, match="ends in the middle") as caught:
         RankTable.read(str(path))
     assert "HCCL fails at once on such a file" in caught.value.hint
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan")])
+def test_a_time_that_is_none_is_an_error(seconds):
+    with pytest.raises(JobError, match="0 seconds or more"):
+        RankTable.wait_for("x.json", seconds)
