@@ -104,7 +104,7 @@ class _Judge:
                 return self._cause(result, _exit_code(first), said, failure)
             lost = self._lost_elsewhere(evidence)
             if lost is not None and evidence.failure is not None:
-                said = on_another_node(lost, first, evidence.failure)
+                said = on_another_node(first, evidence.failure)
                 here = self._cause(first, _exit_code(first), said, evidence.failure)
                 return replace(here, elsewhere=lost, advice=_ELSEWHERE.format(lost))
             if evidence.weight is Weight.OF_ANOTHER:

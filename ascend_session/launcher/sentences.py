@@ -65,14 +65,11 @@ def after_stop(result: RankResult, failure: Failure, first: RankResult) -> str:
     )
 
 
-def on_another_node(lost: int, result: RankResult, failure: Failure) -> str:
-    """A rank of another node is the cause, and a rank of this one failed because of it."""
+def on_another_node(result: RankResult, failure: Failure) -> str:
+    """A rank of another node is the cause, which the failure names; one here failed by it."""
     _, _, why = _line(failure.line).partition(JOB_CANNOT_GO_ON)
-    why = why.split(". ")[0].rstrip(".").replace(f"rank {lost} ", "it ", 1)
-    return (
-        f"The cause is rank {lost}, on another node: {why}. Rank {result.rank} failed because of "
-        "that."
-    )
+    why = why.split(". ")[0].rstrip(".")
+    return f"The cause is on another node: {why}. Rank {result.rank} failed because of that."
 
 
 def told(number: int) -> str:

@@ -108,8 +108,15 @@ def test_ipv6_without_brackets_is_refused_with_them() -> None:
 
 @pytest.mark.parametrize(
     ("host", "inside"),
-    [("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("localhost", True)]
-    + [("192.0.2.1", False), ("0.0.0.0", False), ("node1", False)],
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("192.0.2.1", False),
+        ("0.0.0.0", False),
+        ("node1", False),
+    ],
 )
 def test_loopback_is_this_machine_and_nothing_else(host: str, inside: bool) -> None:
     assert is_loopback(host) is inside

@@ -33,9 +33,7 @@ def test_the_job_of_all_ranks_has_one_name() -> None:
         (RANK, False),
     ],
 )
-def test_ranks_are_on_one_node_only_if_that_is_said(
-    environ: Dict[str, str], on_one: bool
-) -> None:
+def test_ranks_are_on_one_node_only_if_that_is_said(environ: Dict[str, str], on_one: bool) -> None:
     claim = open_mpi.claim(environ)
     assert claim is not None
     assert claim.is_on_one_node is on_one
@@ -47,15 +45,13 @@ def test_half_of_what_mpirun_says_is_nothing(missing: str) -> None:
 
 
 def test_pmix_alone_does_not_say_how_many_there_are() -> None:
-    with pytest.raises(JobError, match="PMIX_RANK=1 .PMIx, job a1. says which rank") as refused:
+    with pytest.raises(JobError, match=r"PMIX_RANK=1 .PMIx, job a1. says which rank") as refused:
         Job.from_env({"PMIX_RANK": "1", "PMIX_NAMESPACE": "a1"})
     assert refused.value.hint == "export RANK_SIZE as the number of processes."
     assert Job.from_env({"PMIX_RANK": "1", "RANK_SIZE": "2"}) == Job(1, 2, 1, 2, 1)
 
 
-@pytest.mark.parametrize(
-    ("visible", "device"), [("", 1), ("0,1", 1), ("6", 0), ("0-3", 1)]
-)
+@pytest.mark.parametrize(("visible", "device"), [("", 1), ("0,1", 1), ("6", 0), ("0-3", 1)])
 def test_a_rank_that_sees_one_device_has_that_one(visible: str, device: int) -> None:
     environ = {**RANK, **PLACE, "ASCEND_RT_VISIBLE_DEVICES": visible}
     assert Job.from_env(environ).device_id == device
