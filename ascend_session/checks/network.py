@@ -1,15 +1,14 @@
 """The network interface of each device: its link, its address, and whether TLS is equal.
 
-Source: launch_facts.md, A2 (rules 8 and 10), A8 (outputs) and E (EJ0002: link down; EJ0004:
-address of the table differs from the card's; EI0016: TLS on some cards only).
+Source: launch_facts.md, A2 (rule 10), A8 (outputs) and E (EJ0002: link down; EI0016: TLS on some
+cards only).
 """
 
-from typing import AbstractSet, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Iterator, Mapping, Optional, Tuple
 
 from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, WARNING, Finding, listed
 from ascend_session.hardware.families import family, has_nic
-from ascend_session.hardware.hccn import HccnTool, conf_address, read_conf
-from ascend_session.ids import PhysicalDeviceId
+from ascend_session.hardware.hccn import HccnTool
 
 __all__ = ["Interfaces", "may_have_interfaces", "need_addresses"]
 
@@ -31,14 +30,13 @@ class Interfaces:
     """The interfaces of some devices. Nothing here raises.
 
     Args:
-        physical: The devices.
-        root: Root of the host.
+        addresses: The address of each device by its physical id; None if none is known.
         tool: What asks ``hccn_tool``.
     """
 
-    def __init__(self, physical: Sequence[PhysicalDeviceId], root: str, tool: HccnTool) -> None:
-        self._ids = [int(device) for device in physical]
-        self._root = root
+    def __init__(self, addresses: Mapping[int, Optional[str]], tool: HccnTool) -> None:
+        self._addresses = addresses
+        self._ids = sorted(addresses)
         self._tool = tool
 
     def check_links(self, leaves_server: Optional[bool]) -> Iterator[Finding]:
@@ -63,30 +61,22 @@ class Interfaces:
         if up:
             yield Finding(_LINK, OK, f"The network link of device(s) {listed(up)} is up.")
 
-    def check_addresses(
-        self, table: Mapping[int, Sequence[str]], needed: bool
-    ) -> Iterator[Finding]:
-        """Compares the cards' addresses with those of a rank table.
+    def check_addresses(self, needed: bool) -> Iterator[Finding]:
+        """Looks whether the cards have addresses.
 
         Args:
-            table: For each device of this server the addresses that the table has for it.
             needed: Whether a job needs addresses of these devices.
         """
-        conf = read_conf(self._root, [])
-        found = {number: self._address(number, conf) for number in self._ids}
-        wrong = False
-        for number, address in found.items():
-            asked = [one for one in table.get(number, ()) if one]
-            if asked and address is not None and address not in asked:
-                wrong = True
-                said = (
-                    f"The rank table gives device {number} the address {', '.join(asked)}, but "
-                    f"its card has {address}."
-                )
-                yield Finding(_ADDRESS, ERROR, said, "Make the rank table again.")
-        yield from self._without(found, {n for n in found if table.get(n)}, needed)
-        have = {number: address for number, address in found.items() if address}
-        if have and not wrong:
+        lacking = [number for number in self._ids if self._addresses[number] is None]
+        have = [number for number in self._ids if number not in lacking]
+        if lacking and needed and self._tool.answers:
+            said = f"The network interface of device(s) {listed(lacking)} has no address."
+            hint = f"An administrator sets it; `hccn_tool -i {lacking[0]} -ip -g` shows it."
+            yield Finding(_ADDRESS, ERROR, said, hint)
+        elif lacking and needed:
+            said = f"The addresses of device(s) {listed(lacking)}: {self._why()}"
+            yield Finding(_ADDRESS, NOT_CHECKED, said)
+        if have:
             yield Finding(_ADDRESS, OK, f"Device(s) {listed(have)} have network addresses.")
 
     def check_tls(self) -> Iterator[Finding]:
@@ -104,30 +94,6 @@ class Interfaces:
             yield Finding(_TLS, OK, said)
         if unknown:
             yield Finding(_TLS, NOT_CHECKED, f"TLS of device(s) {listed(unknown)}: {self._why()}")
-
-    def _address(self, number: int, conf: Mapping[int, Dict[str, str]]) -> Optional[str]:
-        said = conf_address(conf.get(number, {}))
-        if said:
-            return said
-        interface = self._tool.address(number)
-        return interface.address if interface else None
-
-    def _without(
-        self, found: Mapping[int, Optional[str]], in_table: AbstractSet[int], needed: bool
-    ) -> Iterator[Finding]:
-        lacking = [number for number, address in found.items() if address is None]
-        if not lacking:
-            return
-        if not self._tool.answers:
-            if needed or in_table:
-                why = f"The addresses of device(s) {listed(lacking)}: {self._why()}"
-                yield Finding(_ADDRESS, NOT_CHECKED, why)
-            return
-        missed: List[int] = [number for number in lacking if needed or number in in_table]
-        if missed:
-            said = f"The network interface of device(s) {listed(missed)} has no address."
-            hint = f"An administrator sets it; `hccn_tool -i {missed[0]} -ip -g` shows it."
-            yield Finding(_ADDRESS, ERROR, said, hint)
 
     def _why(self) -> str:
         notes: Tuple[str, ...] = tuple(self._tool.notes[:2])

@@ -1,19 +1,22 @@
 """Whether a rank table is one, and whether it means the devices that will be opened.
 
-Source: launch_facts.md, A2, rule 6 (the table's id must be the physical id of the device that a
-process opens) and E (EI0004, EI0014, EI0017).
+The rules are those of `cluster.rank_table`, which also the command ``ranktable`` goes by.
 """
 
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding, listed
-from ascend_session.cluster.rank_table import RankTable
+from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding, errors
+from ascend_session.cluster.rank_table import RankTable, TableFinding
+from ascend_session.cluster.rank_table.host import check_host
 from ascend_session.errors import JobError
+from ascend_session.hardware.device import DeviceReport
+from ascend_session.ids import PhysicalDeviceId
 
-__all__ = ["Read", "check_ranks", "read_table"]
+__all__ = ["Read", "check_table", "read_table"]
 
 _CHECK = "rank table"
-_ANEW = "Make the table again for these devices, or choose the devices that it names."
+_ANEW = "Make the table anew, or choose the devices that it names."
+_SEVERITIES = {"error": ERROR, "warning": WARNING, "info": INFO, "not checked": NOT_CHECKED}
 
 
 class Read(NamedTuple):
@@ -32,15 +35,6 @@ class Read(NamedTuple):
         """Whether its job has ranks on several servers; None if that is not known."""
         return None if self.table is None else len(self.table.servers) > 1
 
-    def addresses(self, ranks: Mapping[int, int]) -> Dict[int, Tuple[str, ...]]:
-        """The table's addresses for each device of these ranks that it names too."""
-        devices = () if self.table is None else self.table.devices
-        return {
-            int(one.device_id): tuple(one.device_ip)
-            for one in devices
-            if ranks.get(one.rank_id) == int(one.device_id)
-        }
-
 
 def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> Read:
     """Reads a table and checks HCCL's rules; waits for nobody, and takes no pipe or folder.
@@ -53,44 +47,49 @@ def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> 
     try:
         table = RankTable.read(path)
     except JobError as refused:
-        return Read(None, (Finding(_CHECK, ERROR, refused.message, refused.hint),))
+        found = list(_of(path, refused.findings))
+        alone = Finding(_CHECK, ERROR, refused.message, refused.hint)
+        return Read(None, tuple(found if errors(found) else [alone]))
     except OSError as error:
         said = f"{path} cannot be read as a rank table: {error.strerror}."
         return Read(None, (Finding(_CHECK, ERROR, said, "Name the table's own file."),))
-    found: List[Finding] = []
-    for one in table.findings(family, environ):
-        place = f", {one.place}" if one.place else ""
-        severity = {"error": ERROR, "warning": WARNING, "info": INFO}.get(one.severity, NOT_CHECKED)
-        found.append(Finding(_CHECK, severity, f"{path}{place}: {one.said}", one.hint))
-    if not any(finding.severity == ERROR for finding in found):
+    found = list(_of(path, table.findings(family, environ)))
+    if not errors(found):
         servers = f"{len(table.servers)} server(s)"
         said = f"{path} has {table.size} rank(s) on {servers}, in the format {table.format}."
         found.append(Finding(_CHECK, OK, said))
     return Read(table, tuple(found))
 
 
-def check_ranks(table: RankTable, ranks: Mapping[int, int], size: int) -> Iterator[Finding]:
-    """Compares the table with the ranks of a job that run on this server.
+def check_table(
+    table: RankTable,
+    report: DeviceReport,
+    opened: Optional[Mapping[int, PhysicalDeviceId]] = None,
+    size: Optional[int] = None,
+) -> Iterator[Finding]:
+    """Compares a table with this host, and with a job.
 
     Args:
         table: The table.
-        ranks: The physical id of the device of each of these ranks.
-        size: Number of ranks of the whole job.
+        report: What was seen of the machine, with the cards' addresses.
+        opened: The device that each rank of this host will open; None without a job.
+        size: Number of ranks of the whole job; None without one.
     """
     found: List[Finding] = []
-    if table.size != size:
+    if size is not None and table.size != size:
         said = f"The rank table has {table.size} rank(s), but this job {size}."
         hint = f"Launch {table.size} ranks, or make a table for {size}."
         found.append(Finding(_CHECK, ERROR, said, hint))
-    means = {device.rank_id: int(device.device_id) for device in table.devices}
-    for rank, physical in sorted(ranks.items()):
-        if rank in means and means[rank] != physical:
-            said = (
-                f"The rank table gives rank {rank} device {means[rank]}, but the rank opens "
-                f"/dev/davinci{physical}; HCCL refuses that."
-            )
-            found.append(Finding(_CHECK, ERROR, said, _ANEW))
+    found += _of("The rank table", check_host(table, report, opened))
     yield from found
-    if not found:
-        there = listed(ranks.values())
-        yield Finding(_CHECK, OK, f"The rank table gives its ranks here device(s) {there}.")
+    if not any(finding.severity in (ERROR, NOT_CHECKED) for finding in found):
+        yield Finding(_CHECK, OK, "The devices that the table gives this host are here.")
+
+
+def _of(name: str, findings: Iterable[TableFinding]) -> Iterator[Finding]:
+    """Findings on a table as those on a host."""
+    for one in findings:
+        place = f", {one.place}" if one.place else ""
+        severity = _SEVERITIES.get(one.severity, NOT_CHECKED)
+        hint = _ANEW if severity == ERROR and one.hint is None else one.hint
+        yield Finding(_CHECK, severity, f"{name}{place}: {one.said}", hint)

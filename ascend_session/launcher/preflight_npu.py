@@ -9,7 +9,7 @@ from ascend_session.checks.holders import HOLDERS, Seen, check_holders, look
 from ascend_session.checks.network import Interfaces, may_have_interfaces, need_addresses
 from ascend_session.checks.nodes import check_nodes
 from ascend_session.checks.ports import PORTS, check_ports
-from ascend_session.checks.tables import Read, check_ranks, read_table
+from ascend_session.checks.tables import check_table, read_table
 from ascend_session.checks.waiting import await_free
 from ascend_session.errors import PreflightError
 from ascend_session.hardware.command import TIME_LIMIT
@@ -40,37 +40,37 @@ def on_devices(
     """
     root = host_root(environ)
     physical = [one.physical for one in job.devices.values() if one.physical is not None]
-    report = survey(environ, root, timeout, addresses=False)
+    is_alone = job.size == 1 and job.rank_table is None
+    report = survey(environ, root, timeout, addresses=not is_alone)
     found = [
         *check_nodes(root, physical),
         *check_health(report, physical),
         *check_holders(Seen.of(report, [int(one.logical) for one in job.devices.values()])),
         *(check_job_variables(job.environ) if job.is_planned else ()),
     ]
-    if job.size > 1 or job.rank_table is not None:
-        found += _together(job, root, report, HccnTool(environ, root, timeout))
-    return found
+    return (
+        found if is_alone else [*found, *_together(job, report, HccnTool(environ, root, timeout))]
+    )
 
 
-def _together(job: Intended, root: str, report: DeviceReport, tool: HccnTool) -> List[Finding]:
+def _together(job: Intended, report: DeviceReport, tool: HccnTool) -> List[Finding]:
     """What ranks need to find each other."""
     ranks = {rank: one.physical for rank, one in job.devices.items() if one.physical is not None}
     product = _product(report, list(ranks.values()))
     found = list(check_hccl_variables(job.environ))
-    numbers = {rank: int(device) for rank, device in ranks.items()}
-    read = Read(None, ())
     leaves_server: Optional[bool] = False
     if job.rank_table is not None:
         read = read_table(job.rank_table, product, job.environ)
         found += read.findings
         leaves_server = read.leaves_server
-    if read.table is not None and job.size:
-        found += check_ranks(read.table, numbers, job.size)
+        if read.table is not None:
+            found += check_table(read.table, report, ranks, job.size or None)
     if may_have_interfaces(product):
-        interfaces = Interfaces(list(ranks.values()), root, tool)
-        needed = need_addresses(product, leaves_server)
+        known = {int(one.physical_id): one.address for one in report if one.physical_id is not None}
+        addresses = {int(device): known.get(int(device)) for device in ranks.values()}
+        interfaces = Interfaces(addresses, tool)
         found += interfaces.check_links(leaves_server)
-        found += interfaces.check_addresses(read.addresses(numbers), needed)
+        found += interfaces.check_addresses(need_addresses(product, leaves_server))
     return [*found, *check_ports(job.environ)]
 
 

@@ -239,16 +239,16 @@ FAULTS: List[Fault] = [
     Fault(
         "address",
         lambda healthy: healthy.rewrite("etc/hccn.conf", addresses()[1], "10.9.8.7"),
-        "network address",
+        _TABLE,
         "error",
-        "gives device 1 the address 192.168.100.101, but its card has 10.9.8.7",
+        "device_ip: is 192.168.100.101, but device 1 has 10.9.8.7.",
     ),
     Fault(
         "no address",
         _no_address,
-        "network address",
-        "error",
-        "device(s) 0 has no address",
+        _TABLE,
+        "not checked",
+        "The address of device 0 is not known here",
         alone=True,
     ),
     Fault(

@@ -15,9 +15,11 @@ from ascend_session.checks.folders import check_folder
 from ascend_session.checks.holders import check_holders, look
 from ascend_session.checks.interpreter import check_interpreter, look_into
 from ascend_session.checks.limits import check_limits
+from ascend_session.checks.network import Interfaces
 from ascend_session.checks.programs import check_module, check_script
+from ascend_session.hardware.hccn import HccnTool
 from tests.checks.healthy import free_base_port, python_answers
-from tests.fake_host import Reply, install
+from tests.fake_host import Reply, hccn_answers, install
 
 NOBODY = 65534
 
@@ -170,3 +172,25 @@ def test_a_holders_command_cannot_write_to_the_terminal(healthy) -> None:
     assert found.said.isprintable()
     assert "process 4321 (python3 [2Jyyy" in found.said
     assert len(found.said) < 250
+
+
+def test_addresses_that_a_job_needs_are_missed(healthy) -> None:
+    tool = HccnTool(healthy.environ, str(healthy.host.root))
+    interfaces = Interfaces({0: "10.0.0.1", 1: None}, tool)
+    said = [(one.severity, one.said) for one in interfaces.check_addresses(needed=True)]
+    assert said == [
+        ("error", "The network interface of device(s) 1 has no address."),
+        ("ok", "Device(s) 0 have network addresses."),
+    ]
+    assert [one.severity for one in interfaces.check_addresses(needed=False)] == ["ok"]
+    (healthy.host.root / "usr/local/Ascend/driver/tools/hccn_tool").unlink()
+    without = Interfaces({1: None}, HccnTool(healthy.environ, str(healthy.host.root)))
+    assert _one(without.check_addresses(needed=True)).severity == "not checked"
+
+
+@pytest.mark.parametrize("leaves_server", [None, True])
+def test_a_link_that_is_down_is_an_error_unless_the_job_stays(healthy, leaves_server) -> None:
+    healthy.host.hccn_tool(hccn_answers({0: "10.0.0.1"}, link="DOWN"))
+    interfaces = Interfaces({0: "10.0.0.1"}, HccnTool(healthy.environ, str(healthy.host.root)))
+    assert _one(interfaces.check_links(leaves_server)).severity == "error"
+    assert _one(interfaces.check_links(False)).severity == "warning"
