@@ -15,6 +15,7 @@ from ascend_session.ids import PhysicalDeviceId
 __all__ = ["Read", "check_table", "read_table"]
 
 _CHECK = "rank table"
+_IT = "The rank table"
 _ANEW = "Make the table anew, or choose the devices that it names."
 _SEVERITIES = {"error": ERROR, "warning": WARNING, "info": INFO, "not checked": NOT_CHECKED}
 
@@ -80,7 +81,7 @@ def check_table(
         said = f"The rank table has {table.size} rank(s), but this job {size}."
         hint = f"Launch {table.size} ranks, or make a table for {size}."
         found.append(Finding(_CHECK, ERROR, said, hint))
-    found += _of("The rank table", check_host(table, report, opened))
+    found += _of(_IT, check_host(table, report, opened))
     yield from found
     if not any(finding.severity in (ERROR, NOT_CHECKED) for finding in found):
         yield Finding(_CHECK, OK, "The devices that the table gives this host are here.")
@@ -89,7 +90,7 @@ def check_table(
 def _of(name: str, findings: Iterable[TableFinding]) -> Iterator[Finding]:
     """Findings on a table as those on a host."""
     for one in findings:
-        place = f", {one.place}" if one.place else ""
+        about = f"{name}, {one.place}: " if one.place else f"{name}: " if name != _IT else ""
         severity = _SEVERITIES.get(one.severity, NOT_CHECKED)
         hint = _ANEW if severity == ERROR and one.hint is None else one.hint
-        yield Finding(_CHECK, severity, f"{name}{place}: {one.said}", hint)
+        yield Finding(_CHECK, severity, f"{about}{one.said}", hint)
