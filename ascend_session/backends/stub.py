@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import FEATURES, Backend
 from ascend_session.backends.stub_collectives import StubCollectives
-from ascend_session.backends.stub_job import StubJob, check_addresses, open_job
+from ascend_session.backends.stub_job import StubJob, check_meeting, open_job
 from ascend_session.cluster.job import Job
 from ascend_session.config.proto import read_entry
 from ascend_session.errors import BackendError, DeviceError
@@ -58,7 +58,7 @@ class StubBackend(Backend):
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuses a loaded adapter, ranks that cannot meet, and devices it does not have."""
         _refuse_adapter()
-        check_addresses(job, self._environ)
+        check_meeting(job, self._environ)
         asked = {
             self._device_variable: job.device_id,
             "session_device_id": parameters.get("session_device_id", 0),

@@ -4,7 +4,7 @@ Source: hccl/manage/api.py and what it calls (hcom.cc): a group is made on each 
 nowhere else, its members are sorted, its name is free again after its end.
 """
 
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.errors import CollectiveError
 from ascend_session.vendor import WORLD_GROUP
@@ -19,11 +19,14 @@ class Groups:
         rank: The process's rank in the job.
         size: The number of ranks in the job.
         local_size: How many ranks there are on each host; the last one may have fewer.
+        nodes: What is the same for the ranks of a host, by rank; None means `local_size` says it.
     """
 
-    def __init__(self, rank: int, size: int, local_size: int) -> None:
+    def __init__(
+        self, rank: int, size: int, local_size: int, nodes: Optional[Sequence[str]] = None
+    ) -> None:
         self._rank = rank
-        self._local_size = local_size
+        self._nodes = nodes or [str(number // local_size) for number in range(size)]
         self._members: Dict[str, Tuple[int, ...]] = {WORLD_GROUP: tuple(range(size))}
 
     def create(self, group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
@@ -130,8 +133,8 @@ class Groups:
         return members.index(world_rank)
 
     def _neighbours(self, group: str) -> List[int]:
-        host = self._rank // self._local_size
-        return [rank for rank in self.members(group) if rank // self._local_size == host]
+        own = self._nodes[self._rank]
+        return [rank for rank in self.members(group) if self._nodes[rank] == own]
 
 
 def _ranks(ranks: Sequence[int]) -> str:

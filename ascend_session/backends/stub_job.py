@@ -4,13 +4,15 @@ Graphs are built before a system is open and outlive it, so the operators in the
 each run, for the job of the system that is open then.
 """
 
-from functools import partial
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
+from ascend_session.backends.ranks.endpoint import Endpoint, own_port, servers
 from ascend_session.backends.ranks.exchange import Exchange
 from ascend_session.backends.stub_groups import Groups
+from ascend_session.cluster.coordinator import coordinator_of
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import ADDRESSES, COORDINATOR, number
+from ascend_session.cluster.schedulers import detected
+from ascend_session.cluster.variables import COORDINATOR, number
 from ascend_session.errors import JobError, LifecycleError
 from ascend_session.vendor import (
     CONNECT_SECONDS,
@@ -19,7 +21,7 @@ from ascend_session.vendor import (
     WORLD_GROUP,
 )
 
-__all__ = ["StubJob", "check_addresses", "current_job", "members_now", "open_job"]
+__all__ = ["StubJob", "check_meeting", "current_job", "members_now", "open_job"]
 
 _current: "Optional[StubJob]" = None
 
@@ -34,7 +36,14 @@ class StubJob:
 
     def __init__(self, job: Job, exchange: Exchange) -> None:
         self.exchange = exchange
+        self._job = job
         self.groups = Groups(job.rank, job.size, job.local_size)
+
+    def open(self) -> None:
+        """Meets the others, and learns who shares a node with whom."""
+        self.exchange.open()
+        nodes = [place.node for place in self.exchange.places]
+        self.groups = Groups(self._job.rank, self._job.size, self._job.local_size, nodes)
 
     def close(self, failure: Optional[BaseException] = None) -> None:
         """Leaves the others in order, or says why not; afterwards no operator finds this job."""
@@ -79,7 +88,7 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     global _current
     opened = StubJob(job, _exchange(job, parameters, environ))
     try:
-        opened.exchange.open()
+        opened.open()
     except BaseException as error:
         opened.close(error)
         raise
@@ -87,19 +96,39 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     return opened
 
 
-def check_addresses(job: Job, environ: Mapping[str, str]) -> None:
-    """Whether the launcher has given this rank what it needs to find the others.
+class _MeetingPoint(NamedTuple):
+    """Where the ranks meet, and what shows that they belong together."""
+
+    address: str
+    job_id: str
+
+
+def check_meeting(job: Job, environ: Mapping[str, str]) -> None:
+    """Whether this rank can know where to find the others.
 
     Raises:
         JobError: If not.
     """
-    addresses = (environ.get(ADDRESSES) or "").split(",")
-    if job.size == 1 or (environ.get(COORDINATOR) and len(addresses) == job.size):
-        return
-    said = f"{len(addresses)} addresses" if environ.get(ADDRESSES) else "no addresses"
+    if job.size > 1:
+        _meeting_point(job, environ)
+
+
+def _meeting_point(job: Job, environ: Mapping[str, str]) -> _MeetingPoint:
+    claim = detected(environ).scheduler
+    address = coordinator_of(environ, claim)
+    if address is not None:
+        seed = "" if claim is None else claim.seed
+        return _MeetingPoint(address, environ.get("JOB_ID") or seed)
+    if claim is not None:
+        raise JobError(
+            f"The {job.size} ranks of this job ({claim.name}) are on several nodes, and "
+            f"{COORDINATOR} does not say where they meet.",
+            hint=f"Give all of them {COORDINATOR}=HOST:PORT, an address of rank 0's node and a "
+            f"free port there: mpirun -x {COORDINATOR}=HOST:PORT ...",
+        )
     raise JobError(
-        f"RANK_SIZE says that this job has {job.size} ranks, but there are {said} at which they "
-        f"could meet ({ADDRESSES}, {COORDINATOR}).",
+        f"RANK_SIZE says that this job has {job.size} ranks, but nothing says where they could "
+        f"meet ({COORDINATOR}).",
         hint="Let `ascend-session launch` start the ranks, or unset RANK_SIZE and RANK_TABLE_FILE "
         "to train alone.",
     )
@@ -110,19 +139,22 @@ def _exchange(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str
         return Exchange(job.rank, job.size)
     # Slow to import, and not needed by one rank.
     from ascend_session.backends.ranks.meeting import Meeting
-    from ascend_session.backends.ranks.runtime import runtime
+    from ascend_session.backends.ranks.runtime import Runtime, runtime
 
-    addresses = environ[ADDRESSES].split(",")
     connect = number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS
     connect += CONNECT_SECONDS_MORE
+    where, name = _meeting_point(job, environ)
+    node = job.node or str(job.rank - job.local_rank)
+    place = Endpoint(own_port(environ), node=node, local_size=job.local_size)
 
     def meet(on_end: Callable[[str], None]) -> Meeting:
-        where, name = environ[COORDINATOR], environ.get("JOB_ID", "")
-        return Meeting(job.rank, job.size, where, name, connect, on_end)
+        return Meeting(job.rank, job.size, where, name, connect, on_end, place)
+
+    def start(places: Sequence[Endpoint]) -> Runtime:
+        return runtime(job.rank, servers(places, where, job.rank))
 
     seconds = _execution_limit(parameters, environ)
-    starter = partial(runtime, job.rank, addresses)
-    return Exchange(job.rank, job.size, seconds, connect, meet, starter)
+    return Exchange(job.rank, job.size, seconds, connect, meet, start)
 
 
 def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Optional[float]:

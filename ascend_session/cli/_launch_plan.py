@@ -3,6 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING, Dict, Iterator, List, Tuple
 
+from ascend_session.cli._flags import with_flags
 from ascend_session.cli._launch_summary import rank_list
 
 if TYPE_CHECKING:
@@ -36,8 +37,11 @@ def _facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     yield "Command", " ".join(map(shlex.quote, first.command))
     yield "Folder", first.cwd
     yield "JOB_ID", plan.job_id
-    if plan.reserved.addresses:
+    if plan.reserved.ports and plan.nodes.of == 1:
         yield "Ports", f"{count + 1} on this machine; each attempt takes others that are free"
+    yield "CPUs", with_flags(plan.bound)
+    if plan.nodes.of > 1:
+        yield "Node", f"{plan.nodes.number} of {plan.nodes.of}; {plan.size} ranks in all"
     yield "Logs", plan.folder
     shown = "all" if len(plan.shown) == count else rank_list(plan.shown) or "none"
     yield "Shown", f"{shown}{'' if shown in ('all', 'none') else f' of 0-{count - 1}'}"

@@ -112,7 +112,7 @@ def _advice(cause: Cause) -> Iterator[Tuple[str, str]]:
 def _logs(cause: Cause, ranks: Sequence[RankResult]) -> List[Tuple[str, str]]:
     if cause.rank is None:
         return []
-    rank = ranks[cause.rank]
+    rank = ranks[cause.rank - ranks[0].rank]
     paths = [f"{path}{_emptiness(path)}" for path in (rank.stderr, rank.stdout)]
     return _labelled(f"Rank {cause.rank}", [*paths, *cause.plogs])
 

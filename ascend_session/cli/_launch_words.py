@@ -2,11 +2,13 @@
 
 from typing import Callable, Optional, Set
 
+from ascend_session.launcher.binding import not_bound
 from ascend_session.launcher.events import (
     Ended,
     Event,
     Killing,
     Left,
+    NotBound,
     NotStarted,
     Planned,
     Stalled,
@@ -44,6 +46,8 @@ class Words:
             self._alive -= 1
             if self._failed is None:
                 self._failed = _failure(event)
+        elif isinstance(event, NotBound):
+            self._once(not_bound(event.rank, event.text))
         elif isinstance(event, Stopping):
             self._stopping(event.why)
         elif isinstance(event, Killing):

@@ -1,9 +1,10 @@
-"""Rank and size of this process, read from the environment as the adapter reads them."""
+"""Rank and size of this process: as the adapter reads them, else as a scheduler says them."""
 
 from typing import Mapping, NamedTuple
 
+from ascend_session.cluster.schedulers import Detected, detected
 from ascend_session.cluster.traps import traps
-from ascend_session.cluster.variables import number, size_given
+from ascend_session.cluster.variables import number
 from ascend_session.errors import JobError
 
 __all__ = ["Job"]
@@ -18,6 +19,7 @@ class Job(NamedTuple):
         local_rank: Number of this process on its server, from 0.
         local_size: Number of processes of the job on this server.
         device_id: Logical id of the process's own device.
+        node: The node in a scheduler's words; empty if that says nothing, and ranks are counted.
     """
 
     rank: int
@@ -25,6 +27,7 @@ class Job(NamedTuple):
     local_rank: int
     local_size: int
     device_id: int
+    node: str = ""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "Job":
@@ -43,28 +46,51 @@ class Job(NamedTuple):
                 hint="Set either RANK_TABLE_FILE, RANK_ID and RANK_SIZE, or CM_CHIEF_IP with the "
                 "other CM_* variables; neither for an evaluator. Open systems in workers only.",
             )
-        rank = number(environ, "RANK_ID") or 0
-        size = _size(rank, environ)
-        if not 0 <= rank < size:
-            ranks = f"0 to {size - 1}" if size > 1 else "0 alone, unless RANK_SIZE says otherwise"
-            name = "CM_WORKER_SIZE" if environ.get("CM_CHIEF_IP") else "RANK_SIZE"
-            raise JobError(
-                f"RANK_ID={rank} is no rank of this job of {size}: it has {ranks}.",
-                hint=f"export {name} as the number of processes, RANK_ID from 0.",
-            )
-        local_size = number(environ, "LOCAL_SIZE") or min(size, 8)
-        local_rank = number(environ, "LOCAL_RANK")
-        local_rank = rank % local_size if local_rank is None else local_rank
-        return cls(rank, size, local_rank, local_size, _device(environ))
+        found_here = detected(environ)
+        rank = 0 if found_here.rank is None else found_here.rank.value
+        size = _size(rank, found_here, environ)
+        _check_rank(rank, size, found_here, environ)
+        said_size, said_rank = found_here.local_size, found_here.local_rank
+        local_size = (said_size.value if said_size else 0) or min(size, 8)
+        local_rank = rank % local_size if said_rank is None else said_rank.value
+        scheduler = found_here.scheduler
+        device_id = _device(environ, 0 if scheduler is None else local_rank)
+        node = "" if scheduler is None else scheduler.node
+        return cls(rank, size, local_rank, local_size, device_id, node)
 
 
-def _size(rank: int, environ: Mapping[str, str]) -> int:
+def _check_rank(rank: int, size: int, found: Detected, environ: Mapping[str, str]) -> None:
+    if 0 <= rank < size:
+        return
+    ranks = f"0 to {size - 1}" if size > 1 else "0 alone, unless RANK_SIZE says otherwise"
+    name = "CM_WORKER_SIZE" if environ.get("CM_CHIEF_IP") else "RANK_SIZE"
+    raise JobError(
+        f"{found.rank} is no rank of this job of {size}: it has {ranks}.",
+        hint=f"export {name} as the number of processes, RANK_ID from 0.",
+    )
+
+
+def _size(rank: int, found: Detected, environ: Mapping[str, str]) -> int:
     """The size that is said; with a rank table that alone knows it, one that this rank fits in."""
-    return size_given(environ) or (max(rank, 0) + 1 if environ.get("RANK_TABLE_FILE") else 1)
+    if found.size is not None:
+        return found.size.value
+    if environ.get("RANK_TABLE_FILE"):
+        return max(rank, 0) + 1
+    scheduler = found.scheduler
+    if scheduler is not None:
+        raise JobError(
+            f"{scheduler.rank} ({scheduler.name}) says which rank this process is, but nothing "
+            "says of how many.",
+            hint="export RANK_SIZE as the number of processes.",
+        )
+    return 1
 
 
-def _device(environ: Mapping[str, str]) -> int:
+def _device(environ: Mapping[str, str], local_rank: int) -> int:
+    """The device that is named; else, of ranks that a scheduler started, one for each in turn."""
     for name in ("ASCEND_DEVICE_ID", "DEVICE_ID"):
         if environ.get(name):
             return number(environ, name) or 0
-    return 0
+    # A scheduler that gives each of its tasks a device of its own shows it no other one.
+    alone = environ.get("ASCEND_RT_VISIBLE_DEVICES", "").strip().isdigit()
+    return 0 if alone else local_rank

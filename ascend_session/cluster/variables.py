@@ -5,8 +5,8 @@ import re
 from typing import Any, Mapping, Optional
 
 __all__ = [
-    "ADDRESSES",
     "COORDINATOR",
+    "PORT",
     "RANK_FOLDER",
     "has_parameter_servers",
     "number",
@@ -22,14 +22,15 @@ RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 COORDINATOR = "ASCEND_SESSION_COORDINATOR"
 """Where rank 0 of a job on the stub listens for the others, ``host:port``."""
 
-ADDRESSES = "ASCEND_SESSION_ADDRESSES"
-"""The TensorFlow servers of a job on the stub, ``host:port`` for each rank, with commas."""
+PORT = "ASCEND_SESSION_PORT"
+"""The port that is kept for the TensorFlow server of this rank, in a job on the stub."""
 
 
 def number(environ: Mapping[str, str], name: str) -> Optional[int]:
     """The variable as a number; None if unset or not a number, which the adapter ignores."""
     text = environ.get(name, "").strip()
-    return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
+    # Newer releases of Python refuse to read numbers of thousands of digits.
+    return int(text) if re.fullmatch(r"-?[0-9]{1,4000}", text) else None
 
 
 def uses_collectives(environ: Mapping[str, str]) -> bool:

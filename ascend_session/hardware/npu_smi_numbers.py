@@ -4,9 +4,10 @@ Source: launch_facts.md, B2 ("Others").
 """
 
 import re
-from typing import Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ascend_session.hardware._text import lines, number, pairs
+from ascend_session.hardware.cpus import parse_cpus
 
 __all__ = [
     "Affinity",
@@ -20,12 +21,11 @@ __all__ = [
 _MAPPED = re.compile(
     r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([0-9]{1,9}))?\s+([^\W\d_].*|[0-9]+[A-Za-z].*)"
 )
-# X, SYS, PHB, PIX, PXB, HCCS, HCCS_SW, SIO, NA; the labels in the first line end in a digit.
+# X, SYS, PHB, PIX, PXB, HCCS, HCCS_SW, SIO, UB, NA; the labels in the first line end in a digit.
 _RELATION = r"[A-Z][A-Z_]{0,15}"
 _TOPOLOGY = re.compile(
-    rf"\s*(NPU|Phy-ID)([0-9]{{1,9}})((?:\s+{_RELATION})+)(?:\s+([0-9][0-9,-]*))?"
+    rf"\s*(NPU|Phy-ID)([0-9]{{1,9}})((?:\s+{_RELATION})+)(?:\s+([0-9][0-9, -]*))?"
 )
-_MOST_CPUS = 65536
 
 
 class Mapped(NamedTuple):
@@ -98,7 +98,7 @@ def parse_topology(text: str) -> Tuple[Affinity, ...]:
     """Reads ``npu-smi info -t topo``: the last column, ``CPU Affinity``."""
     found = (_TOPOLOGY.fullmatch(line) for line in lines(text))
     return tuple(
-        Affinity(int(row[2]), row[1] == "Phy-ID", _cpus(row[4] or "")) for row in found if row
+        Affinity(int(row[2]), row[1] == "Phy-ID", parse_cpus(row[4] or "")) for row in found if row
     )
 
 
@@ -107,15 +107,3 @@ def _mapped(numbers: List[Optional[int]], with_slot: bool) -> Mapped:
     if with_slot:
         return Mapped(first or 0, third or 0, None, fourth, "")
     return Mapped(first or 0, second or 0, third, fourth, "")
-
-
-def _cpus(text: str) -> Tuple[int, ...]:
-    """A list such as ``0-63,128-191``; empty if it is none."""
-    found: Set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        begin, end = number(first), number(last or first)
-        if begin is None or end is None or not begin <= end < _MOST_CPUS:
-            return ()
-        found.update(range(begin, end + 1))
-    return tuple(sorted(found))

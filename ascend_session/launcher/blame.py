@@ -7,10 +7,12 @@ import errno
 import math
 import os
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ascend_session.failures import Condition, Failure
 from ascend_session.failures.record import read_stacks
+from ascend_session.failures.rows.stub import lost_rank
 from ascend_session.launcher.evidence import (
     Evidence,
     Weight,
@@ -25,6 +27,7 @@ from ascend_session.launcher.sentences import (
     after_stop,
     how_it_ended,
     it_reported,
+    on_another_node,
     stalled,
     told,
     without_guardian,
@@ -43,6 +46,7 @@ _OUT_OF_MEMORY = (
     "give the job more memory, or let each rank use less."
 )
 
+_ELSEWHERE = "See what the launcher of that node says, and the logs of rank {} there."
 _NOT_STARTED = (
     "See that the program runs when it is started by hand in the ranks' folder, and that 'ulimit "
     "-a' leaves room for so many processes."
@@ -98,6 +102,11 @@ class _Judge:
                 result, failure = spoken
                 said = after_stop(result, failure, first)
                 return self._cause(result, _exit_code(first), said, failure)
+            lost = self._lost_elsewhere(evidence)
+            if lost is not None and evidence.failure is not None:
+                said = on_another_node(first, evidence.failure)
+                here = self._cause(first, _exit_code(first), said, evidence.failure)
+                return replace(here, elsewhere=lost, advice=_ELSEWHERE.format(lost))
             if evidence.weight is Weight.OF_ANOTHER:
                 self._conditions.add(Condition.NO_PRIMARY)
         said = how_it_ended(first)
@@ -117,7 +126,7 @@ class _Judge:
         """The failed rank that explains most, the first of those that do equally."""
         best: Optional[_Blamed] = None
         for result in self.failed:
-            rank = self._planned.ranks[result.rank]
+            rank = self._planned.of(result.rank)
             blamed = _Blamed(result, evidence_of(rank, result, self._limit))
             if best is None or blamed.evidence.weight < best.evidence.weight:
                 best = blamed
@@ -126,18 +135,26 @@ class _Judge:
         assert best is not None
         return best
 
+    def _lost_elsewhere(self, evidence: Evidence) -> Optional[int]:
+        """The rank of another node that the failed ones have missed."""
+        if self._planned.nodes.of == 1 or evidence.weight is not Weight.OF_ANOTHER:
+            return None
+        lost = None if evidence.failure is None else lost_rank(evidence.failure.line)
+        is_here = any(rank.rank == lost for rank in self._planned.ranks)
+        return None if is_here else lost
+
     def _spoken(self) -> Optional[Tuple[RankResult, Failure]]:
         """The first stopped rank that speaks of a failure of its own."""
         for result in self._ranks:
             if result.outcome == Outcome.STOPPED:
-                rank = self._planned.ranks[result.rank]
+                rank = self._planned.of(result.rank)
                 failure = definite_failure_of(rank, result, self._limit)
                 if failure is not None:
                     return result, failure
         return None
 
     def _cause(self, result: RankResult, code: int, said: str, failure: Optional[Failure]) -> Cause:
-        rank = self._planned.ranks[result.rank]
+        rank = self._planned.of(result.rank)
         advice = "" if failure is None else failure.advice
         if failure is None and result.status == -signal.SIGKILL and result.error is None:
             advice = _OUT_OF_MEMORY

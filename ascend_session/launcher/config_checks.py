@@ -6,6 +6,7 @@ import re
 from typing import Any, Iterator, Mapping
 
 from ascend_session.errors import Problem
+from ascend_session.launcher.binding import BINDINGS
 from ascend_session.launcher.job_id import job_id_fault
 from ascend_session.launcher.ports import HIGHEST_PORT
 from ascend_session.launcher.variables import OWNED
@@ -18,6 +19,7 @@ _TEXTS = (
     "program",
     "rank_table",
     "chief_ip",
+    "coordinator",
     "job_id",
     "cwd",
     "python",
@@ -37,6 +39,7 @@ def problems_of(config: Any) -> Iterator[Problem]:
     if not wrong:
         yield from _command(config)
         yield from _meeting(config)
+        yield from _nodes(config)
 
 
 def _texts(config: Any) -> Iterator[Problem]:
@@ -45,6 +48,8 @@ def _texts(config: Any) -> Iterator[Problem]:
         if value is not None and not _is_text(value):
             hint = "Write str(path) for a path." if isinstance(value, os.PathLike) else None
             yield _problem(name, value, "a text that is not empty", hint)
+    if config.bind not in BINDINGS:
+        yield _problem("bind", config.bind, " or ".join(map(repr, BINDINGS)))
     for name in ("backend", "show"):
         if not _is_text(getattr(config, name)):
             yield _problem(name, getattr(config, name), "a text that is not empty")
@@ -55,17 +60,25 @@ def _numbers(config: Any) -> Iterator[Problem]:
         yield _problem("processes", config.processes, f"a number of processes, 1 to {_MOST}")
     if config.chief_port is not None and not _is_whole(config.chief_port, 1, HIGHEST_PORT):
         yield _problem("chief_port", config.chief_port, f"a port, 1 to {HIGHEST_PORT}")
+    if config.nnodes is not None and not _is_whole(config.nnodes, 1, _MOST):
+        yield _problem("nnodes", config.nnodes, f"a number of nodes, 1 to {_MOST}")
+    if config.node_rank is not None and not _is_whole(config.node_rank, 0):
+        yield _problem("node_rank", config.node_rank, "the number of a node, 0 or more")
     if not _is_whole(config.max_restarts, 0):
         yield _problem("max_restarts", config.max_restarts, "a number of restarts, 0 or more")
     if not _is_seconds(config.grace):
         yield _problem("grace", config.grace, "a number of seconds, 0 or more")
+    if not _is_seconds(config.wait_for_devices):
+        yield _problem(
+            "wait_for_devices", config.wait_for_devices, "a number of seconds, 0 or more"
+        )
     stall = config.stall_timeout
     if stall is not None and not (_is_seconds(stall) and stall > 0):
         yield _problem("stall_timeout", stall, "a number of seconds above 0", "None means never.")
 
 
 def _switches(config: Any) -> Iterator[Problem]:
-    for name in ("no_rank_table", "timestamps"):
+    for name in ("no_rank_table", "timestamps", "preflight"):
         if not isinstance(getattr(config, name), bool):
             yield _problem(name, getattr(config, name), "True or False")
 
@@ -123,6 +136,15 @@ def _meeting(config: Any) -> Iterator[Problem]:
     fault = "" if config.job_id is None else job_id_fault(config.job_id)
     if fault:
         yield Problem("job_id", f"job_id={config.job_id!r} {fault}.", "Leave it out to get one.")
+
+
+def _nodes(config: Any) -> Iterator[Problem]:
+    if config.node_rank is not None and config.nnodes is None:
+        said = f"node_rank={config.node_rank} is given, but not how many nodes there are."
+        yield Problem("node_rank", said, "Give nnodes too.")
+    elif config.node_rank is not None and config.node_rank >= config.nnodes:
+        said = f"node_rank={config.node_rank} is none of {config.nnodes} nodes, which are "
+        yield Problem("node_rank", f"{said}0 to {config.nnodes - 1}.", "Nodes count from 0.")
 
 
 def _problem(name: str, value: Any, wanted: str, hint: Any = None) -> Problem:

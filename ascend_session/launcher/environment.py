@@ -5,9 +5,9 @@ process looks for its device), B4 (logs); options_notes.md, section b.
 """
 
 import os
-from typing import Dict, Mapping, NamedTuple, Optional
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.cluster.variables import ADDRESSES, COORDINATOR
+from ascend_session.cluster.variables import COORDINATOR, PORT
 from ascend_session.launcher.devices import STUB_DEVICES_VARIABLE, RankDevice
 from ascend_session.launcher.variables import LOG_PATH, RANK_FOLDER, WORK_PATH
 
@@ -36,12 +36,14 @@ class JobFacts(NamedTuple):
     Attributes:
         backend: ``npu`` or ``stub``.
         job_id: ``JOB_ID``.
-        size: Number of ranks.
+        size: Number of ranks of the whole job.
         rank_table: Absolute path of the table, or None.
         chief: Instead of a table, or None.
         stub_devices: How many devices the stub is to have; None on devices.
         coordinator: Where rank 0 listens for the others, ``host:port``, if it is to.
-        addresses: Where the ranks' servers listen, in the form of the variable; or None.
+        ports: For the servers of this node's ranks, in their order; none where there are none.
+        first: The first rank of this node.
+        here: Number of ranks on this node.
     """
 
     backend: str
@@ -51,27 +53,34 @@ class JobFacts(NamedTuple):
     chief: Optional[Chief] = None
     stub_devices: Optional[int] = None
     coordinator: Optional[str] = None
-    addresses: Optional[str] = None
+    ports: Tuple[int, ...] = ()
+    first: int = 0
+    here: int = 1
 
 
-def own_variables(job: JobFacts, rank: int, device: RankDevice) -> Dict[str, str]:
+def own_variables(job: JobFacts, local: int, device: RankDevice) -> Dict[str, str]:
     """What only the launcher says: who the rank is, and on what it runs.
 
     A job with a chief has no ``RANK_ID`` and no ``RANK_SIZE``, which would switch collectives off;
     there ``LOCAL_RANK`` is the rank.
+
+    Args:
+        job: What all ranks have in common.
+        local: The rank's number on this node, from 0.
+        device: Its device.
     """
     # The stub's devices have no nodes; scripts that read DEVICE_ID find the same number there.
     physical = device.logical if device.physical is None else device.physical
     found = {
         "ASCEND_SESSION_BACKEND": job.backend,
         "JOB_ID": job.job_id,
-        "LOCAL_RANK": str(rank),
-        "LOCAL_SIZE": str(job.size),
+        "LOCAL_RANK": str(local),
+        "LOCAL_SIZE": str(job.here),
         "ASCEND_DEVICE_ID": str(device.logical),
         "DEVICE_ID": str(physical),
     }
     if job.chief is None:
-        found.update({"RANK_ID": str(rank), "RANK_SIZE": str(job.size)})
+        found.update({"RANK_ID": str(job.first + local), "RANK_SIZE": str(job.size)})
     else:
         found.update(_family(job.chief, job.size))
     if job.rank_table is not None:
@@ -80,8 +89,8 @@ def own_variables(job: JobFacts, rank: int, device: RankDevice) -> Dict[str, str
         found[STUB_DEVICES_VARIABLE] = str(job.stub_devices)
     if job.coordinator is not None:
         found[COORDINATOR] = job.coordinator
-    if job.addresses is not None:
-        found[ADDRESSES] = job.addresses
+    if job.ports:
+        found[PORT] = str(job.ports[local])
     return found
 
 

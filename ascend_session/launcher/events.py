@@ -14,6 +14,7 @@ __all__ = [
     "Finished",
     "Killing",
     "Left",
+    "NotBound",
     "NotStarted",
     "Over",
     "Planned",
@@ -21,6 +22,7 @@ __all__ = [
     "Stalled",
     "Started",
     "Stopping",
+    "Waiting",
     "as_dict",
 ]
 
@@ -29,6 +31,14 @@ class Planned(NamedTuple):
     """An attempt begins."""
 
     plan: Plan
+    time: float
+
+
+class NotBound(NamedTuple):
+    """A rank could not be bound to its CPUs, and runs on those of the launcher."""
+
+    rank: int
+    text: str
     time: float
 
 
@@ -111,6 +121,13 @@ class Restarting(NamedTuple):
     time: float
 
 
+class Waiting(NamedTuple):
+    """Devices are waited for before an attempt; ``who`` is a sentence that says who holds them."""
+
+    who: str
+    time: float
+
+
 class Finished(NamedTuple):
     """The end of the launch."""
 
@@ -120,6 +137,7 @@ class Finished(NamedTuple):
 
 Event = Union[
     Planned,
+    NotBound,
     Started,
     NotStarted,
     Ended,
@@ -129,11 +147,13 @@ Event = Union[
     Stalled,
     Over,
     Restarting,
+    Waiting,
     Finished,
 ]
 
 _NAMES = {
     Planned: "plan",
+    NotBound: "not_bound",
     Started: "start",
     NotStarted: "not_started",
     Ended: "exit",
@@ -143,6 +163,7 @@ _NAMES = {
     Stalled: "stall",
     Over: "over",
     Restarting: "restart",
+    Waiting: "waiting",
     Finished: "summary",
 }
 

@@ -16,6 +16,7 @@ from ascend_session.launcher.events import (
     Ended,
     Killing,
     Left,
+    NotBound,
     NotStarted,
     Over,
     Started,
@@ -27,10 +28,11 @@ from ascend_session.launcher.rank import Rank
 __all__ = ["Guarding", "Message", "RankPipes"]
 
 
-Message = Union[Started, NotStarted, Ended, Stopping, Killing, Left, Over]
+Message = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, Left, Over]
 
 _KINDS: Dict[str, Any] = {
     "started": Started,
+    "not bound": NotBound,
     "not started": NotStarted,
     "ended": Ended,
     "stopping": Stopping,
@@ -38,6 +40,8 @@ _KINDS: Dict[str, Any] = {
     "left": Left,
     "over": Over,
 }
+
+_OF_RANK = ("not bound", "started", "not started", "ended")
 
 # The package's own __init__ would load what the guardian has no use for.
 _PROGRAM = """
@@ -77,6 +81,7 @@ class Guarding:
         open_files: Optional[Tuple[int, int]] = None,
     ) -> None:
         self._grace = grace
+        self._ranks = [rank.rank for rank in ranks]
         self.is_over = False
         ends = [fd for pair in pipes for fd in pair]
         try:
@@ -107,6 +112,8 @@ class Guarding:
     def hear(self) -> Iterator[Message]:
         """What has happened since; after `Over` there is nothing more."""
         for kind, *values in self._channel.hear():
+            if kind in _OF_RANK:  # the guardian counts what it starts
+                values[0] = self._ranks[values[0]]
             message = _KINDS[kind](*values)
             self.is_over = isinstance(message, Over)
             yield message

@@ -4,16 +4,33 @@ Source: launch_facts.md, A6 (variables that switch collectives off without a wor
 options_notes.md, section b (``POD_NAME``, ``TF_CONFIG``).
 """
 
-from typing import Dict, Mapping
+from typing import Dict, List, Mapping
 
-from ascend_session.cluster.variables import ADDRESSES, COORDINATOR, task, task_type
+from ascend_session.cluster.schedulers import IDENTITY
+from ascend_session.cluster.variables import COORDINATOR, PORT, task, task_type
 from ascend_session.errors import JobError
-from ascend_session.launcher.variables import CHIEF_FAMILY, OWNED
+from ascend_session.launcher.variables import CHIEF_FAMILY, LOG_PATH, OWNED, WORK_PATH
 
-__all__ = ["refuse_task", "removed"]
+__all__ = ["moved", "refuse_task", "removed"]
 
 _WITH_CHIEF = "it must not be set in a job without a rank table, whose ranks would train alone"
+_OF_LAUNCHER = "it numbers the launcher among what its scheduler has started, and no rank"
 _FOR_ALL = "all ranks would take the same identity from it"
+
+
+def moved(environ: Mapping[str, str], given: Mapping[str, str]) -> List[str]:
+    """A sentence for each folder that the launcher's environment names and ranks do not use.
+
+    Args:
+        environ: The launcher's environment.
+        given: What the user adds.
+    """
+    return [
+        f"{name}={environ[name]!r} is replaced by a folder for each rank; to keep it, give it in "
+        "env."
+        for name in (LOG_PATH, WORK_PATH)
+        if environ.get(name) and name not in given
+    ]
 
 
 def removed(
@@ -59,7 +76,8 @@ def refuse_task(environ: Mapping[str, str], size: int) -> None:
 def _reasons(own: Mapping[str, str]) -> Dict[str, str]:
     """Why each variable would do harm in a rank that has ``own``."""
     found = dict.fromkeys((name for name in OWNED if name not in _KEPT), "the launcher sets it")
-    found.update(dict.fromkeys((COORDINATOR, ADDRESSES), "it belongs to another job, on the stub"))
+    found.update(dict.fromkeys((COORDINATOR, PORT), "it belongs to another job, on the stub"))
+    found.update(dict.fromkeys(IDENTITY, _OF_LAUNCHER))
     found["HELP_CLUSTER"] = "it starts collectives whether or not the ranks can find each other"
     found.update(dict.fromkeys(CHIEF_FAMILY, "it belongs to another job, one with a chief"))
     if "CM_CHIEF_IP" in own:

@@ -3,10 +3,12 @@
 import os
 from typing import Mapping, NamedTuple, Optional, Sequence
 
+from ascend_session.cluster.kubernetes import mounted_table
 from ascend_session.errors import JobError
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.devices import RankDevice
 from ascend_session.launcher.environment import Chief
+from ascend_session.launcher.nodes import Nodes
 from ascend_session.launcher.ports import check_port, free_port, own_address
 
 __all__ = ["Meeting", "meeting_of"]
@@ -29,7 +31,11 @@ class Meeting(NamedTuple):
 
 
 def meeting_of(
-    config: LaunchConfig, backend: str, devices: Sequence[RankDevice], environ: Mapping[str, str]
+    config: LaunchConfig,
+    backend: str,
+    devices: Sequence[RankDevice],
+    environ: Mapping[str, str],
+    nodes: Nodes = Nodes(),  # noqa: B008  (it never changes)
 ) -> Meeting:
     """Decides it.
 
@@ -38,6 +44,7 @@ def meeting_of(
         backend: ``npu`` or ``stub``.
         devices: The devices of the ranks.
         environ: The launcher's environment with what the user adds.
+        nodes: This node among those of the job.
 
     Raises:
         JobError: If several devices are to be one job and nothing says how, if the table is not
@@ -46,18 +53,28 @@ def meeting_of(
     if config.rank_table is not None:
         return _with_table(config.rank_table, "rank_table")
     if config.no_rank_table:
+        if backend == "npu" and nodes.of > 1:
+            raise JobError(
+                f"no_rank_table is given, but the job has {nodes.of} nodes: the launcher finds "
+                "a chief for the ranks of one node only.",
+                hint="Give rank_table, the table of all nodes.",
+            )
         if backend == "npu":
             return _with_chief(config, devices, environ)
         return Meeting(notes=["no_rank_table has no effect on the stub, which has no chief."])
-    if backend != "npu" or len(devices) == 1:
+    if backend != "npu" or nodes.size(len(devices)) == 1:
         return Meeting()
     if environ.get(_TABLE):
         found = _with_table(environ[_TABLE], _TABLE)
         note = f"{_TABLE}={environ[_TABLE]!r} was inherited, and is the rank table of this job."
         return found._replace(notes=[note, *found.notes])
+    mounted = mounted_table(environ)
+    if mounted is not None:
+        found = _with_table(mounted, "the mounted rank table")
+        return found._replace(notes=[f"{mounted} is mounted, and is the rank table of this job."])
     raise JobError(
-        f"{len(devices)} devices were asked for, but neither a rank table nor no_rank_table: each "
-        "rank would train alone, without a word of the adapter.",
+        f"{nodes.size(len(devices))} devices were asked for, but neither a rank table nor "
+        "no_rank_table: each rank would train alone, without a word of the adapter.",
         hint="Give rank_table, or no_rank_table on Atlas training and A2.",
     )
 

@@ -1,18 +1,19 @@
 """The plan of a launch: what would be started, decided without starting any of it.
 
-Nothing is written and no rank is started. ``npu-smi`` runs only where a rule depends on the
-product, and a port is bound for a moment where a free one is needed. For a job of several ranks on
-the stub, ports are bound until the plan lets go of them.
+Nothing is written and no rank is started. ``npu-smi`` runs only where ranks are to be near their
+devices or a rule depends on the product, and a port is bound for a moment where a free one is
+needed. For a job of several ranks on the stub, ports are bound until the plan lets go of them.
 """
 
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends import Choice, choose
 from ascend_session.cluster.job import Job
+from ascend_session.launcher.binding import Binding, bind
 from ascend_session.launcher.command import command_of, working_directory
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import Chosen, RankDevice, on_npu, on_stub
+from ascend_session.launcher.devices import Chosen, RankDevice
 from ascend_session.launcher.environment import (
     PLOG_FOLDER,
     WORK_FOLDER,
@@ -20,17 +21,19 @@ from ascend_session.launcher.environment import (
     defaults,
     own_variables,
 )
-from ascend_session.launcher.inherited import refuse_task, removed
+from ascend_session.launcher.inherited import moved, refuse_task, removed
 from ascend_session.launcher.job_id import new_job_id, of_attempt
-from ascend_session.launcher.meeting import meeting_of
+from ascend_session.launcher.meeting import Meeting, meeting_of
+from ascend_session.launcher.nodes import Nodes, nodes_of
 from ascend_session.launcher.rank import Rank
-from ascend_session.launcher.reservation import Reservation, reserve
+from ascend_session.launcher.reservation import Reservation, reserved_for
 from ascend_session.launcher.show import parse_show
-from ascend_session.launcher.variables import LOG_PATH, WORK_PATH
+from ascend_session.launcher.table_nodes import chosen_for
 
-__all__ = ["Plan", "plan"]
+__all__ = ["LOGS", "Plan", "plan"]
 
-_LOGS = "ascend-logs"
+LOGS = "ascend-logs"
+"""The folder for logs, where no other is given."""
 
 
 class Plan(NamedTuple):
@@ -43,11 +46,14 @@ class Plan(NamedTuple):
         run: Name of the launch and of its folder, the same for all its attempts.
         attempt: Number of the attempt, from 1.
         folder: The attempt's own folder, absolute; the ranks' are below it.
-        ranks: The ranks, in order.
+        ranks: The ranks of this node, in order.
         shown: Those whose output is shown.
         removed: What the ranks do not inherit, each with the reason.
         notes: What the user should know, in sentences.
+        bound: Where the ranks' CPUs come from, or why they have none of their own, in a few words.
         reserved: The ports of this attempt, which it has to let go of when it is over.
+        nodes: This node among those of the job.
+        size: Number of ranks on all nodes.
     """
 
     backend: str
@@ -60,7 +66,14 @@ class Plan(NamedTuple):
     shown: Tuple[int, ...]
     removed: Mapping[str, str]
     notes: Tuple[str, ...]
+    bound: str
     reserved: Reservation = Reservation()
+    nodes: Nodes = Nodes()
+    size: int = 1
+
+    def of(self, rank: int) -> Rank:
+        """A rank of this node, by its number in the job."""
+        return self.ranks[rank - self.ranks[0].rank]
 
     def as_dict(self, complete: bool = False) -> Dict[str, Any]:
         """The plan as plain values, which JSON can hold.
@@ -76,12 +89,15 @@ class Plan(NamedTuple):
             "run": self.run,
             "attempt": self.attempt,
             "folder": self.folder,
-            "size": len(self.ranks),
+            "size": self.size,
+            "nodes": self.nodes.of,
+            "node": self.nodes.number,
             "shown": list(self.shown),
             "removed": dict(self.removed),
             "notes": list(self.notes),
+            "bound": self.bound,
             "coordinator": self.reserved.coordinator,
-            "addresses": list(self.reserved.addresses),
+            "ports": list(self.reserved.ports),
             "ranks": [rank.as_dict(complete) for rank in self.ranks],
         }
 
@@ -109,25 +125,20 @@ def plan(
     """
     choice = choose(config.backend, environ)
     together = {**environ, **config.env}
-    choose_devices = on_npu if choice.name == "npu" else on_stub
-    chosen = choose_devices(config.devices, config.processes, environ)
-    refuse_task(together, len(chosen.devices))
-    meeting = meeting_of(config, choice.name, chosen.devices, together)
-    notes = tuple(dict.fromkeys([*chosen.notes, *meeting.notes, *_moved(config, environ)]))
-    size = len(chosen.devices)
-    reserved = reserve(size) if choice.name == "stub" and size > 1 else Reservation()
-    job = JobFacts(
-        backend=choice.name,
-        job_id=of_attempt(config.job_id, attempt) if config.job_id else new_job_id(),
-        size=size,
-        rank_table=meeting.rank_table,
-        chief=meeting.chief,
-        stub_devices=chosen.stub_devices,
-        coordinator=reserved.coordinator,
-        addresses=",".join(reserved.addresses) or None,
-    )
+    nodes = nodes_of(config, choice.name, together)
+    chosen = chosen_for(config, choice.name, nodes, environ)
+    here = len(chosen.devices)
+    refuse_task(together, nodes.size(here))
+    meeting = meeting_of(config, choice.name, chosen.devices, together, nodes)
+    bound = bind(config.bind, [device.physical for device in chosen.devices], environ)
+    said = [*nodes.notes, *chosen.notes, *meeting.notes, *bound.notes, *moved(environ, config.env)]
+    reserved = reserved_for(choice.name, nodes, here)
+    job_id = of_attempt(config.job_id, attempt) if config.job_id else nodes.job_id
+    job = _facts(choice, job_id or new_job_id(), nodes, chosen, meeting, reserved)
     try:
-        found = _filled(config, environ, choice, chosen, job, notes, attempt, run)
+        place = [nodes.described(here, reserved.coordinator)] if nodes.of > 1 else []
+        notes = tuple(dict.fromkeys([*place, *said]))
+        found = _filled(config, environ, choice, chosen, bound, job, notes, attempt, run, nodes)
         found = found._replace(reserved=reserved)
         return found if config.stall_timeout is None else _with_stall(found, config.stall_timeout)
     except BaseException:
@@ -141,14 +152,27 @@ def _with_stall(found: Plan, seconds: float) -> Plan:
     return found._replace(notes=(*found.notes, *stall_notes(seconds, found)))
 
 
-def _moved(config: LaunchConfig, environ: Mapping[str, str]) -> List[str]:
-    """A sentence for each folder that the launcher's environment names and ranks do not use."""
-    return [
-        f"{name}={environ[name]!r} is replaced by a folder for each rank; to keep it, give it in "
-        "env."
-        for name in (LOG_PATH, WORK_PATH)
-        if environ.get(name) and name not in config.env
-    ]
+def _facts(
+    choice: Choice,
+    job_id: str,
+    nodes: Nodes,
+    chosen: Chosen,
+    meeting: Meeting,
+    reserved: Reservation,
+) -> JobFacts:
+    here = len(chosen.devices)
+    return JobFacts(
+        backend=choice.name,
+        job_id=job_id,
+        size=nodes.size(here),
+        first=nodes.first_rank(here),
+        here=here,
+        rank_table=meeting.rank_table,
+        chief=meeting.chief,
+        stub_devices=chosen.stub_devices,
+        coordinator=reserved.coordinator,
+        ports=reserved.ports,
+    )
 
 
 def _filled(
@@ -156,26 +180,31 @@ def _filled(
     environ: Mapping[str, str],
     choice: Choice,
     chosen: Chosen,
+    bound: Binding,
     job: JobFacts,
     notes: Tuple[str, ...],
     attempt: int,
     run: Optional[str],
+    nodes: Nodes,
 ) -> Plan:
     cwd = working_directory(config)
-    logs = os.path.abspath(config.log_dir) if config.log_dir else os.path.join(cwd, _LOGS)
-    name = run or _new_folder(logs, job.job_id)
+    logs = os.path.abspath(config.log_dir) if config.log_dir else os.path.join(cwd, LOGS)
+    # Launchers on several nodes may write to the same file server.
+    whose = f"{job.job_id}.node_{nodes.number}" if nodes.of > 1 else job.job_id
+    name = run or _new_folder(logs, whose)
     folder = os.path.join(logs, name, f"attempt_{attempt}")
     away = removed(environ, own_variables(job, 0, chosen.devices[0]), config.env)
     kept = {name: value for name, value in environ.items() if name not in away}
     command = command_of(config, cwd, {**kept, **config.env})
     ranks = []
-    for number, device in enumerate(chosen.devices):
+    for local, (device, cpus) in enumerate(zip(chosen.devices, bound.cpus)):
+        number = job.first + local
         place = os.path.join(folder, f"rank_{number}")
-        own = own_variables(job, number, device)
+        own = own_variables(job, local, device)
         environment = {**kept, **defaults(place), **config.env, **own}
         _check(job, environment)
         changed = {n: v for n, v in sorted(environment.items()) if environ.get(n) != v}
-        ranks.append(_rank(number, command, cwd, environment, changed, device, place))
+        ranks.append(_rank(number, local, command, cwd, environment, changed, device, cpus, place))
     return Plan(
         backend=choice.name,
         reason=choice.reason,
@@ -184,9 +213,12 @@ def _filled(
         attempt=attempt,
         folder=folder,
         ranks=tuple(ranks),
-        shown=tuple(sorted(parse_show(config.show, len(ranks)))),
+        shown=tuple(sorted(parse_show(config.show, job.size) & {rank.rank for rank in ranks})),
         removed=away,
         notes=notes,
+        bound=bound.said,
+        nodes=nodes,
+        size=job.size,
     )
 
 
@@ -204,22 +236,25 @@ def _new_folder(logs: str, job_id: str) -> str:
 
 def _rank(
     number: int,
+    local: int,
     command: Tuple[str, ...],
     cwd: str,
     environment: Mapping[str, str],
     changed: Mapping[str, str],
     device: RankDevice,
+    cpus: Optional[Tuple[int, ...]],
     place: str,
 ) -> Rank:
     return Rank(
         rank=number,
+        local=local,
         command=command,
         cwd=cwd,
         environment=environment,
         changed=changed,
         device=device.logical,
         physical=device.physical,
-        cpus=None,
+        cpus=cpus,
         folder=place,
         stdout=os.path.join(place, "stdout.log"),
         stderr=os.path.join(place, "stderr.log"),

@@ -11,7 +11,8 @@ class Rank(NamedTuple):
     """What is started as one rank of a job, and where it runs.
 
     Attributes:
-        rank: Its number, from 0; on one server it is the local rank too.
+        rank: Its number in the job, from 0.
+        local: Its number on this node, from 0.
         command: The program, by its absolute path, and its arguments.
         cwd: Working directory, absolute.
         environment: The complete environment.
@@ -27,6 +28,7 @@ class Rank(NamedTuple):
     """
 
     rank: int
+    local: int
     command: Tuple[str, ...]
     cwd: str
     environment: Mapping[str, str]

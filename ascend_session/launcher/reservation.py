@@ -1,21 +1,17 @@
-"""TCP ports that the launcher keeps for a job on the stub whose ranks exchange data.
-
-Source: stub_collectives.md (a port that is bound with SO_REUSEADDR and not listened at can be taken
-by TensorFlow's server, which then listens on every interface). Linux never gives such a port to
-one who asks for any, nor to an outgoing connection, as long as it is bound on every interface:
-bound on 127.0.0.1 alone, it goes to whoever asks for one on another address.
-"""
+"""TCP ports that the launcher keeps for a job on the stub whose ranks exchange data."""
 
 import fcntl
 import os
-import socket
 from types import TracebackType
 from typing import List, Optional, Sequence, Tuple, Type
 
+from ascend_session.cluster.coordinator import parts_of
+from ascend_session.cluster.ports import bound
 from ascend_session.errors import JobError
+from ascend_session.launcher.nodes import Nodes
 from ascend_session.launcher.open_files import lowest_number
 
-__all__ = ["Reservation", "reserve"]
+__all__ = ["Reservation", "reserve", "reserve_on_node", "reserved_for"]
 
 _HOST = "127.0.0.1"
 
@@ -24,23 +20,20 @@ class Reservation:
     """Ports that are bound until they are let go; with a ``with`` block, at its end.
 
     Args:
-        ports: Their numbers, that of the coordinator first.
+        coordinator: Where rank 0 is to listen for the others, ``host:port``; None if nowhere.
+        ports: For the TensorFlow server of each rank that is started here.
         fds: The sockets that are bound to them, which no other program inherits.
     """
 
-    def __init__(self, ports: Sequence[int] = (), fds: Sequence[int] = ()) -> None:
-        self._ports = tuple(ports)
+    def __init__(
+        self,
+        coordinator: Optional[str] = None,
+        ports: Sequence[int] = (),
+        fds: Sequence[int] = (),
+    ) -> None:
+        self.coordinator = coordinator
+        self.ports = tuple(ports)
         self._fds = list(fds)
-
-    @property
-    def coordinator(self) -> Optional[str]:
-        """Where rank 0 is to listen for the others, ``host:port``; None if nothing is reserved."""
-        return f"{_HOST}:{self._ports[0]}" if self._ports else None
-
-    @property
-    def addresses(self) -> Tuple[str, ...]:
-        """Where the TensorFlow server of each rank is to listen, ``host:port``."""
-        return tuple(f"{_HOST}:{port}" for port in self._ports[1:])
 
     def release(self) -> None:
         """Lets go of the ports; a rank that listens at one keeps it."""
@@ -69,17 +62,63 @@ def reserve(ranks: int) -> Reservation:
     Raises:
         JobError: If there are not so many, or there may not be so many open files.
     """
-    count = ranks + 1
+    ports, fds = _bind([0] * (ranks + 1), ranks)
+    return Reservation(f"{_HOST}:{ports[0]}", ports[1:], fds)
+
+
+def reserved_for(backend: str, nodes: Nodes, here: int) -> Reservation:
+    """The ports of a job's ranks on this node; none for one rank alone, and on devices.
+
+    Raises:
+        JobError: If nothing says where the ranks of several nodes meet, or as from `reserve`.
+    """
+    if backend != "stub" or nodes.size(here) == 1:
+        return Reservation()
+    if nodes.of == 1:
+        return reserve(here)
+    if nodes.coordinator is None:
+        raise JobError(
+            f"The job has {nodes.of} nodes, and nothing says where their ranks meet.",
+            hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
+            "free there.",
+        )
+    return reserve_on_node(here, nodes.coordinator, nodes.number == 0)
+
+
+def reserve_on_node(ranks: int, coordinator: str, is_first: bool) -> Reservation:
+    """Binds a port for each rank of one node among several, and the coordinator's on the first.
+
+    Raises:
+        JobError: If the coordinator's is taken, there are not so many others, or there may not be
+            so many open files.
+    """
+    ports, fds = _bind([0] * ranks, ranks)
+    if is_first:
+        try:
+            with bound(parts_of(coordinator)[1]) as made:
+                fds.append(fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, 0))
+        except OSError as failure:
+            Reservation(None, ports, fds).release()
+            raise JobError(
+                f"Node 0 is to listen at {coordinator} for the other nodes, but the port is not to "
+                f"be had: {failure.strerror}. Another job may have it.",
+                hint="Give coordinator with another port, the same on all nodes.",
+            ) from failure
+    return Reservation(coordinator, ports, fds)
+
+
+def _bind(wanted: Sequence[int], ranks: int) -> Tuple[List[int], List[int]]:
+    count = len(wanted)
     ports: List[int] = []
     fds: List[int] = []
     try:
         with lowest_number(count, ranks) as lowest:
-            for _ in range(count):
-                with _bound() as made:
+            for port in wanted:
+                with bound(port) as made:
                     ports.append(made.getsockname()[1])
                     fds.append(fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, lowest))
     except BaseException as failure:
-        Reservation(ports, fds).release()
+        Reservation(None, ports, fds).release()
         if not isinstance(failure, OSError):
             raise
         raise JobError(
@@ -87,25 +126,4 @@ def reserve(ranks: int) -> Reservation:
             f"there was no other: {failure.strerror}.",
             hint="Start it again when other programs have ended, or with fewer ranks.",
         ) from failure
-    return Reservation(ports, fds)
-
-
-def _bound() -> socket.socket:
-    """A socket that has a port on every interface, of IPv6 too if there is that."""
-    try:
-        return _bound_on(socket.AF_INET6, "::")
-    except OSError:
-        return _bound_on(socket.AF_INET, "")
-
-
-def _bound_on(family: int, address: str) -> socket.socket:
-    made = socket.socket(family)
-    try:
-        if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((address, 0))
-    except BaseException:
-        made.close()
-        raise
-    return made
+    return ports, fds

@@ -88,6 +88,7 @@ class Cause:
         others: Ranks that failed too, in the order in which they did.
         tail: The last lines that the rank wrote.
         plogs: The vendor's log files of the rank's process.
+        elsewhere: The rank on another node because of which ``rank`` failed, or None.
     """
 
     rank: Optional[int]
@@ -99,6 +100,7 @@ class Cause:
     others: Tuple[int, ...] = ()
     tail: Tuple[str, ...] = ()
     plogs: Tuple[str, ...] = ()
+    elsewhere: Optional[int] = None
 
     def as_dict(self) -> Dict[str, Any]:
         """The cause as plain values; the failure by its code and the line that it stands in."""

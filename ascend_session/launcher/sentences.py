@@ -9,7 +9,15 @@ from ascend_session.failures.rows.stub import JOB_CANNOT_GO_ON
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.launcher.signals import name_of, signal_name
 
-__all__ = ["after_stop", "how_it_ended", "it_reported", "stalled", "told", "without_guardian"]
+__all__ = [
+    "after_stop",
+    "how_it_ended",
+    "it_reported",
+    "on_another_node",
+    "stalled",
+    "told",
+    "without_guardian",
+]
 
 _LENGTH = 400  # characters of an exception's message
 _KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
@@ -55,6 +63,13 @@ def after_stop(result: RankResult, failure: Failure, first: RankResult) -> str:
         f"Rank {result.rank} reported {failure.code}{meaning} and was stopped when rank "
         f"{first.rank} failed, which says less."
     )
+
+
+def on_another_node(result: RankResult, failure: Failure) -> str:
+    """A rank of another node is the cause, which the failure names; one here failed by it."""
+    _, _, why = _line(failure.line).partition(JOB_CANNOT_GO_ON)
+    why = why.split(". ")[0].rstrip(".")
+    return f"The cause is on another node: {why}. Rank {result.rank} failed because of that."
 
 
 def told(number: int) -> str:

@@ -22,7 +22,7 @@ _DEAF = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE
 
 def stacks_of(plan: Plan, families: Mapping[int, Sequence[psutil.Process]]) -> Dict[int, str]:
     """Lets the ranks write the stacks of their threads; returns what each wrote, as lines."""
-    paths = {rank: os.path.join(plan.ranks[rank].folder, STACKS_NAME) for rank in families}
+    paths = {rank: os.path.join(plan.of(rank).folder, STACKS_NAME) for rank in families}
     begun = {rank: _size(path) for rank, path in paths.items()}
     asked = [rank for rank in paths if any(_ask(one, paths[rank]) for one in families[rank])]
     sizes: Dict[int, int] = {}

@@ -12,6 +12,7 @@ from ascend_session.launcher.events import (
     Ended,
     Event,
     Left,
+    NotBound,
     NotStarted,
     Over,
     Planned,
@@ -59,6 +60,7 @@ class Noticed:
         signal: The signal to the launcher because of which everyone was, or None.
         stall: What the ranks were doing when they stalled, in sentences; empty if they did not.
         guardian_died: Whether the guardian did not live to the end.
+        not_bound: The ranks that could not be bound to their CPUs.
         swept: What lived on when no rank did.
         left: What did not end although it was killed.
     """
@@ -71,8 +73,13 @@ class Noticed:
     signal: Optional[int] = None
     stall: Tuple[str, ...] = ()
     guardian_died: bool = False
+    not_bound: Tuple[NotBound, ...] = ()
     swept: Tuple[str, ...] = ()
     left: Tuple[str, ...] = ()
+
+    def of(self, rank: int) -> NoticedRank:
+        """What was noticed of a rank; those of a node follow each other."""
+        return self.ranks[rank - self.ranks[0].rank]
 
     @property
     def alive(self) -> Dict[int, int]:
@@ -188,7 +195,9 @@ class _Supervision:
     def _note(self, event: Event) -> None:
         noticed = self._noticed
         if isinstance(event, (Started, NotStarted, Ended)):
-            self._note_of(event, noticed.ranks[event.rank])
+            self._note_of(event, noticed.of(event.rank))
+        elif isinstance(event, NotBound):
+            noticed.not_bound += (event,)
         elif isinstance(event, Stopping):
             if event.why != "left behind":
                 noticed.stopped = event.time

@@ -48,7 +48,7 @@ class Processes:
     """The processes of the ranks, and what each had used when it was last looked at."""
 
     def __init__(self, plan: Plan) -> None:
-        self._marks = {(plan.job_id, str(rank.rank)): rank.rank for rank in plan.ranks}
+        self._marks = {(plan.job_id, str(rank.local)): rank.rank for rank in plan.ranks}
         self._uses: Dict[int, _Use] = {}
         self._rank_of: Dict[int, int] = {}
         self._others: Set[int] = set()  # are not read each time

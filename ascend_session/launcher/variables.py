@@ -2,7 +2,7 @@
 
 from typing import Dict
 
-from ascend_session.cluster.variables import ADDRESSES, COORDINATOR, RANK_FOLDER
+from ascend_session.cluster.variables import COORDINATOR, PORT, RANK_FOLDER
 
 __all__ = ["CHIEF_FAMILY", "LOG_PATH", "LONGEST_ID", "OWNED", "RANK_FOLDER", "WORK_PATH"]
 
@@ -38,8 +38,8 @@ OWNED: Dict[str, str] = {
     "JOB_ID": "Give job_id.",
     "ASCEND_SESSION_BACKEND": "Give backend.",
     RANK_FOLDER: "Give log_dir.",
-    COORDINATOR: _BY_ITSELF,
-    ADDRESSES: _BY_ITSELF,
+    COORDINATOR: "Give coordinator for several nodes; for one the launcher takes free ports.",
+    PORT: _BY_ITSELF,
     # The launcher itself counts by them.
     "ASCEND_RT_VISIBLE_DEVICES": "Give devices, or export it before the launch.",
     "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",

@@ -13,8 +13,9 @@ class Event(NamedTuple):
     """One thing that was done.
 
     Attributes:
-        name: ``wait for device``, ``probe``, ``initialize``, ``bring up``, ``session open``,
-            ``session close``, ``shutdown``, ``signal`` or ``failure``.
+        name: ``job`` (which scheduler says who this process is), ``wait for device``, ``probe``,
+            ``initialize``, ``bring up``, ``session open``, ``session close``, ``shutdown``,
+            ``signal`` or ``failure``.
         detail: What it was done to or with; may be empty.
         seconds: When, in seconds since the system began to open.
     """

@@ -8,6 +8,7 @@ from typing import Any, ContextManager, Dict, List, Mapping, Optional, Tuple
 from ascend_session.backends import Choice
 from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.collectives import Collectives
+from ascend_session.cluster.schedulers import detected
 from ascend_session.config import host
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError, LifecycleError
@@ -212,6 +213,9 @@ class AscendSystem(PlaceInJob):
         """
         prepared = prepare(self.config, self._base, self.choice, self._environ)
         self._backend, self._job, self._protos = prepared
+        found = detected(self._environ)
+        if found.scheduler is not None:
+            self.events.record("job", found.reason)
         self._guard.install()
         try:
             try_first(prepared, self._patience, self.events)

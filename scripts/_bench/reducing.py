@@ -78,7 +78,7 @@ def with_tensorflow(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
     import tensorflow.compat.v1 as tf
     from tensorflow.python.ops.collective_ops import all_reduce
 
-    cluster = tf.train.ClusterSpec({"rank": os.environ["ASCEND_SESSION_ADDRESSES"].split(",")})
+    cluster = tf.train.ClusterSpec({"rank": _addresses(place)})
     config = tf.ConfigProto(device_filters=[f"/job:rank/task:{place.rank}"])
     config.experimental.collective_group_leader = "/job:rank/replica:0/task:0"
     server = tf.train.Server(cluster, "rank", place.rank, config=config)
@@ -93,6 +93,17 @@ def with_tensorflow(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
         with tf.Session(server.target, config=config) as sess:
             sess.run(ready)
             yield lambda number: float(sess.run(firsts[number]))
+
+
+def _addresses(place: Place) -> List[str]:
+    """Tell the others the port of this rank, and wait for theirs."""
+    told = place.folder / f"port_{place.rank}.new"
+    told.write_text(os.environ["ASCEND_SESSION_PORT"])
+    told.rename(place.folder / f"port_{place.rank}")
+    files = [place.folder / f"port_{rank}" for rank in range(place.size)]
+    while not all(file.exists() for file in files):
+        time.sleep(0.01)
+    return [f"127.0.0.1:{file.read_text()}" for file in files]
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ascend_session.cli._launch_summary import rank_list
 from tests.cli.conftest import ROOT
 
 # Says who it is and what it got, and ends with what it is told.
@@ -268,18 +269,35 @@ def test_a_dry_run_of_one_rank_has_no_empty_headline(launch):
     assert "Rank 0 on device 0\n  ASCEND_DEVICE_ID=0\n" in called.out
 
 
+def test_a_dry_run_shows_the_cpus_of_each_rank(launch):
+    cpus = sorted(os.sched_getaffinity(0))
+    words = ("--dry-run", "-n", "1", "--no-python", "/bin/false")
+    called = launch("--bind", "even", *words)
+    count = "1 CPU" if len(cpus) == 1 else f"{len(cpus)} CPUs"
+    assert f"CPUs      each an equal part of {count}\n" in called.out
+    assert f"Rank 0 on device 0, CPUs {rank_list(cpus)}\n" in called.out
+    # On the stub nobody is bound who does not ask for it.
+    called = launch(*words)
+    assert "CPUs      not bound, for the ranks are on the stub (--bind='even' " in called.out
+    assert "Rank 0 on device 0\n" in called.out
+
+
+def test_no_other_binding_is_a_wrong_call(launch):
+    called = launch("--bind", "numa", "--dry-run", "--no-python", "/bin/false")
+    assert called.code == 2
+    assert "--bind takes 'auto' or 'even' or 'none', not 'numa'." in called.err
+
+
 def test_a_dry_run_shows_where_ranks_would_meet_and_keeps_no_port(call, tmp_path):
     words = ("launch", *_settings(tmp_path), "--dry-run", "-n", "8", "--no-python", "/bin/false")
     before = len(os.listdir("/proc/self/fd"))
     said, found = call(*words).out, json.loads(call(*words[:1], "--json", *words[1:]).out)
     assert len(os.listdir("/proc/self/fd")) == before
     assert "Ports     9 on this machine; each attempt takes others that are free\n" in said
-    (line,) = [line for line in said.splitlines() if "ASCEND_SESSION_ADDRESSES" in line]
-    assert line.startswith("  ASCEND_SESSION_ADDRESSES=127.0.0.1:")
-    assert line.count(",") == 7
+    assert said.count("  ASCEND_SESSION_PORT=") == 8
     assert "  ASCEND_SESSION_COORDINATOR=127.0.0.1:" in said.partition("Rank 0 on device 0")[0]
     changed = found["ranks"][7]["changed"]
-    assert changed["ASCEND_SESSION_ADDRESSES"].split(",") == found["addresses"]
+    assert int(changed["ASCEND_SESSION_PORT"]) == found["ports"][7]
     assert changed["ASCEND_SESSION_COORDINATOR"] == found["coordinator"]
 
 

@@ -1,6 +1,6 @@
 """What a fake ``npu-smi`` answers, for a set of chips. Source: launch_facts.md, B2."""
 
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from tests.fake_host.chips import FakeChip, FakeProcess
 from tests.fake_host.layouts import draw
@@ -20,14 +20,17 @@ __all__ = [
 
 
 def npu_smi_answers(
-    layout: str, chips: Sequence[FakeChip], processes: Sequence[FakeProcess] = ()
+    layout: str,
+    chips: Sequence[FakeChip],
+    processes: Sequence[FakeProcess] = (),
+    cpus: Optional[Sequence[str]] = None,
 ) -> Dict[str, Reply]:
-    """The replies to every query that launch_facts.md, B2 names."""
+    """The replies to every query that launch_facts.md, B2 names; ``cpus`` are those near a chip."""
     answers = {
         "info": Reply(draw(layout, chips, processes)),
         "info -m": Reply(said_mapping(chips, physical="A3" in layout)),
         "info -l": Reply(said_list(chips)),
-        "info -t topo": Reply(said_topology(chips, physical="A3" in layout)),
+        "info -t topo": Reply(said_topology(chips, "A3" in layout, cpus)),
         "": Reply("Usage: npu-smi info <watch|proc|-h|-m|-l|-t type> [Options...]\n", code=1),
     }
     for npu in _npus(chips):
@@ -73,14 +76,22 @@ def said_mapping(chips: Sequence[FakeChip], physical: bool) -> str:
     return "".join("\t" + " ".join(cell.ljust(30) for cell in row) + "\n" for row in rows)
 
 
-def said_topology(chips: Sequence[FakeChip], physical: bool) -> str:
-    """B2: a matrix whose last column is ``CPU Affinity``: ``144-167`` or ``0-63,128-191``."""
+def said_topology(
+    chips: Sequence[FakeChip], physical: bool, near: Optional[Sequence[str]] = None
+) -> str:
+    """B2: a matrix whose last column is ``CPU Affinity``: ``144-167`` or ``0-63,128-191``.
+
+    Cards on the same NUMA node have the same, and some releases have no such column (``near`` is
+    empty texts then).
+    """
     label = "Phy-ID" if physical else "NPU"
     names = [f"{label}{chip.physical if physical else chip.npu}" for chip in chips]
-    text = "           " + "".join(name.ljust(11) for name in names) + "CPU Affinity\n"
+    column = "" if near and not any(near) else "CPU Affinity"
+    text = "           " + "".join(name.ljust(11) for name in names) + column + "\n"
     for place, name in enumerate(names):
         links = ["X" if other == place else "HCCS" for other in range(len(names))]
         cpus = f"{24 * place}-{24 * place + 23}" if place else "0-23,192-215"
+        cpus = near[place] if near else cpus
         text += name.ljust(11) + "".join(link.ljust(11) for link in links) + cpus + "\n"
     return text + "\nLegend:\n\n  X    = Self\n  HCCS = Connection traversing HCCS.\n"
 

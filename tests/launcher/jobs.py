@@ -28,9 +28,12 @@ class Bench:
         self.host.nodes(ids)
 
     def config(self, **asked: Any) -> LaunchConfig:
-        """A launch of the script, unless something else is to be started."""
+        """A launch of the script, unless something else is to be started.
+
+        Ranks are not bound, for how many CPUs there are is the test machine's affair.
+        """
         what = {} if {"module", "program"} & set(asked) else {"script": "train.py"}
-        return LaunchConfig(**{**what, "cwd": str(self.folder), **asked})
+        return LaunchConfig(**{**what, "bind": "none", "cwd": str(self.folder), **asked})
 
     def plan(self, **asked: Any) -> Plan:
         """The plan of such a launch."""

@@ -23,8 +23,8 @@ _LAUNCHES = int(os.environ.get("ASCEND_SESSION_TEST_LAUNCHES") or 20)
 _LISTENING = """
 import os, socket
 rank = int(os.environ["RANK_ID"])
-addresses = os.environ["ASCEND_SESSION_ADDRESSES"].split(",")
-mine = [addresses[rank]] + [os.environ["ASCEND_SESSION_COORDINATOR"]] * (rank == 0)
+own = "127.0.0.1:" + os.environ["ASCEND_SESSION_PORT"]
+mine = [own] + [os.environ["ASCEND_SESSION_COORDINATOR"]] * (rank == 0)
 for address in mine:
     host, _, port = address.rpartition(":")
     listening = socket.socket()

@@ -13,9 +13,9 @@ from typing import Any, Callable, Dict, List, Set
 
 import pytest
 
-from ascend_session.cluster.variables import ADDRESSES, COORDINATOR
-from ascend_session.errors import AscendError, JobError
-from ascend_session.launcher import reservation
+from ascend_session.cluster import ports as kept_ports
+from ascend_session.cluster.variables import COORDINATOR, PORT
+from ascend_session.errors import AscendError, JobError, PreflightError
 from ascend_session.launcher.events import Event, Over, Planned
 from ascend_session.launcher.launching import _Launch, launch
 from ascend_session.launcher.plan import Plan
@@ -72,8 +72,8 @@ print(*sockets(os.getppid()))
 
 def ports(made: Plan) -> List[int]:
     """The coordinator's, then the ranks' in their order."""
-    addresses = [made.reserved.coordinator or "", *made.reserved.addresses]
-    return [int(address.rpartition(":")[2]) for address in addresses]
+    coordinator = (made.reserved.coordinator or "").rpartition(":")[2]
+    return [int(coordinator), *made.reserved.ports]
 
 
 def can_be_had(port: int, reuse: bool = False) -> bool:
@@ -101,21 +101,20 @@ def sockets_here() -> Set[str]:
     return {text for text in found if text.startswith("socket:")}
 
 
-def test_every_rank_knows_all_addresses(bench: Bench) -> None:
+def test_every_rank_knows_its_own_port_and_the_coordinators(bench: Bench) -> None:
     made = bench.plan(processes=3)
     assert len(set(ports(made))) == 4
     assert [rank.environment[COORDINATOR] for rank in made.ranks] == [made.reserved.coordinator] * 3
-    together = ",".join(made.reserved.addresses)
-    assert [rank.changed[ADDRESSES] for rank in made.ranks] == [together] * 3
-    assert {address.partition(":")[0] for address in made.reserved.addresses} == {"127.0.0.1"}
+    assert [int(rank.changed[PORT]) for rank in made.ranks] == list(made.reserved.ports)
+    assert str(made.reserved.coordinator).startswith("127.0.0.1:")
     shown = json.loads(json.dumps(made.as_dict()))
     assert shown["coordinator"] == made.reserved.coordinator
-    assert shown["addresses"] == list(made.reserved.addresses)
+    assert shown["ports"] == list(made.reserved.ports)
 
 
 @pytest.mark.parametrize("asked", ["one", "npu"])
 def test_one_rank_and_ranks_on_devices_need_none(bench: Bench, asked: str) -> None:
-    bench.environ.update({COORDINATOR: "127.0.0.1:1", ADDRESSES: "127.0.0.1:2,127.0.0.1:3"})
+    bench.environ.update({COORDINATOR: "127.0.0.1:1", PORT: "2"})
     before = sockets_here()
     if asked == "npu":
         bench.nodes(range(2))
@@ -123,11 +122,9 @@ def test_one_rank_and_ranks_on_devices_need_none(bench: Bench, asked: str) -> No
     else:
         made = bench.plan(processes=1)
     assert sockets_here() == before
-    assert (made.reserved.coordinator, made.reserved.addresses) == (None, ())
-    assert all(
-        "it belongs to another job" in made.removed[name] for name in (COORDINATOR, ADDRESSES)
-    )
-    assert not any({COORDINATOR, ADDRESSES} & set(rank.environment) for rank in made.ranks)
+    assert (made.reserved.coordinator, made.reserved.ports) == (None, ())
+    assert all("it belongs to another job" in made.removed[name] for name in (COORDINATOR, PORT))
+    assert not any({COORDINATOR, PORT} & set(rank.environment) for rank in made.ranks)
 
 
 def test_what_another_job_has_is_not_inherited(bench: Bench) -> None:
@@ -135,8 +132,8 @@ def test_what_another_job_has_is_not_inherited(bench: Bench) -> None:
     bench.environ.update(outer.ranks[1].environment)
     inner = bench.plan(processes=2)
     assert not set(ports(outer)) & set(ports(inner))
-    assert inner.ranks[0].environment[ADDRESSES] == ",".join(inner.reserved.addresses)
-    assert not {COORDINATOR, ADDRESSES} & set(inner.removed)
+    assert inner.ranks[0].environment[PORT] == str(inner.reserved.ports[0])
+    assert not {COORDINATOR, PORT} & set(inner.removed)
 
 
 def test_a_rank_can_have_its_port_and_nobody_else_can(bench: Bench) -> None:
@@ -197,14 +194,14 @@ def _has_ipv6() -> bool:
 def test_without_ipv6_the_ports_are_kept_all_the_same(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bound_on = reservation._bound_on
+    bound_on = kept_ports.bound_on
 
-    def without(family: int, address: str) -> socket.socket:
+    def without(family: int, address: str, port: int = 0) -> socket.socket:
         if family == socket.AF_INET6:
             raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
-        return bound_on(family, address)
+        return bound_on(family, address, port)
 
-    monkeypatch.setattr(reservation, "_bound_on", without)
+    monkeypatch.setattr(kept_ports, "bound_on", without)
     made = bench.plan(processes=2)
     assert [can_be_had(port) for port in ports(made)] == [False] * 3
     assert [can_be_had(port, reuse=True) for port in ports(made)] == [True] * 3
@@ -253,16 +250,16 @@ def test_too_few_files_are_an_error_before_anything_is_bound() -> None:
 
 
 def test_no_port_is_an_error_and_those_before_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound_on, before = reservation._bound_on, sockets_here()
+    bound_on, before = kept_ports.bound_on, sockets_here()
     asked: List[int] = []
 
-    def only_three(family: int, address: str) -> socket.socket:
+    def only_three(family: int, address: str, port: int = 0) -> socket.socket:
         asked.append(family)
         if len(asked) > 3:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-        return bound_on(family, address)
+        return bound_on(family, address, port)
 
-    monkeypatch.setattr(reservation, "_bound_on", only_three)
+    monkeypatch.setattr(kept_ports, "bound_on", only_three)
     with pytest.raises(JobError) as refused:
         reserve(8)
     said = "A job of 8 ranks on the stub needs 9 free TCP ports; after 3 there was no other: "
@@ -292,10 +289,11 @@ def _raise_when_planned(event: Event) -> None:
     ("more", "on_event", "error"),
     [
         ({"events": "/nowhere/events"}, None, AscendError),
-        ({"log_dir": "/dev/null/logs"}, None, JobError),
+        ({"log_dir": "/dev/null/logs"}, None, PreflightError),
+        ({"log_dir": "/dev/null/logs", "preflight": False}, None, JobError),
         ({}, _raise_when_planned, ZeroDivisionError),
     ],
-    ids=["events", "folder", "listener"],
+    ids=["events", "checked folder", "folder", "listener"],
 )
 def test_a_launch_that_fails_keeps_nothing(
     tmp_path: Path, more: Dict[str, Any], on_event: Callable[[Event], None], error: type
@@ -338,8 +336,8 @@ def test_ports_are_kept_until_the_attempt_is_over_and_the_next_has_others(
     assert sockets_here() == before
 
 
-def test_a_launch_within_a_rank_has_addresses_of_its_own(tmp_path: Path) -> None:
-    inner = f"import os; print(os.environ[{COORDINATOR!r}], os.environ[{ADDRESSES!r}])"
+def test_a_launch_within_a_rank_has_ports_of_its_own(tmp_path: Path) -> None:
+    inner = f"import os; print(os.environ[{COORDINATOR!r}], os.environ[{PORT!r}])"
     code = f"""
 if rank == 1:
     command = [sys.executable, "-m", "ascend_session.cli", "launch", "-n", "2", "--no-python",
@@ -350,10 +348,10 @@ if rank == 1:
     assert run.statuses == [0, 0], run.said(1, "stderr")
     said = sorted(run.said(1).splitlines())
     assert [line[:4] for line in said] == ["[0] ", "[1] "]
-    assert said[0][4:] == said[1][4:]
-    coordinator, addresses = said[0][4:].split()
-    outer = {run.plan.reserved.coordinator, *run.plan.reserved.addresses}
-    assert len({coordinator, *addresses.split(",")} - outer) == 3
+    (first, one), (second, other) = (line[4:].split() for line in said)
+    assert first == second
+    inner_ports = {int(first.rpartition(":")[2]), int(one), int(other)}
+    assert len(inner_ports - set(ports(run.plan))) == 3
 
 
 def test_plans_that_are_made_at_the_same_time_share_no_port(bench: Bench) -> None:

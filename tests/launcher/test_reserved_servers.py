@@ -8,6 +8,7 @@ from typing import Set
 import pytest
 
 from ascend_session.launcher.events import Event, Over
+from ascend_session.launcher.plan import Plan
 from tests.launcher.supervised import job
 
 # Rank 0 has each rank compute something. The others live until it has ended its part.
@@ -16,7 +17,7 @@ from concurrent import futures
 import grpc
 import tensorflow
 tf = tensorflow.compat.v1
-addresses = os.environ["ASCEND_SESSION_ADDRESSES"].split(",")
+addresses = os.environ["ADDRESSES"].split(",")
 coordinator = os.environ["ASCEND_SESSION_COORDINATOR"]
 server = tf.train.Server(tf.train.ClusterSpec({"rank": addresses}), "rank", rank)
 print(server.target)
@@ -36,6 +37,16 @@ else:
 sys.stdout.flush()
 os._exit(0)  # a server cannot be stopped
 """
+
+
+def _knowing_all(planned: Plan) -> Plan:
+    """The ranks are told all ports, and do not have to tell each other."""
+    listed = ",".join(f"127.0.0.1:{port}" for port in planned.reserved.ports)
+    ranks = [
+        rank._replace(environment={**rank.environment, "ADDRESSES": listed})
+        for rank in planned.ranks
+    ]
+    return planned._replace(ranks=tuple(ranks))
 
 
 def _kept_here() -> Set[int]:
@@ -63,11 +74,11 @@ def test_servers_take_the_ports_that_are_kept_for_them(
         if isinstance(event, Over):
             kept.update(_kept_here())
 
-    run = job(tmp_path, _SERVING, ranks=3, on_event=look)
+    run = job(tmp_path, _SERVING, ranks=3, on_event=look, change=_knowing_all)
     logs = [run.said(rank, "stderr")[-2000:] for rank in range(3)]
     assert run.statuses == [0, 0, 0], logs
-    coordinator = str(run.plan.reserved.coordinator)
-    ports = [address.rpartition(":")[2] for address in (coordinator, *run.plan.reserved.addresses)]
+    coordinator = str(run.plan.reserved.coordinator).rpartition(":")[2]
+    ports = [coordinator, *map(str, run.plan.reserved.ports)]
     targets = [run.said(rank).split()[0] for rank in range(3)]
     assert [target.rpartition(":")[2] for target in targets] == ports[1:]
     assert run.said(0).split()[1:] == [ports[0], "40", "41", "42"]

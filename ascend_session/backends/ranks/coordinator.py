@@ -7,9 +7,11 @@ the events that are put for it.
 import itertools
 import queue
 import threading
+import time
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends.ranks import wording
+from ascend_session.backends.ranks.endpoint import Endpoint
 from ascend_session.backends.ranks.operation import Operation
 from ascend_session.backends.ranks.verdict import Wait, behind, contradiction
 
@@ -38,13 +40,18 @@ class Seat:
     Attributes:
         token: What this process has given as its mark, so that no other speaks for it.
         pid: Its process.
+        endpoint: Where it is.
+        used: Processor seconds that it has said to have used, in which `Coordinator.version`, and
+            when that was heard (`time.monotonic`); None as long as it has not.
         events: What it is still to be sent; None ends its stream.
         is_open: Whether its stream is.
     """
 
-    def __init__(self, token: str, pid: int) -> None:
+    def __init__(self, token: str, pid: int, endpoint: Endpoint) -> None:
         self.token = token
         self.pid = pid
+        self.endpoint = endpoint
+        self.used: Optional[Tuple[float, int, float]] = None
         self.events: queue.Queue[Optional[Dict[str, Any]]] = queue.Queue()
         self.is_open = True
         self.serial = 0  # of its last report
@@ -77,9 +84,9 @@ class Coordinator:
         return self.ended is not None or len(self._left) == self._size
 
     @property
-    def staying(self) -> Dict[int, int]:
-        """The processes of the ranks that are there and have not left, ``{rank: pid}``."""
-        return {rank: seat.pid for rank, seat in self._seats.items() if rank not in self._left}
+    def staying(self) -> Dict[int, Seat]:
+        """The ranks that are there and have not left."""
+        return {rank: seat for rank, seat in self._seats.items() if rank not in self._left}
 
     @property
     def waits(self) -> List[Wait]:
@@ -89,7 +96,7 @@ class Coordinator:
             waits += [Wait(rank, operation, 0) for rank, operation in entered.items()]
         return waits
 
-    def come(self, rank: int, token: str, pid: int) -> Seat:
+    def come(self, rank: int, token: str, pid: int, endpoint: Endpoint = Endpoint()) -> Seat:  # noqa: B008
         """A rank joins; when it is the last one, all hear that they are together.
 
         Raises:
@@ -99,12 +106,14 @@ class Coordinator:
             raise RefusedError(wording.too_late(rank, self.ended))
         if rank in self._seats:
             seat = self._seats[rank]
-            taken = wording.rank_taken(rank, seat.pid)
+            elsewhere = "" if seat.endpoint.machine == endpoint.machine else seat.endpoint.host
+            taken = wording.rank_taken(rank, seat.pid, elsewhere)
             raise RefusedError(wording.over(rank) if self.is_over or not seat.is_open else taken)
-        seat = self._seats[rank] = Seat(token, pid)
+        seat = self._seats[rank] = Seat(token, pid, endpoint)
         seat.events.put({"event": "welcome"})
         if len(self._seats) == self._size:
-            self._tell({"event": "together", "pid": self._seats[0].pid})
+            places = [self._seats[number].endpoint for number in range(self._size)]
+            self._tell({"event": "together", "pid": self._seats[0].pid, "places": places})
         return seat
 
     def knows(self, rank: int, token: str) -> bool:
@@ -126,7 +135,11 @@ class Coordinator:
         """A rank has waited so long for the others to come."""
         absent = [rank for rank in range(self._size) if rank not in self._seats]
         if absent:
-            self.end(wording.missing(absent, self._size, seconds))
+            self.end(wording.missing(absent, self._size, seconds, self._per_node()))
+
+    def use(self, rank: int, seconds: float) -> None:
+        """What a rank says that it has computed until now."""
+        self._seats[rank].used = (seconds, self.version, time.monotonic())
 
     def enter(self, rank: int, operation: Operation) -> None:
         """A rank is ready for a collective; when it is the last one, all get the numbers."""
@@ -178,6 +191,16 @@ class Coordinator:
             self._entered.clear()
             self._reported.clear()
             self._tell({"event": "end", "said": sentence}, last=True)
+
+    def _per_node(self) -> Optional[int]:
+        """How many ranks each node has, if they are as many on each and go node by node."""
+        counts = {seat.endpoint.local_size for seat in self._seats.values()}
+        count = counts.pop() if len(counts) == 1 else 0
+        if not 0 < count < self._size:
+            return None
+        firsts = {str(rank - rank % count): seat for rank, seat in self._seats.items()}
+        is_so = all(first == seat.endpoint.node for first, seat in firsts.items())
+        return count if is_so else None
 
     def _number(self, operation: Operation) -> None:
         del self._entered[operation.key]

@@ -9,6 +9,7 @@ import threading
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from ascend_session.backends.ranks.endpoint import Endpoint
 from ascend_session.backends.ranks.meeting import Meeting
 from ascend_session.backends.ranks.operation import Agreed, Operation
 from ascend_session.backends.ranks.pending import Pending
@@ -38,7 +39,10 @@ class Exchange:
         seconds: How long a collective may take; None for as long as it likes.
         opening: Seconds within which the ranks' servers have to be there.
         meet: Makes the meeting from what is to be called when the job ends; not for one rank.
-        run: Gives the runtime; not called for one rank.
+        run: Gives the runtime, from where each rank is; not called for one rank.
+
+    Attributes:
+        places: Where each rank is, while they are together; empty for one rank.
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class Exchange:
         seconds: Optional[float] = None,
         opening: float = _FOR_EVER,
         meet: Optional[Callable[[Callable[[str], None]], Meeting]] = None,
-        run: Optional[Callable[[], Runtime]] = None,
+        run: Optional[Callable[[Sequence[Endpoint]], Runtime]] = None,
     ) -> None:
         self.rank = rank
         self.size = size
@@ -56,6 +60,7 @@ class Exchange:
         self._opening = opening
         self._meeting = None if meet is None else meet(self.abort)
         self._run = run
+        self.places: Tuple[Endpoint, ...] = ()
         self._runtime: Optional[Runtime] = None
         self._lock = threading.Lock()
         self._agreed: Dict[Tuple[str, str], Agreed] = {}
@@ -76,7 +81,8 @@ class Exchange:
             return
         # Only who was let in may start a server: a second one would take the first one's callers.
         self._meeting.join()
-        self._runtime = self._run()
+        self.places = tuple(self._meeting.places)
+        self._runtime = self._run(self.places)
         ranks = tuple(range(self.size))
         there = Operation("servers", "ascend_system", ranks, "all ranks have their servers")
         self._meeting.agree(there, self._opening)

@@ -4,6 +4,7 @@ import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
 from ascend_session.backends.ranks import wording
+from ascend_session.backends.ranks.endpoint import Endpoint, endpoint_in
 from ascend_session.backends.ranks.operation import Agreed
 from ascend_session.backends.ranks.verdict import Wait, behind
 
@@ -28,6 +29,7 @@ class Heard:
         agreed: Answers for the keys that are expected.
         waits: In what this rank waits.
         pid: The process of rank 0.
+        places: Where each rank is, once all are together.
     """
 
     def __init__(self, on_end: Callable[[str], None]) -> None:
@@ -37,6 +39,7 @@ class Heard:
         self.agreed: Dict[str, Optional[Agreed]] = {}
         self.waits: List[Wait] = []
         self.pid = 0
+        self.places: List[Endpoint] = []
         self._on_end = on_end
         self._kinds: Set[str] = set()
         self._left: Dict[int, Mapping[str, int]] = {}
@@ -73,6 +76,7 @@ class Heard:
                 self.refused = event["said"]
             elif kind == "together":
                 self.pid = event["pid"]
+                self.places = [endpoint_in(fields) for fields in event["places"]]
             elif kind == "agreed" and event["key"] in self.agreed:
                 self.agreed[event["key"]] = Agreed(*event["numbers"])
             elif kind == "left":

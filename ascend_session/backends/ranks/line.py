@@ -4,9 +4,10 @@ import logging
 import os
 import threading
 import uuid
-from typing import Any, Callable, Dict, Optional, Set
+from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple
 
 from ascend_session.backends.ranks import messages
+from ascend_session.backends.ranks.endpoint import Endpoint
 from ascend_session.backends.ranks.grpcio import grpcio
 
 __all__ = ["Line", "UnreachableError"]
@@ -27,6 +28,8 @@ class Line:
         size: How many ranks that one believes there are.
         job_id: Their job.
         system: The how-manieth system of the job, from 1.
+        endpoint: Where that rank is.
+        options: What the connection needs besides `messages.CHANNEL_OPTIONS`.
         on_event: Called with each event, from this line's thread.
         on_cut: Called once when no more can come, from this line's thread.
     """
@@ -38,12 +41,15 @@ class Line:
         size: int,
         job_id: str,
         system: int,
+        endpoint: Endpoint,
+        options: Sequence[Tuple[str, int]],
         on_event: Callable[[Dict[str, Any]], None],
         on_cut: Callable[[], None],
     ) -> None:
         self._address = address
         self._who = {"job": job_id, "system": system, "rank": rank, "token": uuid.uuid4().hex}
-        self._joining = {**self._who, "size": size, "pid": os.getpid()}
+        self._joining = {**self._who, "size": size, "pid": os.getpid(), "place": endpoint}
+        self._options = [*messages.CHANNEL_OPTIONS, *options]
         self._on_event = on_event
         self._on_cut = on_cut
         self._channel: Any = None
@@ -53,7 +59,7 @@ class Line:
 
     def open(self) -> None:
         """Begins to listen, from the moment at which the service is there."""
-        self._channel = grpcio().insecure_channel(self._address, options=messages.CHANNEL_OPTIONS)
+        self._channel = grpcio().insecure_channel(self._address, options=self._options)
         path = f"/{messages.SERVICE}/"
         self._say = self._channel.unary_unary(path + messages.SAY)
         attend = self._channel.unary_stream(path + messages.ATTEND)

@@ -5,18 +5,20 @@ and learn why they cannot go on when one of them has ended or does something els
 """
 
 import collections
-import ipaddress
 import logging
 import threading
 import time
+from functools import partial
 from typing import Any, Callable, Counter, List, Mapping, Optional, Tuple
 
-from ascend_session.backends.ranks import wording
+from ascend_session.backends.ranks import messages, wording
+from ascend_session.backends.ranks.endpoint import Endpoint, local_side, this_machine
 from ascend_session.backends.ranks.heard import Heard
 from ascend_session.backends.ranks.line import Line, UnreachableError
 from ascend_session.backends.ranks.operation import Agreed, Operation
-from ascend_session.backends.ranks.processes import watch_for_end
+from ascend_session.backends.ranks.processes import tell_use, watch_for_end
 from ascend_session.backends.ranks.verdict import Wait
+from ascend_session.cluster.coordinator import is_loopback, parts_of
 from ascend_session.errors import CollectiveError, InitializationError
 
 __all__ = ["Meeting"]
@@ -37,12 +39,17 @@ class Meeting:
     Args:
         rank: This process's world rank.
         size: The number of ranks.
-        coordinator: Where rank 0 listens for the others, ``host:port`` on loopback.
+        coordinator: Where rank 0 listens for the others, ``host:port``.
         job_id: Must be the same for all of them.
         seconds: How long `join` waits for the others.
         on_end: Called once, from another thread, with a sentence that begins with
             `wording.CANNOT_GO_ON`, when the job cannot go on: a rank has ended, runs another
             collective than the rest, or has left while somebody waits for it.
+        endpoint: What the others are to know of this rank's place; its host and machine are found
+            here.
+
+    Attributes:
+        places: Where each rank is, once `join` has returned.
     """
 
     def __init__(
@@ -53,12 +60,14 @@ class Meeting:
         job_id: str,
         seconds: float,
         on_end: Callable[[str], None],
+        endpoint: Endpoint = Endpoint(),  # noqa: B008  (it never changes)
     ) -> None:
         self._rank = rank
         self._size = size
         self._address = coordinator
         self._job_id = job_id
         self._seconds = seconds
+        self._endpoint = endpoint
         self._heard = Heard(on_end)
         self._serial = 0
         self._system = 0
@@ -67,14 +76,22 @@ class Meeting:
         self._is_closed = threading.Event()
         self._looks_at_rank_0 = False
 
+    @property
+    def places(self) -> List[Endpoint]:
+        """Where each rank is, once all are together."""
+        return self._heard.places
+
     def join(self) -> None:
         """Waits until all ranks are there; rank 0 starts the service, once a process.
 
         Raises:
             InitializationError: Naming the ranks that did not come in time, or have ended
                 meanwhile, or saying why this process is not let in; nothing is open then.
+            JobError: If the address is none.
         """
-        _check_loopback(self._address)
+        is_inside = is_loopback(parts_of(self._address)[0])
+        host, machine = local_side(self._address), this_machine()
+        self._endpoint = self._endpoint._replace(host=host, machine=machine)
         place = (self._address, self._job_id, self._rank)
         self._system = _systems[place] + 1
         if self._rank == 0:
@@ -82,7 +99,8 @@ class Meeting:
 
             self._service = service_at(self._address, self._job_id, self._size)
         who = (self._address, self._rank, self._size, self._job_id, self._system)
-        self._line = Line(*who, self._heard.event, self._heard.cut)
+        how = (self._endpoint, [] if is_inside else messages.KEEPALIVE)
+        self._line = Line(*who, *how, self._heard.event, self._heard.cut)
         try:
             self._await_others(self._line)
         except BaseException:
@@ -218,14 +236,24 @@ class Meeting:
             self._line.mention("report", serial=self._serial, waits=said)
 
     def _look_at_rank_0(self) -> None:
-        """Begins to look, once: the end of its process may not be the end of its connections."""
+        """Begins to look, once: the end of its process may not be the end of its connections.
+
+        A rank 0 on another machine cannot be looked at, nor look at this rank, which tells it.
+        """
         with self._heard.lock:
             begins = not self._looks_at_rank_0 and self._rank != 0 and self._heard.pid != 0
             self._looks_at_rank_0 |= begins
+            is_here = not begins or self._heard.places[0].machine == self._endpoint.machine
         if begins:
-            look = (self._heard.pid, self._heard.is_waiting, self._is_closed, self._lost)
+            waits, is_closed = self._heard.is_waiting, self._is_closed
+            look = partial(watch_for_end, self._heard.pid, waits, is_closed, self._lost)
+            tell = partial(tell_use, waits, is_closed, self._say_use)
             name = "ascend-session-rank-0"
-            threading.Thread(target=watch_for_end, args=look, name=name, daemon=True).start()
+            threading.Thread(target=look if is_here else tell, name=name, daemon=True).start()
+
+    def _say_use(self, seconds: float) -> None:
+        if self._line is not None and not self._heard.any_of("cut", "end", "leaving"):
+            self._line.mention("used", seconds=seconds)
 
     def _lost(self) -> None:
         self._heard.end(wording.gone(0))
@@ -239,13 +267,3 @@ class Meeting:
         self._is_closed.set()
         if self._line is not None:
             self._line.close()
-
-
-def _check_loopback(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    try:
-        inside = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        inside = False
-    if not inside or not port.isdigit():
-        raise InitializationError(wording.no_loopback(address))

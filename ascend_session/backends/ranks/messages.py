@@ -9,6 +9,7 @@ from ascend_session.backends.ranks.verdict import Wait
 __all__ = [
     "ATTEND",
     "CHANNEL_OPTIONS",
+    "KEEPALIVE",
     "SAY",
     "SERVER_OPTIONS",
     "SERVICE",
@@ -31,6 +32,16 @@ CHANNEL_OPTIONS = [
 ]
 SERVER_OPTIONS = [
     ("grpc.so_reuseport", 0),  # a second process that says it is rank 0 must fail
+]
+# Between machines: one that vanishes says nothing. HCCL, too, gives a rank up after 30 s without a
+# heartbeat (launch_facts.md, A9). On one machine the end of a process ends its connections.
+KEEPALIVE = [
+    ("grpc.keepalive_time_ms", 10000),
+    ("grpc.keepalive_timeout_ms", 20000),
+    ("grpc.http2.ping_timeout_ms", 20000),  # else a minute, whatever the line above says
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5000),
 ]
 
 

@@ -1,13 +1,15 @@
 """Whether a rank's process lives, and what it computes, as the kernel says it.
 
 The end of a connection is heard at once, but does not come while a child that the process forked
-keeps it open. All ranks run on this machine: the service listens on loopback only.
+keeps it open. Only processes of this machine can be looked at; each rank says itself what it
+computes to a rank 0 on another.
 """
 
+import os
 import threading
 from typing import Any, Callable, Optional
 
-__all__ = ["EndedError", "RankProcess", "watch_for_end"]
+__all__ = ["EndedError", "RankProcess", "tell_use", "watch_for_end"]
 
 _INTERVAL = 1.0  # seconds between two looks
 
@@ -62,3 +64,20 @@ def watch_for_end(
                 process.processor_seconds()
     except EndedError:
         tell()
+
+
+def tell_use(
+    matters: Callable[[], bool], is_over: threading.Event, tell: Callable[[float], None]
+) -> None:
+    """Says every second what this process has computed.
+
+    Args:
+        matters: Whether this process waits for others; nothing is said otherwise.
+        is_over: Set when nothing is to be said any more.
+        tell: Gets processor seconds.
+    """
+    process = RankProcess(os.getpid())
+    while not is_over.wait(_INTERVAL):
+        used = process.processor_seconds() if matters() else None
+        if used is not None:
+            tell(used)

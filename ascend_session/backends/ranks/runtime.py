@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.ranks.operation import Agreed
+from ascend_session.cluster.coordinator import parts_of
 from ascend_session.errors import InitializationError
 
 __all__ = ["REDUCED", "Runtime", "runtime"]
@@ -36,7 +37,7 @@ class Runtime:
 
     Args:
         rank: This process's world rank.
-        addresses: ``host:port`` of each rank's server, by rank; on loopback.
+        addresses: ``host:port`` of each rank's server, by rank.
 
     Raises:
         InitializationError: If the server cannot be started.
@@ -49,7 +50,7 @@ class Runtime:
         self._session: Any = None
         tf = tf1()
         self._proto = _proto(rank)
-        _go_round_proxies()
+        _go_round_proxies(addresses)
         cluster = tf.train.ClusterSpec({_JOB: list(addresses)})
         try:
             self._server = tf.train.Server(
@@ -125,16 +126,18 @@ class Runtime:
         return call
 
 
-def _go_round_proxies() -> None:
+def _go_round_proxies(addresses: Sequence[str]) -> None:
     """Without this the servers would look for each other behind ``http_proxy``, and wait for ever.
 
     TensorFlow's client of gRPC heeds the variables whenever it calls somebody new, and
     ``no_grpc_proxy`` before ``no_proxy`` where it is set (gRPC's environment_variables.md).
     """
+    hosts = [parts_of(address)[0] for address in addresses]
+    local = [*_LOCAL, *(host for host in dict.fromkeys(hosts) if host not in _LOCAL)]
     for name in ("no_proxy", "no_grpc_proxy"):
         given = os.environ.get(name)
         if given or name == "no_proxy":
-            os.environ[name] = ",".join(filter(None, [given, *_LOCAL]))
+            os.environ[name] = ",".join(filter(None, [given, *local]))
 
 
 def _proto(rank: int) -> Any:

@@ -1,8 +1,9 @@
 """The gRPC service on rank 0, where the ranks of a job meet.
 
-It listens on the loopback interface only, once for a process, and as long as this lives: a system
-that is opened later finds it there. Each rank keeps one stream open, on which it hears events and
-by whose end the others learn of its own; whatever it says is a call that is answered at once.
+It listens on the loopback interface only, unless the ranks are on several machines; once for a
+process, and as long as this lives: a system that is opened later finds it there. Each rank keeps
+one stream open, on which it hears events and by whose end the others learn of its own; whatever it
+says is a call that is answered at once.
 """
 
 import logging
@@ -12,8 +13,10 @@ from typing import Any, Callable, Dict, Iterator, Tuple
 
 from ascend_session.backends.ranks import messages, wording
 from ascend_session.backends.ranks.coordinator import Coordinator, Numbers, RefusedError, Seat
+from ascend_session.backends.ranks.endpoint import endpoint_in
 from ascend_session.backends.ranks.grpcio import grpcio
 from ascend_session.backends.ranks.watch import Watch
+from ascend_session.cluster.coordinator import is_loopback, parts_of
 from ascend_session.errors import InitializationError
 
 __all__ = ["Service", "service_at"]
@@ -60,7 +63,9 @@ class Service:
             InitializationError: If the port is taken.
         """
         grpc = grpcio()
-        self._server = grpc.server(_DaemonThreads(), options=messages.SERVER_OPTIONS)
+        is_inside = is_loopback(parts_of(self._address)[0])
+        options = [*messages.SERVER_OPTIONS, *([] if is_inside else messages.KEEPALIVE)]
+        self._server = grpc.server(_DaemonThreads(), options=options)
         handlers = {
             messages.ATTEND: grpc.unary_stream_rpc_method_handler(self._attend),
             messages.SAY: grpc.unary_unary_rpc_method_handler(self._say),
@@ -68,11 +73,13 @@ class Service:
         handler = grpc.method_handlers_generic_handler(messages.SERVICE, handlers)
         self._server.add_generic_rpc_handlers((handler,))
         try:
-            port = self._server.add_insecure_port(self._address)
+            port = self._server.add_insecure_port(_listening_at(self._address))
         except RuntimeError:
             port = 0
         if not port:
-            raise InitializationError(wording.cannot_listen(self._address))
+            raise InitializationError(wording.cannot_listen(self._address, is_inside))
+        if not is_inside:
+            _logger.warning("%s", wording.open_network(self._address))
         self._server.start()
         self._watch.start()
 
@@ -110,6 +117,7 @@ class Service:
                 asked[name] for name in ("job", "system", "rank", "size", "token", "pid")
             )
             system, rank, size = int(system), int(rank), int(size)
+            place = endpoint_in(asked["place"])
         except (KeyError, TypeError, ValueError) as error:
             raise RefusedError(wording.unreadable()) from error
         if job_id != self._job_id:
@@ -120,7 +128,7 @@ class Service:
             raise RefusedError(wording.no_rank(rank, size))
         with self._lock:
             coordinator = self._system(system, rank)
-            return coordinator, rank, coordinator.come(rank, str(token), int(pid))
+            return coordinator, rank, coordinator.come(rank, str(token), int(pid), place)
 
     def _system(self, number: int, rank: int) -> Coordinator:
         """The system of this number, new if this rank is the first that comes to it."""
@@ -151,6 +159,18 @@ class Service:
         return messages.encoded(answer)
 
 
+def _listening_at(address: str) -> str:
+    """A name may mean another address here than on the other nodes: then at all of this one's."""
+    import ipaddress
+
+    host, port = parts_of(address)
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return address if is_loopback(host) else f"[::]:{port}"
+    return address
+
+
 def _enter(coordinator: Coordinator, rank: int, said: Dict[str, Any]) -> None:
     coordinator.enter(rank, messages.operation_in(said["operation"]))
 
@@ -163,6 +183,7 @@ def _report(coordinator: Coordinator, rank: int, said: Dict[str, Any]) -> None:
 _HEARD: Dict[str, Callable[[Coordinator, int, Dict[str, Any]], None]] = {
     "enter": _enter,
     "report": _report,
+    "used": lambda told, rank, said: told.use(rank, float(said["seconds"])),
     "give up": lambda told, rank, said: told.give_up(float(said["seconds"])),
     "too long": lambda told, rank, said: told.too_long(rank, said["key"], float(said["seconds"])),
     "leave": lambda told, rank, said: told.leave(rank, dict(said["counts"])),

@@ -9,7 +9,8 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from ascend_session.backends.ranks import wording
-from ascend_session.backends.ranks.coordinator import Coordinator
+from ascend_session.backends.ranks.coordinator import Coordinator, Seat
+from ascend_session.backends.ranks.endpoint import this_machine
 from ascend_session.backends.ranks.processes import EndedError, RankProcess
 from ascend_session.backends.ranks.verdict import Situation, verdict
 
@@ -19,6 +20,7 @@ _logger = logging.getLogger(__name__)
 
 _INTERVAL = 0.5  # seconds between two looks
 _MOST = 2.0  # seconds that one look counts for at most
+_LATE = 5.0  # seconds after which what a rank elsewhere said of itself counts no more
 _INTERVAL_PER_RANK = (
     0.02  # and more with many ranks, for a look takes a fifth of a millisecond each
 )
@@ -75,6 +77,7 @@ class _Vigil:
         self._used: Dict[int, Optional[float]] = {}
         self._looked = time.monotonic()
         self._processes: Dict[int, RankProcess] = {}
+        self._machine = this_machine()
 
     def look(self) -> int:
         """Looks once, and ends the job if somebody has ended or nobody can go on.
@@ -84,13 +87,16 @@ class _Vigil:
         """
         with self._lock:
             version, staying = self._coordinator.version, self._coordinator.staying
-        used = {rank: self._used_by(rank, pid) for rank, pid in staying.items()}
+        used = {rank: self._used_by(rank, seat, version) for rank, seat in staying.items()}
         now = time.monotonic()
         # A job that was stopped for a while (Ctrl-Z) has not waited all that time.
         passed, self._looked = min(now - self._looked, _MOST), now
         self._seconds += passed
         if version != self._version:
-            self._version, self._seconds, self._used = version, 0.0, used
+            self._version, self._seconds, self._used = version, 0.0, {}
+        for rank in used:  # a rank elsewhere says it a little later
+            if self._used.get(rank) is None:
+                self._used[rank] = used[rank]
         computed = {rank: _difference(used[rank], self._used.get(rank)) for rank in used}
         self._judge(version, staying, computed)
         return len(staying)
@@ -106,14 +112,24 @@ class _Vigil:
                     _logger.debug("Seconds waited %.1f, computed %s", self._seconds, computed)
                     self._coordinator.end(found)
 
-    def _used_by(self, rank: int, pid: int) -> Optional[float]:
+    def _used_by(self, rank: int, seat: Seat, version: int) -> Optional[float]:
+        if seat.endpoint.machine not in ("", self._machine):
+            return _said_by(seat, version)
         try:
-            return self._processes.setdefault(rank, RankProcess(pid)).processor_seconds()
+            return self._processes.setdefault(rank, RankProcess(seat.pid)).processor_seconds()
         except EndedError:
             with self._lock:
                 if rank in self._coordinator.staying:
                     self._coordinator.end(wording.gone(rank))
             return None
+
+
+def _said_by(seat: Seat, version: int) -> Optional[float]:
+    """What it said since anything changed, and not too long ago."""
+    if seat.used is None:
+        return None
+    seconds, when, heard = seat.used
+    return seconds if when == version and time.monotonic() - heard < _LATE else None
 
 
 def _difference(now: Optional[float], before: Optional[float]) -> Optional[float]:

@@ -1,6 +1,6 @@
 """Every sentence that the ranks' meeting says."""
 
-from typing import List, Mapping, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends.ranks.operation import Operation
 from ascend_session.failures.rows.stub import JOB_CANNOT_GO_ON as CANNOT_GO_ON
@@ -20,9 +20,9 @@ __all__ = [
     "missing",
     "named",
     "no_answer",
-    "no_loopback",
     "no_rank",
     "not_a_member",
+    "open_network",
     "ordinal",
     "over",
     "rank_failed",
@@ -38,14 +38,14 @@ _LOOK = "Look at its output for the reason."
 _LAUNCH = "Start the ranks with `ascend-session launch`, which gives each job addresses of its own."
 
 
-def named(ranks: Sequence[int]) -> str:
+def named(ranks: Sequence[int], noun: str = "rank") -> str:
     """``rank 3``, ``rank 3 and rank 5``, ``ranks 0 to 2, 5 and 7``."""
     if len(ranks) <= 2:
-        return " and ".join(f"rank {rank}" for rank in sorted(ranks))
+        return " and ".join(f"{noun} {rank}" for rank in sorted(ranks))
     parts: List[str] = []
     for first, last in _runs(ranks):
         parts += [f"{first} to {last}"] if last > first + 1 else [*map(str, range(first, last + 1))]
-    return "ranks " + (f"{', '.join(parts[:-1])} and {parts[-1]}" if parts[1:] else parts[0])
+    return f"{noun}s " + (f"{', '.join(parts[:-1])} and {parts[-1]}" if parts[1:] else parts[0])
 
 
 def ordinal(number: int) -> str:
@@ -57,19 +57,20 @@ def ordinal(number: int) -> str:
 # Why a process is not let in: its own failure, without the beginning above.
 
 
-def no_loopback(address: str) -> str:
-    """The address is not this machine's own."""
+def open_network(address: str) -> str:
+    """The ranks are on several machines."""
     return (
-        f"The ranks were asked to meet at {address!r}, which is not HOST:PORT with an address of "
-        f"the loopback interface; they meet nowhere else. {_LAUNCH}"
+        f"The ranks of this job meet at {address} and send each other their tensors over the "
+        "network, unencrypted; whoever reaches their ports can run operators in their processes."
     )
 
 
-def cannot_listen(address: str) -> str:
-    """The port is taken."""
+def cannot_listen(address: str, is_here: bool = True) -> str:
+    """The port is taken, or the address is another machine's."""
+    elsewhere = "" if is_here else ", or that is no address of its machine"
     return (
         f"Rank 0 cannot listen at {address} for the other ranks: another process does, perhaps a "
-        f"second one that says it is rank 0. {_LAUNCH}"
+        f"second one that says it is rank 0{elsewhere}. {_LAUNCH}"
     )
 
 
@@ -103,11 +104,12 @@ def no_rank(rank: int, size: int) -> str:
     )
 
 
-def rank_taken(rank: int, pid: int) -> str:
-    """The rank is there already."""
+def rank_taken(rank: int, pid: int, host: str = "") -> str:
+    """The rank is there already, perhaps on another host."""
+    where, also = (f" on {host}", ", each node a number") if host else ("", "")
     return (
-        f"This process says that it is rank {rank} of the job, but process {pid} is that already. "
-        "Give each process a RANK_ID of its own."
+        f"This process says that it is rank {rank} of the job, but process {pid}{where} is that "
+        f"already. Give each process a RANK_ID of its own{also}."
     )
 
 
@@ -133,11 +135,13 @@ def unreadable() -> str:
 # What became of the job.
 
 
-def missing(ranks: Sequence[int], size: int, seconds: float) -> str:
-    """Ranks that did not come."""
+def missing(ranks: Sequence[int], size: int, seconds: float, per_node: Optional[int] = None) -> str:
+    """Ranks that did not come, and whole nodes of which none did."""
+    nodes = [] if per_node is None else _whole_nodes(ranks, size, per_node)
+    all_of = f" (all of {named(nodes, 'node')})" if nodes else ""
     return (
-        f"{CANNOT_GO_ON}{named(ranks)} of {size} did not come within {seconds:g} s. Every rank has "
-        "to open its system; look at the output of those that did not."
+        f"{CANNOT_GO_ON}{named(ranks)} of {size}{all_of} did not come within {seconds:g} s. Every "
+        "rank has to open its system; look at the output of those that did not."
     )
 
 
@@ -265,6 +269,12 @@ def _add(groups: List[Tuple[str, List[int]]], what: str, rank: int) -> None:
                 ranks.append(rank)
             return
     groups.append((what, [rank]))
+
+
+def _whole_nodes(ranks: Sequence[int], size: int, per_node: int) -> List[int]:
+    absent = set(ranks)
+    nodes = [range(first, min(first + per_node, size)) for first in range(0, size, per_node)]
+    return [number for number, node in enumerate(nodes) if absent.issuperset(node)]
 
 
 def _runs(ranks: Sequence[int]) -> List[Tuple[int, int]]:

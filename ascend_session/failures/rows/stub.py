@@ -1,11 +1,12 @@
 """What the stub itself says: a job whose ranks exchange data, and cannot any more."""
 
-from typing import Tuple
+import re
+from typing import Optional, Tuple
 
 from ascend_session.failures.classes import Condition, FailureClass
 from ascend_session.failures.definition import Alternative, Definition, Message
 
-__all__ = ["JOB_CANNOT_GO_ON", "ROWS"]
+__all__ = ["JOB_CANNOT_GO_ON", "ROWS", "lost_rank"]
 
 _NAME = "The job cannot go on"
 
@@ -28,3 +29,9 @@ ROWS: Tuple[Definition, ...] = (
         source="backends.ranks of this package",
     ),
 )
+
+
+def lost_rank(text: str) -> Optional[int]:
+    """The rank that such a sentence names as the one which did not do its part, or the first."""
+    match = re.search(rf"{JOB_CANNOT_GO_ON}ranks? ([0-9]{{1,7}})\b", text)
+    return None if match is None else int(match[1])

@@ -8,6 +8,7 @@ dictionary that ``launcher.guarding`` makes. Then the launcher may say
 
 and the guardian says, times in seconds since 1970,
 
+* ``("not bound", rank, text, time)``: it runs all the same, wherever the guardian may;
 * ``("started", rank, pid, time)``, ``("not started", rank, stage, errno, text, time)``;
 * ``("ended", rank, status, time)``: exit code, or negative the signal;
 * ``("stopping", why, time)``: everyone is asked to end; who ends later, ends because of that;

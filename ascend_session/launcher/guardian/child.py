@@ -9,9 +9,9 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Tuple
+    from typing import Any, Dict, List, Optional, Tuple
 
-__all__ = ["ASKING", "be_subreaper", "die_with_parent", "start", "trouble_in"]
+__all__ = ["ASKING", "Places", "be_subreaper", "die_with_parent", "start", "trouble_in"]
 
 # prctl(2)
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
@@ -37,6 +37,26 @@ def die_with_parent(number: int, parent: int) -> bool:
     """
     _prctl(_SET_PDEATHSIG, number)
     return os.getppid() == parent
+
+
+class Places:
+    """The CPUs on which children begin: this process goes there first, and they inherit that.
+
+    So a child is bound from its first instruction, and one that cannot be is known at once.
+    """
+
+    def __init__(self) -> None:
+        self._own = os.sched_getaffinity(0)
+
+    def go(self, cpus: Optional[List[int]]) -> Optional[OSError]:
+        """Goes to these CPUs, or where this process began; says why it cannot be there."""
+        try:
+            os.sched_setaffinity(0, self._own if cpus is None else cpus)
+        except OSError as failure:  # such as CPUs that were taken away since they were planned
+            if cpus is not None:
+                self.go(None)
+            return failure
+        return None
 
 
 def start(rank: Dict[str, Any]) -> Tuple[int, int]:
@@ -90,9 +110,6 @@ def _become(rank: Dict[str, Any], parent: int, write: int) -> None:
             import resource
 
             resource.setrlimit(resource.RLIMIT_NOFILE, rank["open_files"])
-        if rank["cpus"] is not None:
-            stage = f"put on the CPUs {rank['cpus']}"
-            os.sched_setaffinity(0, rank["cpus"])
         stage = f"started in {os.fsdecode(rank['cwd'])}"
         os.chdir(rank["cwd"])
         stage = "started"

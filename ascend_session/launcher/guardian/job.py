@@ -8,7 +8,7 @@ import signal
 import time
 
 from ascend_session.launcher.guardian.below import Below
-from ascend_session.launcher.guardian.child import ASKING, start, trouble_in
+from ascend_session.launcher.guardian.child import ASKING, Places, start, trouble_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class GuardedJob:
         return read
 
     def _start_all(self) -> None:
+        places = Places()
         for number, rank in enumerate(self._ranks):
             # Many ranks take their time to start. The order in which they fail counts, and once
             # one has failed, or everyone is to end, no other is needed.
@@ -104,6 +105,11 @@ class GuardedJob:
             is_asked = self._is_told or self._is_stopping or not self._channel.is_open
             if self._has_failed or is_asked:
                 break
+            unbound = places.go(rank["cpus"])
+            if unbound is not None:
+                self._channel.say(
+                    ("not bound", number, unbound.strerror or str(unbound), time.time())
+                )
             try:
                 pid, pipe = start(rank)
             except OSError as failure:  # there can be no more processes
@@ -114,6 +120,7 @@ class GuardedJob:
                 break
             self._alive[pid] = number, pipe
             self._channel.say(("started", number, pid, time.time()))
+        places.go(None)
         for rank in self._ranks:
             os.close(rank["stdout"])
             os.close(rank["stderr"])

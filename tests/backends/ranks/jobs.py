@@ -21,12 +21,14 @@ PATIENCE = 40.0  # seconds after which a test gives up on a process
 class Member:
     """One rank's process."""
 
-    def __init__(self, rank: int, size: int, address: str, job: str, seconds: float) -> None:
+    def __init__(
+        self, rank: int, size: int, address: str, job: str, seconds: float, machine: str = ""
+    ) -> None:
         arguments = [str(part) for part in (rank, size, address, job, seconds)]
         self.rank = rank
         self._process = subprocess.Popen(
             [sys.executable, str(_PROGRAM), *arguments],
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            env={**os.environ, "PYTHONPATH": str(_ROOT), "MEMBER_MACHINE": machine},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -123,7 +125,8 @@ class Job:
     def start(self, rank: int, size: int, **given: Any) -> Member:
         """Starts a rank that joins at once."""
         job, seconds = given.get("job", "job"), given.get("seconds", 30)
-        member = Member(rank, size, given.get("address", self.address), job, seconds)
+        address, machine = given.get("address", self.address), given.get("machine", "")
+        member = Member(rank, size, address, job, seconds, machine)
         self.members.append(member)
         member.do("join")
         return member
@@ -151,7 +154,8 @@ class Wire:
         self._listening = socket.socket()
         self._listening.bind((host, 0))
         self._listening.listen(8)
-        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        self.address = f"{host}:{self._listening.getsockname()[1]}"
+        self._is_silent = False
         self._sockets: List[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
@@ -166,6 +170,10 @@ class Wire:
             thread.join(PATIENCE)
         for end in self._sockets:
             end.close()
+
+    def vanish(self) -> None:
+        """Passes on nothing any more, and does not say so."""
+        self._is_silent = True
 
     def _accept(self) -> None:
         while True:
@@ -187,7 +195,8 @@ class Wire:
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         try:
             for data in iter(lambda: source.recv(65536), b""):
-                sink.sendall(data)
+                if not self._is_silent:
+                    sink.sendall(data)
         except OSError:
             pass  # it was cut
 

@@ -1,6 +1,7 @@
 """One rank that does what is written to its stdin, line by line, and says what became of it.
 
-Usage: ``python member.py RANK SIZE ADDRESS JOB SECONDS``
+Usage: ``python member.py RANK SIZE ADDRESS JOB SECONDS``. ``MEMBER_MACHINE`` in its environment is
+the machine that it takes itself to be on; ``MEMBER_KEEPALIVE`` are milliseconds.
 """
 
 import functools
@@ -12,10 +13,23 @@ import time
 from typing import Any, List, Tuple
 
 from ascend_session import AscendError
+from ascend_session.backends.ranks import meeting as meeting_module
+from ascend_session.backends.ranks import messages, watch
 from ascend_session.backends.ranks.meeting import Meeting
 from ascend_session.backends.ranks.operation import Operation
 
 _lock = threading.Lock()
+
+
+_machine = os.environ.get("MEMBER_MACHINE")
+if _machine:
+    meeting_module.this_machine = watch.this_machine = lambda: str(_machine)
+if "MEMBER_KEEPALIVE" in os.environ:
+    factor = int(os.environ["MEMBER_KEEPALIVE"]) / 10000  # of the ten seconds of a job
+    messages.KEEPALIVE[:] = [
+        (option, int(value * factor) if option.endswith("_ms") else value)
+        for option, value in messages.KEEPALIVE
+    ]
 
 
 def say(*words: Any) -> None:

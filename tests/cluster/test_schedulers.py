@@ -1,0 +1,116 @@
+"""Several who say which rank this is: they agree, one was chosen, or nothing is guessed."""
+
+from typing import Dict, List
+
+import pytest
+
+from ascend_session.cluster.job import Job
+from ascend_session.cluster.schedulers import CHOICE, detected, scheduled
+from ascend_session.errors import JobError
+from tests.schedulers.situations import recorded
+
+SLURM = {
+    "SLURM_JOB_ID": "42",
+    "SLURM_STEP_ID": "0",
+    "SLURM_PROCID": "2",
+    "SLURM_STEP_NUM_TASKS": "4",
+    "SLURM_LOCALID": "0",
+}
+MPI = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}
+
+
+def test_without_anybody_there_is_one_rank() -> None:
+    assert detected({}).reason == "no variable says anything of a job"
+    assert detected({}).scheduler is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"RANK_ID": "2", "RANK_SIZE": "4"},
+        {"RANK_ID": "2"},
+        {"RANK_SIZE": "4"},
+        MPI,
+        {**MPI, "PMIX_RANK": "2", "RANK_ID": "2"},
+    ],
+)
+def test_who_agrees_may_speak(more: Dict[str, str]) -> None:
+    assert Job.from_env({**SLURM, **more})[:3] == (2, 4, 0)
+
+
+def test_each_adds_what_the_others_do_not_say() -> None:
+    found = detected({"RANK_ID": "2", **SLURM})
+    assert found.reason == (
+        "this environment and Slurm, step 42.0: RANK_ID=2, SLURM_STEP_NUM_TASKS=4, SLURM_LOCALID=0"
+    )
+
+
+def test_who_has_nothing_to_add_is_not_named() -> None:
+    found = detected({**MPI, "PMIX_RANK": "2", "PMIX_NAMESPACE": "7"})
+    assert found.reason == "Open MPI, job 7: OMPI_COMM_WORLD_RANK=2, OMPI_COMM_WORLD_SIZE=4"
+
+
+@pytest.mark.parametrize(
+    ("environ", "said", "hint"),
+    [
+        (
+            {**SLURM, "RANK_ID": "1"},
+            ["RANK_ID=1 (this environment)", "SLURM_PROCID=2 (Slurm, step 42.0)"],
+            ["unset RANK_ID to go by Slurm", f"{CHOICE}=none to go by RANK_ID"],
+        ),
+        (
+            {**SLURM, "RANK_ID": "2", "RANK_SIZE": "8"},
+            ["RANK_SIZE=8 (this environment)", "SLURM_STEP_NUM_TASKS=4 (Slurm, step 42.0)"],
+            ["unset RANK_ID RANK_SIZE to go by Slurm", f"{CHOICE}=none"],
+        ),
+        (
+            {**SLURM, "RANK_ID": "2", "LOCAL_RANK": "1"},
+            ["LOCAL_RANK=1 (this environment)", "SLURM_LOCALID=0 (Slurm, step 42.0)"],
+            ["unset RANK_ID LOCAL_RANK"],
+        ),
+        (
+            {**SLURM, **MPI, "OMPI_COMM_WORLD_RANK": "3"},
+            ["OMPI_COMM_WORLD_RANK=3 (Open MPI)", "SLURM_PROCID=2 (Slurm, step 42.0)"],
+            [f"{CHOICE}=open-mpi to go by Open MPI", f"mpirun -x {CHOICE}=open-mpi"],
+        ),
+    ],
+)
+def test_two_that_differ_are_refused_with_both_names(
+    environ: Dict[str, str], said: List[str], hint: List[str]
+) -> None:
+    with pytest.raises(JobError) as refused:
+        Job.from_env(environ)
+    assert all(words in refused.value.message for words in said), refused.value.message
+    assert all(words in str(refused.value.hint) for words in hint), refused.value.hint
+
+
+@pytest.mark.parametrize("node", ["first", "second"])
+def test_below_mpirun_in_an_allocation_nothing_is_guessed(node: str) -> None:
+    environ = recorded(f"mpirun in an allocation, {node} node")
+    with pytest.raises(JobError, match="Two say different things"):
+        Job.from_env(environ)
+    job = Job.from_env({**environ, CHOICE: "open-mpi"})
+    assert job[:4] == ((0, 8, 0, 4) if node == "first" else (5, 8, 1, 4))
+
+
+@pytest.mark.parametrize(
+    ("choice", "rank", "size"), [("slurm", 2, 4), ("open-mpi", 3, 8), ("none", 0, 1)]
+)
+def test_who_was_chosen_counts(choice: str, rank: int, size: int) -> None:
+    mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8"}
+    assert Job.from_env({**SLURM, **mpi, CHOICE: choice})[:2] == (rank, size)
+
+
+def test_a_choice_that_is_none_is_refused() -> None:
+    with pytest.raises(JobError, match=f"{CHOICE}='pbs' is no scheduler") as refused:
+        Job.from_env({CHOICE: "pbs"})
+    assert refused.value.hint == "Known are open-mpi, slurm, pmix, none."
+
+
+def test_who_starts_ranks_does_not_ask_the_variables_of_a_rank() -> None:
+    assert str(scheduled({**SLURM, "RANK_ID": "1", "RANK_SIZE": "2"}).rank) == "SLURM_PROCID=2"
+
+
+def test_a_rank_that_cannot_be_is_named_with_its_variable() -> None:
+    with pytest.raises(JobError, match="SLURM_PROCID=9 is no rank of this job of 4: it has 0 to 3"):
+        Job.from_env({**SLURM, "SLURM_PROCID": "9"})

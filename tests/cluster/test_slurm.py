@@ -1,0 +1,133 @@
+"""Slurm: who is a task of a step, and who only runs inside an allocation."""
+
+from typing import Dict, Optional, Tuple
+
+import pytest
+
+from ascend_session.cluster import slurm
+from ascend_session.cluster.job import Job
+from tests.schedulers.situations import recorded
+
+# As srun(1) and slurm.h say it, reduced to what counts.
+STEP = {
+    "SLURM_JOB_ID": "42",
+    "SLURM_STEP_ID": "3",
+    "SLURM_PROCID": "5",
+    "SLURM_LOCALID": "1",
+    "SLURM_NODEID": "1",
+    "SLURM_STEP_NUM_TASKS": "8",
+    "SLURM_STEP_NUM_NODES": "2",
+    "SLURM_STEP_TASKS_PER_NODE": "4(x2)",
+    "SLURM_STEP_NODELIST": "gpu[07-08]",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "job"),
+    [
+        ("step, one task a node", Job(1, 2, 0, 1, 0, "node 1")),
+        ("step, four tasks a node", Job(5, 8, 1, 4, 1, "node 1")),
+        ("step, uneven", Job(4, 5, 0, 1, 0, "node 1")),
+        ("step, cyclic", Job(3, 8, 1, 4, 1, "node 1")),
+        ("step, one node", Job(1, 2, 1, 2, 1, "node 0")),
+        ("step, pmi2", Job(1, 2, 1, 2, 1, "node 0")),
+        ("step of a batch script", Job(1, 2, 0, 1, 0, "node 1")),
+        ("step of an allocation", Job(1, 2, 0, 1, 0, "node 1")),
+        ("batch script", Job(0, 1, 0, 1, 0)),
+        ("batch script of one task", Job(0, 1, 0, 1, 0)),
+        ("allocation", Job(0, 1, 0, 1, 0)),
+    ],
+)
+def test_a_process_is_what_slurm_has_started_it_as(name: str, job: Job) -> None:
+    assert Job.from_env(recorded(name)) == job
+
+
+@pytest.mark.parametrize("step", ["", "4294967290", "4294967291", "4294967292", "-5", "TBD"])
+def test_what_is_no_step_that_srun_has_started_has_no_tasks(step: str) -> None:
+    # The shell of salloc is 4294967290, with the tasks of the whole allocation beside it.
+    assert slurm.claim({**STEP, "SLURM_STEP_ID": step}) is None
+    assert Job.from_env({**STEP, "SLURM_STEP_ID": step, "SLURM_NTASKS": "8"}).size == 1
+
+
+def test_the_last_number_that_a_step_can_have_is_one() -> None:
+    assert slurm.claim({**STEP, "SLURM_STEP_ID": "4294967280"}) is not None
+
+
+def test_the_step_counts_and_not_the_job_that_it_is_in() -> None:
+    # srun --preserve-env leaves SLURM_NTASKS and SLURM_TASKS_PER_NODE as they were.
+    claim = slurm.claim({**STEP, "SLURM_NTASKS": "64", "SLURM_TASKS_PER_NODE": "32(x2)"})
+    assert claim is not None
+    assert [str(claim.size), str(claim.local_size)] == [
+        "SLURM_STEP_NUM_TASKS=8",
+        "SLURM_STEP_TASKS_PER_NODE=4",
+    ]
+
+
+def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
+    claim = slurm.claim({**STEP, "SLURM_STEP_RESV_PORTS": "12005-12006"})
+    assert claim is not None
+    assert (claim.hosts, claim.port, claim.seed) == ((2, "gpu07"), 12005, "slurm_42_3")
+    assert claim.name == "Slurm, step 42.3"
+
+
+@pytest.mark.parametrize(
+    ("listed", "first"),
+    [
+        ("gpu[07-08]", "gpu07"),
+        ("gpu[007,9-12],login1", "gpu007"),
+        ("login1,gpu[1-2]", "login1"),
+        ("rack[1-2]-node", "rack1-node"),
+        ("node1", "node1"),
+        ("a-b.example.org,c", "a-b.example.org"),
+        ("", ""),
+    ],
+)
+def test_the_first_host_of_a_list(listed: str, first: str) -> None:
+    assert slurm.first_host(listed) == first
+
+
+@pytest.mark.parametrize(
+    ("node", "counts", "tasks"),
+    [
+        (0, "2(x3),1", 2),
+        (2, "2(x3),1", 2),
+        (3, "2(x3),1", 1),
+        (4, "2(x3),1", None),
+        (1, "4,1", 1),
+        (0, "many", None),
+        (0, "", None),
+    ],
+)
+def test_the_tasks_of_a_node(node: int, counts: str, tasks: Optional[int]) -> None:
+    assert slurm.tasks_on(node, counts) == tasks
+
+
+@pytest.mark.parametrize(
+    ("without", "local_size"),
+    [
+        ((), "SLURM_STEP_TASKS_PER_NODE=4"),
+        (("SLURM_STEP_TASKS_PER_NODE",), "SLURM_GTIDS=2"),
+        (("SLURM_NODEID",), "SLURM_GTIDS=2"),
+        (("SLURM_STEP_TASKS_PER_NODE", "SLURM_GTIDS"), "None"),
+    ],
+)
+def test_the_tasks_of_this_node_are_said_in_several_ways(
+    without: Tuple[str, ...], local_size: str
+) -> None:
+    environ = {**STEP, "SLURM_GTIDS": "4,5"}
+    claim = slurm.claim({name: said for name, said in environ.items() if name not in without})
+    assert claim is not None
+    assert str(claim.local_size) == local_size
+
+
+@pytest.mark.parametrize(
+    ("environ", "nodes"),
+    [
+        ({}, 0),
+        ({"SLURM_JOB_ID": "1"}, 1),
+        ({"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "4", "SLURM_NNODES": "2"}, 4),
+        ({"SLURM_JOB_ID": "1", "SLURM_NNODES": "2"}, 2),
+    ],
+)
+def test_the_nodes_of_an_allocation(environ: Dict[str, str], nodes: int) -> None:
+    assert slurm.allocated_nodes(environ) == nodes

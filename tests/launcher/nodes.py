@@ -1,0 +1,99 @@
+"""Two launchers side by side on this machine, as if it were two."""
+
+import contextlib
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional
+
+from ascend_session.cluster.ports import bound
+from ascend_session.errors import AscendError
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import Event, Planned
+from ascend_session.launcher.launching import launch
+from ascend_session.launcher.result import LaunchResult
+
+__all__ = ["MEETING", "PATIENCE", "Node", "own_address", "port_kept", "said"]
+
+PATIENCE = 240.0  # seconds; four ranks that import TensorFlow on two cores take their time
+
+# Ranks that only meet, which does not need TensorFlow.
+MEETING = """
+import json, os
+from ascend_session.backends.ranks.endpoint import Endpoint, own_port, servers
+from ascend_session.backends.ranks.meeting import Meeting
+from ascend_session.cluster.job import Job
+job = Job.from_env(os.environ)
+where, name = os.environ["ASCEND_SESSION_COORDINATOR"], os.environ["JOB_ID"]
+node = str(job.rank - job.local_rank)
+place = Endpoint(own_port(os.environ), node=node, local_size=job.local_size)
+seconds = float(os.environ["MEETING_SECONDS"])
+meeting = Meeting(job.rank, job.size, where, name, seconds, print, place)
+meeting.join()
+print(json.dumps([job.rank, job.size, servers(meeting.places, where, job.rank)]))
+meeting.leave({})
+"""
+
+
+class Node:
+    """One node's launcher, in a thread of its own."""
+
+    def __init__(self, folder: Path, number: int, code: str, env: Any = None, **asked: Any) -> None:
+        self._null = os.open(os.devnull, os.O_WRONLY)
+        script = folder / f"node_{number}.py"
+        script.write_text(code)
+        what: Dict[str, Any] = {"script": str(script), "log_dir": str(folder / "logs")}
+        what.update(nnodes=2, node_rank=number, processes=2, backend="stub", grace=30)
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "2", "MEETING_SECONDS": "60", **(env or {})}
+        self._config = LaunchConfig(**{**what, "env": variables, **asked})
+        self.notes: List[str] = []
+        self.begun = threading.Event()
+        self._result: Optional[LaunchResult] = None
+        self._refused: Optional[AscendError] = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def result(self) -> LaunchResult:
+        """What became of it."""
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the launcher has not ended"
+        os.close(self._null)
+        assert self._refused is None, self._refused
+        assert self._result is not None
+        return self._result
+
+    def _run(self) -> None:
+        try:
+            self._result = launch(self._config, output=self._null, on_event=self._note)
+        except AscendError as refused:
+            self._refused = refused
+        finally:
+            self.begun.set()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Planned):
+            self.notes += event.plan.notes
+            self.begun.set()
+
+
+@contextlib.contextmanager
+def port_kept() -> Iterator[int]:
+    """A port that nobody else on this machine gets meanwhile."""
+    with bound() as kept:
+        yield int(kept.getsockname()[1])
+
+
+def own_address() -> str:
+    """An address of this machine besides loopback; that if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(asking.getsockname()[0])
+
+
+def said(result: LaunchResult, stream: str = "stdout") -> List[str]:
+    """What each rank of a node wrote, in order."""
+    return [Path(getattr(rank, stream)).read_text() for rank in result.ranks]

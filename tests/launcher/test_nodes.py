@@ -1,0 +1,310 @@
+"""One launcher on each of several nodes: what each plans, and what cannot be one job."""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from ascend_session.cluster.kubernetes import MOUNTED
+from ascend_session.cluster.schedulers import CHOICE, IDENTITY
+from ascend_session.cluster.variables import COORDINATOR
+from ascend_session.errors import AscendError, ConfigError, JobError
+from ascend_session.launcher.plan import Plan
+from tests.launcher.jobs import Bench, bench
+from tests.schedulers.situations import recorded
+
+__all__ = ["bench"]
+
+MEETING = "127.0.0.1:23456"
+TWO: Dict[str, Any] = {"nnodes": 2, "coordinator": MEETING, "processes": 4}
+
+
+def places(made: Plan) -> List[List[str]]:
+    """Who each rank is told that it is."""
+    names = ("RANK_ID", "RANK_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "ASCEND_DEVICE_ID")
+    return [[rank.environment[name] for name in names] for rank in made.ranks]
+
+
+def table(servers: Dict[str, Dict[int, str]]) -> str:
+    """A table of version 1.0; ``{server: {device: address}}``, ranks in that order."""
+    found, rank = [], 0
+    for server, devices in servers.items():
+        listed = []
+        for device, address in devices.items():
+            listed.append({"device_id": str(device), "device_ip": address, "rank_id": str(rank)})
+            rank += 1
+        found.append({"server_id": server, "device": listed})
+    kind = {"version": "1.0", "status": "completed", "server_count": str(len(found))}
+    return json.dumps({**kind, "server_list": found})
+
+
+def uneven(own: int) -> str:
+    """Three devices on one server and one on the other; this host is the ``own``-th."""
+    names = ["192.0.2.201", "192.0.2.202"]
+    names[own] = socket.gethostname()
+    first = {device: f"192.168.1.{device + 1}" for device in (2, 0, 1)}
+    return table({names[0]: first, names[1]: {3: "192.168.2.1"}})
+
+
+def test_ranks_count_over_nodes_and_devices_on_each(bench: Bench) -> None:
+    made = [bench.plan(node_rank=number, **TWO) for number in (0, 1)]
+    assert places(made[0]) == [[str(n), "8", str(n), "4", str(n)] for n in range(4)]
+    assert places(made[1]) == [[str(n + 4), "8", str(n), "4", str(n)] for n in range(4)]
+    for plan in made:
+        assert {rank.environment[COORDINATOR] for rank in plan.ranks} == {MEETING}
+        assert len({rank.environment["ASCEND_SESSION_PORT"] for rank in plan.ranks}) == 4
+    assert made[0].job_id == made[1].job_id == "job_127_0_0_1_23456"
+
+
+def test_folders_and_names_are_those_of_the_whole_job(bench: Bench) -> None:
+    made = bench.plan(node_rank=1, show="0,5", **TWO)
+    assert [rank.rank for rank in made.ranks] == [4, 5, 6, 7]
+    assert made.of(6).folder.endswith("/attempt_1/rank_6")
+    assert made.run == f"{made.job_id}.node_1"
+    assert made.shown == (5,)
+    found = made.as_dict()
+    assert (found["size"], found["nodes"], found["node"]) == (8, 2, 1)
+    assert made.notes[0] == (f"Node 1 of 2, as asked: ranks 4 to 7 of 8, which meet at {MEETING}.")
+
+
+def test_a_rank_that_no_node_has_cannot_be_shown(bench: Bench) -> None:
+    with pytest.raises(ConfigError, match="no rank 8, the job has 8"):
+        bench.plan(node_rank=1, show="8", **TWO)
+
+
+def test_one_node_is_a_launch_as_ever(bench: Bench) -> None:
+    alone = bench.plan(processes=2, job_id="j").as_dict()
+    asked = bench.plan(processes=2, job_id="j", nnodes=1, node_rank=0).as_dict()
+    for one in (alone, asked):
+        for name in ("coordinator", "ports"):
+            del one[name]
+        for rank in one["ranks"]:
+            del rank["changed"][COORDINATOR], rank["changed"]["ASCEND_SESSION_PORT"]
+    assert alone == asked
+    assert alone["run"] == "j"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"nnodes": 2, "coordinator": MEETING}, "nothing says which of them this is"),
+        ({"node_rank": 0}, "node_rank=0 is given, but not how many nodes there are"),
+        ({"nnodes": 2, "node_rank": 2}, "node_rank=2 is none of 2 nodes, which are 0 to 1"),
+        ({"nnodes": 0}, "nnodes takes a number of nodes, 1 to 10000, not 0"),
+        ({"nnodes": 2, "node_rank": -1}, "node_rank takes the number of a node"),
+        ({"nnodes": 2, "node_rank": 0}, "nothing says where their ranks meet"),
+        ({"nnodes": 2, "node_rank": 0, "coordinator": "here"}, "'here' is not where ranks"),
+        (
+            {"nnodes": 2, "node_rank": 1, "coordinator": MEETING, "max_restarts": 1},
+            "max_restarts=1 is given, but the job has 2 nodes",
+        ),
+    ],
+)
+def test_what_cannot_be_one_job_is_refused(bench: Bench, asked: Any, said: str) -> None:
+    with pytest.raises(AscendError, match=said):
+        bench.plan(processes=2, **asked)
+
+
+def test_a_port_that_somebody_has_is_said_on_the_first_node(bench: Bench) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        meeting = f"127.0.0.1:{taken.getsockname()[1]}"
+        asked = {**TWO, "coordinator": meeting}
+        with pytest.raises(JobError, match=f"listen at {meeting} for the other nodes") as refused:
+            bench.plan(node_rank=0, **asked)
+        assert "another port, the same on all nodes" in str(refused.value.hint)
+        bench.plan(node_rank=1, **asked)
+
+
+def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None:
+    bench.environ.update(recorded("step, one task a node"), SLURM_STEP_NODELIST="localhost,x")
+    made = bench.plan(processes=4)
+    assert places(made)[0] == ["4", "8", "0", "4", "0"]
+    assert made.job_id == "slurm_1_0"
+    assert str(made.reserved.coordinator).startswith("localhost:")
+    assert made.notes[0].startswith(
+        "Node 1 of 2, as Slurm, step 1.0 says (SLURM_STEP_NUM_TASKS=2, SLURM_PROCID=1): ranks 4 to"
+    )
+
+
+def test_ranks_do_not_take_the_launchers_place_for_theirs(bench: Bench) -> None:
+    bench.environ.update(recorded("step, one task a node"))
+    made = bench.plan(processes=2, coordinator=MEETING)
+    assert not set(made.ranks[0].environment) & set(IDENTITY)
+    assert "it numbers the launcher" in made.removed["SLURM_PROCID"]
+    assert made.ranks[0].environment["SLURM_JOB_ID"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("situation", "source"),
+    [
+        ("step, four tasks a node", "Slurm has started 8 launchers"),
+        ("step, uneven", "Slurm has started 5 launchers"),
+        ("mpirun", "Open MPI has started 8 launchers"),
+    ],
+)
+def test_several_launchers_on_a_node_are_refused(bench: Bench, situation: str, source: str) -> None:
+    bench.environ.update(recorded(situation))
+    with pytest.raises(JobError, match=f"{source}, several of them on one node") as refused:
+        bench.plan(processes=2)
+    assert "Start one on each node: " in str(refused.value.hint)
+    bench.environ[CHOICE] = "none"
+    assert bench.plan(processes=2).nodes.of == 1
+
+
+@pytest.mark.parametrize("asked", [{"nnodes": 3, "node_rank": 1}, {"nnodes": 2, "node_rank": 0}])
+def test_a_flag_and_a_scheduler_that_differ_are_refused(bench: Bench, asked: Any) -> None:
+    bench.environ.update(recorded("step, one task a node"))
+    with pytest.raises(JobError, match="Two say different things of the nodes") as refused:
+        bench.plan(processes=2, coordinator=MEETING, **asked)
+    assert "Slurm, step 1.0" in refused.value.message
+    assert "what is asked" in refused.value.message
+    bench.environ[CHOICE] = "none"
+    bench.plan(processes=2, coordinator=MEETING, **asked)
+
+
+@pytest.mark.parametrize("situation", ["allocation", "batch script"])
+def test_a_launch_that_leaves_nodes_of_the_allocation_out_says_so(
+    bench: Bench, situation: str
+) -> None:
+    bench.environ.update(recorded(situation))
+    made = bench.plan(processes=2)
+    assert made.nodes.of == 1
+    assert made.notes[0].startswith("Slurm's job has 2 nodes, and this launch uses one of them")
+
+
+def test_a_launch_within_a_rank_has_a_coordinator_of_its_own(bench: Bench) -> None:
+    outer = bench.plan(node_rank=0, **TWO)
+    bench.environ.update(outer.ranks[1].environment)
+    with pytest.raises(JobError, match="nothing says where their ranks meet"):
+        bench.plan(nnodes=2, node_rank=1, processes=1)
+
+
+def test_who_exports_the_coordinator_need_not_give_it(bench: Bench) -> None:
+    bench.environ[COORDINATOR] = MEETING
+    made = bench.plan(nnodes=2, node_rank=1, processes=1)
+    assert made.reserved.coordinator == MEETING
+
+
+class TestTables:
+    @pytest.mark.parametrize("own", [0, 1])
+    def test_a_table_tells_each_node_its_ranks_and_devices(self, bench: Bench, own: int) -> None:
+        bench.nodes(range(8))
+        bench.table.write_text(uneven(own))
+        made = bench.with_table()
+        devices = [rank.environment["ASCEND_DEVICE_ID"] for rank in made.ranks]
+        assert devices == (["2", "0", "1"] if own == 0 else ["3"])
+        assert [rank.rank for rank in made.ranks] == ([0, 1, 2] if own == 0 else [3])
+        assert {rank.environment["RANK_SIZE"] for rank in made.ranks} == {"4"}
+        assert f"as the rank table {bench.table} says" in made.notes[0]
+        assert f"{socket.gethostname()} is a name or address of this host" in made.notes[0]
+
+    def test_a_flag_says_which_node_of_a_table_that_does_not_tell(self, bench: Bench) -> None:
+        bench.nodes(range(8))
+        devices = {device: f"192.168.1.{device + 1}" for device in range(2)}
+        others = {device: f"192.168.2.{device + 1}" for device in range(2)}
+        bench.table.write_text(table({"node_0": devices, "node_1": others}))
+        with pytest.raises(ConfigError, match="nothing says which of them this is"):
+            bench.with_table()
+        made = bench.with_table(nnodes=2, node_rank=1)
+        assert places(made) == [["2", "4", "0", "2", "0"], ["3", "4", "1", "2", "1"]]
+
+    @pytest.mark.parametrize(
+        ("asked", "said"),
+        [
+            ({"nnodes": 3, "node_rank": 0}, r"nnodes=3 \(what is asked\) and servers=2"),
+            ({"nnodes": 2, "node_rank": 1}, r"node_rank=1 \(what is asked\) and .* server=0"),
+            ({"processes": 2, "devices": "0,1"}, "2 ranks are to run on this node, but the rank"),
+            ({"devices": "0,1,2"}, r"physical devices \[0, 1, 2\], but the rank table"),
+        ],
+    )
+    def test_what_a_table_contradicts_is_refused(self, bench: Bench, asked: Any, said: str) -> None:
+        bench.nodes(range(8))
+        bench.table.write_text(uneven(0))
+        with pytest.raises(JobError, match=said):
+            bench.with_table(**asked)
+
+    def test_devices_that_are_not_here_are_refused(self, bench: Bench) -> None:
+        bench.nodes([0, 1])
+        bench.table.write_text(uneven(0))
+        with pytest.raises(JobError, match="the devices 2, which this process does not get"):
+            bench.with_table()
+
+    def test_several_nodes_of_devices_need_a_table(self, bench: Bench) -> None:
+        bench.nodes(range(2))
+        with pytest.raises(JobError, match="4 devices were asked for, but neither a rank table"):
+            bench.plan(**{**TWO, "processes": 2}, node_rank=0)
+        with pytest.raises(JobError, match="finds a chief for the ranks of one node only"):
+            bench.plan(**{**TWO, "processes": 2}, node_rank=0, no_rank_table=True)
+
+    def test_a_table_that_is_not_completed_is_refused(self, bench: Bench) -> None:
+        bench.nodes(range(8))
+        bench.table.write_text(uneven(0).replace("completed", "initializing"))
+        with pytest.raises(JobError, match="its status is 'initializing'") as refused:
+            bench.with_table(nnodes=2, node_rank=0)
+        assert "ranktable check --wait 10m" in str(refused.value.hint)
+
+    def test_a_table_of_other_machines_means_nothing_on_the_stub(self, bench: Bench) -> None:
+        bench.table.write_text(uneven(0))
+        bench.environ["RANK_TABLE_FILE"] = str(bench.table)
+        assert bench.plan(processes=2).nodes.of == 1
+
+
+class TestKubernetes:
+    @pytest.fixture
+    def pod(self, bench: Bench) -> Bench:
+        """A pod whose controller has mounted a table of two hosts."""
+        mounted = Path(bench.environ["ASCEND_SESSION_HOST_ROOT"], MOUNTED.lstrip("/"))
+        mounted.parent.mkdir(parents=True)
+        devices = {device: f"192.168.1.{device + 1}" for device in range(2)}
+        others = {device: f"192.168.2.{device + 1}" for device in range(2)}
+        mounted.write_text(table({"192.0.2.201": devices, "192.0.2.202": others}))
+        bench.environ.update(KUBERNETES_SERVICE_HOST="10.0.0.1", XDL_IP="192.0.2.202")
+        return bench
+
+    def test_the_mounted_table_is_the_jobs(self, pod: Bench) -> None:
+        pod.nodes(range(2))
+        made = pod.plan()
+        assert places(made) == [["2", "4", "0", "2", "0"], ["3", "4", "1", "2", "1"]]
+        assert made.ranks[0].environment["RANK_TABLE_FILE"].endswith(MOUNTED)
+        assert "192.0.2.202 is XDL_IP, server=1" in made.notes[0]
+
+    def test_on_the_stub_its_ranks_meet_on_the_first_host(self, pod: Bench) -> None:
+        made = pod.plan()
+        assert places(made)[1] == ["3", "4", "1", "2", "1"]
+        assert str(made.reserved.coordinator).startswith("192.0.2.201:")
+        other = {**pod.environ, "XDL_IP": "192.0.2.201"}
+        pod.environ.update(other)
+        first = pod.plan()
+        assert first.reserved.coordinator == made.reserved.coordinator
+        assert first.job_id == made.job_id
+
+    def test_a_pod_that_the_table_does_not_know_is_refused(self, pod: Bench) -> None:
+        pod.environ["XDL_IP"] = "192.0.2.209"
+        with pytest.raises(ConfigError, match="nothing says which of them this is"):
+            pod.plan()
+
+    def test_pods_of_the_old_template_are_known_by_their_names(self, pod: Bench) -> None:
+        instances = [
+            {
+                "pod_name": f"job-worker-{number}",
+                "server_id": f"192.0.2.{200 + number}",
+                "devices": [
+                    {"device_id": str(device), "device_ip": f"192.168.{number}.{device + 1}"}
+                    for device in range(2)
+                ],
+            }
+            for number in range(2)
+        ]
+        group = {"group_name": "hccl_world_group", "instance_count": "2", "device_count": "4"}
+        mounted = Path(pod.environ["ASCEND_SESSION_HOST_ROOT"], MOUNTED.lstrip("/"))
+        found = {"status": "completed", "group_count": "1"}
+        groups = [{**group, "instance_list": instances}]
+        mounted.write_text(json.dumps({**found, "group_list": groups}))
+        pod.environ.update(POD_NAME="job-worker-1")
+        made = pod.plan()
+        assert [rank.rank for rank in made.ranks] == [2, 3]
+        assert "job-worker-1 is POD_NAME" in made.notes[0]

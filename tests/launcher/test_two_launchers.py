@@ -1,0 +1,149 @@
+"""Jobs over two nodes that run: ranks find each other, and one that is lost ends all of them."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any, Iterator, List
+
+import pytest
+
+from ascend_session.failures import FailureClass
+from tests.launcher.nodes import MEETING, Node, own_address, port_kept, said
+
+_REDUCING = """
+import os, signal
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from ascend_session import ascend_system, hccl
+x = tf.placeholder(tf.float32, [3])
+total = hccl.allreduce(x, "sum")
+with ascend_system() as system, system.session() as sess:
+    def add():
+        return sess.run(total, {x: [1, system.rank, system.rank ** 2]}).tolist()
+    groups = [hccl.local_rank(), hccl.local_size()]
+    print([system.rank, system.size, system.local_rank, system.local_size, system.device_id], add())
+    print(groups, flush=True)
+    if os.environ.get("KILLED") == str(system.rank):
+        os.kill(os.getpid(), signal.SIGKILL)
+    while "KILLED" in os.environ:
+        add()
+"""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with port_kept() as port:
+        yield port
+
+
+@pytest.mark.parametrize("how", ["loopback", "the machine's own address", "its name"])
+def test_ranks_of_two_nodes_meet(tmp_path: Path, port: int, how: str) -> None:
+    address = {"loopback": "127.0.0.1", "its name": "localhost"}.get(how, own_address())
+    where = f"{address}:{port}"
+    nodes = [Node(tmp_path, number, MEETING, coordinator=where) for number in (1, 0)]
+    found: List[Any] = []
+    for node in nodes:
+        result = node.result()
+        assert result.ok, said(result, "stderr")
+        found += map(json.loads, said(result))
+    assert sorted(rank for rank, _, _ in found) == [0, 1, 2, 3]
+    assert {size for _, size, _ in found} == {4}
+    ports = [[server.rpartition(":")[2] for server in servers] for _, _, servers in found]
+    assert len(set(ports[0])) == 4
+    assert all(one == ports[0] for one in ports)
+
+
+def test_ranks_of_two_nodes_compute_together(tmp_path: Path, port: int) -> None:
+    where = f"{own_address()}:{port}"
+    nodes = [Node(tmp_path, number, _REDUCING, coordinator=where) for number in (0, 1)]
+    for number, node in enumerate(nodes):
+        result = node.result()
+        assert result.ok, said(result, "stderr")
+        for local, text in enumerate(said(result)):
+            place, groups = text.splitlines()
+            rank = 2 * number + local
+            assert place == f"{[rank, 4, local, 2, local]} [4.0, 6.0, 14.0]"
+            assert groups == f"{[local, 2]}"
+        warned = "send each other their tensors over the network, unencrypted"
+        found = [text.count(warned) for text in said(result, "stderr")]
+        assert found == ([1, 0] if number == 0 and own_address() != "127.0.0.1" else [0, 0])
+
+
+@pytest.mark.parametrize("killed", [0, 3])
+def test_a_rank_that_is_killed_is_the_cause_on_both_nodes(
+    tmp_path: Path, port: int, killed: int
+) -> None:
+    asked: Any = {"coordinator": f"127.0.0.1:{port}", "env": {"KILLED": str(killed)}}
+    nodes = [Node(tmp_path, number, _REDUCING, **asked) for number in (0, 1)]
+    results = [node.result() for node in nodes]
+    here, there = results[killed // 2], results[1 - killed // 2]
+    assert (here.code, here.cause and here.cause.rank) == (128 + signal.SIGKILL, killed)
+    cause = there.cause
+    assert cause is not None
+    assert cause.elsewhere == killed
+    assert cause.rank in [rank.rank for rank in there.ranks]
+    assert cause.said.startswith(f"The cause is on another node: rank {killed} has ended")
+    assert cause.advice.endswith(f"the logs of rank {killed} there.")
+    assert cause.failure_class is FailureClass.SECONDARY
+    assert there.code == 1
+
+
+def test_a_node_that_does_not_come_is_named(tmp_path: Path, port: int) -> None:
+    env = {"MEETING_SECONDS": "2"}
+    node = Node(tmp_path, 0, MEETING, coordinator=f"127.0.0.1:{port}", env=env)
+    result = node.result()
+    assert result.code == 1
+    assert result.cause is not None
+    assert result.cause.elsewhere == 2
+    said = "rank 2 and rank 3 of 4 (all of node 1) did not come within 2 s"
+    assert said in result.cause.said
+
+
+def test_a_first_node_that_does_not_come_is_named(tmp_path: Path, port: int) -> None:
+    env = {"MEETING_SECONDS": "1"}
+    node = Node(tmp_path, 1, MEETING, coordinator=f"127.0.0.1:{port}", env=env)
+    cause = node.result().cause
+    assert cause is not None
+    assert cause.elsewhere == 0
+    assert f"nothing answers at 127.0.0.1:{port}" in cause.said
+
+
+def test_nodes_that_mean_another_number_of_nodes_do_not_meet(tmp_path: Path, port: int) -> None:
+    asked: Any = {"coordinator": f"127.0.0.1:{port}", "env": {"MEETING_SECONDS": "8"}}
+    first = Node(tmp_path, 0, MEETING, **asked)
+    other = Node(tmp_path, 1, MEETING, nnodes=3, **asked)
+    results = [first.result(), other.result()]
+    assert [result.code for result in results] == [1, 1]
+    assert "says that the job has 6 ranks, rank 0 says 4" in "".join(said(results[1], "stderr"))
+
+
+def test_nodes_with_another_number_of_ranks_do_not_meet(tmp_path: Path, port: int) -> None:
+    asked: Any = {"coordinator": f"127.0.0.1:{port}", "env": {"MEETING_SECONDS": "8"}}
+    nodes = [Node(tmp_path, 0, MEETING, **asked)]
+    nodes.append(Node(tmp_path, 1, MEETING, processes=1, **asked))
+    results = [node.result() for node in nodes]
+    assert "says that the job has 2 ranks, rank 0 says 4" in "".join(said(results[1], "stderr"))
+
+
+@pytest.mark.parametrize("twice", [0, 1])
+def test_two_nodes_of_the_same_number_are_not_both_let_in(
+    tmp_path: Path, port: int, twice: int
+) -> None:
+    asked: Any = {"coordinator": f"127.0.0.1:{port}", "env": {"MEETING_SECONDS": "12"}}
+    nodes = [Node(tmp_path, 0, MEETING, **asked)] if twice else []
+    nodes += [Node(tmp_path, twice, MEETING, **asked) for _ in range(2)]
+    logs = "".join(text for node in nodes for text in said(node.result(), "stderr"))
+    if twice:
+        assert "Give each process a RANK_ID of its own" in logs
+    else:
+        assert f"cannot listen at 127.0.0.1:{port} for the other ranks" in logs
+
+
+def test_two_jobs_do_not_share_a_coordinator(tmp_path: Path, port: int) -> None:
+    asked: Any = {"coordinator": f"127.0.0.1:{port}", "env": {"MEETING_SECONDS": "8"}}
+    mine = Node(tmp_path, 0, MEETING, job_id="mine", **asked)
+    other = Node(tmp_path, 1, MEETING, job_id="other", **asked)
+    results = [mine.result(), other.result()]
+    assert [result.code for result in results] == [1, 1]
+    logs = "".join(said(results[1], "stderr"))
+    assert f"at 127.0.0.1:{port}, but the ranks of another job meet there" in logs

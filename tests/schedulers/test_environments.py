@@ -1,0 +1,79 @@
+"""What real Slurm and Open MPI tell the processes that they start, as it was recorded."""
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Dict, List, Set
+
+import pytest
+
+from tests.schedulers.running import Mpi, Slurm
+from tests.schedulers.situations import SITUATIONS, Situation, recorded
+
+_SHOW = [sys.executable, "-S", str(Path(__file__).parent / "programs" / "show.py")]
+# What tells a process its place; other variables have values of the moment, or none of interest.
+_PLACE = re.compile(
+    r"SLURM_(STEP_|JOB_)?(NUM_)?(PROCID|LOCALID|NODEID|NTASKS|NPROCS|TASKS|NNODES|NODES|NODELIST|"
+    r"TASKS_PER_NODE|NTASKS_PER_NODE|GTIDS|CPUS_ON_NODE|CPUS_PER_NODE|DISTRIBUTION|MPI_TYPE)"
+    r"|SLURMD_NODENAME|OMPI_COMM_WORLD_.*|OMPI_MCA_orte_(num_nodes|ess_.*)"
+    r"|PMIX_RANK|PMI_(RANK|SIZE)"
+)
+
+
+def test_two_nodes_have_a_task_each(slurm: Slurm) -> None:
+    ran = slurm.run("srun", "-N2", "--ntasks-per-node=1", "-l", "printenv", "SLURMD_NODENAME")
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(ran.stdout.split()) == ["0:", "1:", "node1", "node2"]
+
+
+def test_a_nodes_claim_is_more_than_the_machine_has(slurm: Slurm) -> None:
+    ran = slurm.run("sinfo", "-h", "-o", "%D %c")
+    assert ran.stdout.split() == ["2", "4"]
+
+
+@pytest.mark.parametrize("name", sorted(SITUATIONS))
+def test_processes_are_told_what_they_were_told_before(
+    name: str, slurm: Slurm, mpi: Mpi, tmp_path: Path
+) -> None:
+    told = seen(SITUATIONS[name], slurm, mpi, tmp_path)
+    before = recorded(name)
+    assert _names(told) == _names(before)
+    assert _places(told) == _places(before)
+
+
+def seen(situation: Situation, slurm: Slurm, mpi: Mpi, folder: Path) -> Dict[str, str]:
+    """The variables of the process that is looked at in a situation."""
+    _run(situation.command.split(), [*_SHOW, str(folder)], slurm, mpi)
+    found: List[Dict[str, str]] = [json.loads(file.read_text()) for file in folder.glob("*.json")]
+    if situation.who == "script":
+        (only,) = found
+        return only
+    rank = situation.who.split()[1]
+    ranked = "OMPI_COMM_WORLD_RANK" if "mpirun" in situation.command else "SLURM_PROCID"
+    return next(one for one in found if one[ranked] == rank)
+
+
+def _run(command: List[str], program: List[str], slurm: Slurm, mpi: Mpi) -> None:
+    if command[0] == "mpirun":
+        ran = mpi.run(*command[1:], *program)
+    elif command[0] == "sbatch":
+        inside = ["srun", *program] if command[-1] == "srun" else program
+        asked = [word for word in command[1:] if word not in ("--wrap", "srun")]
+        script = " ".join(map(shlex.quote, inside))
+        ran = slurm.run("sbatch", "--wait", "-o", "/dev/null", *asked, "--wrap", script)
+    else:
+        at = command.index("mpirun") + 1 if "mpirun" in command else 0
+        own = ["--allow-run-as-root"] if at else []
+        ran = slurm.run(*command[:at], *own, *command[at:], *program)
+    assert ran.returncode == 0, ran.stderr
+
+
+def _names(variables: Dict[str, str]) -> Set[str]:
+    """Without those by which Open MPI's parts talk to each other, which vary with its plugins."""
+    return {name for name in variables if not re.match("OMPI_(?!COMM_WORLD)|PMIX_(?!RANK)", name)}
+
+
+def _places(variables: Dict[str, str]) -> Dict[str, str]:
+    return {name: value for name, value in variables.items() if _PLACE.fullmatch(name)}
