@@ -19,7 +19,6 @@ class Job(NamedTuple):
         local_rank: Number of this process on its server, from 0.
         local_size: Number of processes of the job on this server.
         device_id: Logical id of the process's own device.
-        node: The node in a scheduler's words; empty if that says nothing, and ranks are counted.
     """
 
     rank: int
@@ -27,7 +26,6 @@ class Job(NamedTuple):
     local_rank: int
     local_size: int
     device_id: int
-    node: str = ""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "Job":
@@ -55,8 +53,7 @@ class Job(NamedTuple):
         local_rank = rank % local_size if said_rank is None else said_rank.value
         scheduler = found_here.scheduler
         device_id = _device(environ, 0 if scheduler is None else local_rank)
-        node = "" if scheduler is None else scheduler.node
-        return cls(rank, size, local_rank, local_size, device_id, node)
+        return cls(rank, size, local_rank, local_size, device_id)
 
 
 def _check_rank(rank: int, size: int, found: Detected, environ: Mapping[str, str]) -> None:
