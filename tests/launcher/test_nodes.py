@@ -189,6 +189,12 @@ def test_who_exports_the_coordinator_need_not_give_it(bench: Bench) -> None:
     assert made.reserved.coordinator == MEETING
 
 
+def test_a_coordinator_of_one_node_has_no_effect_and_that_is_said(bench: Bench) -> None:
+    made = bench.plan(processes=2, coordinator=MEETING)
+    assert made.reserved.coordinator != MEETING
+    assert made.notes[0].startswith(f"coordinator={MEETING!r} has no effect: the job has one node")
+
+
 class TestTables:
     @pytest.mark.parametrize("own", [0, 1])
     def test_a_table_tells_each_node_its_ranks_and_devices(self, bench: Bench, own: int) -> None:
