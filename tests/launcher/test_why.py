@@ -340,7 +340,7 @@ def test_who_only_missed_others_is_no_cause_while_there_are_other_nodes(
 ) -> None:
     made = Situation(tmp_path, 2)
     made.plan = made.plan._replace(nodes=Nodes(of=nodes))
-    made.ended(1, 1).wrote(1, printed("EI0006"))
+    made.ended(1, 1).wrote(1, printed(NO_LINK))
     cause = made.cause()
     assert cause.rank == 1
     assert cause.elsewhere is None
