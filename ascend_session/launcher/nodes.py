@@ -96,7 +96,9 @@ def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> 
         return Nodes(notes=_lone_notes(config, claim, environ))
     _check_possible(config, of, number)
     assert number is not None
-    coordinator = _coordinator(config, claim, environ) or _first_of(table)
+    coordinator = None
+    if backend == "stub":  # on devices the ranks meet by the rank table
+        coordinator = _coordinator(config, claim, environ) or _first_of(table)
     seed = _seed(claim, table, coordinator)
     job_id = None if seed is None else re.sub("[^A-Za-z0-9_-]", "_", seed)[-100:]
     who = next(one for one in said[::-1] if one.own is not None)

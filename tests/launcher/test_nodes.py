@@ -239,6 +239,15 @@ class TestTables:
         with pytest.raises(JobError, match="the devices 2, which this process does not get"):
             bench.with_table()
 
+    def test_devices_need_no_place_to_meet(self, bench: Bench) -> None:
+        bench.nodes(range(8))
+        bench.table.write_text(uneven(1))
+        bench.environ.update(recorded("step, one task a node"))  # on hosts that have no address
+        made = bench.with_table()
+        assert places(made) == [["3", "4", "0", "1", "3"]]
+        assert made.reserved.coordinator is None
+        assert made.job_id == "slurm_1_0"
+
     def test_several_nodes_of_devices_need_a_table(self, bench: Bench) -> None:
         bench.nodes(range(2))
         with pytest.raises(JobError, match="4 devices were asked for, but neither a rank table"):
