@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ascend_session.errors import InitializationError as InitializationError
     from ascend_session.errors import JobError as JobError
     from ascend_session.errors import LifecycleError as LifecycleError
+    from ascend_session.errors import PreflightError as PreflightError
     from ascend_session.errors import ShutdownError as ShutdownError
     from ascend_session.errors import UnsupportedError as UnsupportedError
     from ascend_session.failures import RetryPolicy as RetryPolicy
@@ -72,6 +73,7 @@ _HOMES = {
     "LaunchResult": "launcher.result",
     "LifecycleError": "errors",
     "MemoryConfig": "config.memory",
+    "PreflightError": "errors",
     "ProfilingConfig": "config.profiling",
     "ProfilingOptions": "config.profiling_options",
     "RankTable": "cluster.rank_table",

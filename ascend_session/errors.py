@@ -4,7 +4,7 @@ The tree (the builtin that each leaf also is, in brackets)::
 
     AscendError
     ├── ConfigError            [ValueError]       options that are wrong, alone or together
-    ├── JobError               [ValueError]       environment that describes no possible job
+    ├── JobError               [ValueError]       environment or rank table of no possible job
     ├── DeviceError            [ValueError]       a device id that is absent or given twice
     ├── LifecycleError         [RuntimeError]     a system or session used out of turn
     ├── BackendError           [RuntimeError]     the backend that was asked for cannot run here
@@ -12,6 +12,7 @@ The tree (the builtin that each leaf also is, in brackets)::
     ├── ShutdownError          [RuntimeError]     closing sessions or shutdown_system failed
     ├── FanOutError            [RuntimeError]     the work of one device among several failed
     ├── CollectiveError        [RuntimeError]     what the ranks of a job cannot do together
+    ├── PreflightError         [RuntimeError]     what was checked before a job stands in its way
     ├── UnsupportedError       [NotImplementedError]  what this backend does not do
     └── DeviceTimeoutError     [TimeoutError]     waited long enough for a device
 
@@ -32,6 +33,7 @@ __all__ = [
     "InitializationError",
     "JobError",
     "LifecycleError",
+    "PreflightError",
     "Problem",
     "ShutdownError",
     "UnsupportedError",
@@ -111,7 +113,18 @@ class ConfigError(AscendError, ValueError):
 
 
 class JobError(AscendError, ValueError):
-    """The environment describes a job that cannot be, or that would silently train alone."""
+    """An environment or a rank table that describes a job that cannot be, or trains alone.
+
+    Attributes:
+        findings: Of a rank table, each single thing there is to say
+            (`cluster.rank_table.TableFinding`), also what is no error; else empty.
+    """
+
+    def __init__(
+        self, message: str, *, hint: Optional[str] = None, findings: Sequence[Any] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.findings: Tuple[Any, ...] = tuple(findings)
 
 
 class DeviceError(AscendError, ValueError):
@@ -162,6 +175,28 @@ class FanOutError(AscendError, RuntimeError):
 
 class CollectiveError(AscendError, RuntimeError):
     """A collective that the ranks of a job cannot do together, or in which one of them is lost."""
+
+
+class PreflightError(AscendError, RuntimeError):
+    """A job was not started, because of what was found before; nothing is left of it.
+
+    Attributes:
+        findings: What was found (`checks.finding.Finding`): errors, then warnings and what could
+            not be checked. Each has its own advice.
+        is_wrong_call: Whether something is wrong with what was asked, and not only with the host.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: Optional[str] = None,
+        findings: Sequence[Any] = (),
+        is_wrong_call: bool = False,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.findings: Tuple[Any, ...] = tuple(findings)
+        self.is_wrong_call = is_wrong_call
 
 
 class UnsupportedError(AscendError, NotImplementedError):

@@ -36,6 +36,7 @@ def asked_of_the_launcher(report: DeviceReport, ranks: int) -> Dict[str, Any]:
         "grace": limits.GRACE,
         # launch_facts.md, E, EJ0001: "wait 10 s after killing the last job"
         "max_restarts": 2,
+        "wait_for_devices": 10,
     }
     if _GIVEN and _ranks_in(_GIVEN) == ranks:
         return {**common, "rank_table": _GIVEN}

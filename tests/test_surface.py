@@ -26,6 +26,7 @@ FIXED = {
     "LaunchResult",
     "MemoryConfig",
     "ProfilingConfig",
+    "RankTable",
     "RetryPolicy",
     "ascend_session",
     "ascend_system",

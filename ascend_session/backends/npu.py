@@ -18,13 +18,14 @@ from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_exports import Exports
 from ascend_session.backends.npu_job import check_job
 from ascend_session.backends.npu_probe import probe
-from ascend_session.backends.npu_waiting import await_free
+from ascend_session.checks.finding import errors
+from ascend_session.checks.operators import check_operators
+from ascend_session.checks.waiting import await_free
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError
 from ascend_session.failures.retrying import RetryPolicy
 from ascend_session.hardware.nodes import host_root
-from ascend_session.hardware.operators import OPP_VARIABLE, operator_list
 
 __all__ = ["NpuBackend"]
 
@@ -159,13 +160,5 @@ def _is_there(name: str) -> bool:
 
 
 def _check_operators(environ: Mapping[str, str]) -> None:
-    found = operator_list(environ, host_root(environ))
-    if found.operators:
-        return
-    given = environ.get(OPP_VARIABLE)
-    variable = f"{OPP_VARIABLE} is not set" if given is None else f"{OPP_VARIABLE}={given!r}"
-    raise BackendError(
-        f"The adapter finds no list of supported operators in {found.folder} ({variable}): every "
-        f"graph would run on the CPU without a word. It looks for {found.files[0]}.",
-        hint="Source the toolkit's set_env.sh, which sets ASCEND_OPP_PATH.",
-    )
+    for finding in errors(check_operators(environ, host_root(environ))):
+        raise BackendError(finding.said, hint=finding.hint)

@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Mapping
 
 import tenacity
 
-from ascend_session.backends.npu_waiting import look
+from ascend_session.checks.holders import look
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import size_given
 from ascend_session.errors import InitializationError

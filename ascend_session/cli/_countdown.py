@@ -1,5 +1,6 @@
 """How long is still waited, and what for: one line that changes, or some lines in a file."""
 
+import os
 import sys
 from typing import Any
 
@@ -11,6 +12,7 @@ from ascend_session.cluster.rank_table.waiting import Waiting
 __all__ = ["Countdown"]
 
 _EACH = 60.0  # seconds between lines where they stay
+_COLUMNS = 80  # of a terminal that does not say how many it has
 _CLEAR = "\r\x1b[K"
 
 
@@ -35,9 +37,10 @@ class Countdown:
 
     def tell(self, now: Waiting) -> None:
         """Draws the line, or where lines stay, one each minute and when something changes."""
-        said = f"waiting for {self._what}: {now.why}; {shown_duration(now.left)} left"
+        said = f"{shown_duration(now.left)} left, waiting for {self._what}: {now.why}"
         if self._is_terminal:
-            typer.echo(f"{_CLEAR}{said}", nl=False, err=True)
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
+            typer.echo(f"{_CLEAR}{said[: columns - 1]}", nl=False, err=True)
         elif now.why != self._why or self._left - now.left >= _EACH:
             typer.echo(f"ascend-session: {said}", err=True)
             self._left = now.left

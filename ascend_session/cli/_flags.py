@@ -16,6 +16,7 @@ _CLEAR = (
     "no_rank_table",
     "rank_table",
     "stall_timeout",
+    "wait_for_devices",
 )
 # Words, which are options only where a value or what they take follows.
 _WORDS = (
@@ -34,9 +35,11 @@ _WORDS = (
 )
 _CLEAR_NAME = re.compile(rf"(?<![\w./'\"=-])({'|'.join(_CLEAR)})(?![\w/'\"-]|\.\w)")
 _WORD = re.compile(rf"(?<![\w./'\"=-])({'|'.join(_WORDS)})(?==| takes | gives )")
-_NAME_ALONE = re.compile(r"\b(Give|give|in|Leave) (python|env)(?=[., ])")
+_NAME_ALONE = re.compile(r"\b(Give|give|in|Leave) (python|env|cwd)(?=[., ])")
 # What is written otherwise in a shell.
 _PHRASES = {
+    "launch with preflight=False": "launch with --no-preflight",
+    "wait_for_devices=600": "--wait-for-devices 10m",
     "program=": "--no-python ",
     "module=": "-m ",
     "module takes": "-m takes",

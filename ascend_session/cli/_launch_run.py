@@ -4,15 +4,18 @@ import dataclasses
 import importlib
 import json
 import os
+import signal
 from typing import TYPE_CHECKING, List, Optional
 
+from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._launch_words import Words
+from ascend_session.cli._output import complain
 from ascend_session.launcher.events import Event, Started
 from ascend_session.launcher.launching import launch_within
 from ascend_session.launcher.notices import Notices
 from ascend_session.launcher.outlet import Outlet
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import plan
+from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.signals import Signals
 
 if TYPE_CHECKING:
@@ -33,7 +36,12 @@ def run(config: "LaunchConfig", as_json: bool) -> int:
     Signals end the job, and the code says so; this process is not ended by them.
     """
     environ = dict(os.environ)
-    first = plan(config, environ)
+    try:
+        with programs_ended_with_this():
+            first = checked_plan(config, environ, _say_first)
+    except KeyboardInterrupt:
+        complain("Interrupted before anything was started.")
+        return 128 + signal.SIGINT
     with first.reserved, Signals() as signals:
         told = _Told(config, signals)
         result = launch_within(
@@ -51,6 +59,13 @@ def run(config: "LaunchConfig", as_json: bool) -> int:
             result = dataclasses.replace(result, notes=(*result.notes, *lost))
         _show(_STDERR, told.summary(result), signals)
     return result.code
+
+
+def _say_first(sentence: str) -> None:
+    """Says what is to be said before there is anything to which the job's lines go."""
+    from ascend_session.cli._flags import with_flags
+
+    complain(with_flags(sentence))
 
 
 class _Told:

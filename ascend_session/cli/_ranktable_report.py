@@ -9,11 +9,10 @@ from ascend_session.cli._countdown import Countdown
 from ascend_session.cli._output import show_facts, show_table
 from ascend_session.cluster.rank_table import (
     RankTable,
-    RankTableError,
     TableDevice,
     TableFinding,
 )
-from ascend_session.cluster.rank_table.contents import TEMPLATE_2
+from ascend_session.cluster.rank_table.contents import TEMPLATE_2, V1_0, V1_2
 from ascend_session.cluster.rank_table.findings import (
     ERROR,
     INFO,
@@ -21,13 +20,15 @@ from ascend_session.cluster.rank_table.findings import (
     WARNING,
     sort_findings,
 )
+from ascend_session.cluster.rank_table.reading import read
+from ascend_session.cluster.rank_table.source import read_text
+from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
 
 __all__ = ["TableReport", "as_dict", "family_of", "lines", "look", "show_ranks"]
 
 _LABELS = {ERROR: "", WARNING: "warning: ", UNCHECKED: "not checked: ", INFO: "note: "}
 _ALWAYS = 4  # columns that each table has
-_PRODUCTS = {"A2": "910B", "A3": "910C", "A5": "950"}
 
 
 class TableReport(NamedTuple):
@@ -35,12 +36,14 @@ class TableReport(NamedTuple):
 
     Attributes:
         file: Its name, as it was given.
+        format: Which format it is; empty if it is none.
         table: The table; None if it could not be read.
         product: The product whose rules were looked at; None if it is not known.
         findings: What there is to say, errors first.
     """
 
     file: str
+    format: str
     table: Optional[RankTable]
     product: Optional[str]
     findings: Tuple[TableFinding, ...]
@@ -55,26 +58,26 @@ class TableReport(NamedTuple):
         return {
             "file": self.file,
             "ok": self.ok,
-            **({} if self.table is None else _facts(self.table)),
+            "format": self.format or None,
+            "status": self.table.status if self.table else None,
+            "size": self.table.size if self.table else None,
             "product": self.product,
             "findings": [one._asdict() for one in self.findings],
         }
 
 
-def family_of(product: Optional[str]) -> Optional[str]:
+def family_of(name: Optional[str]) -> Optional[str]:
     """The family of a product's name.
 
     Raises:
-        typer.BadParameter: If there is no such product.
+        typer.BadParameter: If there is no product of that name.
     """
-    from ascend_session.hardware.families import family
+    from ascend_session.hardware.families import named_family
 
-    if product is None:
-        return None
-    found = family(_PRODUCTS.get(product.upper(), product))
-    if found is None:
+    found = None if name is None else named_family(name)
+    if name is not None and found is None:
         raise typer.BadParameter(
-            f"{product!r} is no product that is known: 910A, A2, A3, 310P.", param_hint="--product"
+            f"{name!r} is no product that is known: 910A, A2, A3, 310P.", param_hint="--product"
         )
     return found
 
@@ -83,22 +86,32 @@ def look(file: str, family: Optional[str], with_host: bool, seconds: float) -> T
     """Reads and checks a table; a wrong one is reported, never raised."""
     try:
         table = _waited_for(file, seconds) if seconds else RankTable.read(file)
-    except RankTableError as error:
-        return TableReport(file, None, family, error.findings)
     except JobError as error:
+        if error.findings:
+            return TableReport(file, _format_of(file), None, family, error.findings)
         message = error.message[len(file) + 2 :] if error.message.startswith(f"{file}: ") else None
         said = TableFinding(ERROR, "", message or error.message, error.hint)
-        return TableReport(file, None, family, (said,))
+        return TableReport(file, "", None, family, (said,))
     on_host: List[TableFinding] = []
     if with_host:
         family = _compare(table, family, on_host)
     found = [*table.findings(family, os.environ), *on_host]
-    return TableReport(file, table, family, tuple(sort_findings(found)))
+    return TableReport(file, table.format, table, family, tuple(sort_findings(found)))
+
+
+def _format_of(file: str) -> str:
+    """Which format a table has that is refused."""
+    try:
+        return read(file, read_text(file)).contents.format
+    except JobError:
+        return ""
 
 
 def lines(report: TableReport) -> Iterator[str]:
     """What `check` says of a table."""
-    said = [] if report.table is None else [_summary(report.table)]
+    said = [_words(report.format)] if report.format else []
+    if report.table is not None:
+        said += [_count(len(report.table.servers), "server"), _count(report.table.size, "rank")]
     counts = [
         _count(sum(one.severity == severity for one in report.findings), word)
         for severity, word in ((ERROR, "problem"), (WARNING, "warning"))
@@ -114,7 +127,7 @@ def lines(report: TableReport) -> Iterator[str]:
 
 def show_ranks(table: RankTable) -> None:
     """Prints the table: what it is, and a line for each rank."""
-    show_facts([("file", table.name), ("format", _format(table)), ("status", table.status)])
+    show_facts([("file", table.name), ("format", _words(table.format)), ("status", table.status)])
     pods = {server.server_id: server.super_pod_id or "-" for server in table.servers}
     columns: List[Tuple[str, Callable[[TableDevice], Optional[object]]]] = [
         ("RANK", lambda one: one.rank_id),
@@ -143,22 +156,19 @@ def as_dict(table: RankTable) -> Dict[str, Any]:
         {**server._asdict(), "devices": [one._asdict() for one in server.devices]}
         for server in table.servers
     ]
-    return {"file": table.name, **_facts(table), "servers": servers}
+    return {
+        "file": table.name,
+        "format": table.format,
+        "status": table.status,
+        "size": table.size,
+        "servers": servers,
+    }
 
 
-def _facts(table: RankTable) -> Dict[str, Any]:
-    return {"format": table.format, "status": table.status, "size": table.size}
-
-
-def _summary(table: RankTable) -> str:
-    servers, ranks = _count(len(table.servers), "server"), _count(table.size, "rank")
-    return f"{_format(table)}, {servers}, {ranks}"
-
-
-def _format(table: RankTable) -> str:
-    if table.concise:
-        return f"version {table.format}"
-    return table.format if table.format == TEMPLATE_2 else f'the old "{table.format}" format'
+def _words(kind: str) -> str:
+    if kind in (V1_0, V1_2):
+        return f"version {kind}"
+    return kind if kind == TEMPLATE_2 else f'the old "{kind}" format'
 
 
 def _count(number: int, word: str) -> str:
@@ -166,7 +176,7 @@ def _count(number: int, word: str) -> str:
 
 
 def _cell(value: Optional[object]) -> str:
-    return "-" if value in (None, "") else str(value)
+    return "-" if value in (None, "") else printable(str(value))
 
 
 def _compare(table: RankTable, family: Optional[str], found: List[TableFinding]) -> Optional[str]:

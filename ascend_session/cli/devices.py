@@ -3,14 +3,13 @@
 import contextlib
 import dataclasses
 import os
-import signal
-import sys
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 import typer
 from typing_extensions import Annotated
 
+from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._output import console, draw, is_terminal, show_json, show_json_line
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def devices(
         raise typer.BadParameter(
             "it is the pause of --watch, which is not given.", param_hint="--interval"
         )
-    with _npu_smi_ended_with_this():
+    with programs_ended_with_this():
         if watch:
             with contextlib.suppress(KeyboardInterrupt):
                 _watch(_INTERVAL if interval is None else interval, timeout, as_json)
@@ -144,23 +143,3 @@ def _redraw(interval: float, timeout: Optional[float]) -> None:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S")
-
-
-@contextlib.contextmanager
-def _npu_smi_ended_with_this() -> Iterator[None]:
-    """Turns the signals that end a process into an exit.
-
-    A program that is asked just then has a session of its own: it would outlive this one.
-    """
-
-    def leave(number: int, frame: Any) -> None:
-        sys.exit(128 + number)
-
-    # With nohup, SIGHUP is ignored, and stays so.
-    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
-    previous = {number: signal.signal(number, leave) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -9,9 +9,10 @@ import typer
 from typer.core import TyperCommand
 from typing_extensions import Annotated
 
+from ascend_session.cli._durations import parse_duration
 from ascend_session.cli._groups import group
 from ascend_session.cli._output import complain, show_json
-from ascend_session.errors import AscendError
+from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
 
 if TYPE_CHECKING:
     from ascend_session.launcher.config import LaunchConfig
@@ -88,6 +89,17 @@ _Events = Annotated[
     Optional[str], typer.Option(metavar="FILE", help="Write what happens as JSON lines.")
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")]
+_NoPreflight = Annotated[
+    bool, typer.Option("--no-preflight", help="Start without checking what the job needs.")
+]
+_Wait = Annotated[
+    _Seconds,
+    typer.Option(
+        metavar="TIME",
+        parser=parse_duration,
+        help="Wait so long, as in 10m, until nobody holds the devices.",
+    ),
+]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and start nothing.")]
 
 
@@ -129,6 +141,8 @@ def launch(
     show: _Show = None,
     timestamps: _Timestamps = False,
     events: _Events = None,
+    no_preflight: _NoPreflight = False,
+    wait_for_devices: _Wait = None,
     as_json: _Json = False,
     dry_run: _DryRun = False,
 ) -> None:
@@ -138,7 +152,8 @@ def launch(
     it belongs to it, options too.
 
     Exit code 0 if every rank ended with 0, else that of the rank whose failure explains the
-    others', 128+n for a signal; 2 for a wrong call. With --json, the ranks' lines go to stderr.
+    others', 128+n for a signal; 2 for a wrong call, and 1 if host or rank table are not in
+    order, with which nothing is started. With --json, the ranks' lines go to stderr.
     """
     _launch(context.params)
 
@@ -147,19 +162,16 @@ def _launch(asked: Dict[str, Any]) -> None:
     if asked["as_module"] and asked["no_python"]:
         raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
     kind = "module" if asked["as_module"] else "program" if asked["no_python"] else "script"
-    program = {kind: asked["what"], "args": asked["arguments"] or []}
+    program: Dict[str, Any] = {kind: asked["what"], "args": asked["arguments"] or []}
+    program["preflight"] = not asked["no_preflight"]
     variables = _variables(asked["env"] or [])
     as_json = asked["as_json"]
     from ascend_session.launcher.open_files import standard_streams
 
     with standard_streams(), _wrong_calls_said():
         config = _config({**asked, **program, "env": variables})
-        if asked["dry_run"]:
-            _show_plan(config, as_json)
-            raise typer.Exit(0)
-        from ascend_session.cli._launch_run import run
-
-        raise typer.Exit(run(config, as_json))
+        show_or_run = _show_plan if asked["dry_run"] else _run
+        raise typer.Exit(show_or_run(config, as_json))
 
 
 def _variables(given: List[str]) -> Dict[str, str]:
@@ -181,11 +193,17 @@ def _config(asked: Dict[str, Any]) -> "LaunchConfig":
     return LaunchConfig(**given)
 
 
-def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
-    from ascend_session.cli._flags import with_flags
-    from ascend_session.launcher.plan import plan
+def _run(config: "LaunchConfig", as_json: bool) -> int:
+    from ascend_session.cli._launch_run import run
 
-    planned = plan(config, os.environ)
+    return run(config, as_json)
+
+
+def _show_plan(config: "LaunchConfig", as_json: bool) -> int:
+    from ascend_session.cli._flags import with_flags
+    from ascend_session.launcher.preflight import planned_or_refused
+
+    planned = planned_or_refused(config, os.environ)
     planned.reserved.release()
     for note in planned.notes:
         complain(with_flags(note))
@@ -195,6 +213,7 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
         from ascend_session.cli._launch_plan import plan_text
 
         typer.echo(plan_text(planned))
+    return 0
 
 
 @contextlib.contextmanager
@@ -206,4 +225,7 @@ def _wrong_calls_said() -> Iterator[None]:
         from ascend_session.cli._flags import with_flags
 
         complain(with_flags(error.message), error.hint and with_flags(error.hint))
-        raise typer.Exit(2) from None
+        is_the_hosts = isinstance(error, DeviceTimeoutError) or (
+            isinstance(error, PreflightError) and not error.is_wrong_call
+        )
+        raise typer.Exit(1 if is_the_hosts else 2) from None

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
+
+def _version(value: Optional[str]) -> Optional[str]:
+    if value not in (None, "1.0", "1.2"):
+        raise typer.BadParameter(f"{value} is not 1.0 or 1.2, the versions that are written.")
+    return value
+
+
 # Hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the usage names them.
 _File = Annotated[str, typer.Argument(hidden=True)]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -30,15 +37,24 @@ _Product = Annotated[
         help="Go by the rules of 910A, A2, A3 or 310P; those of this host's devices if not given.",
     ),
 ]
+_MakeTo = Annotated[
+    Optional[str],
+    typer.Option(
+        "--to",
+        metavar="VERSION",
+        callback=_version,
+        help="1.0, or 1.2 for A3 with superpods; 1.0 if not given, or what FILES have.",
+    ),
+]
+_MakeForce = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Replace FILE if it is there; take devices the manual advises against."
+    ),
+]
 
 app = group(help="Make, check, convert and show rank tables.")
 app.callback()(help_without_command)
-
-
-def _version(value: Optional[str]) -> Optional[str]:
-    if value not in (None, "1.0", "1.2"):
-        raise typer.BadParameter(f"{value} is not 1.0 or 1.2, the versions that are written.")
-    return value
 
 
 @app.command()
@@ -58,13 +74,9 @@ def make(
     host_ip: Annotated[
         Optional[str], typer.Option(metavar="ADDRESS", help="This server's address.")
     ] = None,
+    to: _MakeTo = None,
     output: _Output = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Replace FILE if it is there; take devices the manual advises against."
-        ),
-    ] = False,
+    force: _MakeForce = False,
 ) -> None:
     """Make a table of this host's devices, or with --merge one of several.
 
@@ -72,21 +84,14 @@ def make(
     """
     from ascend_session.cli._ranktable_making import made_of_host, made_of_tables
 
-    if merge:
-        given = {"--devices": devices, "--server-id": server_id, "--host-ip": host_ip}
-        for flag, value in given.items():
-            if value is not None:
-                raise typer.BadParameter("it is for this host's own table.", param_hint=flag)
-        if not files:
-            raise typer.BadParameter("it needs the names of tables.", param_hint="--merge")
-    elif files:
-        raise typer.BadParameter("tables are named with --merge only.", param_hint=files[0])
+    own = {"--devices": devices, "--server-id": server_id, "--host-ip": host_ip}
+    _check_call(merge, files or [], [flag for flag, value in own.items() if value is not None])
     try:
         if merge:
             table = made_of_tables(files or [])
         else:
-            table = made_of_host(devices, server_id, host_ip, force)
-        _give(table, None, output, force)
+            table = made_of_host(devices, server_id, host_ip, to, force)
+        _give(table, to, output, force)
     except AscendError as error:
         raise _failed(error) from None
 
@@ -160,9 +165,18 @@ def show(file: _File, as_json: _Json = False) -> None:
         show_ranks(table)
 
 
+def _check_call(merge: bool, files: List[str], own: List[str]) -> None:
+    """Refuses tables where this host is to make one, and the other way round."""
+    if merge and own:
+        raise typer.BadParameter("it is for this host's own table.", param_hint=own[0])
+    if merge and not files:
+        raise typer.BadParameter("it needs the names of tables.", param_hint="--merge")
+    if files and not merge:
+        raise typer.BadParameter("tables are named with --merge only.", param_hint=files[0])
+
+
 def _give(table: "RankTable", version: Optional[str], output: Optional[str], force: bool) -> None:
     if output is None:
-        table.check()
         typer.echo(table.text(version), nl=False)
         return
     table.write(output, version, force=force)

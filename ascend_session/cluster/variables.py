@@ -29,7 +29,8 @@ PORT = "ASCEND_SESSION_PORT"
 def number(environ: Mapping[str, str], name: str) -> Optional[int]:
     """The variable as a number; None if unset or not a number, which the adapter ignores."""
     text = environ.get(name, "").strip()
-    return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
+    # Newer releases of Python refuse to read numbers of thousands of digits.
+    return int(text) if re.fullmatch(r"-?[0-9]{1,4000}", text) else None
 
 
 def uses_collectives(environ: Mapping[str, str]) -> bool:

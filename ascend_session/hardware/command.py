@@ -57,15 +57,21 @@ def find(name: str, environ: Mapping[str, str], root: str, places: Sequence[str]
     return next((program for program in found if program), None)
 
 
-def ask(argv: Sequence[str], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Answer:
+def ask(
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    timeout: float = TIME_LIMIT,
+    name: Optional[str] = None,
+) -> Answer:
     """Runs a program to its end and says what came of it; never raises, never waits longer.
 
     Args:
         argv: The program's path and its arguments.
         environ: Its environment; ``LC_ALL=C`` is added.
         timeout: Seconds until it is ended, with all its children.
+        name: What it is called in sentences; its name and its arguments if None.
     """
-    name = " ".join([os.path.basename(argv[0]), *argv[1:]])
+    name = name or " ".join([os.path.basename(argv[0]), *argv[1:]])
     try:
         process = subprocess.Popen(
             list(argv),

@@ -77,6 +77,7 @@ class DeviceReport:
         firmware: The firmware's version.
         toolkits: The toolkits (CANN) found, the one that the environment selects first.
         notes: What could not be read, and traps in ``ASCEND_RT_VISIBLE_DEVICES``, in sentences.
+        unanswered: Those of the notes that say what ``npu-smi`` did not answer, and why.
     """
 
     devices: Tuple[Device, ...]
@@ -84,6 +85,7 @@ class DeviceReport:
     firmware: Optional[Component] = None
     toolkits: Tuple[Component, ...] = ()
     notes: Tuple[str, ...] = ()
+    unanswered: Tuple[str, ...] = ()
 
     @property
     def visible(self) -> Tuple[Device, ...]:

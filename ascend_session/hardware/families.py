@@ -7,7 +7,7 @@ Source: launch_facts.md, A1 (910A, A2 = 910B, A3 = 910_93 or 910C, A5 = 950) and
 import re
 from typing import Optional
 
-__all__ = ["family", "has_nic"]
+__all__ = ["family", "has_nic", "named_family"]
 
 _TRAINING, _A2, _A3, _A5 = "Atlas training (910A)", "A2 (910B)", "A3", "A5 (950)"
 _FAMILIES = (
@@ -29,6 +29,15 @@ def family(name: str) -> Optional[str]:
             # "910" alone is an old name; on A3 the tool prints "Ascend910".
             return None if short == "910" and short == name.strip() else found
     return None
+
+
+def named_family(name: str) -> Optional[str]:
+    """The family that a person calls so: its name, ``A2``, or the name of a chip."""
+    called = name.strip().upper()
+    for found in (_TRAINING, _A2, _A3, _A5):
+        if called in (found.upper(), found.split()[0].upper()) and called != "ATLAS":
+            return found
+    return family(name)
 
 
 def has_nic(found: Optional[str]) -> bool:

@@ -82,6 +82,9 @@ def _numbers(root: str, prefix: str) -> Set[PhysicalDeviceId]:
 def _access_note(path: str, name: str) -> Optional[str]:
     if not os.path.exists(path):
         return f"There is no /dev/{name}, without which no device can be opened. {_MOUNT}"
+    if os.path.isdir(path):
+        # Docker makes one where -v names a node that the host does not have.
+        return f"/dev/{name} is a folder, and no device. {_MOUNT}"
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return f"This user may not read and write /dev/{name}. {_GROUP}"
     return None

@@ -25,6 +25,7 @@ from ascend_session.hardware.npu_smi_numbers import (
     parse_topology,
 )
 from ascend_session.hardware.program import Program
+from ascend_session.hardware.super_pods import SuperPodPlace, parse_super_pod
 
 __all__ = ["NpuSmi"]
 
@@ -98,3 +99,9 @@ class NpuSmi(Program):
     def topology(self) -> Tuple[Affinity, ...]:
         """Asks ``npu-smi info -t topo``: the CPUs near each device."""
         return self.ask(parse_topology, "info", "-t", "topo")
+
+    def super_pod(self, npu_id: int, chip_id: int) -> Optional[SuperPodPlace]:
+        """Asks ``npu-smi info -t spod-info``: where a chip of an A3 is in its superpod."""
+        return self.ask(
+            parse_super_pod, "info", "-t", "spod-info", "-i", str(npu_id), "-c", str(chip_id)
+        )

@@ -18,6 +18,7 @@ from ascend_session.hardware.processes import (
     open_devices,
     proc_problem,
     start_of,
+    user_of,
 )
 from ascend_session.ids import PhysicalDeviceId
 
@@ -35,6 +36,7 @@ class Holder:
         memory_mb: Memory on the device as ``npu-smi`` says.
         own: Whether it is this process.
         here: Whether ``/proc`` shows the process.
+        user: Whose it is, by name, or by number if the name is not known; None if not seen here.
     """
 
     pid: int
@@ -43,6 +45,7 @@ class Holder:
     memory_mb: Optional[int]
     own: bool
     here: bool
+    user: Optional[str] = None
 
 
 class Occupancy(NamedTuple):
@@ -111,6 +114,7 @@ def _holder(root: str, pid: int, process: Optional[Process], seen: bool, own: in
         memory_mb=process.memory if process else None,
         own=here and pid == own,
         here=here,
+        user=user_of(root, pid) if here else None,
     )
 
 

@@ -5,6 +5,7 @@ Source: launch_facts.md, B2 (the scan of ``/proc/*/fd`` is what remains when one
 """
 
 import os
+import pwd
 import re
 from typing import Dict, List, NamedTuple, Optional
 
@@ -18,6 +19,7 @@ __all__ = [
     "open_devices",
     "proc_problem",
     "start_of",
+    "user_of",
 ]
 
 _DEVICE = re.compile(r"(.*)/dev/v?davinci([0-9]{1,9})(?: \(deleted\))?")
@@ -96,6 +98,18 @@ def start_of(root: str, pid: int) -> Optional[float]:
         return int(boot.group(1)) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
     except (OSError, ValueError, IndexError, OverflowError):
         return None
+
+
+def user_of(root: str, pid: int) -> Optional[str]:
+    """The name of the process's user, else the number; None if the process is gone."""
+    try:
+        number = os.stat(os.path.join(root, "proc", str(pid))).st_uid
+    except OSError:
+        return None
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def _pids(root: str) -> List[int]:

@@ -1,5 +1,6 @@
 """The order in which the machine is looked at, and what is made of sources that disagree."""
 
+from dataclasses import replace
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.hardware.device import Device, DeviceReport
@@ -61,7 +62,8 @@ def survey(
     if addresses:
         facts = _with_addresses(facts, HccnTool(environ, root, timeout), root, notes)
     found = [record(index, fact, root) for index, fact in enumerate(facts)]
-    return _report(found, versions, seen.table.driver_version, notes)
+    report = _report(found, versions, seen.table.driver_version, notes)
+    return replace(report, unanswered=tuple(_few(npu_smi.notes)))
 
 
 def _report(

@@ -11,7 +11,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.hardware._text import lines
 
-__all__ = ["Component", "Versions", "read_versions"]
+__all__ = ["Component", "Versions", "below", "keys_of", "read_versions"]
 
 _KEY_VALUE = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
 _INSTALL_INFO = "etc/ascend_install.info"
@@ -80,6 +80,11 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
     )
 
 
+def keys_of(root: str, component: Component) -> Dict[str, str]:
+    """All that a component's version file says, keys in lower case; empty if it has none."""
+    return {} if component.path is None else _read(root, component.path.lstrip("/")) or {}
+
+
 def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[Component]:
     prefix = installed.get(f"{name}_install_path_param", "").strip("/")
     places = [f"{folder}/{name}/version.info" for folder in (prefix, _DEFAULT_PREFIX) if folder]
@@ -94,7 +99,7 @@ def _selected_toolkits(environ: Mapping[str, str], root: str, notes: List[str]) 
     found: List[Component] = []
     for variable in _TOOLKIT_VARIABLES:
         home = environ.get(variable, "")
-        toolkits = _toolkits(root, glob.escape(_below(root, home))) if home else []
+        toolkits = _toolkits(root, glob.escape(below(root, home))) if home else []
         if home and not toolkits:
             notes.append(
                 f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."
@@ -110,11 +115,11 @@ def _default_toolkits(root: str) -> List[Component]:
 def _toolkits(root: str, place: str) -> List[Component]:
     folder = os.path.join(glob.escape(root), place)
     paths = [path for name in _TOOLKIT_FILES for path in glob.glob(os.path.join(folder, name))]
-    found = (_described(root, _below(root, os.path.realpath(path))) for path in sorted(paths))
+    found = (_described(root, below(root, os.path.realpath(path))) for path in sorted(paths))
     return [toolkit for toolkit in found if toolkit]
 
 
-def _below(root: str, path: str) -> str:
+def below(root: str, path: str) -> str:
     """The path without the host's root in front of it."""
     for prefix in (root, os.path.realpath(root)):
         if prefix != "/" and os.path.join(path, "").startswith(os.path.join(prefix, "")):

@@ -22,7 +22,11 @@ def working_directory(config: LaunchConfig) -> str:
     Raises:
         JobError: If there is no such folder.
     """
-    folder = os.path.abspath(config.cwd or os.curdir)
+    try:
+        folder = os.path.abspath(config.cwd or os.curdir)
+    except FileNotFoundError:
+        said = "The folder from which this was launched is not there any more."
+        raise JobError(said, hint="Go to another one, and launch again.") from None
     if not os.path.isdir(folder):
         raise JobError(f"cwd={config.cwd!r}: there is no folder {folder}.", hint="Make it first.")
     return folder

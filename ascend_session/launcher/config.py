@@ -51,6 +51,9 @@ class LaunchConfig:
         show: Whose output is shown: ``all``, ``none`` or ranks as in ``0,4-7``.
         timestamps: Whether shown lines begin with the time.
         events: File for one JSON line per event; None means no such file.
+        preflight: Whether to check first what the job needs, and to start nothing if it would fail.
+        wait_for_devices: How many seconds to wait until no other process holds the devices; with 0
+            a device that is held is in the way.
 
     Raises:
         ConfigError: With everything that is wrong.
@@ -82,6 +85,8 @@ class LaunchConfig:
     show: str = "all"
     timestamps: bool = False
     events: Optional[str] = None
+    preflight: bool = True
+    wait_for_devices: float = 0
 
     def __post_init__(self) -> None:
         # Copies, so that what was checked cannot be changed from outside.

@@ -68,13 +68,17 @@ def _numbers(config: Any) -> Iterator[Problem]:
         yield _problem("max_restarts", config.max_restarts, "a number of restarts, 0 or more")
     if not _is_seconds(config.grace):
         yield _problem("grace", config.grace, "a number of seconds, 0 or more")
+    if not _is_seconds(config.wait_for_devices):
+        yield _problem(
+            "wait_for_devices", config.wait_for_devices, "a number of seconds, 0 or more"
+        )
     stall = config.stall_timeout
     if stall is not None and not (_is_seconds(stall) and stall > 0):
         yield _problem("stall_timeout", stall, "a number of seconds above 0", "None means never.")
 
 
 def _switches(config: Any) -> Iterator[Problem]:
-    for name in ("no_rank_table", "timestamps"):
+    for name in ("no_rank_table", "timestamps", "preflight"):
         if not isinstance(getattr(config, name), bool):
             yield _problem(name, getattr(config, name), "True or False")
 

@@ -22,6 +22,7 @@ __all__ = [
     "Stalled",
     "Started",
     "Stopping",
+    "Waiting",
     "as_dict",
 ]
 
@@ -120,6 +121,13 @@ class Restarting(NamedTuple):
     time: float
 
 
+class Waiting(NamedTuple):
+    """Devices are waited for before an attempt; ``who`` is a sentence that says who holds them."""
+
+    who: str
+    time: float
+
+
 class Finished(NamedTuple):
     """The end of the launch."""
 
@@ -139,6 +147,7 @@ Event = Union[
     Stalled,
     Over,
     Restarting,
+    Waiting,
     Finished,
 ]
 
@@ -154,6 +163,7 @@ _NAMES = {
     Stalled: "stall",
     Over: "over",
     Restarting: "restart",
+    Waiting: "waiting",
     Finished: "summary",
 }
 

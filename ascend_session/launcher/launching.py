@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Callable, List, Mapping, Optional
 from ascend_session.errors import AscendError, JobError
 from ascend_session.launcher.binding import not_bound
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event, Finished, Restarting
+from ascend_session.launcher.events import Event, Finished, Restarting, Waiting
 from ascend_session.launcher.open_files import standard_streams
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
+from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.supervisor import supervise
 
@@ -52,11 +53,18 @@ def launch(
         BackendError: If the backend is not known.
         ConfigError: If the config asks for what cannot be.
         DeviceError: If the devices asked for are not there, or are no job on this product.
+        DeviceTimeoutError: If devices were waited for and are still held.
         JobError: If the ranks could not be one job, or cannot be started.
+        PreflightError: If something else stands in the way, or several things do.
     """
     environ = dict(os.environ)
+
+    def tell(who: str) -> None:
+        assert on_event is not None
+        on_event(Waiting(who, time.time()))
+
     with standard_streams():  # before the plan, for it may open sockets
-        first = plan(config, environ)
+        first = checked_plan(config, environ, None if on_event is None else tell)
         with first.reserved, Signals() as signals:
             if output is None:  # Python has no sys.stdout if it was started with none
                 output = int(getattr(sys.stdout, "fileno", lambda: 1)())
@@ -129,6 +137,10 @@ def _file(path: str) -> "EventFile":
     return EventFile(path)
 
 
+class _ToldError(Exception):
+    """A signal came while no rank ran."""
+
+
 class _Launch:
     def __init__(
         self,
@@ -193,11 +205,15 @@ class _Launch:
         from ascend_session.launcher.restarts import restarting
 
         def another() -> "Optional[Attempt]":
-            number = len(self._attempts) + 1
+            number, what = len(self._attempts) + 1, "could not be planned"
             try:
                 planned = plan(self._config, self._environ, attempt=number, run=first.run)
+                what = "was not started"
+                self._await_devices(planned)
             except AscendError as failure:  # what there was is still to be told
-                self._notes.append(f"Attempt {number} could not be planned: {failure.message}")
+                self._notes.append(f"Attempt {number} {what}: {failure.message}")
+                return None
+            except _ToldError:
                 return None
             return self._attempt(planned)
 
@@ -210,11 +226,28 @@ class _Launch:
             return False
         self._on_event(Restarting(why, seconds, time.time()))
         self._output.say(f"{why} The job is started again in {seconds:g} s.")
+        with contextlib.suppress(_ToldError):
+            self._doze(seconds)
+        return not self._is_told
+
+    def _await_devices(self, planned: Plan) -> None:
+        if planned.backend == "npu":
+            from ascend_session.launcher.preflight_npu import check_free_again
+
+            check_free_again(planned, self._config, self._environ, self._held, self._doze)
+
+    def _held(self, who: str) -> None:
+        self._on_event(Waiting(who, time.time()))
+        self._output.say(who)
+
+    def _doze(self, seconds: float) -> None:
+        """Sleeps until a signal ends that, which is raised."""
         poll = select.poll()
         poll.register(self._signals, select.POLLIN)
         poll.poll(seconds * 1000)
         self._is_told = bool(self._signals.take())
-        return not self._is_told
+        if self._is_told:
+            raise _ToldError
 
 
 def _ignore(event: Event) -> None:

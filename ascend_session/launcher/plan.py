@@ -30,9 +30,10 @@ from ascend_session.launcher.reservation import Reservation, reserved_for
 from ascend_session.launcher.show import parse_show
 from ascend_session.launcher.table_nodes import chosen_for
 
-__all__ = ["Plan", "plan"]
+__all__ = ["LOGS", "Plan", "plan"]
 
-_LOGS = "ascend-logs"
+LOGS = "ascend-logs"
+"""The folder for logs, where no other is given."""
 
 
 class Plan(NamedTuple):
@@ -187,7 +188,7 @@ def _filled(
     nodes: Nodes,
 ) -> Plan:
     cwd = working_directory(config)
-    logs = os.path.abspath(config.log_dir) if config.log_dir else os.path.join(cwd, _LOGS)
+    logs = os.path.abspath(config.log_dir) if config.log_dir else os.path.join(cwd, LOGS)
     # Launchers on several nodes may write to the same file server.
     whose = f"{job.job_id}.node_{nodes.number}" if nodes.of > 1 else job.job_id
     name = run or _new_folder(logs, whose)

@@ -7,15 +7,12 @@ Source: launch_facts.md, A6 (``CM_CHIEF_PORT`` is 0 to 65520) and A9 (ports that
 import socket
 from typing import Iterator, Mapping, Set
 
-from ascend_session.cluster.variables import number
 from ascend_session.errors import JobError
 
 __all__ = ["HIGHEST_PORT", "check_port", "free_port", "own_address"]
 
 HIGHEST_PORT = 65520
 
-_DEVICE_PORT = 16666
-_BASE_PORT, _BASE_PORTS = 60000, 32
 # Below the ports that Linux gives to outgoing connections (ip_local_port_range, from 32768), so
 # that none of these takes the port before the chief does.
 _CANDIDATES = range(20000, 32768)
@@ -84,8 +81,9 @@ def _shuffled() -> Iterator[int]:
 
 
 def _ports_of_hccl(environ: Mapping[str, str]) -> Set[int]:
-    base = number(environ, "HCCL_IF_BASE_PORT") or _BASE_PORT
-    return {_DEVICE_PORT, *range(base, base + _BASE_PORTS)}
+    from ascend_session.checks.ports import ports_of_hccl  # few launches need it
+
+    return set(ports_of_hccl(environ))
 
 
 def _is_free(address: str, port: int, reuse: bool = False) -> bool:

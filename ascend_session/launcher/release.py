@@ -9,7 +9,7 @@ from typing import List, Mapping
 import tenacity
 
 from ascend_session.backends.npu_devices import Devices
-from ascend_session.backends.npu_waiting import Seen, look
+from ascend_session.checks.holders import Seen, look
 from ascend_session.hardware.command import TIME_LIMIT
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.processes import proc_problem

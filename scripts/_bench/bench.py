@@ -8,7 +8,7 @@ from typing import Iterable, Sequence
 
 from timing import Row
 
-PARTS = ("session", "launching", "output", "collectives")
+PARTS = ("session", "launching", "output", "tables", "collectives")
 
 
 def main(argv: Sequence[str]) -> int:

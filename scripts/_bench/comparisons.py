@@ -8,6 +8,7 @@ from ascend_session.examples import digits
 from collectives import collectives
 from launching import launching
 from output import showing
+from ranktables import tables
 from timing import Row, best, calls, fresh
 
 STEPS = 100
@@ -26,6 +27,8 @@ def rows(repeat: int, environ: Mapping[str, str], parts: Collection[str]) -> Ite
         yield from launching(repeat)
     if "output" in parts:
         yield showing(min(repeat, 5))
+    if "tables" in parts:
+        yield from tables(min(repeat, 5))
     if "collectives" in parts:
         yield from collectives(repeat)
 

@@ -11,9 +11,9 @@ All of it is one user's: own key, own sockets and ports, own configuration, in a
 import argparse
 import contextlib
 import ctypes
-import getpass
 import json
 import os
+import random
 import select
 import shutil
 import signal
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from typing import Any, Dict, Iterator, List, Sequence
 
 import psutil
@@ -29,6 +30,8 @@ from packages import FetchError, Programs, fetch
 
 _START = 60.0  # seconds until all nodes answer, on a machine that is busy
 _END = 20.0  # seconds until jobs have ended after scancel, and then daemons after SIGTERM
+_LOOK = 1.0  # seconds between looks at what has lost its parent
+_ROUNDS = 5  # of ending what is left; what is there after them cannot be ended
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 
 _CONFIGURATION = """\
@@ -58,10 +61,16 @@ ReturnToService=2
 MessageTimeout=60
 KillWait=5
 JobRequeue=0
+# So that jobs of two such clusters, which see the same ports, have different numbers.
+FirstJobId={first}
 {nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 _NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}"
+
+
+class ClusterError(Exception):
+    """Why there is no Slurm: a sentence, and the last lines of the logs."""
 
 
 class Cluster:
@@ -83,9 +92,10 @@ class Cluster:
         written = _CONFIGURATION.format(
             host=host,
             controller=controller,
-            user=getpass.getuser(),
+            user=os.getuid(),
             folder=folder,
             plugins=programs.slurm_plugins,
+            first=random.randrange(1, 60_000_000),
             nodes="\n".join(lines),
         )
         _write(self.environ["SLURM_CONF"], written.encode())
@@ -97,7 +107,7 @@ class Cluster:
         """Starts the daemons and waits until the nodes answer.
 
         Raises:
-            FetchError: They do not; the sentence has the last lines of the logs.
+            ClusterError: They do not.
         """
         files = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log"}
         words = [f"--{option}={self._folder}/munge.{end}" for option, end in files.items()]
@@ -109,11 +119,19 @@ class Cluster:
             self._daemon("slurmd", "-D", "-N", name, "-d", stepd)
         self._wait("Slurm", self._answers)
 
+    def reap(self) -> None:
+        """Takes note of what has lost its parent, become this process's child, and ended."""
+        daemons = {daemon.pid for daemon in self._daemons}
+        for child in psutil.Process().children():
+            if child.pid not in daemons:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(child.pid, os.WNOHANG)
+
     def stop(self) -> None:
         """Ends jobs, then daemons, then whatever has not ended."""
         if len(self._daemons) > 1:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                self._call("scancel", "--user", getpass.getuser())
+                self._call("scancel", "--user", str(os.getuid()))
                 deadline = time.monotonic() + _END
                 while self._call("squeue", "-h").strip() and time.monotonic() < deadline:
                     time.sleep(0.1)
@@ -121,7 +139,8 @@ class Cluster:
             daemon.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 daemon.wait(_END)
-        while True:  # a killed one's children become this process's, and are to be found again
+        # A killed one's children become this process's, and are found in the next round.
+        for _ in range(_ROUNDS):
             left = psutil.Process().children(recursive=True)
             if not left:
                 return
@@ -165,7 +184,7 @@ class Cluster:
             if dead or time.monotonic() > deadline:
                 said = "\n".join(_tails(self._folder))
                 how = "has ended" if dead else f"does not answer after {_START:g} s"
-                raise FetchError(f"The private {name} {how}. The ends of its logs:\n{said}")
+                raise ClusterError(f"The private {name} {how}. The ends of its logs:\n{said}")
             time.sleep(0.1)
 
 
@@ -204,21 +223,22 @@ def _own(ready: int, nodes: int, cpus: int) -> None:
     signal.set_wakeup_fd(tell)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
-    folder = tempfile.mkdtemp(prefix="slurm-")
+    folder = tempfile.mkdtemp(prefix="slurm-", dir="/tmp")  # the paths of sockets are short
     os.chmod(folder, 0o711)  # munged wants its socket to be within everybody's reach
     said: Dict[str, Any] = {}
     cluster = None
     try:
-        cluster = Cluster(fetch(), folder, nodes, cpus)
-        cluster.start()
-        said = {"environ": cluster.environ, "folder": folder}
-    except (FetchError, OSError) as failure:
-        said = {"trouble": str(failure)}
-    try:
+        try:
+            cluster = Cluster(fetch(), folder, nodes, cpus)
+            cluster.start()
+            said = {"environ": cluster.environ, "folder": folder}
+        except (ClusterError, FetchError, OSError, subprocess.TimeoutExpired) as failure:
+            said = {"trouble": str(failure)}
         os.write(ready, json.dumps(said).encode() + b"\n")
         os.close(ready)
-        if "environ" in said:
-            select.select([0, told], [], [])
+        if cluster is not None and "environ" in said:
+            while not select.select([0, told], [], [], _LOOK)[0]:
+                cluster.reap()
     finally:
         if cluster is not None:
             cluster.stop()
@@ -237,6 +257,8 @@ def main() -> None:
         os.setsid()
         try:
             _own(ready, asked.nodes, asked.cpus)
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(0)

@@ -197,7 +197,8 @@ def test_json_is_the_whole_report(call, host, monkeypatch):
     host.driver("24.1.rc2", "V100")
     monkeypatch.setenv(VISIBLE, "2")
     found = json.loads(call("devices", "--json").out)
-    assert set(found) == {"devices", "driver", "firmware", "toolkits", "notes", "visible"}
+    keys = {"devices", "driver", "firmware", "toolkits", "notes", "unanswered", "visible"}
+    assert set(found) == keys
     assert found["visible"] == [0]
     assert found["driver"] == {
         "version": "24.1.rc2",
@@ -220,6 +221,7 @@ def test_json_is_the_whole_report(call, host, monkeypatch):
             "memory_mb": 30000,
             "own": False,
             "here": False,
+            "user": None,
         }
     ]
     assert found["devices"][1]["logical_id"] is None

@@ -22,6 +22,7 @@ from ascend_session.cluster.variables import (
         ("", None),
         ("eight", None),
         ("2.0", None),
+        ("9" * 5000, None),
         ("\u0668", None),
     ],
 )

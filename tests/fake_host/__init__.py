@@ -14,9 +14,10 @@ from tests.fake_host.chips import (
 from tests.fake_host.hccn_tool import hccn_answers
 from tests.fake_host.npu_smi import npu_smi_answers
 from tests.fake_host.program import Call, Reply, install
-from tests.fake_host.tree import FakeHost
+from tests.fake_host.tree import USER, FakeHost
 
 __all__ = [
+    "USER",
     "Call",
     "FakeChip",
     "FakeHost",

@@ -13,6 +13,7 @@ __all__ = [
     "said_mapping",
     "said_process_memory",
     "said_remap",
+    "said_super_pod",
     "said_topology",
     "said_usages",
 ]
@@ -39,6 +40,9 @@ def npu_smi_answers(
         answers[f"info -t proc-mem -i {npu}"] = Reply(said_process_memory(own, processes))
     for chip in chips:
         answers[f"info -t phyid-remap -p {chip.physical}"] = Reply(said_remap(chip))
+        if "A3" in layout:
+            place = f"-i {chip.npu} -c {chip.chip}"
+            answers[f"info -t spod-info {place}"] = Reply(said_super_pod(chip))
     return answers
 
 
@@ -49,6 +53,12 @@ def said_list(chips: Sequence[FakeChip]) -> str:
         count = sum(chip.npu == npu for chip in chips)
         text += _line("NPU ID", npu) + _line("Chip Count", count) + "\n"
     return text
+
+
+def said_super_pod(chip: FakeChip) -> str:
+    """A3: where a chip is in its superpod."""
+    sdid = _line("SDID", 16777216 + chip.physical)
+    return sdid + _line("Super Pod Size", 384) + _line("Super Pod ID", 3) + _line("Server Index", 4)
 
 
 def said_mapping(chips: Sequence[FakeChip], physical: bool) -> str:

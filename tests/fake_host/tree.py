@@ -5,12 +5,16 @@ Source: launch_facts.md, A8, B1, B4; ``/proc`` as in proc(5).
 
 import json
 import os
+import pwd
 from pathlib import Path
 from typing import Dict, List, Mapping, Sequence
 
 from tests.fake_host.program import Call, Reply, calls_of, end_children, install
 
-__all__ = ["FakeHost"]
+__all__ = ["USER", "FakeHost"]
+
+USER = pwd.getpwuid(os.geteuid()).pw_name
+"""Whose the processes of a fake host are (proc(5): the owner of the folder)."""
 
 _BOOT_TIME = 1_700_000_000
 
@@ -88,6 +92,12 @@ class FakeHost:
         latest = self.root / place / "latest"
         if not latest.is_symlink():
             latest.symlink_to(version)
+
+    def set_env(self, names: Sequence[str]) -> Path:
+        """Installs the toolkit's ``set_env.sh`` (B4), which exports these variables."""
+        lines = [f"export {name}=/somewhere/${{{name}}}\n" for name in names]
+        text = "# Copyright\nif [ -d x ]; then :; fi\n" + "".join(lines)
+        return self.write("usr/local/Ascend/ascend-toolkit/set_env.sh", text)
 
     def numa(self, cpus: Sequence[str], buses: Mapping[str, int]) -> None:
         """Tells the CPUs of each NUMA node, and the node of each PCI device (the kernel's sysfs).

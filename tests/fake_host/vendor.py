@@ -106,6 +106,8 @@ def environment(
         "ASCEND_SESSION_HOST_ROOT": str(host.root),
         "ASCEND_OPP_PATH": str(host.root / "usr/local/Ascend/opp"),
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        # Below those that Linux gives to anybody who asks for any.
+        "HCCL_IF_BASE_PORT": "16700",
         "FAKE_GE_RECORD": str(_record_file(host)),
         "FAKE_GE_FAULTS": faults,
         "FAKE_GE_FATAL_SLEEP": str(fatal_sleep),

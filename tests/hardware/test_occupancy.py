@@ -9,7 +9,7 @@ import pytest
 from ascend_session.hardware.npu_smi_rows import Process
 from ascend_session.hardware.occupancy import Holder, occupancy
 from ascend_session.ids import PhysicalDeviceId
-from tests.fake_host import FakeHost
+from tests.fake_host import USER, FakeHost
 
 ZERO, ONE = PhysicalDeviceId(0), PhysicalDeviceId(1)
 
@@ -19,7 +19,7 @@ def test_a_holder_has_its_command_and_its_beginning(host: FakeHost) -> None:
     found = occupancy(str(host.root), {})
     assert found.notes == []
     assert found.holders == {
-        ONE: [Holder(100, "python3 train.py", host.begun(5), None, own=False, here=True)]
+        ONE: [Holder(100, "python3 train.py", host.begun(5), None, own=False, here=True, user=USER)]
     }
 
 

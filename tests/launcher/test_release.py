@@ -9,7 +9,7 @@ import pytest
 
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.release import still_held
-from tests.fake_host import FakeProcess, Reply, a2_chips, npu_smi_answers
+from tests.fake_host import USER, FakeProcess, Reply, a2_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 
 __all__ = ["bench"]
@@ -31,7 +31,8 @@ def test_each_device_that_is_held_is_named_with_its_holder(bench: Bench, planned
     bench.host.process(4321, "python3 train.py", devices=[4, 5])
     assert still_held(planned, bench.environ, 0) == [
         f"After the job, device {logical} (/dev/davinci{physical}) is held by process 4321 "
-        "(python3 train.py); another job there may fail until that process has ended."
+        f"(python3 train.py) of user {USER}; another job there may fail until that process has "
+        "ended."
         for logical, physical in ((0, 4), (1, 5))
     ]
 
@@ -78,7 +79,7 @@ def test_a_device_that_has_gone_is_not_mistaken_for_another(bench: Bench, planne
     bench.host.process(9, "python3 train.py", devices=[5])
     bench.host.process(10, "python3 other.py", devices=[6])
     held, unseen = still_held(planned, bench.environ, 0)
-    assert "/dev/davinci5) is held by process 9 (python3 train.py);" in held
+    assert f"/dev/davinci5) is held by process 9 (python3 train.py) of user {USER};" in held
     assert "there is no /dev/davinci4 any more" in unseen
 
 

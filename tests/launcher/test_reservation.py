@@ -15,7 +15,7 @@ import pytest
 
 from ascend_session.cluster import ports as kept_ports
 from ascend_session.cluster.variables import COORDINATOR, PORT
-from ascend_session.errors import AscendError, JobError
+from ascend_session.errors import AscendError, JobError, PreflightError
 from ascend_session.launcher.events import Event, Over, Planned
 from ascend_session.launcher.launching import _Launch, launch
 from ascend_session.launcher.plan import Plan
@@ -289,10 +289,11 @@ def _raise_when_planned(event: Event) -> None:
     ("more", "on_event", "error"),
     [
         ({"events": "/nowhere/events"}, None, AscendError),
-        ({"log_dir": "/dev/null/logs"}, None, JobError),
+        ({"log_dir": "/dev/null/logs"}, None, PreflightError),
+        ({"log_dir": "/dev/null/logs", "preflight": False}, None, JobError),
         ({}, _raise_when_planned, ZeroDivisionError),
     ],
-    ids=["events", "folder", "listener"],
+    ids=["events", "checked folder", "folder", "listener"],
 )
 def test_a_launch_that_fails_keeps_nothing(
     tmp_path: Path, more: Dict[str, Any], on_event: Callable[[Event], None], error: type

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping
 
 import psutil
 
-__all__ = ["PATIENCE", "ROOT", "Mpi", "Slurm"]
+__all__ = ["PATIENCE", "ROOT", "Mpi", "Slurm", "processes_with"]
 
 PATIENCE = 300.0  # seconds; eight processes that import TensorFlow on two cores take their time
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,18 +72,18 @@ class Slurm(_Programs):
 
     def processes(self) -> List[psutil.Process]:
         """All processes of its jobs, and its own."""
-        return [one for one in psutil.process_iter() if self._is_ours(one)]
+        return processes_with("SLURM_CONF", self.variables["SLURM_CONF"])
 
-    def jobs_processes(self) -> List[psutil.Process]:
-        """The processes of its jobs, below the daemons that watch over them."""
-        return [one for one in self.processes() if "SLURM_JOB_ID" in _variables(one)]
 
-    def _is_ours(self, process: psutil.Process) -> bool:
-        return _variables(process).get("SLURM_CONF") == self.variables["SLURM_CONF"]
+def processes_with(name: str, value: str) -> List[psutil.Process]:
+    """All processes that have this variable."""
+    return [one for one in psutil.process_iter() if _variables(one).get(name) == value]
 
 
 def _variables(process: psutil.Process) -> Dict[str, str]:
     try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return {}
         found: Dict[str, str] = process.environ()
     except psutil.Error:
         return {}

@@ -102,6 +102,12 @@ def test_strict_fails_exactly_when_a_target_is_missed(strict: Outcome) -> None:
     assert "Traceback" not in strict.stderr
 
 
+def test_a_large_rank_table_is_compared_with_its_json() -> None:
+    [row] = bench("--repeat", "1", "--only", "tables").rows()
+    assert row["what"] == "65,536 ranks: check, write, read"
+    assert float(row["limit"]) == 10.0
+
+
 def test_nothing_can_be_measured_less_than_once() -> None:
     outcome = bench("--repeat", "0")
     assert outcome.code == 2

@@ -6,7 +6,7 @@ CheckNicDeployConsistence in topoinfo_ranktableConcise.cc, CheckRankIpFamily in 
 
 from typing import Dict, Mapping, Optional
 
-from ascend_session.cluster.rank_table.contents import TEMPLATE_2, Contents
+from ascend_session.cluster.rank_table.contents import TEMPLATE_2, Contents, Spot
 from ascend_session.cluster.rank_table.findings import ERROR, UNCHECKED, WARNING, Findings
 from ascend_session.cluster.rank_table.parts import TableDevice
 from ascend_session.cluster.rank_table.values import address_family, packed
@@ -17,6 +17,7 @@ __all__ = ["check_addresses"]
 _TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
 _310P = family_of("310P3")
 _FACTS = "launch_facts A2"
+_KEY = "device_ip"
 
 
 def check_addresses(
@@ -40,60 +41,59 @@ def _unread(table: Contents) -> bool:
 
 
 def _unique(table: Contents, found: Findings) -> None:
-    seen: Dict[str, str] = {}
+    """No address twice; HCCL compares how they are written."""
+    seen: Dict[str, Spot] = {}
     alike: Dict[bytes, str] = {}
-    for place, device in table.placed():
-        path, source = f"{place}.device_ip", f"{_FACTS} rule 8"
+    source = f"{_FACTS} rule 8"
+    for spot, device in table.placed():
         for address in device.device_ip:
             if address in seen:
-                said = f"is {address}, as is {seen[address]}; HCCL takes an address once."
-                found.add(ERROR, "address twice", path, said, None, source)
+                first = table.place(seen[address], _KEY)
+                said = f"is {address}, as is {first}; HCCL takes an address once."
+                found.add(ERROR, "address twice", table.place(spot, _KEY), said, None, source)
                 continue
-            seen[address] = path
+            seen[address] = spot
             same = alike.setdefault(packed(address), address)
             if same != address:
                 said = f"is {address}, which is the address {same}, written otherwise."
-                found.add(WARNING, "address alike", path, said, None, source)
+                found.add(WARNING, "address alike", table.place(spot, _KEY), said, None, source)
 
 
 def _as_many(table: Contents, found: Findings) -> None:
     """Each device has as many addresses as the first; none counts as one."""
-    counts = [(place, max(1, len(device.device_ip))) for place, device in table.placed()]
-    for place, count in counts:
+    counts = [(spot, max(1, len(device.device_ip))) for spot, device in table.placed()]
+    for spot, count in counts:
         if count != counts[0][1]:
             said = f"has {count} addresses, the first device {counts[0][1]}; all have as many."
-            found.add(ERROR, "addresses", f"{place}.device_ip", said, None, f"{_FACTS} rule 8")
+            source = f"{_FACTS} rule 8"
+            found.add(ERROR, "addresses", table.place(spot, _KEY), said, None, source)
 
 
 def _one_family(table: Contents, found: Findings) -> None:
     """All addresses of devices are IPv4, or all IPv6; the same holds for those of servers."""
-    of_devices = [
-        (f"{place}.device_ip", address)
-        for place, device in table.placed()
-        for address in device.device_ip
-    ]
-    of_servers = [
-        (f"server_list[{index}].host_ip", server.host_ip)
-        for index, server in enumerate(table.servers)
-        if server.host_ip is not None
-    ]
-    for addresses in (of_devices, of_servers):
-        families = [address_family(address) for _, address in addresses]
-        for (place, address), family in zip(addresses, families):
-            if family != families[0]:
-                said = (
-                    f"is {address}, but {addresses[0][1]} is of the other kind (IPv4, IPv6); with "
-                    "several servers HCCL takes one kind."
-                )
-                found.add(ERROR, "family", place, said, None, f"{_FACTS} rule 9")
+    first = next((one for device in table.devices for one in device.device_ip), "")
+    kind = address_family(first)
+    for spot, device in table.placed():
+        for address in device.device_ip:
+            if address_family(address) != kind:
+                _add_kind(found, table.place(spot, _KEY), address, first)
+    first = next((server.host_ip for server in table.servers if server.host_ip), "")
+    for index, server in enumerate(table.servers):
+        if server.host_ip and address_family(server.host_ip) != address_family(first):
+            _add_kind(found, f"server_list[{index}].host_ip", server.host_ip, first)
+
+
+def _add_kind(found: Findings, place: str, address: str, first: str) -> None:
+    said = f"is {address}, but {first} is of the other kind (IPv4, IPv6); with several servers "
+    found.add(ERROR, "kind", place, f"{said}HCCL takes one kind.", None, f"{_FACTS} rule 9")
 
 
 def _needed(table: Contents, family: Optional[str], roce: bool, found: Findings) -> None:
     several = len(table.servers) > 1
-    for place, device in table.placed():
+    for spot, device in table.placed():
         if device.device_ip:
             continue
-        path = f"{place}.device_ip"
+        path = table.place(spot, _KEY)
         if several or roce:
             _missing(path, device, family, roce, found)
         elif family in (_TRAINING, _310P):

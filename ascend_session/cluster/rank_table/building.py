@@ -1,7 +1,7 @@
 """Making tables: from lists of devices, from what is on this host, and from other tables."""
 
 import socket
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ascend_session.cluster.rank_table.contents import V1_0, V1_2, Contents
 from ascend_session.cluster.rank_table.parts import TableDevice, TableServer
@@ -9,6 +9,7 @@ from ascend_session.cluster.rings import ring_fault
 from ascend_session.errors import JobError
 from ascend_session.hardware.device import Device
 from ascend_session.hardware.families import family as family_of
+from ascend_session.hardware.super_pods import SuperPodPlace
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 
 __all__ = ["Addresses", "from_devices", "from_lists", "merged", "numbered", "training_faults"]
@@ -48,7 +49,10 @@ def from_lists(servers: Mapping[str, Mapping[int, Addresses]]) -> Tuple[TableSer
 
 
 def from_devices(
-    devices: Sequence[Device], server_id: Optional[str] = None, host_ip: Optional[str] = None
+    devices: Sequence[Device],
+    server_id: Optional[str] = None,
+    host_ip: Optional[str] = None,
+    place_of: Optional[Callable[[int, int], Optional[SuperPodPlace]]] = None,
 ) -> Tuple[TableServer, ...]:
     """This host as the one server of a table, ranks in the order of the devices.
 
@@ -56,6 +60,7 @@ def from_devices(
         devices: What `ascend_session.devices` found.
         server_id: The server's name; that of the host if None.
         host_ip: Its address, if the table is to have it.
+        place_of: Says where a card's chip is in its superpod; None for a table without superpods.
 
     Raises:
         JobError: If there is no device, or one of which nobody says the physical id.
@@ -63,7 +68,7 @@ def from_devices(
     if not devices:
         raise JobError("There is no Ascend device here to put into a rank table.")
     name = socket.gethostname()[:_LONGEST_ID] if server_id is None else server_id
-    parts = []
+    parts, pods = [], []
     for device in devices:
         if device.physical_id is None:
             raise JobError(
@@ -71,9 +76,20 @@ def from_devices(
                 "told, and a rank table goes by N.",
                 hint="`ascend-session devices` shows what is known.",
             )
-        address = _several(device.address)
-        parts.append(TableDevice(0, device.physical_id, name, address, host_ip))
-    return numbered([TableServer(name, tuple(parts), host_ip)])
+        place = _place(device, place_of)
+        made = TableDevice(0, device.physical_id, name, _several(device.address), host_ip)
+        parts.append(made if place is None else made._replace(super_device_id=place.device))
+        pods += [] if place is None else [place.pod]
+    pod = pods[0] if pods and len(set(pods)) == 1 else None
+    return numbered([TableServer(name, tuple(parts), host_ip, pod)])
+
+
+def _place(
+    device: Device, place_of: Optional[Callable[[int, int], Optional[SuperPodPlace]]]
+) -> Optional[SuperPodPlace]:
+    if place_of is None or device.npu_id is None or device.chip_id is None:
+        return None
+    return place_of(device.npu_id, device.chip_id)
 
 
 def merged(sources: Sequence[Source]) -> Tuple[str, Tuple[TableServer, ...]]:

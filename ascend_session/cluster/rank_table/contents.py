@@ -5,7 +5,10 @@ from typing import Iterator, Tuple
 
 from ascend_session.cluster.rank_table.parts import TableDevice, TableServer
 
-__all__ = ["COMPLETED", "INITIALIZING", "LAB", "TEMPLATE_2", "V1_0", "V1_2", "Contents"]
+__all__ = ["COMPLETED", "INITIALIZING", "LAB", "TEMPLATE_2", "V1_0", "V1_2", "Contents", "Spot"]
+
+Spot = Tuple[int, int]
+"""Where a device stands in a table: index of its server, and index among the devices of that."""
 
 COMPLETED, INITIALIZING = "completed", "initializing"
 V1_0, V1_2, TEMPLATE_2, LAB = "1.0", "1.2", "template 2", "lab"
@@ -41,20 +44,22 @@ class Contents:
         """Whether it is written as ``server_list[].device[]``, not as one of the older formats."""
         return self.format in (V1_0, V1_2)
 
-    def placed(self) -> Iterator[Tuple[str, TableDevice]]:
-        """The devices in the order of the table, each with its place."""
+    def server_place(self, index: int) -> str:
+        """Where a server stands: a path, in the older formats words."""
+        if self.concise:
+            return f"server_list[{index}]"
+        return f"server {self.servers[index].server_id}"
+
+    def placed(self) -> Iterator[Tuple[Spot, TableDevice]]:
+        """The devices in the order of the table, each with where it stands, for `place`."""
         for number, server in enumerate(self.servers):
             for index, device in enumerate(server.devices):
-                yield self.place(number, index), device
+                yield (number, index), device
 
-    def place(self, server: int, device: int) -> str:
-        """Where a device stands: a path, or in the older formats words.
-
-        Args:
-            server: Index of its server in `servers`.
-            device: Index of the device in that server.
-        """
+    def place(self, spot: Spot, key: str) -> str:
+        """Where a field of a device stands: a path, in the older formats words."""
+        server, device = spot
+        place = self.server_place(server)
         if self.concise:
-            return f"server_list[{server}].device[{device}]"
-        found = self.servers[server].devices[device]
-        return f"server {found.server_id}, device {found.device_id}"
+            return f"{place}.device[{device}].{key}"
+        return f"{place}, device {self.servers[server].devices[device].device_id}, {key}"

@@ -19,6 +19,7 @@ __all__ = ["Fields"]
 
 _LONGEST = 60  # characters of a value that are shown
 _HIGHEST_PORT = 65535
+_MOST_UNKNOWN = 20  # keys
 
 
 class Fields:
@@ -33,6 +34,7 @@ class Fields:
         self.found = Findings() if found is None else found
         self.complete = True
         self._severity = severity
+        self._nearest: Dict[str, Optional[str]] = {}
 
     def lenient(self) -> "Fields":
         """One for fields that HCCL does not read in every job: what is wrong is a warning."""
@@ -49,10 +51,11 @@ class Fields:
         value = holder.get(key, _ABSENT)
         if isinstance(value, str):
             return value
+        if value is _ABSENT and not needed:
+            return None
         path = f"{place}.{key}" if place else key
         if value is _ABSENT:
-            if needed:
-                self.refuse(f"no {key}", path, "is missing; HCCL needs it.")
+            self.refuse(f"no {key}", path, "is missing; HCCL needs it.")
             return None
         meant = _meant(value)
         hint = None if meant is None else f'Write "{key}": "{meant}".'
@@ -67,11 +70,13 @@ class Fields:
         if text is None:
             return None
         value = number_of(text)
+        if value is not None and is_plain(text):
+            return value
         path = f"{place}.{key}" if place else key
         if value is None:
             said = f"is {shown(text)}, no number from 0 to 4294967295."
             self.refuse(f"number {key}", path, said)
-        elif not is_plain(text):
+        else:
             said = f"is {shown(text)}, which HCCL reads as {value}."
             self.found.add(WARNING, f"odd {key}", path, said, f'Write "{value}".')
         return value
@@ -92,11 +97,12 @@ class Fields:
         if not text:
             return ()
         parts = split_addresses(text) if several else [text]
-        wrong = [part for part in parts if address_family(part) is None]
-        if wrong:
-            said = f"is {shown(text)}; {shown(wrong[0])} is no IPv4 or IPv6 address."
+        good = tuple(part for part in parts if address_family(part) is not None)
+        if len(good) < len(parts):
+            wrong = next(part for part in parts if part not in good)
+            said = f"is {shown(text)}; {shown(wrong)} is no IPv4 or IPv6 address."
             self.refuse(f"address {key}", f"{place}.{key}", said)
-        return tuple(part for part in parts if address_family(part) is not None)
+        return good
 
     def objects(
         self, holder: Mapping[str, Any], key: str, place: str
@@ -129,15 +135,24 @@ class Fields:
         self, holder: Mapping[str, Any], known: Sequence[str], ignored: Sequence[str], place: str
     ) -> None:
         """Says which keys HCCL does not read; ``ignored`` are those that other tools write."""
-        for key in holder.keys() - known:
+        said = "is not read by HCCL, and left out."
+        for key in sorted(holder.keys() - known):
             path = f"{place}.{key}" if place else key
-            near = _near(key, known) if key not in ignored else None
+            near = None if key in ignored else self._near(key, known)
+            kind = f"unread {key}" if key in self._nearest or key in ignored else "unread"
             if near is None:
-                self.found.add(INFO, f"unread {key}", path, "is not read by HCCL, and left out.")
+                self.found.add(INFO, kind, path, said)
             else:
-                said = "is not read by HCCL, and left out."
-                hint = f"Did you mean {near!r}?"
-                self.found.add(WARNING, f"unread {key}", path, said, hint)
+                self.found.add(WARNING, kind, path, said, f"Did you mean {near!r}?")
+
+    def _near(self, key: str, known: Sequence[str]) -> Optional[str]:
+        """The key that was meant; of very many unknown keys only the first are looked at."""
+        if key not in self._nearest and len(self._nearest) < _MOST_UNKNOWN:
+            import difflib  # only where a key is not known
+
+            close = difflib.get_close_matches(key[:_LONGEST], known, 1, 0.8)
+            self._nearest[key] = close[0] if close else None
+        return self._nearest.get(key)
 
 
 _ABSENT = object()
@@ -158,9 +173,3 @@ def shown(value: Any) -> str:
 def _meant(value: Any) -> Optional[str]:
     whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return str(value) if whole else None
-
-
-def _near(key: str, known: Sequence[str]) -> Optional[str]:
-    import difflib  # only where a key is not known
-
-    return next(iter(difflib.get_close_matches(key, known, 1, 0.8)), None)

@@ -2,6 +2,7 @@
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
 
 __all__ = [
@@ -10,8 +11,8 @@ __all__ = [
     "UNCHECKED",
     "WARNING",
     "Findings",
-    "RankTableError",
     "TableFinding",
+    "refusal",
     "sort_findings",
 ]
 
@@ -65,7 +66,7 @@ class Findings:
         self._counts[key] = self._counts.get(key, 0) + 1
         kept = self._kept.setdefault(key, [])
         if len(kept) < _MOST_OF_A_KIND:
-            kept.append(TableFinding(severity, place, said, hint, source))
+            kept.append(TableFinding(severity, printable(place), printable(said), hint, source))
 
     @property
     def refused(self) -> bool:
@@ -83,34 +84,15 @@ class Findings:
         return tuple(sort_findings(found))
 
 
-class RankTableError(JobError):
-    """A rank table that HCCL refuses, or that cannot work.
-
-    Attributes:
-        findings: Each thing there is to say about it, also what is no error.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        hint: Optional[str] = None,
-        findings: Sequence[TableFinding] = (),
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.findings: Tuple[TableFinding, ...] = tuple(findings)
-
-    @classmethod
-    def of(cls, name: str, findings: Sequence[TableFinding]) -> "RankTableError":
-        """One error of all findings that are errors."""
-        errors = [one for one in findings if one.severity == ERROR]
-        if len(errors) == 1:
-            only = errors[0]
-            message = f"{name}: {only._replace(hint=None)}"
-            return cls(message, hint=only.hint, findings=findings)
-        lines = [f"{name}: {len(errors)} problems:"]
-        lines += [f"  {number}. {error}" for number, error in enumerate(errors, 1)]
-        return cls("\n".join(lines), findings=findings)
+def refusal(name: str, findings: Sequence[TableFinding]) -> JobError:
+    """One error of all findings that are errors; it has the others as well."""
+    errors = [one for one in findings if one.severity == ERROR]
+    if len(errors) == 1:
+        only = errors[0]
+        return JobError(f"{name}: {only._replace(hint=None)}", hint=only.hint, findings=findings)
+    lines = [f"{name}: {len(errors)} problems:"]
+    lines += [f"  {number}. {error}" for number, error in enumerate(errors, 1)]
+    return JobError("\n".join(lines), findings=findings)
 
 
 def sort_findings(findings: Iterable[TableFinding]) -> List[TableFinding]:

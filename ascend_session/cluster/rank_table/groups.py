@@ -70,16 +70,18 @@ def read_lab(fields: Fields, table: Mapping[str, Any]) -> List[TableServer]:
         said = f"is {shown(location)}; HCCL takes 'device' only."
         fields.refuse("location", "para_plane_nic_location", said)
     found: Dict[str, List[TableDevice]] = {}
+    counted: List[Optional[int]] = []
     for place, group in _groups(fields, table):
         fields.unread(group, (*_GROUP, "device_num", "server_num"), _OTHER_TOOLS, place)
         instances = _instances(fields, group, place)
         _check_count(fields, group, "device_num", place, len(instances), "instances")
-        _check_average(fields, group, place)
+        counted.append(_server_count(fields, group, place))
         for path, instance in instances:
             fields.unread(instance, (*_INSTANCE, "rank_id"), _OTHER_TOOLS, path)
             made = _lab_device(fields, instance, path)
             if made is not None:
                 found.setdefault(made.server_id, []).append(made)
+    _check_servers(fields, counted, len(found))
     return [TableServer(server_id, tuple(devices)) for server_id, devices in found.items()]
 
 
@@ -108,7 +110,8 @@ def _check_count(
         fields.refuse(f"count {key}", path, f"is {count}, but there are {actual} {kind}.")
 
 
-def _check_average(fields: Fields, group: Dict[str, Any], place: str) -> None:
+def _server_count(fields: Fields, group: Dict[str, Any], place: str) -> Optional[int]:
+    """How many servers a group is said to have."""
     devices = fields.number(group, "device_num", place)
     servers = fields.number(group, "server_num", place)
     if servers == 0:
@@ -116,6 +119,14 @@ def _check_average(fields: Fields, group: Dict[str, Any], place: str) -> None:
     elif devices is not None and servers and devices / servers not in _PER_SERVER:
         said = f"is {devices} on {servers} servers; HCCL takes 1, 2, 4, 8 or 16 for each."
         fields.refuse("average", f"{place}.device_num", said)
+    return servers
+
+
+def _check_servers(fields: Fields, counted: List[Optional[int]], actual: int) -> None:
+    said_in_all = sum(one for one in counted if one is not None)
+    if fields.complete and None not in counted and said_in_all != actual:
+        said = f"is {said_in_all} in all groups, but the instances name {actual} by server_id."
+        fields.refuse("servers", "server_num", said)
 
 
 def _lab_device(fields: Fields, instance: Dict[str, Any], path: str) -> Optional[TableDevice]:

@@ -102,17 +102,17 @@ def check_host(
 
 def _check_opened(table: Contents, opened: Mapping[int, PhysicalDeviceId], found: Findings) -> None:
     """Rule 6: HCCL refuses a rank whose device is not the one in the table."""
-    said_by = {device.rank_id: (place, device) for place, device in table.placed()}
+    said_by = {device.rank_id: (spot, device) for spot, device in table.placed()}
     for rank, physical in sorted(opened.items()):
         if rank not in said_by:
             said = f"Rank {rank} is to run, but the table has ranks 0 to {table.size - 1}."
             found.add(ERROR, "no rank", "", said, "Make the table anew.", _FACTS)
             continue
-        place, device = said_by[rank]
+        spot, device = said_by[rank]
         if int(device.device_id) != int(physical):
             said = f"is {device.device_id}, but rank {rank} opens the physical device {physical}."
             hint = "Name the devices in the order of the table, or make the table anew."
-            found.add(ERROR, "opened", f"{place}.device_id", said, hint, _FACTS)
+            found.add(ERROR, "opened", table.place(spot, "device_id"), said, hint, _FACTS)
 
 
 def _check_devices(table: Contents, own: int, report: DeviceReport, found: Findings) -> None:
@@ -120,16 +120,16 @@ def _check_devices(table: Contents, own: int, report: DeviceReport, found: Findi
         int(device.physical_id): device for device in report if device.physical_id is not None
     }
     for index, device in enumerate(table.servers[own].devices):
-        place, here = table.place(own, index), there.get(int(device.device_id))
+        place, here = table.place((own, index), "device_id"), there.get(int(device.device_id))
         if here is None:
             nodes = ", ".join(map(str, sorted(there)))
             said = f"is {device.device_id}, but this host has {nodes or 'no device'}."
-            found.add(ERROR, "no node", f"{place}.device_id", said, None, _FACTS)
+            found.add(ERROR, "no node", place, said, None, _FACTS)
             continue
         if here.logical_id is None:
             said = f"is {device.device_id}, which no process here can open. {' '.join(here.notes)}"
-            found.add(ERROR, "hidden", f"{place}.device_id", said.strip(), None, _FACTS)
-        _check_address(f"{place}.device_ip", device, here, found)
+            found.add(ERROR, "hidden", place, said.strip(), None, _FACTS)
+        _check_address(table.place((own, index), "device_ip"), device, here, found)
 
 
 def _check_address(path: str, device: TableDevice, here: Device, found: Findings) -> None:

@@ -10,6 +10,8 @@ from ascend_session.cluster.rank_table.findings import WARNING
 
 __all__ = ["read_super_pods"]
 
+_LONGEST_ID = 127  # bytes
+
 
 def read_super_pods(
     fields: Fields, table: Mapping[str, Any], known: AbstractSet[str]
@@ -24,6 +26,9 @@ def read_super_pods(
         elif pod_id in seen:
             said = f"is {shown(pod_id)}, as is {seen[pod_id]}; a superpod is listed once."
             fields.refuse("pod twice", f"{place}.super_pod_id", said)
+        elif len(pod_id.encode()) > _LONGEST_ID:
+            said = f"is {shown(pod_id)}, longer than {_LONGEST_ID} bytes."
+            fields.refuse("long pod", f"{place}.super_pod_id", said)
         seen.setdefault(pod_id, f"{place}.super_pod_id")
         for path, server in fields.objects(pod, "server_list", place):
             server_id = fields.text(server, "server_id", path)

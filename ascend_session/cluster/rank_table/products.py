@@ -39,19 +39,17 @@ def _device_ids(table: Contents, family: Optional[str], found: Findings) -> None
     if table.format == TEMPLATE_2:
         return  # it has the same limit on all products, and was looked at when it was read
     limit = max(_SIZES.values()) if family is None else _SIZES.get(family, _SMALLEST)
-    for number, server in enumerate(table.servers):
-        for index, device in enumerate(server.devices):
-            physical, path = int(device.device_id), f"{table.place(number, index)}.device_id"
-            if physical >= limit:
-                where = f"on {family}" if family else "on any product"
-                said = f"is {physical}, but {where} HCCL takes 0 to {limit - 1}."
-                found.add(ERROR, "device_id", path, said, None, f"{_FACTS} A2 rule 5")
-            elif family is None and physical >= _SMALLEST:
-                said = f"is {physical}, which {_FITTING[physical >= _SIZES[_A2]]} take."
-                found.add(UNCHECKED, "device_id", path, said, None, f"{_FACTS} A2 rule 5")
-
-
-_FITTING = {False: "only A2, A3 and 310P", True: "only 310P"}
+    source = f"{_FACTS} A2 rule 5"
+    for spot, device in table.placed():
+        physical = int(device.device_id)
+        if physical >= limit:
+            where = f"on {family}" if family else "on any product"
+            said = f"is {physical}, but {where} HCCL takes 0 to {limit - 1}."
+            found.add(ERROR, "device_id", table.place(spot, "device_id"), said, None, source)
+        elif family is None and physical >= _SMALLEST:
+            who = "only 310P takes" if physical >= _SIZES[_A2] else "only A2, A3 and 310P take"
+            said = f"is {physical}, which {who}."
+            found.add(UNCHECKED, "device_id", table.place(spot, "device_id"), said, None, source)
 
 
 def _equal_counts(table: Contents, family: Optional[str], found: Findings) -> None:
@@ -74,21 +72,12 @@ def _equal_counts(table: Contents, family: Optional[str], found: Findings) -> No
 def _rings(table: Contents, family: Optional[str], found: Findings) -> None:
     if family not in (_TRAINING, None):
         return
-    unknown = "If this is the Atlas training series: "
-    for server in table.servers:
+    for number, server in enumerate(table.servers):
         physical = [int(device.device_id) for device in server.devices]
-        for severity, fault in (
-            (ERROR, count_fault(physical)),
-            (WARNING, ring_fault(physical)),
-        ):
+        for severity, fault in ((ERROR, count_fault(physical)), (WARNING, ring_fault(physical))):
+            if fault and family is None:
+                severity, fault = UNCHECKED, f"If this is the Atlas training series: {fault}"
             if fault:
-                known = family is not None
-                said = f"server {server.server_id!r}: {fault}"
                 found.add(
-                    severity if known else UNCHECKED,
-                    "rings",
-                    "",
-                    said if known else f"{unknown}{said}",
-                    None,
-                    f"{_FACTS} A5",
+                    severity, "rings", table.server_place(number), fault, None, f"{_FACTS} A5"
                 )

@@ -3,7 +3,14 @@
 from typing import Any, List, Mapping, NamedTuple, Tuple
 
 from ascend_session.cluster.rank_table.concise import read_concise
-from ascend_session.cluster.rank_table.contents import LAB, TEMPLATE_2, V1_0, V1_2, Contents
+from ascend_session.cluster.rank_table.contents import (
+    COMPLETED,
+    LAB,
+    TEMPLATE_2,
+    V1_0,
+    V1_2,
+    Contents,
+)
 from ascend_session.cluster.rank_table.fields import Fields, shown
 from ascend_session.cluster.rank_table.findings import WARNING, Findings
 from ascend_session.cluster.rank_table.groups import read_lab, read_template_2
@@ -56,7 +63,8 @@ def read(name: str, text: str) -> Reading:
         fields.found.add(WARNING, "text", place, said)
     kind, servers = _servers(name, fields, table)
     status = fields.text(table, "status", "")
-    contents = Contents(kind, status or "", tuple(servers))
+    # Without one the table is refused already, and its status is not worth a second sentence.
+    contents = Contents(kind, COMPLETED if status is None else status, tuple(servers))
     return Reading(contents, fields.found, fields.complete)
 
 

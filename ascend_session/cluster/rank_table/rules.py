@@ -34,13 +34,18 @@ def check_rules(
         family: The product, as in `ascend_session.hardware.families`; None if not known.
         environ: The environment of the ranks; None for one in which nothing is set.
         complete: Whether all devices are there; rules on the whole are not looked at otherwise.
+
+    Of a table at "initializing" nothing else is said: it is not for anyone to read yet.
     """
     found = Findings()
     _status(table, found)
+    if table.status == INITIALIZING:
+        return found.as_tuple()
     _servers(table, found)
     _devices(table, found)
     check_addresses(table, family, environ or {}, found)
     if complete:
+        _something(table, found)
         _ranks(table, found)
         _grouping(table, found)
         check_product(table, family, found)
@@ -49,18 +54,16 @@ def check_rules(
 
 
 def _status(table: Contents, found: Findings) -> None:
-    if table.status == COMPLETED or not table.status:
+    if table.status == COMPLETED:
         return
-    named = "" if table.status == INITIALIZING else f", not {INITIALIZING!r} or {COMPLETED!r}"
-    found.add(
-        ERROR,
-        "status",
-        "status",
-        f"is {table.status!r}{named}: the table is not ready. HCCL reads it again each second for "
-        "up to 1800 seconds, and says nothing.",
-        "Wait for it with `ascend-session ranktable check --wait 10m`.",
-        f"{_FACTS} rule 2",
+    said = (
+        f"is {table.status!r}: the table is not ready. HCCL reads it again each second for up to "
+        "1800 seconds, and says nothing."
     )
+    hint = f'The word for a table that is ready is "{COMPLETED}".'
+    if table.status == INITIALIZING:
+        hint = "Wait for it with `ascend-session ranktable check --wait 10m`."
+    found.add(ERROR, "status", "status", said, hint, f"{_FACTS} rule 2")
 
 
 def _servers(table: Contents, found: Findings) -> None:
@@ -78,27 +81,38 @@ def _servers(table: Contents, found: Findings) -> None:
         alike = trimmed.setdefault(server.server_id.strip(), server.server_id)
         if alike != server.server_id:
             said = f"is {server.server_id!r} and differs from {alike!r} in blanks only."
-            found.add(ERROR, "server blanks", place, said, "HCCL counts them as one server.")
+            found.add(WARNING, "server blanks", place, said, "HCCL counts them as one server.")
 
 
 def _devices(table: Contents, found: Findings) -> None:
     """No device twice in a server (config.cc, CheckDeviceId)."""
     for number, server in enumerate(table.servers):
-        seen: Dict[int, int] = {}
+        ranks: Dict[int, int] = {}
         ports: Dict[int, int] = {}
         for index, device in enumerate(server.devices):
-            place = table.place(number, index)
-            first = seen.setdefault(int(device.device_id), index)
-            if first != index:
+            rank, spot = device.rank_id, (number, index)
+            if int(device.device_id) in ranks:
                 said = (
-                    f"is {device.device_id}, as is that of rank {server.devices[first].rank_id} on "
-                    f"server {server.server_id!r}; each rank has a device of its own."
+                    f"is {device.device_id}, as is that of rank {ranks[int(device.device_id)]} in "
+                    f"{server.server_id!r}; each rank has a device of its own."
                 )
-                source = f"{_FACTS} rule 5"
-                found.add(ERROR, "device twice", f"{place}.device_id", said, None, source)
-            if device.host_port is not None and ports.setdefault(device.host_port, index) != index:
-                said = f"is {device.host_port}, which another device of the server has too."
-                found.add(WARNING, "host_port", f"{place}.host_port", said, None, "launch_facts A3")
+                place = table.place(spot, "device_id")
+                found.add(ERROR, "device twice", place, said, None, f"{_FACTS} rule 5")
+            ranks.setdefault(int(device.device_id), rank)
+            if device.host_port is not None and ports.setdefault(device.host_port, rank) != rank:
+                said = f"is {device.host_port}, as is that of rank {ports[device.host_port]}; the "
+                said += "manual wants another for each device of a server."
+                place = table.place(spot, "host_port")
+                found.add(WARNING, "host_port", place, said, None, "launch_facts A3")
+
+
+def _something(table: Contents, found: Findings) -> None:
+    if not table.servers:
+        found.add(ERROR, "no server", "server_list", "is an empty list; HCCL refuses that.")
+    for number, server in enumerate(table.servers):
+        if not server.devices:
+            said = "is an empty list; HCCL refuses that."
+            found.add(ERROR, "no device", f"server_list[{number}].device", said)
 
 
 def _ranks(table: Contents, found: Findings) -> None:
@@ -106,15 +120,15 @@ def _ranks(table: Contents, found: Findings) -> None:
     size, counts = table.size, Counter(device.rank_id for device in table.devices)
     if len(counts) == size and max(counts, default=-1) == size - 1:
         return
-    for number, server in enumerate(table.servers):
-        for index, device in enumerate(server.devices):
-            rank, place = device.rank_id, f"{table.place(number, index)}.rank_id"
-            if rank >= size:
-                said = f"is {rank}, but the ranks of {size} devices are 0 to {size - 1}."
-                found.add(ERROR, "rank too large", place, said, None, f"{_FACTS} rule 3")
-            elif counts[rank] > 1:
-                said = f"is {rank}, which {counts[rank]} devices have; each has a rank of its own."
-                found.add(ERROR, "rank twice", place, said, None, f"{_FACTS} rule 3")
+    source = f"{_FACTS} rule 3"
+    for spot, device in table.placed():
+        rank = device.rank_id
+        if rank >= size:
+            said = f"is {rank}, but the ranks of {size} devices are 0 to {size - 1}."
+            found.add(ERROR, "rank too large", table.place(spot, "rank_id"), said, None, source)
+        elif counts[rank] > 1:
+            said = f"is {rank}, which {counts[rank]} devices have; each has a rank of its own."
+            found.add(ERROR, "rank twice", table.place(spot, "rank_id"), said, None, source)
     missing = [rank for rank in range(size) if rank not in counts]
     if missing:
         named = ", ".join(map(str, missing[:_FEW]))
@@ -129,9 +143,9 @@ def _grouping(table: Contents, found: Findings) -> None:
     for number, server in enumerate(table.servers):
         ranks = [device.rank_id for device in server.devices]
         if ranks and max(ranks) - min(ranks) >= len(ranks):
-            place = f"server_list[{number}]" if table.concise else f"server {server.server_id}"
             said = (
                 f"has ranks from {min(ranks)} to {max(ranks)}, mixed with those of other servers; "
                 "the manual wants a server's ranks to follow each other."
             )
-            found.add(WARNING, "grouping", place, said, None, f"{_FACTS} rule 4")
+            place, source = table.server_place(number), f"{_FACTS} rule 4"
+            found.add(WARNING, "grouping", place, said, None, source)

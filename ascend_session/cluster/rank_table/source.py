@@ -49,11 +49,15 @@ class Document(NamedTuple):
 
 
 def name_fault(path: str) -> str:
-    """Why HCCL takes no table of this name, links followed; empty if it takes it."""
-    real = os.path.realpath(path)
-    if len(os.fsencode(real)) > _LONGEST_NAME:
+    """Why HCCL takes no table of this name; empty if it does. A link's target counts as well."""
+    try:
+        real = os.path.realpath(path)
+        longest = max(len(os.fsencode(path)), len(os.fsencode(real)))
+    except ValueError:
+        return "this is no file name."
+    if longest > _LONGEST_NAME:
         return f"the name is longer than {_LONGEST_NAME} bytes, which is what HCCL takes."
-    if real.find(".json") + len(".json") == len(real):
+    if all(name.find(".json") + len(".json") == len(name) for name in (path, real)):
         return ""
     shown = "" if real == path else f" ({real} in full)"
     return (
@@ -74,26 +78,13 @@ def read_text(path: str) -> str:
     except OSError as error:
         raise _unreadable(path, error) from error
     except ValueError:
-        raise JobError(f"{path!r} is no file name: it holds a NUL character.") from None
-    with open(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "a pipe or a device"
-            raise JobError(
-                f"{path}: is {kind}, not a file; HCCL reads a rank table from a file.",
-                hint="Name the table's own file.",
-            )
-        try:
-            content = file.read(_MOST_BYTES + 1)
-        except OSError as error:
-            raise _unreadable(path, error) from error
-    if len(content) > _MOST_BYTES:
-        raise JobError(
-            f"{path}: has {facts.st_size / (1 << 20):,.0f} MiB; HCCL takes tables of up to 40 MiB, "
-            "and with all its blanks one is read here up to 64 MiB.",
-            hint="Look whether this is a rank table at all.",
-        )
-    return _decoded(path, content)
+        raise JobError(f"{path!r} is no file name.") from None
+    try:
+        return _decoded(path, _content(path, descriptor))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(descriptor)
 
 
 def parse(name: str, text: str) -> Document:
@@ -152,10 +143,29 @@ def _value(
         _check_surrogates(name, value)
     rest = text[end:].strip(" \t\r\n")
     if rest:
-        line = text.count("\n", 0, end) + 1
+        line = text.count("\n", 0, text.index(rest, end)) + 1
         said = f"Behind the table, from line {line} on, stands {rest[:20]!r}; HCCL never reads it."
         oddities.append(("", said))
     return value
+
+
+def _content(path: str, descriptor: int) -> bytes:
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "a pipe or a device"
+        raise JobError(
+            f"{path}: is {kind}, not a file; HCCL reads a rank table from a file.",
+            hint="Name the table's own file.",
+        )
+    with open(descriptor, "rb", closefd=False) as file:
+        content = file.read(_MOST_BYTES + 1) or b""  # None from what has nothing to read just now
+    if len(content) > _MOST_BYTES:
+        raise JobError(
+            f"{path}: has {facts.st_size / (1 << 20):,.0f} MiB; HCCL takes tables of up to 40 MiB, "
+            "and with all its blanks one is read here up to 64 MiB.",
+            hint="Look whether this is a rank table at all.",
+        )
+    return content
 
 
 def _unreadable(path: str, error: OSError) -> JobError:
@@ -213,6 +223,8 @@ def _refuse_constant(word: str) -> Any:
 def _check_surrogates(name: str, value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise JobError(f"{name}: is nested more deeply than any rank table.") from None
     except UnicodeEncodeError:
         raise JobError(
             f"{name}: this is not JSON: a text in it has half a surrogate pair (\\uD8xx)."

@@ -5,7 +5,7 @@ Source: launch_facts.md, A3 (HCOMM: CheckSuperPodInfo in topoinfo_ranktableConci
 
 from typing import Dict, List, Optional, Tuple
 
-from ascend_session.cluster.rank_table.contents import V1_2, Contents
+from ascend_session.cluster.rank_table.contents import V1_2, Contents, Spot
 from ascend_session.cluster.rank_table.findings import ERROR, WARNING, Findings
 from ascend_session.hardware.families import family as family_of
 
@@ -13,6 +13,8 @@ __all__ = ["check_super_pods"]
 
 _A3 = family_of("910C")
 _SOURCE = "launch_facts A3"
+_KEY = "super_device_id"
+_INVALID = str(0xFFFFFFFF)  # which HCCL takes for none
 
 
 def check_super_pods(table: Contents, family: Optional[str], found: Findings) -> None:
@@ -39,20 +41,19 @@ def check_super_pods(table: Contents, family: Optional[str], found: Findings) ->
 
 
 def _device_numbers(table: Contents, severity: str, found: Findings) -> None:
-    seen: Dict[Tuple[Optional[str], str], str] = {}
-    for number, server in enumerate(table.servers):
-        for index, device in enumerate(server.devices):
-            place = f"{table.place(number, index)}.super_device_id"
-            if device.super_device_id is None:
-                said = "is missing; with a super_pod_list each device needs it."
-                hint = "`npu-smi info -t spod-info -i <id> -c <chip>` says it (SDID)."
-                found.add(severity, "no sdid", place, said, hint, _SOURCE)
-                continue
-            key = (server.super_pod_id, device.super_device_id)
-            if key in seen:
-                said = f"is {key[1]}, as is {seen[key]} in the same superpod; it is there once."
-                found.add(severity, "sdid twice", place, said, None, _SOURCE)
-            seen.setdefault(key, place)
+    seen: Dict[Tuple[Optional[str], str], Spot] = {}
+    for spot, device in table.placed():
+        number = device.super_device_id
+        if number in (None, _INVALID):
+            said = f"is {number or 'missing'}; with a super_pod_list each device needs its own."
+            hint = "`npu-smi info -t spod-info -i <id> -c <chip>` says it (SDID)."
+            found.add(severity, "no sdid", table.place(spot, _KEY), said, hint, _SOURCE)
+            continue
+        key = (table.servers[spot[0]].super_pod_id, number or "")
+        if key in seen:
+            said = f"is {number}, as is {table.place(seen[key], _KEY)} in the same superpod."
+            found.add(severity, "sdid twice", table.place(spot, _KEY), said, None, _SOURCE)
+        seen.setdefault(key, spot)
 
 
 def _neighbours(pods: List[Optional[str]], found: Findings) -> None:

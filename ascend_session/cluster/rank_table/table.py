@@ -1,7 +1,7 @@
 """`RankTable`: which rank of a job has which device, on which server, under which address."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 from ascend_session.cluster.rank_table.building import (
@@ -13,11 +13,17 @@ from ascend_session.cluster.rank_table.building import (
     numbered,
     training_faults,
 )
-from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2, Contents
+from ascend_session.cluster.rank_table.contents import (
+    COMPLETED,
+    INITIALIZING,
+    V1_0,
+    V1_2,
+    Contents,
+)
 from ascend_session.cluster.rank_table.findings import (
     ERROR,
-    RankTableError,
     TableFinding,
+    refusal,
     sort_findings,
 )
 from ascend_session.cluster.rank_table.host import check_host
@@ -29,6 +35,9 @@ from ascend_session.cluster.rank_table.waiting import Tell, wait_until_completed
 from ascend_session.cluster.rank_table.writing import text_of, write_text
 from ascend_session.errors import JobError
 from ascend_session.hardware.device import Device, DeviceReport, devices
+from ascend_session.hardware.families import named_family
+from ascend_session.hardware.nodes import host_root
+from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
 
 __all__ = ["RankTable"]
@@ -53,9 +62,9 @@ class RankTable(Contents):
         """Reads a file of version 1.0, 1.2, template 2 or the "lab" variant.
 
         Raises:
-            JobError: If it cannot be read, or is no rank table.
-            RankTableError: If its fields are wrong, with all there is to say. A table whose fields
-                are right may still be none that HCCL takes, see `check`.
+            JobError: If it cannot be read, or is no rank table; with all that is wrong with its
+                fields. A table whose fields are right may still be none that HCCL takes, see
+                `check`. Of one at "initializing" whatever is there already is read.
         """
         path = os.fspath(path)
         return cls._of_text(read_text(path), path, _of_name(path))
@@ -107,6 +116,7 @@ class RankTable(Contents):
         *,
         server_id: Optional[str] = None,
         host_ip: Optional[str] = None,
+        version: str = V1_0,
         force: bool = False,
     ) -> "RankTable":
         """Makes a table of the devices that this process gets, in the order of their logical ids.
@@ -116,16 +126,22 @@ class RankTable(Contents):
                 devices is taken as well.
             server_id: Name of this server; that of the host if None.
             host_ip: Its address, if the table is to have it.
+            version: ``1.2`` asks ``npu-smi`` where each device is in its superpod (A3).
             force: As in `build`.
 
         Raises:
-            JobError: If there is no device, or HCCL would refuse the table.
+            JobError: If there is no device, HCCL would refuse the table, or nobody says what
+                version 1.2 needs.
         """
         found = devices() if report is None else report
         used = found.visible if isinstance(found, DeviceReport) else found
         families = {device.family for device in used}
         family = families.pop() if len(families) == 1 else None
-        return cls._built(from_devices(used, server_id, host_ip), family, force)
+        npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
+        place_of = None if npu_smi is None else npu_smi.super_pod
+        made = cls._built(from_devices(used, server_id, host_ip, place_of), family, force)
+        made.text(version)  # which says what it lacks
+        return made
 
     @classmethod
     def merge(cls, tables: Sequence["RankTable"], *, family: Optional[str] = None) -> "RankTable":
@@ -152,9 +168,9 @@ class RankTable(Contents):
         with_pods = bool(servers) and all(server.super_pod_id for server in servers)
         made = cls(V1_2 if with_pods else V1_0, COMPLETED, servers)
         # Through its text, so that names and addresses are looked at as HCCL looks at them.
-        made = cls.from_text(text_of(made, made.format), "the table")
+        made = replace(cls.from_text(text_of(made, made.format), "the table"), name="")
         made.check(family)
-        faults = [] if force else training_faults(servers, family)
+        faults = [] if force else training_faults(servers, product(family))
         if faults:
             raise JobError("\n".join(faults), hint="Give force to make it all the same.")
         return made
@@ -171,10 +187,14 @@ class RankTable(Contents):
         """Everything there is to say: errors, warnings, and what could not be checked.
 
         Args:
-            family: The product, one of `ascend_session.hardware.families`; None if not known.
+            family: The product, as in `Device.family`, or a name such as 910B3, A2 or A3; None if
+                it is not known.
             environ: The environment of the ranks; None for one in which nothing is set.
+
+        Raises:
+            JobError: If there is no product of that name.
         """
-        return sort_findings([*self.remarks, *check_rules(self, family, environ)])
+        return sort_findings([*self.remarks, *check_rules(self, product(family), environ)])
 
     def host_findings(
         self,
@@ -191,11 +211,11 @@ class RankTable(Contents):
         """Looks at all rules.
 
         Raises:
-            RankTableError: If there are `problems`, with all of them.
+            JobError: If there are `problems`, with all of them.
         """
         found = self.problems(family, environ)
         if found:
-            raise RankTableError.of(self.name or "The rank table", found)
+            raise refusal(self.name or "The rank table", found)
 
     def text(self, version: Optional[str] = None) -> str:
         """The table as JSON.
@@ -204,8 +224,10 @@ class RankTable(Contents):
             version: ``1.0`` or ``1.2``; that of the table, if it has one of them, or 1.0.
 
         Raises:
-            JobError: If it has not what version 1.2 needs.
+            JobError: If HCCL would refuse the table, other than because it is at "initializing",
+                or if it has not what version 1.2 needs.
         """
+        self._refuse_errors(but="status")
         return text_of(self, version or (V1_2 if self.format == V1_2 else V1_0))
 
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
@@ -217,27 +239,41 @@ class RankTable(Contents):
             force: Whether a file that is there may be replaced.
 
         Raises:
-            RankTableError: If HCCL would refuse the table; one at "initializing" is written.
             JobError: If the file is there already or cannot be written, or as from `text`.
         """
-        self._refuse_errors(but="status")
         write_text(os.fspath(path), self.text(version), force)
 
     def _refuse_errors(self, but: str = "") -> None:
         """As `check`, without what the file's name or text has of its own."""
         wrong = [one for one in check_rules(self) if one.severity == ERROR and one.place != but]
         if wrong:
-            raise RankTableError.of(self.name or "The rank table", wrong)
+            raise refusal(self.name or "The rank table", wrong)
 
     @classmethod
     def _of_text(cls, text: str, name: str, remarks: List[TableFinding]) -> "RankTable":
         reading = read(name, text)
-        found = reading.found.as_tuple()
-        if reading.found.refused:
-            more = check_rules(reading.contents, complete=reading.complete)
-            raise RankTableError.of(name, sort_findings([*found, *remarks, *more]))
-        says = reading.contents
+        found, says = reading.found.as_tuple(), reading.contents
+        if says.status == INITIALIZING:
+            found = ()
+        elif reading.found.refused:
+            more = check_rules(says, complete=reading.complete)
+            found = tuple(sort_findings([*found, *remarks, *more]))
+            raise refusal(name, found)
         return cls(says.format, says.status, says.servers, name, (*found, *remarks))
+
+
+def product(family: Optional[str]) -> Optional[str]:
+    """The family of a product's name.
+
+    Raises:
+        JobError: If there is no product of that name.
+    """
+    found = None if family is None else named_family(family)
+    if family is not None and found is None:
+        raise JobError(
+            f"{family!r} is no product that is known.", hint="Write 910A, A2, A3, A5 or 310P."
+        )
+    return found
 
 
 def _of_name(path: str) -> List[TableFinding]:

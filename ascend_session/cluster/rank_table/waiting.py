@@ -8,9 +8,9 @@ limit, and bears with half a file.
 import time
 from typing import Callable, NamedTuple, Optional, Tuple
 
-from ascend_session.cluster.rank_table.contents import COMPLETED
-from ascend_session.cluster.rank_table.reading import read
-from ascend_session.cluster.rank_table.source import UnfinishedError, read_text
+from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2
+from ascend_session.cluster.rank_table.source import UnfinishedError, parse, read_text
+from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
 
 __all__ = ["Tell", "Waiting", "wait_until_completed"]
@@ -42,9 +42,11 @@ def wait_until_completed(path: str, seconds: float, tell: Optional[Tell] = None)
         tell: Called before each pause.
 
     Raises:
-        JobError: If it is not completed in that time, or can never be (a directory, another
-            version). Fields that are wrong are not looked at.
+        JobError: If it is not completed in that time, or can never be, as a directory. What can
+            never be a table is not waited for; nothing of it is checked here.
     """
+    if not seconds >= 0:  # NaN is neither
+        raise JobError(f"A rank table is waited for 0 seconds or more, not {seconds}.")
     end = time.monotonic() + seconds
     while True:
         text, why = _look(path)
@@ -63,10 +65,14 @@ def wait_until_completed(path: str, seconds: float, tell: Optional[Tell] = None)
 
 
 def _look(path: str) -> Tuple[Optional[str], str]:
-    """The text of a table that is completed; else None and what is missing."""
+    """The text of a table that is not to be waited for; else None and what is missing."""
     try:
         text = read_text(path)
-        status = read(path, text).contents.status
+        table = parse(path, text).value
     except UnfinishedError as error:
         return None, error.why
-    return (text, "") if status == COMPLETED else (None, f"its status is {status!r}")
+    status = table.get("status") if isinstance(table, dict) else None
+    is_known = isinstance(table, dict) and table.get("version", V1_0) in (V1_0, V1_2)
+    if not isinstance(status, str) or status == COMPLETED or not is_known:
+        return text, ""
+    return None, printable(f"its status is {status!r}")

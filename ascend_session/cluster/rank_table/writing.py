@@ -9,7 +9,7 @@ import errno
 import json
 import os
 import stat
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Dict, Iterable, Iterator, List, Optional
 
 from ascend_session.cluster.rank_table.contents import V1_0, V1_2, Contents
 from ascend_session.cluster.rank_table.parts import TableDevice, TableServer
@@ -19,6 +19,7 @@ from ascend_session.errors import JobError
 __all__ = ["text_of", "write_text"]
 
 _MOST_NAMED = 3
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def text_of(table: Contents, version: str) -> str:
@@ -60,7 +61,7 @@ def write_text(path: str, text: str, force: bool = False) -> None:
     if os.path.lexists(path) and not force:
         raise _exists(path)
     folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".{os.path.basename(target)[:200]}.{os.getpid()}.part")
+    temporary = os.path.join(folder, f".rank-table-{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         mode = _mode_of(target)
         with _removed_if_left(temporary):
@@ -156,27 +157,28 @@ def _some(names: List[str]) -> str:
 
 def _server(server: TableServer, version: str) -> str:
     host = f', "host_ip": {_json(server.host_ip)}' if server.host_ip else ""
-    devices = ",\n".join(f"      {_json(_device(one, version))}" for one in server.devices)
+    devices = ",\n".join(_device(one, version == V1_2) for one in server.devices)
     named = f'    {{"server_id": {_json(server.server_id)}{host}, "device": ['
     return f"{named}\n{devices}\n    ]}}"
 
 
-def _device(device: TableDevice, version: str) -> Dict[str, str]:
+def _device(device: TableDevice, with_pods: bool) -> str:
     """The fields of a device that are known, in the order of the manual."""
-    fields = {
-        "device_id": device.device_id,
-        "super_device_id": device.super_device_id if version == V1_2 else None,
-        "device_ip": ",".join(device.device_ip) or None,
-        "device_port": device.device_port,
-        "device_vnic_port": device.device_vnic_port,
-        "backup_device_ip": ",".join(device.backup_device_ip) or None,
-        "backup_device_port": device.backup_device_port,
-        "host_port": device.host_port,
-        "net_position": device.net_position,
-        "net_protocol": device.net_protocol,
-        "rank_id": device.rank_id,
-    }
-    return {key: str(value) for key, value in fields.items() if value is not None}
+    fields = (
+        ("device_id", device.device_id),
+        ("super_device_id", device.super_device_id if with_pods else None),
+        ("device_ip", ",".join(device.device_ip) or None),
+        ("device_port", device.device_port),
+        ("device_vnic_port", device.device_vnic_port),
+        ("backup_device_ip", ",".join(device.backup_device_ip) or None),
+        ("backup_device_port", device.backup_device_port),
+        ("host_port", device.host_port),
+        ("net_position", device.net_position),
+        ("net_protocol", device.net_protocol),
+        ("rank_id", device.rank_id),
+    )
+    known = ", ".join(f'"{key}": {_json(str(value))}' for key, value in fields if value is not None)
+    return f"      {{{known}}}"
 
 
 def _super_pods(table: Contents) -> str:
@@ -190,7 +192,3 @@ def _super_pods(table: Contents) -> str:
 def _pod(pod_id: str, servers: Iterable[str]) -> str:
     listed = ",\n".join(f'      {{"server_id": {_json(server_id)}}}' for server_id in servers)
     return f'    {{"super_pod_id": {_json(pod_id)}, "server_list": [\n{listed}\n    ]}}'
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

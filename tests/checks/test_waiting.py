@@ -8,9 +8,18 @@ from typing import Any
 
 import pytest
 
-from ascend_session.backends.npu_waiting import await_free, look
+from ascend_session.checks.holders import look
+from ascend_session.checks.waiting import await_free
 from ascend_session.errors import DeviceTimeoutError
-from tests.fake_host import FakeHost, FakeProcess, Reply, a2_chips, hccn_answers, npu_smi_answers
+from tests.fake_host import (
+    USER,
+    FakeHost,
+    FakeProcess,
+    Reply,
+    a2_chips,
+    hccn_answers,
+    npu_smi_answers,
+)
 
 
 @pytest.fixture
@@ -39,7 +48,8 @@ def test_the_time_that_is_over_names_device_holder_and_what_to_do(host: FakeHost
     with pytest.raises(DeviceTimeoutError) as refused:
         await_free([0, 1], 0.01, host.environ)
     assert refused.value.message == (
-        "After 0.01 s device 1 (/dev/davinci5) is held by process 4321 (python3 train.py)."
+        "After 0.01 s device 1 (/dev/davinci5) is held by process 4321 (python3 train.py) of user "
+        f"{USER}."
     )
     assert "kill 4321" in str(refused.value.hint)
 
@@ -90,7 +100,7 @@ def test_it_goes_on_as_soon_as_the_holder_has_gone(host: FakeHost, caplog: Any) 
                 shutil.rmtree(str(host.root / "proc" / "4321"))
                 gone.set()
 
-    log = logging.getLogger("ascend_session.backends.npu_waiting")
+    log = logging.getLogger("ascend_session.checks.waiting")
     handler = Goes()
     log.addHandler(handler)
     try:
@@ -99,5 +109,6 @@ def test_it_goes_on_as_soon_as_the_holder_has_gone(host: FakeHost, caplog: Any) 
         log.removeHandler(handler)
     assert gone.is_set()
     assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
-        "Waiting: device 1 (/dev/davinci5) is held by process 4321 (python3 train.py)."
+        "Waiting for at most 600 s: device 1 (/dev/davinci5) is held by process 4321 (python3 "
+        f"train.py) of user {USER}."
     ]

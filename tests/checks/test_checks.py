@@ -1,0 +1,196 @@
+"""What the single checks say, where a fault of a whole host does not show it."""
+
+import contextlib
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Iterator, List
+
+import pytest
+
+from ascend_session.checks import ports
+from ascend_session.checks.finding import Finding, listed
+from ascend_session.checks.folders import check_folder
+from ascend_session.checks.holders import check_holders, look
+from ascend_session.checks.interpreter import check_interpreter, look_into
+from ascend_session.checks.limits import check_limits
+from ascend_session.checks.network import Interfaces
+from ascend_session.checks.programs import check_module, check_script
+from ascend_session.hardware.hccn import HccnTool
+from tests.checks.healthy import free_base_port, python_answers
+from tests.fake_host import Reply, hccn_answers, install
+
+NOBODY = 65534
+
+
+@contextlib.contextmanager
+def _nobody(folder: Path) -> Iterator[None]:
+    """A user who is not root, in a folder below a private one: names have to be relative."""
+    previous, effective = os.getcwd(), os.geteuid()
+    os.chdir(str(folder))
+    os.seteuid(NOBODY if effective == 0 else effective)
+    try:
+        yield
+    finally:
+        os.seteuid(effective)
+        os.chdir(previous)
+
+
+def _one(found: Iterator[Finding]) -> Finding:
+    (finding,) = list(found)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"), [([], ""), ([3], "3"), ([1, 0, 2], "0-2"), ([0, 1, 3, 5, 4], "0-1, 3-5")]
+)
+def test_numbers_are_written_as_people_do(numbers: List[int], said: str) -> None:
+    assert listed(numbers) == said
+
+
+def test_a_disk_that_is_full_is_in_the_way_and_one_that_nearly_is_is_not(tmp_path: Path) -> None:
+    full = _one(check_folder(str(tmp_path / "a" / "b"), least_mb=1 << 40))
+    assert (full.check, full.severity) == ("disk space", "error")
+    assert " MB left." in full.said
+    scarce = _one(check_folder(str(tmp_path), least_mb=0, scarce_mb=1 << 40))
+    assert (scarce.check, scarce.severity) == ("disk space", "warning")
+    assert _one(check_folder(str(tmp_path), least_mb=0, scarce_mb=0)).severity == "ok"
+
+
+def test_a_folder_in_which_this_user_may_not_write_is_said(tmp_path: Path) -> None:
+    (tmp_path / "open" / "closed").mkdir(parents=True)
+    (tmp_path / "open" / "closed").chmod(0o555)
+    with _nobody(tmp_path / "open"):
+        found = _one(check_folder("./closed/logs"))
+    assert found.severity == "error"
+    assert "./closed is a folder in which this user may not write" in found.said
+
+
+def test_a_script_that_this_user_may_not_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "train.py").touch(mode=0o200)
+    with _nobody(tmp_path / "open"):
+        found = _one(check_script("./train.py"))
+    assert found.severity == "error"
+    assert "may not read the script ./train.py" in found.said
+
+
+def test_a_folder_is_a_script_if_python_can_run_it(tmp_path: Path) -> None:
+    assert "without a __main__.py" in _one(check_script(str(tmp_path))).said
+    (tmp_path / "__main__.py").touch()
+    assert _one(check_script(str(tmp_path))).severity == "ok"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("package.part", ""),
+        ("package", ""),
+        ("json.tool", ""),
+        ("sys", ""),
+        ("no.part", "There is no module no in "),
+        ("package.no", "The module package.no is not found where its package is."),
+        ("package.part.deeper", "The module package.part.deeper is not found"),
+    ],
+)
+def test_a_module_is_looked_for_without_importing_it(tmp_path, name, said) -> None:
+    (tmp_path / "more" / "package").mkdir(parents=True)
+    (tmp_path / "more" / "package" / "__init__.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "more" / "package" / "part.py").write_text("raise SystemExit('imported')")
+    found = _one(check_module(name, str(tmp_path), {"PYTHONPATH": "more"}))
+    assert found.said.startswith(said or f"The module {name} is found")
+    # A package may have its own way to its parts.
+    wanted = "ok" if not said else "error" if name == "no.part" else "warning"
+    assert found.severity == wanted
+
+
+def test_a_port_that_only_a_connection_has_is_no_reason_not_to_start(monkeypatch) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", 0))
+        server.listen(1)
+        client.bind(("127.0.0.1", base + 3))
+        client.connect(server.getsockname())
+        found = _one(ports.check_ports({"HCCL_IF_BASE_PORT": str(base)}))
+    assert found.severity == "warning"
+    assert f"Port(s) {base + 3} of HCCL: a connection of process {os.getpid()}" in found.said
+    assert f"ip_local_reserved_ports={ports.DEVICE_PORT},{base}-{base + 31}" in str(found.hint)
+
+
+def test_ports_of_the_vendors_own_choice_are_not_looked_at(monkeypatch) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", base))
+        server.listen(1)
+        environ = {"HCCL_IF_BASE_PORT": str(base), "HCCL_HOST_SOCKET_PORT_RANGE": "auto"}
+        assert _one(ports.check_ports(environ)).severity == "ok"
+
+
+def test_little_shared_memory_is_said(tmp_path: Path) -> None:
+    *_, found = check_limits(str(tmp_path), least_mb=1 << 40)
+    assert found.severity == "warning"
+    *_, found = check_limits(str(tmp_path / "no"))
+    assert found.severity == "not checked"
+
+
+def test_this_python_is_looked_into_without_importing_anything_here() -> None:
+    before = set(sys.modules)
+    seen = look_into(sys.executable, dict(os.environ), False, 300)
+    assert seen.problem is None
+    assert seen.python == ".".join(map(str, sys.version_info[:3]))
+    assert [one.severity for one in check_interpreter(seen, on_devices=False)] == ["ok"]
+    assert "tensorflow" not in set(sys.modules) - before
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["[", "7", '["python"]', '[["a"], {"b": 1}]', '["python", [1]]', "[" * 100000, "null"],
+)
+def test_nonsense_that_a_python_says_of_itself_is_a_finding(tmp_path, said) -> None:
+    python = install(tmp_path / "python", {"": Reply(f"ascend-session-found {said}\n")})
+    found = list(check_interpreter(look_into(str(python), {}, True, 60), on_devices=True))
+    assert found[0].severity in ("error", "warning")
+    assert "did not say what it has" in found[0].said
+
+
+def test_what_others_wrote_is_shown_on_one_line(tmp_path) -> None:
+    said = "\x1b[31mred\nline " + "x" * 1000
+    reply = python_answers(tensorflow=None, tensorflow_error=said)
+    python = install(tmp_path / "python", {"": reply})
+    found = list(check_interpreter(look_into(str(python), {}, False, 60), on_devices=False))
+    assert "cannot import TensorFlow: [31mred line xxx" in found[0].said
+    assert len(found[0].said) < 500
+    assert found[0].said.isprintable()
+
+
+def test_a_holders_command_cannot_write_to_the_terminal(healthy) -> None:
+    healthy.host.process(4321, "python3 \x1b[2J" + "y" * 5000, devices=[1])
+    found = next(iter(check_holders(look([1], healthy.environ))))
+    assert found.said.isprintable()
+    assert "process 4321 (python3 [2Jyyy" in found.said
+    assert len(found.said) < 250
+
+
+def test_addresses_that_a_job_needs_are_missed(healthy) -> None:
+    tool = HccnTool(healthy.environ, str(healthy.host.root))
+    interfaces = Interfaces({0: "10.0.0.1", 1: None}, tool)
+    said = [(one.severity, one.said) for one in interfaces.check_addresses(needed=True)]
+    assert said == [
+        ("error", "The network interface of device(s) 1 has no address."),
+        ("ok", "Device(s) 0 have network addresses."),
+    ]
+    assert [one.severity for one in interfaces.check_addresses(needed=False)] == ["ok"]
+    (healthy.host.root / "usr/local/Ascend/driver/tools/hccn_tool").unlink()
+    without = Interfaces({1: None}, HccnTool(healthy.environ, str(healthy.host.root)))
+    assert _one(without.check_addresses(needed=True)).severity == "not checked"
+
+
+@pytest.mark.parametrize("leaves_server", [None, True])
+def test_a_link_that_is_down_is_an_error_unless_the_job_stays(healthy, leaves_server) -> None:
+    healthy.host.hccn_tool(hccn_answers({0: "10.0.0.1"}, link="DOWN"))
+    interfaces = Interfaces({0: "10.0.0.1"}, HccnTool(healthy.environ, str(healthy.host.root)))
+    assert _one(interfaces.check_links(leaves_server)).severity == "error"
+    assert _one(interfaces.check_links(False)).severity == "warning"

@@ -1,0 +1,98 @@
+"""A launch that waits until nobody holds its devices."""
+
+import shutil
+from typing import Any, List
+
+import pytest
+
+from ascend_session.errors import DeviceTimeoutError, PreflightError
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.plan import plan
+from ascend_session.launcher.preflight import checked_plan
+from ascend_session.launcher.preflight_npu import check_free_again
+from tests.checks.healthy import Healthy
+from tests.fake_host import USER
+
+
+@pytest.fixture
+def held(healthy: Healthy) -> Healthy:
+    """A training holds the second device."""
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    return healthy
+
+
+def _config(healthy: Healthy, **more: Any) -> LaunchConfig:
+    where = {"rank_table": str(healthy.table), "cwd": str(healthy.folder), "bind": "none"}
+    asked = {**where, **more}
+    return LaunchConfig(script="train.py", **asked)
+
+
+def test_it_says_who_is_waited_for_and_goes_on_when_that_one_has_gone(held: Healthy) -> None:
+    said: List[str] = []
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        shutil.rmtree(str(held.host.root / "proc" / "4321"))
+
+    planned = checked_plan(_config(held, wait_for_devices=600), held.environ, say)
+    assert planned.notes == ()
+    assert said == [
+        "Waiting for at most 600 s: device 1 (/dev/davinci1) is held by process 4321 (python3 "
+        f"train.py) of user {USER}."
+    ]
+
+
+def test_without_preflight_it_is_waited_all_the_same(held: Healthy) -> None:
+    def say(sentence: str) -> None:
+        shutil.rmtree(str(held.host.root / "proc" / "4321"))
+
+    config = _config(held, wait_for_devices=600, preflight=False)
+    assert checked_plan(config, held.environ, say).ranks
+    assert not (held.host.root / "proc" / "4321").exists()
+
+
+def test_the_time_that_is_over_is_an_error_of_its_own(held: Healthy) -> None:
+    with pytest.raises(DeviceTimeoutError, match="is held by process 4321"):
+        checked_plan(_config(held, wait_for_devices=0.01), held.environ, lambda sentence: None)
+
+
+def test_an_interruption_ends_the_wait_at_once(held: Healthy) -> None:
+    def say(sentence: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        checked_plan(_config(held, wait_for_devices=600), held.environ, say)
+    assert not held.logs.exists()
+
+
+def test_nobody_waits_for_a_job_that_something_else_is_in_the_way_of(held: Healthy) -> None:
+    (held.host.root / "dev" / "hisi_hdc").unlink()
+    said: List[str] = []
+    with pytest.raises(PreflightError) as refused:
+        checked_plan(_config(held, wait_for_devices=600), held.environ, said.append)
+    assert said == []
+    assert "hisi_hdc" in refused.value.message
+    assert "is held by" in refused.value.message
+
+
+def test_another_attempt_does_not_begin_on_a_device_that_is_held(held: Healthy) -> None:
+    planned = plan(_config(held), held.environ)
+
+    def never(*anything: Any) -> None:
+        raise AssertionError(anything)
+
+    with pytest.raises(PreflightError, match="is held by process 4321"):
+        check_free_again(planned, _config(held), held.environ, never, never)
+    check_free_again(planned, _config(held, preflight=False), held.environ, never, never)
+
+
+def test_another_attempt_waits_if_that_was_asked_for(held: Healthy) -> None:
+    config = _config(held, wait_for_devices=600)
+    planned = plan(config, held.environ)
+    said: List[str] = []
+
+    def sleep(seconds: float) -> None:
+        shutil.rmtree(str(held.host.root / "proc" / "4321"))
+
+    check_free_again(planned, config, held.environ, said.append, sleep)
+    assert len(said) == 1

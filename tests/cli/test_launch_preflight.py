@@ -1,0 +1,85 @@
+"""Preflight of ``ascend-session launch`` on a fake host: refused, skipped, waited for."""
+
+import shutil
+import signal
+
+import pytest
+
+from tests.checks.healthy import Healthy
+
+
+@pytest.fixture
+def healthy(tmp_path):
+    made = Healthy(tmp_path)
+    yield made
+    made.host.close()
+
+
+def _words(healthy, *more):
+    words = ["--rank-table", str(healthy.table), "--cwd", str(healthy.folder), *more]
+    return ["launch", *words, "--no-python", "/bin/true"]
+
+
+def test_a_launch_that_is_refused_leaves_nothing_behind(program, healthy):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    (healthy.host.root / "dev" / "hisi_hdc").unlink()
+    before = sorted(healthy.folder.iterdir())
+    called = program(*_words(healthy), **healthy.environ)
+    assert called.code == 1
+    assert called.out == ""
+    first, *points, hint = called.err.splitlines()
+    assert first == "ascend-session: 2 things stand in the way of this job:"
+    assert points[0].startswith("  1. There is no /dev/hisi_hdc, without which")
+    assert points[1].startswith("  2. Device 1 (/dev/davinci1) is held by process 4321")
+    assert "(--wait-for-devices 10m)" in points[1]
+    assert "launch with --no-preflight" in hint
+    assert sorted(healthy.folder.iterdir()) == before
+
+
+def test_no_preflight_starts_the_job_all_the_same(program, healthy):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    called = program(*_words(healthy, "--no-preflight"), **healthy.environ)
+    assert called.code == 0, called.err
+    assert "all 4 ranks succeeded" in called.err
+
+
+def test_a_warning_is_a_note(program, healthy):
+    healthy.host.npu_smi({})
+    (healthy.host.root / "usr/local/bin/npu-smi").unlink()
+    called = program(*_words(healthy), **healthy.environ)
+    assert called.code == 0, called.err
+    assert "ascend-session: Not checked. The health of device(s) 0-3: npu-smi, which" in called.err
+
+
+def test_the_wait_ends_when_the_devices_are_free(start, healthy):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    words = _words(healthy, "--wait-for-devices", "10m")
+    with start(*words, **healthy.environ) as process:
+        line = process.stderr.readline().decode()
+        shutil.rmtree(str(healthy.host.root / "proc" / "4321"))
+        rest = process.stderr.read().decode()
+        assert process.wait() == 0, rest
+    assert line.startswith(
+        "ascend-session: Waiting for at most 600 s: device 1 (/dev/davinci1) is held by process 43"
+    )
+    assert "all 4 ranks succeeded" in rest
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_wait_and_nothing_is_left(start, healthy, number):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    before = sorted(healthy.folder.iterdir())
+    words = _words(healthy, "--wait-for-devices", "10m")
+    with start(*words, **healthy.environ) as process:
+        assert b"Waiting" in process.stderr.readline()
+        process.send_signal(number)
+        rest = process.stderr.read()
+        assert process.wait() == 128 + number
+    assert b"Traceback" not in rest
+    assert sorted(healthy.folder.iterdir()) == before
+
+
+def test_a_dry_run_says_all_that_is_wrong_with_the_call(program, healthy):
+    called = program(*_words(healthy, "--dry-run", "-n", "9", "--show", "x"), **healthy.environ)
+    assert called.code == 2
+    assert "9 were asked for" in called.err

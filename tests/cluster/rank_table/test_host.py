@@ -1,0 +1,102 @@
+"""A table against the host it is used on."""
+
+import pytest
+
+from ascend_session.hardware.device import DeviceReport
+from ascend_session.ids import PhysicalDeviceId
+from tests.cluster.rank_table.tables import device, parsed, v1_0
+from tests.cluster.rank_table.test_building import report
+
+
+def said(table, host, opened=None, names=("node_0",)):
+    found = parsed(table).host_findings(host, opened, names)
+    return [(one.severity, one.place, one.said) for one in found]
+
+
+def problems(*arguments, **settings):
+    return [one for one in said(*arguments, **settings) if one[0] == "error"]
+
+
+def test_a_table_that_fits_its_host_is_told_which_server_it_is():
+    assert said(v1_0(), report(range(8))) == [
+        ("info", "", "This host is server 'node_0' of the table: node_0 is this host.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["10.0.0.7"], "10.0.0.7 is this host"),
+        ([], "192.168.1.8 is an address of a device of this host"),
+    ],
+)
+def test_a_host_is_known_by_its_address_or_those_of_its_devices(names, reason):
+    table = v1_0()
+    table["server_list"][0]["host_ip"] = "10.0.0.7"
+    table["server_list"][1]["host_ip"] = "10.0.0.8"
+    [only] = said(table, report(range(8)), names=names)
+    assert reason in only[2]
+
+
+def test_the_only_server_of_a_table_is_this_one():
+    table = v1_0(servers=1)
+    for number in range(2):
+        device(table, 0, number)["device_ip"] = f"10.0.0.{number}"
+    [first, *others] = said(table, report([0, 1], addresses=False), names=[])
+    assert "the table has one server only" in first[2] or others
+
+
+def test_a_host_that_is_in_no_table_is_not_checked():
+    [only] = said(v1_0(), report([0], addresses=False), names=["elsewhere"])
+    assert only[0] == "not checked"
+    assert "no server_id, host_ip or device_ip of the table is this host's" in only[2]
+
+
+def test_a_host_without_devices_is_not_checked():
+    assert [one[0] for one in said(v1_0(), DeviceReport(()))] == ["not checked"]
+
+
+def test_a_device_that_is_not_here_is_a_problem():
+    assert problems(v1_0(), report([0, 2])) == [
+        ("error", "server_list[0].device[1].device_id", "is 1, but this host has 0, 2.")
+    ]
+
+
+def test_a_device_that_is_hidden_is_a_problem():
+    [only] = problems(v1_0(), report([0, 1], visible=[0]))
+    assert only[1] == "server_list[0].device[1].device_id"
+    assert "which no process here can open" in only[2]
+
+
+def test_an_address_that_is_not_the_cards_is_a_problem_and_one_nobody_knows_is_not_checked():
+    table = v1_0()
+    device(table, 0, 1)["device_ip"] = "192.168.1.77"
+    assert problems(table, report([0, 1])) == [
+        (
+            "error",
+            "server_list[0].device[1].device_ip",
+            "is 192.168.1.77, but device 1 has 192.168.1.9.",
+        )
+    ]
+    unknown = said(table, report([0, 1], addresses=False))
+    assert [one[0] for one in unknown] == ["not checked", "not checked", "info"]
+
+
+def test_a_rank_opens_the_device_of_the_table():
+    opened = {0: PhysicalDeviceId(1), 1: PhysicalDeviceId(0)}
+    assert [one[1:] for one in problems(v1_0(), report([0, 1]), opened)] == [
+        (
+            "server_list[0].device[0].device_id",
+            "is 0, but rank 0 opens the physical device 1.",
+        ),
+        (
+            "server_list[0].device[1].device_id",
+            "is 1, but rank 1 opens the physical device 0.",
+        ),
+    ]
+    assert problems(v1_0(), report([0, 1]), {0: PhysicalDeviceId(0)}) == []
+
+
+def test_a_rank_that_the_table_does_not_have_is_a_problem():
+    [only] = problems(v1_0(), report([0, 1]), {4: PhysicalDeviceId(0)})
+    assert only[2] == "Rank 4 is to run, but the table has ranks 0 to 3."

@@ -1,0 +1,342 @@
+"""Which format a table has, what it says, and what is wrong with its fields."""
+
+import json
+
+import pytest
+
+from ascend_session import JobError, RankTable
+from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
+
+
+def refused(table, name="t.json"):
+    with pytest.raises(JobError) as caught:
+        RankTable.from_text(table if isinstance(table, str) else json.dumps(table), name)
+    return caught.value
+
+
+def ranks(table):
+    return [(d.rank_id, d.server_id, int(d.device_id), d.device_ip) for d in table.devices]
+
+
+def test_version_1_0_says_who_has_which_device():
+    table = parsed(v1_0())
+    assert (table.format, table.status, table.size, len(table.servers)) == (
+        "1.0",
+        "completed",
+        4,
+        2,
+    )
+    assert ranks(table) == [
+        (0, "node_0", 0, ("192.168.1.8",)),
+        (1, "node_0", 1, ("192.168.1.9",)),
+        (2, "node_1", 0, ("192.168.2.8",)),
+        (3, "node_1", 1, ("192.168.2.9",)),
+    ]
+    assert table.findings() == []
+
+
+def test_the_manuals_example_of_version_1_2_has_superpods():
+    table = parsed(v1_2())
+    assert table.format == "1.2"
+    assert [server.super_pod_id for server in table.servers] == ["0", "0", "1", "1"]
+    last = table.devices[-1]
+    assert (last.super_device_id, last.host_ip, last.device_port) == ("7", "172.16.0.103", 16666)
+    assert (last.backup_device_ip, last.backup_device_port) == (("192.168.4.10",), 16667)
+    assert table.findings("A3") == []
+
+
+def test_template_2_has_the_ranks_that_hccl_gives_by_server_and_device():
+    table = parsed(template_2())
+    assert table.format == "template 2"
+    assert ranks(table) == [
+        (0, "node_0", 0, ("192.168.1.7",)),
+        (1, "node_1", 1, ("192.168.1.8",)),
+        (2, "node_1", 3, ("192.168.1.9",)),
+    ]
+    assert [d.pod_name for d in table.devices] == ["tf-bae41", "tf-tbdf1", "tf-tbdf1"]
+    assert table.problems() == []
+
+
+def test_all_groups_of_template_2_are_one_job():
+    table = template_2()
+    first, second = (dict(table["group_list"][0]) for _ in range(2))
+    first.update(instance_count="1", device_count="2", instance_list=first["instance_list"][:1])
+    second.update(instance_count="1", device_count="1", instance_list=second["instance_list"][1:])
+    second["group_name"] = "other"
+    table.update(group_count="2", group_list=[first, second])
+    assert parsed(table).size == 3
+
+
+def test_the_lab_variant_has_its_own_ranks_and_keys_that_nobody_reads():
+    table = parsed(lab(8))
+    assert (table.format, table.size, len(table.servers)) == ("lab", 8, 1)
+    assert table.problems() == []
+    said = {one.place for one in table.findings() if one.severity == "info"}
+    assert said == {"board_id", "chip_info", "para_plane_nic_name", "para_plane_nic_num"}
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("1.1", "has version 1.1, which is for jobs of processors and host CPUs together."),
+        ("2.0", "has version 2.0, which is for A5 (950), with rank_list and a topology file."),
+        ("3", "version is the text '3', which HCCL does not take."),
+        ("", "version is the text '', which HCCL does not take."),
+        (1.0, "version is the number 1.0, which HCCL does not take."),
+    ],
+)
+def test_other_versions_are_refused_by_name(version, said):
+    error = refused({**v1_0(), "version": version})
+    assert said in error.message
+    assert "Versions 1.0 and 1.2 are read here" in error.message
+
+
+def test_a_table_without_its_version_is_told_so():
+    table = v1_0()
+    del table["version"]
+    assert refused(table).hint == 'Write "version": "1.0".'
+
+
+def test_numbers_where_hccl_takes_texts_are_named_with_their_paths_all_at_once():
+    table = v1_0()
+    table["server_count"] = 2
+    device(table, 1, 1)["rank_id"] = 3
+    device(table, 0, 0)["device_id"] = 0
+    error = refused(table)
+    assert len(error.findings) == 3
+    assert str(error) == (
+        "t.json: 3 problems:\n"
+        '  1. server_count: is the number 2; HCCL takes texts only. Write "server_count": "2".\n'
+        "  2. server_list[0].device[0].device_id: is the number 0; HCCL takes texts only. "
+        'Write "device_id": "0".\n'
+        "  3. server_list[1].device[1].rank_id: is the number 3; HCCL takes texts only. "
+        'Write "rank_id": "3".'
+    )
+
+
+def test_fields_and_rules_are_told_together():
+    table = v1_0()
+    table["status"] = "complete"
+    device(table, 0, 0)["rank_id"] = 0
+    device(table, 1, 0)["device_ip"] = device(table, 0, 0)["device_ip"]
+    places = [one.place for one in refused(table).findings]
+    assert places == [
+        "server_list[0].device[0].rank_id",
+        "status",
+        "server_list[1].device[0].device_ip",
+    ]
+
+
+@pytest.mark.parametrize("key", ["rank_id", "device_id"])
+@pytest.mark.parametrize(
+    "value", [None, True, [], {}, -1, 1.5, "", "x", "-1", "4294967296", "9" * 99]
+)
+def test_what_is_no_number_is_refused(key, value):
+    table = v1_0()
+    device(table, 0, 1)[key] = value
+    assert f"server_list[0].device[1].{key}: is " in refused(table).message
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("1abc", 1), (" 1", 1), ("+1", 1), ("\t01 ", 1), ("-18446744073709551615", 1), ("1.9", 1)],
+)
+def test_a_number_that_hccl_reads_in_its_own_way_is_a_warning(text, read):
+    table = v1_0()
+    device(table, 0, 1)["rank_id"] = text
+    found = parsed(table)
+    assert found.devices[1].rank_id == read
+    [only] = found.findings()
+    assert (only.severity, only.place) == ("warning", "server_list[0].device[1].rank_id")
+    assert f"which HCCL reads as {read}." in only.said
+
+
+def test_leading_zeros_are_numbers():
+    table = v1_0()
+    device(table, 0, 1)["rank_id"] = "0001"
+    assert parsed(table).findings() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("status", "status: is missing"),
+        ("server_list", "server_list: is missing"),
+    ],
+)
+def test_what_is_missing_is_named(key, said):
+    table = v1_0()
+    del table[key]
+    assert said in refused(table).message
+
+
+@pytest.mark.parametrize("value", [[], {}, "x", None, 3, [None], ["x"], [[]]])
+@pytest.mark.parametrize("key", ["server_list", "device"])
+def test_a_list_of_objects_is_nothing_else(key, value):
+    table = v1_0()
+    holder = table if key == "server_list" else table["server_list"][1]
+    holder[key] = value
+    message = refused(table).message
+    assert key in message
+    assert "is " in message
+
+
+@pytest.mark.parametrize(
+    "address", ["x", "192.168.1", "192.168.1.256", "192.168.001.1", "a,b", ",192.168.1.1", "%eth0"]
+)
+def test_what_is_no_address_is_refused(address):
+    table = v1_0()
+    device(table, 1, 0)["device_ip"] = address
+    assert "server_list[1].device[0].device_ip: is " in refused(table).message
+
+
+@pytest.mark.parametrize("address", ["192.168.9.1", "192.168.9.1,", "fe80::1%eth0"])
+def test_what_hccl_takes_for_an_address_is_taken(address):
+    table = v1_0(servers=1, devices=1)
+    device(table)["device_ip"] = address
+    assert parsed(table).devices[0].device_ip == (address.rstrip(","),)
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "x", 16666])
+def test_what_is_no_port_is_refused(port):
+    for key in ("device_port", "host_port"):
+        table = v1_0()
+        device(table)[key] = port
+        assert f"server_list[0].device[0].{key}: is " in refused(table).message
+
+
+def test_the_backup_which_hccl_seldom_reads_is_a_warning():
+    table = v1_2()
+    device(table)["backup_device_port"] = "0"
+    device(table)["backup_device_ip"] = "x"
+    severities = {one.severity for one in parsed(table).findings("A3")}
+    assert severities == {"warning"}
+
+
+def test_the_virtual_port_is_read_only_beside_a_port():
+    table = v1_0()
+    device(table)["device_vnic_port"] = "0"
+    assert [one.severity for one in parsed(table).findings()] == ["warning"]
+    device(table)["device_port"] = "16666"
+    assert "device_vnic_port: is 0" in refused(table).message
+
+
+def test_server_ids_are_texts_of_1_to_64_bytes():
+    for server_id, said in (("", "is empty"), ("é" * 33, "longer than 64 bytes"), (3, "number 3")):
+        table = v1_0()
+        table["server_list"][1]["server_id"] = server_id
+        assert said in refused(table).message
+    table["server_list"][1]["server_id"] = "é" * 32
+    assert parsed(table).servers[1].server_id == "é" * 32
+
+
+def test_keys_of_other_tools_are_left_out_with_a_word_and_slips_with_a_hint():
+    table = v1_0(servers=1, devices=1)
+    table["server_list"][0]["container_ip"] = "10.0.0.1"
+    device(table)["devise_port"] = "16666"
+    found = {one.place: one for one in parsed(table).findings()}
+    assert found["server_list[0].container_ip"].severity == "info"
+    slip = found["server_list[0].device[0].devise_port"]
+    assert (slip.severity, slip.hint) == ("warning", "Did you mean 'device_port'?")
+
+
+def test_superpods_in_version_1_0_are_not_read():
+    table = v1_2()
+    table["version"] = "1.0"
+    found = parsed(table)
+    assert {server.super_pod_id for server in found.servers} == {None}
+    assert found.problems("A3") == []
+
+
+def test_the_same_fault_in_a_large_table_is_told_some_times_and_then_counted():
+    table = v1_0(servers=64, devices=8)
+    for server in table["server_list"]:
+        for one in server["device"]:
+            one["rank_id"] = int(one["rank_id"])
+    lines = str(refused(table)).splitlines()
+    assert len(lines) == 12
+    assert lines[-1].endswith("And 502 more like the last one.")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda t: t.update(group_count="2"), "group_count: is 2, but there are 1 groups."),
+        (lambda t: t["group_list"][0].update(device_count="4"), "is 4, but there are 3 devices."),
+        (
+            lambda t: t["group_list"][0].update(instance_count="1"),
+            "is 1, but there are 2 instances.",
+        ),
+        (
+            lambda t: t["group_list"][0]["instance_list"][0].update(pod_name="tf-bae41"),
+            "pod_name: is the text 'tf-bae41', as is",
+        ),
+        (
+            lambda t: t["group_list"][0]["instance_list"][0]["devices"][0].update(device_id="8"),
+            "devices[0].device_id: is 8; in this format HCCL takes 0 to 7.",
+        ),
+        (
+            lambda t: t["group_list"][0]["instance_list"][0]["devices"][0].pop("device_ip"),
+            "devices[0].device_ip: is missing",
+        ),
+        (lambda t: t["group_list"][0].pop("group_name"), "group_name: is missing"),
+    ],
+)
+def test_what_is_wrong_in_template_2_is_named(spoil, said):
+    table = template_2()
+    spoil(table)
+    assert said in refused(table).message
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda t: t.update(para_plane_nic_location="host"), "HCCL takes 'device' only."),
+        (lambda t: t.pop("para_plane_nic_location"), "para_plane_nic_location: is missing"),
+        (lambda t: t["group_list"][0].update(server_num="0"), "server_num: is 0"),
+        (lambda t: t["group_list"][0].update(device_num="3"), "is 3, but there are 2 instances."),
+        (lambda t: t["group_list"][0].update(server_num="2"), "the instances name 1 by server_id."),
+        (lambda t: t["group_list"][0].update(server_num="3"), "is 2 on 3 servers"),
+        (
+            lambda t: t["group_list"][0]["instance_list"][0]["devices"].append(
+                {"device_id": "5", "device_ip": "1.2.3.4"}
+            ),
+            "has 2 devices; an instance has one rank_id and so one device.",
+        ),
+        (lambda t: t["group_list"][0]["instance_list"][1].pop("rank_id"), "rank_id: is missing"),
+    ],
+)
+def test_what_is_wrong_in_the_lab_variant_is_named(spoil, said):
+    table = lab()
+    spoil(table)
+    assert said in refused(table).message
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"status": "initializing"},
+        {"status": "initializing", "version": "1.0", "server_count": "0", "server_list": []},
+        {"status": "initializing", "version": "1.2", "server_list": [{"device": 3}]},
+        {**v1_0(), "status": "initializing", "server_count": "7"},
+    ],
+)
+def test_of_a_table_at_initializing_only_that_is_said(table):
+    found = parsed(table)
+    assert found.status == "initializing"
+    assert [one.place for one in found.findings()] == ["status"]
+
+
+def test_very_many_unknown_keys_are_told_in_a_few_lines():
+    table = {**v1_0(), **{f"device_{n}": n for n in range(20000)}}
+    assert len(parsed(table).findings()) < 60
+
+
+def test_nothing_in_a_table_controls_the_terminal_that_it_is_shown_on():
+    table = template_2()
+    table["\x1b[2J" + "x" * 9999] = 1
+    table["group_list"][0]["instance_list"][0]["server_id"] = "\x1b]0;" + "y" * 9999
+    table["group_list"][0]["instance_list"][0]["devices"][0]["device_id"] = "1"
+    for one in parsed(table).findings():
+        assert str(one).isprintable()
+        assert len(str(one)) < 1000

@@ -1,0 +1,494 @@
+"""Each of HCCL's rules, broken on purpose."""
+
+import json
+
+import pytest
+
+from ascend_session import JobError, RankTable
+from ascend_session.cluster.rank_table import TableServer
+from ascend_session.hardware.families import family
+from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
+
+TRAINING, A2, A3 = family("910A"), family("910B"), family("910C")
+DUO, A5 = family("310P3"), family("950")
+
+
+def server(table, index=0):
+    return table["server_list"][index]
+
+
+def found(table, product=None, environ=None):
+    return [
+        (one.severity, one.place, one.said)
+        for one in parsed(table).findings(product, environ)
+        if one.severity != "info"
+    ]
+
+
+def without_addresses(servers):
+    table = v1_0(servers=servers)
+    for one in table["server_list"]:
+        for own in one["device"]:
+            del own["device_ip"]
+    return table
+
+
+def moved(table, numbers):
+    """The table with these physical ids on each server."""
+    for one in table["server_list"]:
+        for own, number in zip(one["device"], numbers):
+            own["device_id"] = str(number)
+    return table
+
+
+FIRST = "server_list[0].device[0]"
+SECOND = "server_list[0].device[1]"
+
+# What is done to a good table, the product, and what is then said: severity, place, words.
+BROKEN = [
+    ("status", lambda t: t.update(status="initializing"), None, "error", "status", "not ready"),
+    ("status", lambda t: t.update(status="Completed"), None, "error", "status", "not ready"),
+    ("status", lambda t: t.update(status=""), None, "error", "status", "not ready"),
+    (
+        "rank twice",
+        lambda t: device(t, 0, 1).update(rank_id="0"),
+        None,
+        "error",
+        f"{SECOND}.rank_id",
+        "is 0, which 2 devices have",
+    ),
+    (
+        "rank gap",
+        lambda t: device(t, 0, 1).update(rank_id="0"),
+        None,
+        "error",
+        "",
+        "No device has rank 1",
+    ),
+    (
+        "rank too large",
+        lambda t: device(t, 1, 1).update(rank_id="4"),
+        None,
+        "error",
+        "server_list[1].device[1].rank_id",
+        "is 4, but the ranks of 4 devices are 0 to 3.",
+    ),
+    (
+        "ranks mixed",
+        lambda t: (device(t, 0, 1).update(rank_id="3"), device(t, 1, 1).update(rank_id="1")),
+        None,
+        "warning",
+        "server_list[0]",
+        "mixed with those of other servers",
+    ),
+    (
+        "server twice",
+        lambda t: server(t, 1).update(server_id="node_0"),
+        None,
+        "error",
+        "server_list[1].server_id",
+        "as is server_list[0]",
+    ),
+    (
+        "servers alike",
+        lambda t: server(t, 1).update(server_id="node_0 "),
+        None,
+        "warning",
+        "server_list[1].server_id",
+        "differs from 'node_0' in blanks only",
+    ),
+    ("count", lambda t: t.pop("server_count"), None, "warning", "server_count", "is missing"),
+    (
+        "device twice",
+        lambda t: device(t, 0, 1).update(device_id="0"),
+        None,
+        "error",
+        f"{SECOND}.device_id",
+        "as is that of rank 0",
+    ),
+    (
+        "address twice",
+        lambda t: device(t, 1, 0).update(device_ip="192.168.1.8"),
+        None,
+        "error",
+        "server_list[1].device[0].device_ip",
+        f"as is {FIRST}.device_ip",
+    ),
+    (
+        "as many addresses",
+        lambda t: device(t, 1, 0).update(device_ip="10.0.0.1,10.0.0.2"),
+        None,
+        "error",
+        "server_list[1].device[0].device_ip",
+        "has 2 addresses, the first device 1",
+    ),
+    (
+        "one kind of address",
+        lambda t: device(t, 1, 0).update(device_ip="fe80::1"),
+        None,
+        "error",
+        "server_list[1].device[0].device_ip",
+        "but 192.168.1.8 is of the other kind",
+    ),
+    (
+        "one kind of host address",
+        lambda t: (server(t).update(host_ip="10.0.0.1"), server(t, 1).update(host_ip="fe80::1")),
+        None,
+        "error",
+        "server_list[1].host_ip",
+        "of the other kind",
+    ),
+    (
+        "address missing",
+        lambda t: device(t, 1, 0).pop("device_ip"),
+        None,
+        "error",
+        "server_list[1].device[0].device_ip",
+        "a job of several servers needs it",
+    ),
+    (
+        "address missing on A3",
+        lambda t: device(t, 1, 0).pop("device_ip"),
+        A3,
+        "warning",
+        "server_list[1].device[0].device_ip",
+        "the manual wants it",
+    ),
+    (
+        "no address beside a host_ip",
+        lambda t: (device(t, 1, 0).pop("device_ip"), server(t, 1).update(host_ip="10.0.0.1")),
+        None,
+        "not checked",
+        "server_list[1].device[0].device_ip",
+        "but not on A2",
+    ),
+    (
+        "no address beside a host_ip on A2",
+        lambda t: (device(t, 1, 0).pop("device_ip"), server(t, 1).update(host_ip="10.0.0.1")),
+        A2,
+        "error",
+        "server_list[1].device[0].device_ip",
+        "needs it",
+    ),
+    (
+        "servers' own network",
+        lambda t: device(t, 0, 0).update(net_position="host"),
+        None,
+        "error",
+        "server_list[1].host_ip",
+        "ranks use the servers' own network",
+    ),
+    (
+        "host_port twice",
+        lambda t: [device(t, 0, n).update(host_port="16666") for n in (0, 1)],
+        None,
+        "warning",
+        f"{SECOND}.host_port",
+        "as is that of rank 0",
+    ),
+    (
+        "device too large for any",
+        lambda t: device(t, 0, 1).update(device_id="32"),
+        None,
+        "error",
+        f"{SECOND}.device_id",
+        "on any product HCCL takes 0 to 31",
+    ),
+    (
+        "device for some",
+        lambda t: device(t, 0, 1).update(device_id="8"),
+        None,
+        "not checked",
+        f"{SECOND}.device_id",
+        "only A2, A3 and 310P take",
+    ),
+    (
+        "device for one",
+        lambda t: device(t, 0, 1).update(device_id="16"),
+        None,
+        "not checked",
+        f"{SECOND}.device_id",
+        "only 310P takes",
+    ),
+    (
+        "device on the training series",
+        lambda t: device(t, 0, 1).update(device_id="8"),
+        TRAINING,
+        "error",
+        f"{SECOND}.device_id",
+        "HCCL takes 0 to 7",
+    ),
+    (
+        "device on A2",
+        lambda t: device(t, 0, 1).update(device_id="16"),
+        A2,
+        "error",
+        f"{SECOND}.device_id",
+        "HCCL takes 0 to 15",
+    ),
+    (
+        "unequal servers",
+        lambda t: server(t, 1)["device"].pop(),
+        TRAINING,
+        "error",
+        "",
+        "takes the same number in each only",
+    ),
+    (
+        "unequal servers on A2",
+        lambda t: server(t, 1)["device"].pop(),
+        A2,
+        "warning",
+        "",
+        "the manual advises the same number",
+    ),
+    (
+        "unequal servers of an unknown product",
+        lambda t: server(t, 1)["device"].pop(),
+        None,
+        "not checked",
+        "",
+        "only A2 and A3 take that",
+    ),
+    (
+        "two rings",
+        lambda t: moved(t, (3, 4)),
+        TRAINING,
+        "warning",
+        "server_list[0]",
+        "stays inside 0-3 or 4-7",
+    ),
+    (
+        "two rings of an unknown product",
+        lambda t: moved(t, (3, 4)),
+        None,
+        "not checked",
+        "server_list[0]",
+        "If this is the Atlas training series",
+    ),
+    ("A5", lambda t: None, A5, "error", "version", "takes version 2.0 only"),
+]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "product", "severity", "place", "words"),
+    [case[1:] for case in BROKEN],
+    ids=[case[0] for case in BROKEN],
+)
+def test_a_broken_rule_is_told_with_its_place(spoil, product, severity, place, words):
+    table = v1_0()
+    spoil(table)
+    said = found(table, product)
+    assert any((one[0], one[1]) == (severity, place) and words in one[2] for one in said), said
+
+
+PODS = [
+    (lambda t: t.pop("super_pod_list"), "warning", "super_pod_list", "as in version 1.0"),
+    (
+        lambda t: t["super_pod_list"][0]["server_list"].pop(),
+        "error",
+        "server_list[1].server_id",
+        "which no superpod has",
+    ),
+    (
+        lambda t: device(t).pop("super_device_id"),
+        "error",
+        f"{FIRST}.super_device_id",
+        "is missing",
+    ),
+    (
+        lambda t: device(t).update(super_device_id="4294967295"),
+        "error",
+        f"{FIRST}.super_device_id",
+        "is 4294967295",
+    ),
+    (
+        lambda t: device(t, 1, 0).update(super_device_id="0"),
+        "error",
+        "server_list[1].device[0].super_device_id",
+        f"as is {FIRST}.super_device_id in the same superpod",
+    ),
+    (
+        lambda t: t.update(
+            super_pod_list=[
+                {"super_pod_id": "a", "server_list": [{"server_id": f"node_{n}"} for n in (0, 3)]},
+                {"super_pod_id": "b", "server_list": [{"server_id": f"node_{n}"} for n in (1, 2)]},
+            ]
+        ),
+        "warning",
+        "server_list[3]",
+        "the manual wants its servers side by side",
+    ),
+    (
+        lambda t: t["super_pod_list"][0]["server_list"].append({"server_id": "node_2"}),
+        "warning",
+        "super_pod_list[1].server_list[0].server_id",
+        "HCCL takes the last superpod",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spoil", "severity", "place", "words"), PODS)
+def test_a_broken_rule_on_superpods_is_told_with_its_place(spoil, severity, place, words):
+    table = v1_2()
+    spoil(table)
+    said = found(table, A3)
+    assert any((one[0], one[1]) == (severity, place) and words in one[2] for one in said), said
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (
+            lambda t: t["super_pod_list"][0].update(super_pod_id=""),
+            "super_pod_list[0].super_pod_id: is empty",
+        ),
+        (
+            lambda t: t["super_pod_list"][1].update(super_pod_id="0"),
+            "super_pod_list[1].super_pod_id: is the text '0', as is super_pod_list[0]",
+        ),
+        (
+            lambda t: t["super_pod_list"][0].update(super_pod_id=0),
+            "super_pod_list[0].super_pod_id: is the number 0",
+        ),
+        (
+            lambda t: t["super_pod_list"][0]["server_list"].append({"server_id": "x"}),
+            "super_pod_list[0].server_list[2].server_id: is the text 'x', which",
+        ),
+        (
+            lambda t: t["super_pod_list"][0].update(super_pod_id="x" * 128),
+            "longer than 127 bytes",
+        ),
+        (lambda t: t.update(super_pod_list=[]), "super_pod_list: is an empty list"),
+        (lambda t: device(t).update(super_device_id="x"), "super_device_id: is the text 'x'"),
+        (lambda t: device(t).update(super_device_id=1), "super_device_id: is the number 1"),
+    ],
+)
+def test_wrong_fields_of_superpods_are_refused(spoil, words):
+    table = v1_2()
+    spoil(table)
+    with pytest.raises(JobError) as caught:
+        RankTable.from_text(json.dumps(table))
+    assert words in caught.value.message
+
+
+def test_superpods_are_not_looked_at_on_other_products():
+    table = v1_2()
+    device(table).pop("super_device_id")
+    assert not parsed(table).problems(A2)
+    assert parsed(table).problems(A3)
+    assert parsed(table).problems()
+
+
+def test_one_server_needs_no_addresses_but_the_manual_wants_them_on_some_products():
+    table = without_addresses(1)
+    assert found(table) == []
+    assert found(table, A2) == []
+    for product in (TRAINING, DUO):
+        assert {one[0] for one in found(table, product)} == {"warning"}
+
+
+def test_roce_inside_a_server_needs_addresses():
+    said = parsed(without_addresses(1)).problems(A2, {"HCCL_INTRA_ROCE_ENABLE": "1"})
+    assert [one.place for one in said] == [f"{FIRST}.device_ip", f"{SECOND}.device_ip"]
+    assert all("HCCL_INTRA_ROCE_ENABLE=1 needs it" in one.said for one in said)
+
+
+def test_ipv6_everywhere_is_one_kind():
+    table = v1_0()
+    for number, one in enumerate(table["server_list"]):
+        for index, own in enumerate(one["device"]):
+            own["device_ip"] = f"fd00::{number}:{index + 1}"
+    assert found(table) == []
+
+
+def test_one_server_may_have_both_kinds():
+    table = v1_0(servers=1)
+    device(table, 0, 1)["device_ip"] = "fd00::1"
+    assert found(table) == []
+
+
+def test_an_address_written_in_two_ways_is_a_warning_for_hccl_compares_the_texts():
+    table = v1_0(servers=1)
+    device(table)["device_ip"], device(table, 0, 1)["device_ip"] = "fd00::1", "fd00:0::1"
+    assert [one[0] for one in found(table)] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("count", "errors"), [(1, 0), (2, 0), (3, 1), (4, 0), (5, 1), (6, 1), (7, 1), (8, 0)]
+)
+def test_the_training_series_takes_1_2_4_or_8_devices(count, errors):
+    table = parsed(v1_0(servers=1, devices=count))
+    assert len(table.problems(TRAINING)) == errors
+    assert table.problems(A2) == []
+    assert table.problems() == []
+
+
+def test_a_device_for_each_of_sixteen_ranks_is_fine_on_a2_and_a3():
+    table = parsed(v1_0(servers=2, devices=16))
+    for product in (A2, A3):
+        assert table.findings(product) == []
+
+
+def test_the_older_formats_are_for_the_training_series():
+    for table in (template_2(), lab()):
+        assert not [s for s in found(table, TRAINING) if "format is for" in s[2]]
+        assert [one[0] for one in found(table, A2) if "format is for" in one[2]] == ["warning"]
+
+
+def test_addresses_of_a_single_instance_of_template_2_are_not_read_by_hccl():
+    table = template_2()
+    group = table["group_list"][0]
+    group.update(instance_count="1", device_count="2", instance_list=group["instance_list"][:1])
+    for own in group["instance_list"][0]["devices"]:
+        own["device_ip"] = "192.168.1.9"
+    assert parsed(table).problems() == []
+
+
+def test_duplicates_in_the_lab_variant_are_named_in_words():
+    table = lab()
+    table["group_list"][0]["instance_list"][1]["devices"][0]["device_id"] = "0"
+    [only] = parsed(table).problems()
+    assert only.place == "server 10.155.111.140, device 0, device_id"
+
+
+def test_all_problems_are_in_one_error_each_with_its_place():
+    table = v1_0()
+    device(table, 0, 1)["rank_id"] = "0"
+    device(table, 1, 0)["device_ip"] = "192.168.1.8"
+    with pytest.raises(JobError) as caught:
+        parsed(table).check()
+    lines = caught.value.message.splitlines()
+    assert lines[0] == "t.json: 4 problems:"
+    assert [line[:4] for line in lines[1:]] == [f"  {n}." for n in (1, 2, 3, 4)]
+
+
+def test_a_table_without_servers_or_devices_is_refused_however_it_was_made():
+    for servers in ((), (TableServer("a", ()),)):
+        made = RankTable("1.0", "completed", servers)
+        with pytest.raises(JobError, match="is an empty list"):
+            made.check()
+        with pytest.raises(JobError, match="is an empty list"):
+            RankTable.merge([made])
+
+
+def test_a_single_problem_has_its_hint():
+    table = v1_0(servers=1, devices=1)
+    table["status"] = "initializing"
+    with pytest.raises(JobError) as caught:
+        parsed(table).check()
+    assert caught.value.message.startswith("t.json: status: is 'initializing': the table is not")
+    assert "--wait 10m" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["A2", "a2", "910B", "910B3", "Ascend 910B1", "A2 (910B)"])
+def test_a_product_may_be_called_by_any_of_its_names(name):
+    table = parsed(v1_0(servers=1, devices=3))
+    assert table.findings(name) == []
+    assert len(table.problems("910A")) == 1
+
+
+@pytest.mark.parametrize("name", ["", "H100", "Atlas", "910"])
+def test_a_product_that_is_none_is_an_error(name):
+    with pytest.raises(JobError, match="is no product that is known"):
+        parsed(v1_0()).findings(name)
