@@ -15,6 +15,7 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import FEATURES, Backend
 from ascend_session.backends.npu_collectives import NpuCollectives
 from ascend_session.backends.npu_devices import Devices
+from ascend_session.backends.npu_exports import Exports
 from ascend_session.backends.npu_job import check_job
 from ascend_session.backends.npu_probe import probe
 from ascend_session.checks.finding import errors
@@ -50,13 +51,15 @@ class NpuBackend(Backend):
         super().__init__()
         tf1()
         self.capabilities: Dict[str, Any] = dict.fromkeys(FEATURES, True)
-        self._environ = environ
+        self._exports = Exports(environ)
+        added = self._exports.variables
+        self._environ = {**environ, **added} if added else environ
         self._devices = Devices.of(environ)
         _check_installed(reason)
         _check_operators(environ)
         # From here on the adapter is in this process, and the stub can no longer be had.
         self._ops, self._hccl = _vendor_modules()
-        self.collectives = NpuCollectives(environ, self.bring_up)
+        self.collectives = NpuCollectives(self._environ, self.bring_up)
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """This process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
@@ -90,6 +93,18 @@ class NpuBackend(Backend):
         """Initialises again if the device went down, and makes the groups that went with it."""
         super().bring_up()
         self.collectives.restore_groups()
+
+    def initialize(self, proto: Any) -> None:
+        """Initialises as who the scheduler says that this process is, if one does."""
+        self._exports.set()
+        super().initialize(proto)
+
+    def close(self) -> None:
+        """Closes the keeper session, and leaves the environment as it was."""
+        try:
+            super().close()
+        finally:
+            self._exports.unset()
 
     def confirmed(self, job: Job) -> Job:
         """Rank and size as HCCL has them; they can be asked for only after the initialisation."""

@@ -144,7 +144,8 @@ def _exchange(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str
     connect = number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS
     connect += CONNECT_SECONDS_MORE
     where, name = _meeting_point(job, environ)
-    node = job.node or str(job.rank - job.local_rank)
+    claim = detected(environ).scheduler
+    node = (claim and claim.node) or str(job.rank - job.local_rank)
     place = Endpoint(own_port(environ), node=node, local_size=job.local_size)
 
     def meet(on_end: Callable[[str], None]) -> Meeting:

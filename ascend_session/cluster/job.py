@@ -19,7 +19,6 @@ class Job(NamedTuple):
         local_rank: Number of this process on its server, from 0.
         local_size: Number of processes of the job on this server.
         device_id: Logical id of the process's own device.
-        node: The node in a scheduler's words; empty if that says nothing, and ranks are counted.
     """
 
     rank: int
@@ -27,7 +26,6 @@ class Job(NamedTuple):
     local_rank: int
     local_size: int
     device_id: int
-    node: str = ""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "Job":
@@ -46,17 +44,16 @@ class Job(NamedTuple):
                 hint="Set either RANK_TABLE_FILE, RANK_ID and RANK_SIZE, or CM_CHIEF_IP with the "
                 "other CM_* variables; neither for an evaluator. Open systems in workers only.",
             )
-        found_here = detected(environ)
-        rank = 0 if found_here.rank is None else found_here.rank.value
-        size = _size(rank, found_here, environ)
-        _check_rank(rank, size, found_here, environ)
-        said_size, said_rank = found_here.local_size, found_here.local_rank
+        known = detected(environ)
+        rank = 0 if known.rank is None else known.rank.value
+        size = _size(rank, known, environ)
+        _check_rank(rank, size, known, environ)
+        said_size, said_rank = known.local_size, known.local_rank
         local_size = (said_size.value if said_size else 0) or min(size, 8)
         local_rank = rank % local_size if said_rank is None else said_rank.value
-        scheduler = found_here.scheduler
+        scheduler = known.scheduler
         device_id = _device(environ, 0 if scheduler is None else local_rank)
-        node = "" if scheduler is None else scheduler.node
-        return cls(rank, size, local_rank, local_size, device_id, node)
+        return cls(rank, size, local_rank, local_size, device_id)
 
 
 def _check_rank(rank: int, size: int, found: Detected, environ: Mapping[str, str]) -> None:

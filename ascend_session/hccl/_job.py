@@ -7,7 +7,7 @@ nothing is refused, and what does not fit is found when it runs.
 import os
 from typing import Optional
 
-from ascend_session.cluster.variables import size_given
+from ascend_session.cluster.schedulers import detected
 from ascend_session.errors import CollectiveError
 from ascend_session.session.registry import current_system
 from ascend_session.vendor import WORLD_GROUP
@@ -19,7 +19,10 @@ def known_size(group: str) -> Optional[int]:
     """The number of the group's ranks; None if that is not known yet."""
     system = current_system()
     if group == WORLD_GROUP:
-        return size_given(os.environ) if system is None else system.size
+        if system is not None:
+            return system.size
+        said = detected(os.environ).size
+        return None if said is None else said.value
     if system is None:
         return None
     try:

@@ -107,10 +107,13 @@ class _Judge:
                 said = on_another_node(first, evidence.failure)
                 here = self._cause(first, _exit_code(first), said, evidence.failure)
                 return replace(here, elsewhere=lost, advice=_ELSEWHERE.format(lost))
-            if evidence.weight is Weight.OF_ANOTHER:
-                self._conditions.add(Condition.NO_PRIMARY)
         said = how_it_ended(first)
         said += it_reported(evidence.failure, said)
+        if evidence.weight is Weight.OF_ANOTHER:
+            if self._planned.nodes.of == 1:
+                self._conditions.add(Condition.NO_PRIMARY)
+            else:
+                said += " The cause may be on another node: see what the launchers there say."
         return self._cause(first, _exit_code(first), said, evidence.failure)
 
     def of_stall(self, said: str) -> Cause:

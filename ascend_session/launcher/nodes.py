@@ -93,10 +93,12 @@ def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> 
         said.append(_by_table(table))
     of, number = _agreed([one.of for one in said], said), _agreed([one.own for one in said], said)
     if of is None or of.value == 1:
-        return Nodes(notes=_lone_notes(claim, environ))
+        return Nodes(notes=_lone_notes(config, claim, environ))
     _check_possible(config, of, number)
     assert number is not None
-    coordinator = _coordinator(config, claim, environ) or _first_of(table)
+    coordinator = None
+    if backend == "stub":  # on devices the ranks meet by the rank table
+        coordinator = _coordinator(config, claim, environ) or _first_of(table)
     seed = _seed(claim, table, coordinator)
     job_id = None if seed is None else re.sub("[^A-Za-z0-9_-]", "_", seed)[-100:]
     who = next(one for one in said[::-1] if one.own is not None)
@@ -213,11 +215,20 @@ def _check_one_each(found: Detected, claim: Claim) -> None:
     )
 
 
-def _lone_notes(claim: Optional[Claim], environ: Mapping[str, str]) -> List[str]:
+def _lone_notes(
+    config: LaunchConfig, claim: Optional[Claim], environ: Mapping[str, str]
+) -> List[str]:
+    notes = []
+    if config.coordinator is not None:
+        notes.append(
+            f"coordinator={config.coordinator!r} has no effect: the job has one node, for nnodes "
+            "says nothing else."
+        )
     allocated = allocated_nodes(environ)
     if allocated < 2 or claim is not None or environ.get(CHOICE) == "none":
-        return []
+        return notes
     return [
+        *notes,
         f"Slurm's job has {allocated} nodes, and this launch uses one of them: it is no task of a "
-        f"step. To use all: {_PER_NODE['Slurm']}"
+        f"step. To use all: {_PER_NODE['Slurm']}",
     ]

@@ -1,6 +1,7 @@
 """The npu backend on the fake host: what it needs, what it refuses, in which order it works."""
 
 import json
+import os
 import shutil
 import sys
 import warnings
@@ -251,6 +252,33 @@ class TestTheJob:
         with ascend_system() as system:
             assert (system.rank, system.size, system.local_rank, system.local_size) == (1, 2, 1, 2)
         assert ge.calls.index("get_rank_id") > ge.calls.index("GEInitialize")
+
+    def test_a_rank_that_mpirun_started_is_told_to_the_adapter_while_the_system_is_open(
+        self, ge: Any, host: Any, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setenv("RANK_TABLE_FILE", rank_table(host, 2)["RANK_TABLE_FILE"])
+        for name in ("RANK", "LOCAL_RANK"):
+            monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", "1")
+        for name in ("SIZE", "LOCAL_SIZE"):
+            monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", "2")
+        monkeypatch.setenv("PMIX_NAMESPACE", "77")
+        told = ("RANK_ID", "RANK_SIZE", "ASCEND_DEVICE_ID", "JOB_ID")
+        with ascend_system() as system:
+            assert (system.rank, system.size, system.device_id) == (1, 2, 1)
+            assert [os.environ.get(name) for name in told] == ["1", "2", "1", "ompi_77"]
+            assert system.events[0].name == "job"
+            assert system.events[0].detail.startswith("Open MPI, job 77: OMPI_COMM_WORLD_RANK=1")
+        assert not set(told) & set(os.environ)
+
+    def test_ranks_of_mpirun_without_a_table_are_refused_by_mpiruns_words(
+        self, ge: Any, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
+        monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+        with pytest.raises(JobError, match=r"^OMPI_COMM_WORLD_SIZE=2, but neither RANK") as refused:
+            open_and_close(ascend_system())
+        assert "ASCEND_SESSION_SCHEDULER=none to train alone" in str(refused.value.hint)
+        assert "RANK_ID" not in os.environ
 
     def test_a_physical_device_variable_becomes_a_logical_id(
         self, ge: Any, host: Any, monkeypatch: Any

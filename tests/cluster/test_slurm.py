@@ -25,14 +25,14 @@ STEP = {
 @pytest.mark.parametrize(
     ("name", "job"),
     [
-        ("step, one task a node", Job(1, 2, 0, 1, 0, "node 1")),
-        ("step, four tasks a node", Job(5, 8, 1, 4, 1, "node 1")),
-        ("step, uneven", Job(4, 5, 0, 1, 0, "node 1")),
-        ("step, cyclic", Job(3, 8, 1, 4, 1, "node 1")),
-        ("step, one node", Job(1, 2, 1, 2, 1, "node 0")),
-        ("step, pmi2", Job(1, 2, 1, 2, 1, "node 0")),
-        ("step of a batch script", Job(1, 2, 0, 1, 0, "node 1")),
-        ("step of an allocation", Job(1, 2, 0, 1, 0, "node 1")),
+        ("step, one task a node", Job(1, 2, 0, 1, 0)),
+        ("step, four tasks a node", Job(5, 8, 1, 4, 1)),
+        ("step, uneven", Job(4, 5, 0, 1, 0)),
+        ("step, cyclic", Job(3, 8, 1, 4, 1)),
+        ("step, one node", Job(1, 2, 1, 2, 1)),
+        ("step, pmi2", Job(1, 2, 1, 2, 1)),
+        ("step of a batch script", Job(1, 2, 0, 1, 0)),
+        ("step of an allocation", Job(1, 2, 0, 1, 0)),
         ("batch script", Job(0, 1, 0, 1, 0)),
         ("batch script of one task", Job(0, 1, 0, 1, 0)),
         ("allocation", Job(0, 1, 0, 1, 0)),
@@ -67,6 +67,7 @@ def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
     claim = slurm.claim({**STEP, "SLURM_STEP_RESV_PORTS": "12005-12006"})
     assert claim is not None
     assert (claim.hosts, claim.port, claim.seed) == ((2, "gpu07"), 12005, "slurm_42_3")
+    assert claim.node == "node 1"
     assert claim.name == "Slurm, step 42.3"
 
 

@@ -189,6 +189,12 @@ def test_who_exports_the_coordinator_need_not_give_it(bench: Bench) -> None:
     assert made.reserved.coordinator == MEETING
 
 
+def test_a_coordinator_of_one_node_has_no_effect_and_that_is_said(bench: Bench) -> None:
+    made = bench.plan(processes=2, coordinator=MEETING)
+    assert made.reserved.coordinator != MEETING
+    assert made.notes[0].startswith(f"coordinator={MEETING!r} has no effect: the job has one node")
+
+
 class TestTables:
     @pytest.mark.parametrize("own", [0, 1])
     def test_a_table_tells_each_node_its_ranks_and_devices(self, bench: Bench, own: int) -> None:
@@ -232,6 +238,15 @@ class TestTables:
         bench.table.write_text(uneven(0))
         with pytest.raises(JobError, match="the devices 2, which this process does not get"):
             bench.with_table()
+
+    def test_devices_need_no_place_to_meet(self, bench: Bench) -> None:
+        bench.nodes(range(8))
+        bench.table.write_text(uneven(1))
+        bench.environ.update(recorded("step, one task a node"))  # on hosts that have no address
+        made = bench.with_table()
+        assert places(made) == [["3", "4", "0", "1", "3"]]
+        assert made.reserved.coordinator is None
+        assert made.job_id == "slurm_1_0"
 
     def test_several_nodes_of_devices_need_a_table(self, bench: Bench) -> None:
         bench.nodes(range(2))

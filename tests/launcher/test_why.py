@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict
 import pytest
 
 from ascend_session.failures import Condition, FailureClass
+from ascend_session.launcher.nodes import Nodes
 from tests.launcher.situations import STOP, Situation, printed
 
 NO_MEMORY, NO_ANSWER, NO_LINK = "EI0007", "EI0002", "EI0015"
@@ -331,3 +332,18 @@ def test_large_logs_of_many_ranks_are_judged_in_bounded_time(tmp_path: Path) -> 
     assert made.cause().rank == 0
     after = os.times()
     assert after.user - before.user < 20
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_who_only_missed_others_is_no_cause_while_there_are_other_nodes(
+    tmp_path: Path, nodes: int
+) -> None:
+    made = Situation(tmp_path, 2)
+    made.plan = made.plan._replace(nodes=Nodes(of=nodes))
+    made.ended(1, 1).wrote(1, printed(NO_LINK))
+    cause = made.cause()
+    assert cause.rank == 1
+    assert cause.elsewhere is None
+    said = "The cause may be on another node: see what the launchers there say."
+    assert cause.said.endswith(said) is (nodes == 2)
+    assert (cause.failure_class is FailureClass.SECONDARY) is (nodes == 2)

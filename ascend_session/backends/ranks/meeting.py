@@ -25,6 +25,7 @@ __all__ = ["Meeting"]
 
 _logger = logging.getLogger(__name__)
 
+_NAME = 30.0  # seconds in which a name server may learn where rank 0 is, as in Kubernetes
 _ANSWER = 10.0  # seconds that rank 0 is given for a short answer
 _WORD = 1.0  # seconds in which it can still be heard why, once the connection has failed
 _PARTING = 2.0  # seconds for which a rank that leaves waits for the others
@@ -90,8 +91,8 @@ class Meeting:
             JobError: If the address is none.
         """
         is_inside = is_loopback(parts_of(self._address)[0])
-        host, machine = local_side(self._address), this_machine()
-        self._endpoint = self._endpoint._replace(host=host, machine=machine)
+        host = "" if is_inside else self._own_host()
+        self._endpoint = self._endpoint._replace(host=host, machine=this_machine())
         place = (self._address, self._job_id, self._rank)
         self._system = _systems[place] + 1
         if self._rank == 0:
@@ -171,6 +172,18 @@ class Meeting:
                 _logger.debug("Rank 0 was not told that rank %d leaves: %s", self._rank, error)
             self._heard.wait(max(deadline - time.monotonic(), 0), "over", "end", "cut")
         self._close(max(deadline - time.monotonic(), 0))
+
+    def _own_host(self) -> str:
+        """How others reach this machine; the name of rank 0's may become known a little later."""
+        import tenacity  # jobs on one machine do without
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(InitializationError),
+            stop=tenacity.stop_after_delay(min(self._seconds, _NAME)),
+            wait=tenacity.wait_fixed(_NAME / 60),
+            reraise=True,
+        )
+        return str(retrying(local_side, self._address))
 
     def _await_others(self, line: Line) -> None:
         line.open()

@@ -116,6 +116,14 @@ def test_an_address_of_another_machine_cannot_be_listened_at(job: Job) -> None:
     assert "or that is no address of its machine" in sentence
 
 
+def test_a_name_that_nobody_learns_is_said_in_the_time_that_ranks_wait(job: Job) -> None:
+    sentence, kind = job.start(1, 2, address="no-such-host:4000", seconds=1).expect(
+        "failed", "join"
+    )
+    assert "There is no way from here to no-such-host:4000, where rank 0 listens" in sentence
+    assert kind == "InitializationError"
+
+
 def test_whole_nodes_that_do_not_come_are_named() -> None:
     coordinator = Coordinator(8, Numbers.fresh())
     for rank in (0, 1, 4):

@@ -1,0 +1,54 @@
+"""The adapter's own variables, for a rank that a scheduler has started without them.
+
+The adapter reads RANK_ID, RANK_SIZE and ASCEND_DEVICE_ID from the environment of its process
+(launch_facts.md, A6), and nothing of Slurm's or Open MPI's. So they are there while a system is
+open, and gone afterwards.
+"""
+
+import os
+from typing import Dict, List, Mapping
+
+from ascend_session.cluster.job import Job
+from ascend_session.cluster.schedulers import scheduled
+
+__all__ = ["Exports"]
+
+
+class Exports:
+    """What a scheduler says, under the adapter's names.
+
+    Args:
+        environ: The environment of the process; what it says itself stays.
+
+    Attributes:
+        variables: What is missing there; nothing for a rank alone, and without a scheduler.
+
+    Raises:
+        JobError: If two sources say different things of this process.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.variables: Dict[str, str] = {}
+        self._set: List[str] = []
+        claim = scheduled(environ).scheduler
+        job = None if claim is None else Job.from_env(environ)
+        if claim is None or job is None or job.size == 1:
+            return
+        wanted = {"JOB_ID": claim.seed}
+        if not environ.get("CM_CHIEF_IP"):  # where they would switch collectives off
+            wanted.update(RANK_ID=str(job.rank), RANK_SIZE=str(job.size))
+        if not environ.get("DEVICE_ID"):
+            wanted["ASCEND_DEVICE_ID"] = str(job.device_id)
+        missing = {name: value for name, value in wanted.items() if not environ.get(name)}
+        self.variables = {name: value for name, value in missing.items() if value}
+
+    def set(self) -> None:
+        """Puts them into the environment of this process."""
+        self._set = list(self.variables)
+        os.environ.update(self.variables)
+
+    def unset(self) -> None:
+        """Takes them away again; does nothing if they are not there."""
+        names, self._set = self._set, []
+        for name in names:
+            os.environ.pop(name, None)
