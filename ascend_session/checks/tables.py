@@ -12,9 +12,9 @@ from ascend_session.errors import JobError
 from ascend_session.hardware.device import DeviceReport
 from ascend_session.ids import PhysicalDeviceId
 
-__all__ = ["Read", "check_table", "read_table"]
+__all__ = ["TABLE", "Read", "check_table", "read_table"]
 
-_CHECK = "rank table"
+TABLE = "rank table"
 _IT = "The rank table"
 _ANEW = "Make the table anew, or choose the devices that it names."
 _SEVERITIES = {"error": ERROR, "warning": WARNING, "info": INFO, "not checked": NOT_CHECKED}
@@ -49,16 +49,16 @@ def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> 
         table = RankTable.read(path)
     except JobError as refused:
         found = list(_of(path, refused.findings))
-        alone = Finding(_CHECK, ERROR, refused.message, refused.hint)
+        alone = Finding(TABLE, ERROR, refused.message, refused.hint)
         return Read(None, tuple(found if errors(found) else [alone]))
     except OSError as error:
         said = f"{path} cannot be read as a rank table: {error.strerror}."
-        return Read(None, (Finding(_CHECK, ERROR, said, "Name the table's own file."),))
+        return Read(None, (Finding(TABLE, ERROR, said, "Name the table's own file."),))
     found = list(_of(path, table.findings(family, environ)))
     if not errors(found):
         servers = f"{len(table.servers)} server(s)"
         said = f"{path} has {table.size} rank(s) on {servers}, in the format {table.format}."
-        found.append(Finding(_CHECK, OK, said))
+        found.append(Finding(TABLE, OK, said))
     return Read(table, tuple(found))
 
 
@@ -80,11 +80,11 @@ def check_table(
     if size is not None and table.size != size:
         said = f"The rank table has {table.size} rank(s), but this job {size}."
         hint = f"Launch {table.size} ranks, or make a table for {size}."
-        found.append(Finding(_CHECK, ERROR, said, hint))
+        found.append(Finding(TABLE, ERROR, said, hint))
     found += _of(_IT, check_host(table, report, opened))
     yield from found
     if not any(finding.severity in (ERROR, NOT_CHECKED) for finding in found):
-        yield Finding(_CHECK, OK, "The devices that the table gives this host are here.")
+        yield Finding(TABLE, OK, "The devices that the table gives this host are here.")
 
 
 def _of(name: str, findings: Iterable[TableFinding]) -> Iterator[Finding]:
@@ -93,4 +93,4 @@ def _of(name: str, findings: Iterable[TableFinding]) -> Iterator[Finding]:
         about = f"{name}, {one.place}: " if one.place else f"{name}: " if name != _IT else ""
         severity = _SEVERITIES.get(one.severity, NOT_CHECKED)
         hint = _ANEW if severity == ERROR and one.hint is None else one.hint
-        yield Finding(_CHECK, severity, f"{about}{one.said}", hint)
+        yield Finding(TABLE, severity, f"{about}{one.said}", hint)

@@ -17,6 +17,7 @@ _CLEAR = (
     "rank_table",
     "stall_timeout",
     "wait_for_devices",
+    "wait_for_table",
 )
 # Words, which are options only where a value or what they take follows.
 _WORDS = (

@@ -92,6 +92,14 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object at th
 _NoPreflight = Annotated[
     bool, typer.Option("--no-preflight", help="Start without checking what the job needs.")
 ]
+_WaitForTable = Annotated[
+    _Seconds,
+    typer.Option(
+        metavar="TIME",
+        parser=parse_duration,
+        help='Wait so long, 5m if not given, for a rank table at "initializing".',
+    ),
+]
 _Wait = Annotated[
     _Seconds,
     typer.Option(
@@ -143,6 +151,7 @@ def launch(
     events: _Events = None,
     no_preflight: _NoPreflight = False,
     wait_for_devices: _Wait = None,
+    wait_for_table: _WaitForTable = None,
     as_json: _Json = False,
     dry_run: _DryRun = False,
 ) -> None:

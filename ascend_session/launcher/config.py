@@ -54,6 +54,8 @@ class LaunchConfig:
         preflight: Whether to check first what the job needs, and to start nothing if it would fail.
         wait_for_devices: How many seconds to wait until no other process holds the devices; with 0
             a device that is held is in the way.
+        wait_for_table: How many seconds to wait for a rank table at "initializing"; with 0 it is in
+            the way. HCCL itself would wait half an hour, in silence.
 
     Raises:
         ConfigError: With everything that is wrong.
@@ -87,6 +89,7 @@ class LaunchConfig:
     events: Optional[str] = None
     preflight: bool = True
     wait_for_devices: float = 0
+    wait_for_table: float = 300
 
     def __post_init__(self) -> None:
         # Copies, so that what was checked cannot be changed from outside.

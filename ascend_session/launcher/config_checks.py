@@ -68,10 +68,9 @@ def _numbers(config: Any) -> Iterator[Problem]:
         yield _problem("max_restarts", config.max_restarts, "a number of restarts, 0 or more")
     if not _is_seconds(config.grace):
         yield _problem("grace", config.grace, "a number of seconds, 0 or more")
-    if not _is_seconds(config.wait_for_devices):
-        yield _problem(
-            "wait_for_devices", config.wait_for_devices, "a number of seconds, 0 or more"
-        )
+    for name in ("wait_for_devices", "wait_for_table"):
+        if not _is_seconds(getattr(config, name)):
+            yield _problem(name, getattr(config, name), "a number of seconds, 0 or more")
     stall = config.stall_timeout
     if stall is not None and not (_is_seconds(stall) and stall > 0):
         yield _problem("stall_timeout", stall, "a number of seconds above 0", "None means never.")

@@ -122,7 +122,7 @@ class Restarting(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Devices are waited for before an attempt; ``who`` is a sentence that says who holds them."""
+    """Something is waited for before an attempt; ``who`` is a sentence that says who or what."""
 
     who: str
     time: float

@@ -4,6 +4,7 @@ On the stub that is what concerns the stub, and costs next to nothing; the check
 loaded only where there are devices to use.
 """
 
+import logging
 import os
 from typing import Callable, List, Mapping, Optional, Sequence
 
@@ -13,8 +14,11 @@ from ascend_session.checks.programs import PROGRAM, check_module, check_script
 from ascend_session.errors import AscendError, PreflightError
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.plan import Plan, plan
+from ascend_session.launcher.table_waiting import await_table
 
 __all__ = ["checked_plan", "planned_or_refused"]
+
+_logger = logging.getLogger(__name__)
 
 _ASKED = "launch"
 # What another call would mend; all else is the host's.
@@ -47,9 +51,9 @@ def checked_plan(
 
     Args:
         config: What the launch is asked; with ``preflight=False`` only the plan is made, and what
-            ``wait_for_devices`` asks for is waited for.
+            ``wait_for_devices`` and ``wait_for_table`` ask for is waited for.
         environ: The launcher's environment.
-        say: Is told who is waited for; None means that it is logged.
+        say: Is told who or what is waited for; None means that it is logged.
 
     Returns:
         The plan; its notes say what a user should know and what could not be checked.
@@ -59,6 +63,7 @@ def checked_plan(
         DeviceTimeoutError: If devices were waited for and are still held.
         AscendError: If there is no plan, for one reason; see `plan`.
     """
+    await_table(config, environ, say or _logger.warning)
     planned = planned_or_refused(config, environ)
     try:
         found = _looked_at(planned, config, environ, say)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ascend_session.cluster.table_place import TableNode, TableNodes
     from ascend_session.launcher.nodes import Nodes
 
-__all__ = ["chosen_for", "table_of"]
+__all__ = ["chosen_for", "table_of", "table_path"]
 
 
 def table_of(
@@ -32,10 +32,8 @@ def table_of(
     Raises:
         JobError: If a table of several nodes is none that HCCL takes.
     """
-    counts = backend == "npu" or nodes_are_said or in_pod(environ)
-    inherited = environ.get("RANK_TABLE_FILE") if counts else None
-    path = config.rank_table or inherited or mounted_table(environ)
-    if config.no_rank_table or not path:
+    path = table_path(config, backend, environ, nodes_are_said)
+    if path is None:
         return None
     from ascend_session.cluster.table_place import table_nodes
 
@@ -46,6 +44,20 @@ def table_of(
             raise
         return None
     return found if nodes_are_said or len(found.nodes) > 1 else None
+
+
+def table_path(
+    config: LaunchConfig, backend: str, environ: Mapping[str, str], nodes_are_said: bool
+) -> Optional[str]:
+    """The file of the table that counts; None without one. The arguments are those of `table_of`.
+
+    It may not be there.
+    """
+    if config.no_rank_table:
+        return None
+    counts = backend == "npu" or nodes_are_said or in_pod(environ)
+    inherited = environ.get("RANK_TABLE_FILE") if counts else None
+    return config.rank_table or inherited or mounted_table(environ)
 
 
 def chosen_for(

@@ -28,7 +28,7 @@ def _config(healthy: Healthy, **more: Any) -> LaunchConfig:
     what = {} if "module" in more else {"script": "train.py"}
     # How many CPUs this machine has is no matter here.
     where = {"rank_table": str(healthy.table), "cwd": str(healthy.folder), "bind": "none"}
-    asked = {**where, **what, **more}
+    asked = {"wait_for_table": 0, **where, **what, **more}
     return LaunchConfig(**asked)
 
 

@@ -96,3 +96,54 @@ def test_another_attempt_waits_if_that_was_asked_for(held: Healthy) -> None:
 
     check_free_again(planned, config, held.environ, said.append, sleep)
     assert len(said) == 1
+
+
+def test_a_table_that_is_filled_in_is_waited_for(healthy: Healthy) -> None:
+    whole = healthy.table.read_text()
+    healthy.table.write_text(whole.replace("completed", "initializing"))
+    said: List[str] = []
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        healthy.table.write_text(whole if said[1:] else whole[: len(whole) // 2])
+
+    assert checked_plan(_config(healthy), healthy.environ, say).notes == ()
+    first, half = said
+    assert first == f"Waiting for at most 300 s: {healthy.table}: its status is 'initializing'."
+    assert half.startswith("Waiting for at most 29")
+
+
+def test_the_time_for_a_table_ends(healthy: Healthy) -> None:
+    healthy.table.write_text(healthy.table.read_text().replace("completed", "initializing"))
+    said = r"its status is 'initializing', and 0\.01 s are over"
+    with pytest.raises(PreflightError, match=said) as late:
+        checked_plan(_config(healthy, wait_for_table=0.01), healthy.environ, lambda sentence: None)
+    assert not late.value.is_wrong_call
+    assert len(late.value.findings) == 1
+
+
+def test_with_no_time_for_it_an_unfinished_table_is_in_the_way(healthy: Healthy) -> None:
+    healthy.table.write_text(healthy.table.read_text().replace("completed", "initializing"))
+    said: List[str] = []
+    with pytest.raises(PreflightError, match="the table is not ready"):
+        checked_plan(_config(healthy, wait_for_table=0), healthy.environ, said.append)
+    assert said == []
+
+
+def test_a_table_that_is_none_is_not_waited_for(healthy: Healthy) -> None:
+    healthy.table.write_text("{")
+    said: List[str] = []
+    with pytest.raises(PreflightError):
+        checked_plan(_config(healthy), healthy.environ, said.append)
+    assert said == []
+
+
+def test_ctrl_c_ends_the_wait_for_a_table(healthy: Healthy) -> None:
+    healthy.table.write_text(healthy.table.read_text().replace("completed", "initializing"))
+
+    def say(sentence: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        checked_plan(_config(healthy), healthy.environ, say)
+    assert not healthy.logs.exists()
