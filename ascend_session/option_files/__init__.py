@@ -5,8 +5,22 @@ would skip or take differently without telling.
 """
 
 from ascend_session.option_files.base import OptionFile
+from ascend_session.option_files.mixlist import LISTS, MixList, Policy
 from ascend_session.option_files.op_precision import MODES, OpPrecision
 from ascend_session.option_files.precedence import Decision, decide_by_select
 from ascend_session.option_files.remarks import Remark
+from ascend_session.option_files.toolkit import built_in_lists, implemented_modes
 
-__all__ = ["MODES", "Decision", "OpPrecision", "OptionFile", "Remark", "decide_by_select"]
+__all__ = [
+    "LISTS",
+    "MODES",
+    "Decision",
+    "MixList",
+    "OpPrecision",
+    "OptionFile",
+    "Policy",
+    "Remark",
+    "built_in_lists",
+    "decide_by_select",
+    "implemented_modes",
+]

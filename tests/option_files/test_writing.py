@@ -42,7 +42,7 @@ def test_force_follows_a_link_and_keeps_the_permissions(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nowhere/a.ini", "folder", "a\0b"])
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(ConfigError, match="cannot be written|is no file name"):
+    with pytest.raises(ConfigError, match=r"cannot be written|is no file name"):
         ONE.write(os.path.join(str(tmp_path), name), force=True)
     assert os.listdir(str(tmp_path)) == ["folder"]
 
@@ -53,7 +53,8 @@ def test_the_same_content_is_stored_once_under_one_name(tmp_path: Path) -> None:
     assert ONE.store(tmp_path / "new" / "folder") == path
     assert os.stat(path).st_ino == before.st_ino
     assert OpPrecision.read(path) == ONE
-    assert os.path.isabs(path) and os.path.basename(path).startswith("op_precision-")
+    assert os.path.isabs(path)
+    assert os.path.basename(path).startswith("op_precision-")
     assert path.endswith(".ini")
     assert OTHER.store(tmp_path / "new" / "folder") != path
 
