@@ -5,6 +5,7 @@ would skip or take differently without telling.
 """
 
 from ascend_session.option_files.base import OptionFile
+from ascend_session.option_files.customize_dtypes import CustomDtypes, Dtypes
 from ascend_session.option_files.mixlist import LISTS, MixList, Policy
 from ascend_session.option_files.op_precision import MODES, OpPrecision
 from ascend_session.option_files.precedence import Decision, decide_by_select
@@ -14,7 +15,9 @@ from ascend_session.option_files.toolkit import built_in_lists, implemented_mode
 __all__ = [
     "LISTS",
     "MODES",
+    "CustomDtypes",
     "Decision",
+    "Dtypes",
     "MixList",
     "OpPrecision",
     "OptionFile",
