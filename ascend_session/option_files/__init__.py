@@ -6,6 +6,7 @@ would skip or take differently without telling.
 
 from ascend_session.option_files.base import OptionFile
 from ascend_session.option_files.customize_dtypes import CustomDtypes, Dtypes
+from ascend_session.option_files.fusion_switch import FusionSwitch, Switching
 from ascend_session.option_files.mixlist import LISTS, MixList, Policy
 from ascend_session.option_files.op_precision import MODES, OpPrecision
 from ascend_session.option_files.precedence import Decision, decide_by_select
@@ -18,11 +19,13 @@ __all__ = [
     "CustomDtypes",
     "Decision",
     "Dtypes",
+    "FusionSwitch",
     "MixList",
     "OpPrecision",
     "OptionFile",
     "Policy",
     "Remark",
+    "Switching",
     "built_in_lists",
     "decide_by_select",
     "implemented_modes",
