@@ -211,7 +211,9 @@ def _line(name: str, dtypes: Dtypes, is_type: bool) -> str:
     outputs = ",".join(dtype or "" for dtype in dtypes.outputs)
     said = f"{IN}:{inputs}" if dtypes.inputs or not dtypes.outputs else ""
     said += f"{OUT}:{outputs}" if dtypes.outputs else ""
-    return f"{head}{colons}{said}"
+    line = f"{head}{colons}{said}"
+    # One colon is enough, where two are a byte too much.
+    return line if len(line.encode("utf-8", "replace")) <= LONGEST else f"{head}:{said}"
 
 
 def _check_entry(name: object, dtypes: object, is_type: bool) -> None:

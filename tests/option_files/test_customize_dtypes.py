@@ -242,7 +242,8 @@ def test_what_no_line_can_say_is_refused() -> None:
     for name in ("", " ", " a", "a:b", "a\nb", "a\0", "xInputDtype", "\ud800", "a" * 1010, 3):
         with pytest.raises(ConfigError):
             CustomDtypes({name: one})  # type: ignore[dict-item]
-    assert CustomDtypes({"a" * (1023 - len("::InputDtype:int8")): one}).text()
+    longest = "a" * (1023 - len(":InputDtype:int8")) + ":InputDtype:int8\n"
+    assert CustomDtypes.parse(longest).text() == longest
     with pytest.raises(ConfigError, match=r"knows no data type 'fp16'. Write float16"):
         Dtypes(("fp16",))
     with pytest.raises(ConfigError, match="inputs is a list of types"):
