@@ -32,21 +32,19 @@ _FIELDS: Dict[Tuple[str, str], str] = {
     ("gray-list", "to-remove"): "gray_remove",
 }
 _ALLOWED: FrozenSet[FrozenSet[str]] = frozenset(
-    map(
-        frozenset,
-        (
-            ("black_remove",),
-            ("white_remove",),
-            ("gray_add",),
-            ("gray_add", "black_remove"),
-            ("gray_add", "white_remove"),
-            ("white_add",),
-            ("white_add", "gray_remove"),
-            ("white_add", "black_remove"),
-            ("black_add",),
-            ("black_add", "gray_remove"),
-            ("black_add", "white_remove"),
-        ),
+    frozenset(fields.split())
+    for fields in (
+        "black_remove",
+        "white_remove",
+        "gray_add",
+        "gray_add black_remove",
+        "gray_add white_remove",
+        "white_add",
+        "white_add gray_remove",
+        "white_add black_remove",
+        "black_add",
+        "black_add gray_remove",
+        "black_add white_remove",
     )
 )
 _COMBINING = (
