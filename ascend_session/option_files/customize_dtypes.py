@@ -94,7 +94,7 @@ class CustomDtypes(OptionFile):
     def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
         reader = _Lines(findings, fix)
         for number, line in enumerate(lines_of(source.text), 1):
-            if not reader.take(line, number):
+            if not reader.take(line, number) or findings.many:
                 break
         return lambda: cls(
             *(

@@ -5,6 +5,7 @@ Source: hicann/ge, op_cust_dtypes_config_parser.cc (ParseDTypeFromLine), and Typ
 """
 
 import difflib
+import functools
 from typing import List, NamedTuple, Optional, Tuple
 
 from ascend_session.option_files.lines import trimmed
@@ -74,12 +75,13 @@ def read_line(line: str) -> DtypeLine:
     return DtypeLine(is_type, said[:colon], inputs, outputs)
 
 
+@functools.lru_cache(maxsize=1024)
 def dtype_fault(dtype: str) -> str:
     """Why GE does not know a data type; empty if it does."""
     name = _lower(dtype)
     if name in DTYPES:
         return ""
-    near = difflib.get_close_matches(name, DTYPES, 1)
+    near = difflib.get_close_matches(name, DTYPES, 1) if len(name) < 60 else []
     meant = _OTHER_NAMES.get(name) or (near[0] if near else "")
     return f"GE knows no data type {dtype!r}." + (f" Write {meant}." if meant else "")
 

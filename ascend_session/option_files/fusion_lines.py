@@ -19,6 +19,8 @@ def read_lines(text: str, findings: Findings, fix: bool, parts: FusionParts) -> 
         if fix:
             line = trimmed(line[1:] if line.startswith(BOM) else line)
             line = "" if line.startswith(("#", "//")) else line
+        if findings.many:
+            break
         if line:
             _take(line, number, findings, numbers, parts)
 

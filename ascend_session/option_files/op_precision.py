@@ -6,6 +6,7 @@ its log at most.
 """
 
 import difflib
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple
 
@@ -237,8 +238,9 @@ def _line(entry: Tuple[str, str]) -> str:
     return f"{' ' if name.startswith('#') else ''}{name}={mode}"
 
 
+@functools.lru_cache(maxsize=1024)
 def _suggestion(mode: str) -> str:
-    near = difflib.get_close_matches(mode.lower(), MODES, 1)
+    near = difflib.get_close_matches(mode.lower(), MODES, 1) if len(mode) < 60 else []
     return f"Write {near[0]}." if near else f"The modes are {', '.join(MODES)}."
 
 

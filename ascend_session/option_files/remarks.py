@@ -9,6 +9,7 @@ __all__ = ["Findings", "Place", "Remark"]
 
 Place = Tuple[int, int]
 _MOST_TOLD = 20
+_MANY = 1000
 
 
 class Remark(NamedTuple):
@@ -43,6 +44,11 @@ class Findings:
         self.refused: List[Remark] = []
         self.skipped: List[Remark] = []
 
+    @property
+    def many(self) -> bool:
+        """Whether so much is refused that nobody reads on."""
+        return len(self.refused) >= _MANY
+
     def refuse(self, place: Place, message: str, hint: Optional[str] = None) -> None:
         """Notes why the file is refused."""
         self.refused.append(Remark(place[0], place[1], message, hint))
@@ -69,7 +75,8 @@ class Findings:
             for one in found[:_MOST_TOLD]
         ]
         if len(found) > _MOST_TOLD:
-            more = f"{name}: has {len(found) - _MOST_TOLD:,} more such faults."
+            least = "at least " if self.many else ""
+            more = f"{name}: has {least}{len(found) - _MOST_TOLD:,} more such faults."
             problems.append(Problem(option, more))
         raise _error(kind, problems, name)
 

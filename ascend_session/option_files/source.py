@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     what: str
     reader: str = "GE"
     error: Type[AscendError] = ConfigError
-    most_bytes: int = 16 * _MIB
+    most_bytes: int = 4 * _MIB
 
 
 class Places:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ascend_session import ConfigError, JobError
-from ascend_session.option_files import OpPrecision
+from ascend_session.option_files import CustomDtypes, OpPrecision
 from ascend_session.option_files.source import Kind, Places, decoded, read_content
 
 KIND = Kind("a table", "HCCL", JobError, most_bytes=1 << 20)
@@ -44,7 +44,7 @@ def test_a_file_of_100_megabytes_is_refused_without_reading_it(tmp_path: Path) -
         file.truncate(100 << 20)
     message = refusal(tmp_path / "big.ini")
     assert "has 100 MiB" in message
-    assert "at most 16 MiB" in message
+    assert "at most 4 MiB" in message
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -77,3 +77,10 @@ def test_a_large_file_is_refused_in_the_words_of_its_kind(tmp_path: Path) -> Non
 def test_places_count_from_one() -> None:
     places = Places("ab\n\ncd")
     assert [places.of(at) for at in range(6)] == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 2)]
+
+
+def test_of_a_thousand_faults_twenty_are_told_and_nothing_is_read_behind_them() -> None:
+    with pytest.raises(ConfigError) as caught:
+        CustomDtypes.parse("\n" * 4_000_000)
+    assert "has at least 980 more such faults" in str(caught.value)
+    assert len(caught.value.problems) == 21
