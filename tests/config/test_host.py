@@ -61,6 +61,9 @@ NEAR = [one for one in CASES if one.option is None]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "file.cfg").write_text("")
+    (tmp_path / "typo.ini").write_text("[ByOpType]\nRelu=high_precison\n")
+    (tmp_path / "many.ini").write_text("nonsense\n" * 7)
+    (tmp_path / "deep.cfg").write_text('{"feature": ["deeper_opat"]}')
     return tmp_path
 
 
@@ -228,3 +231,10 @@ def test_a_path_that_only_a_shell_would_expand_is_explained() -> None:
 def test_an_environment_that_is_no_mapping_is_refused() -> None:
     with pytest.raises(TypeError, match=r"os\.environ"):
         AscendConfig().check_host(None)  # type: ignore[arg-type]
+
+
+def test_at_most_five_remarks_about_a_file_are_told(folder: Path) -> None:
+    values = {"op_precision_mode": f"{folder}/many.ini"}
+    found = list(BY_NAME["files_say_what_ge_reads"].check(Entry(values, environ={})))
+    assert len(found) == 6
+    assert "has 2 more such remarks" in str(found[-1].problem)

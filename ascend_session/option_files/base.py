@@ -1,0 +1,157 @@
+"""`OptionFile`: what every file that an option points to can do."""
+
+import os
+from typing import Any, ClassVar, Iterator, Mapping, Tuple, Type, TypeVar, Union
+
+from ascend_session.errors import ConfigError, Problem
+from ascend_session.option_files.remarks import Findings, Remark
+from ascend_session.option_files.source import Kind, Source, decoded, read_content
+from ascend_session.option_files.writing import store_content, write_content
+
+__all__ = ["Frozen", "OptionFile", "PathLike", "unusable"]
+
+PathLike = Union[str, "os.PathLike[str]"]
+_File = TypeVar("_File", bound="OptionFile")
+
+
+class OptionFile:
+    """A file that an option points to, as an object; frozen.
+
+    Attributes:
+        OPTION: The option that takes its path.
+        NAME: What the vendor's manual calls such a file.
+        KIND: What it is and who reads it.
+        STRICT: Whether every byte of it must belong to UTF-8 text.
+    """
+
+    OPTION: ClassVar[str]
+    NAME: ClassVar[str]
+    KIND: ClassVar[Kind]
+    STRICT: ClassVar[bool] = True
+
+    @classmethod
+    def read(cls: Type[_File], path: PathLike) -> _File:
+        """Reads a file, exactly as the vendor's reader takes it.
+
+        Raises:
+            ConfigError: If the vendor's reader refuses it, with file, line, column and rule; all
+                faults at once.
+        """
+        name = os.fspath(path)
+        return cls._made(name, read_content(name, cls.KIND), fix=False)[0]
+
+    @classmethod
+    def parse(cls: Type[_File], content: Union[str, bytes], name: str = "<text>") -> _File:
+        """Reads the content of a file; as `read`."""
+        return cls._made(name, _bytes(content), fix=False)[0]
+
+    @classmethod
+    def check(cls, path: PathLike) -> Tuple[Remark, ...]:
+        """What the vendor's reader skips in a file, or takes differently, without telling.
+
+        Raises:
+            ConfigError: As `read`.
+        """
+        name = os.fspath(path)
+        return cls._made(name, read_content(name, cls.KIND), fix=False)[1].remarks()
+
+    @classmethod
+    def check_text(cls, content: Union[str, bytes], name: str = "<text>") -> Tuple[Remark, ...]:
+        """As `check`, for the content of a file."""
+        return cls._made(name, _bytes(content), fix=False)[1].remarks()
+
+    @classmethod
+    def fixed(cls: Type[_File], path: PathLike) -> _File:
+        """What a file says as a person reads it: without comments where none may be, and so on.
+
+        ``fixed(path).write(path, force=True)`` makes a file that the vendor's reader takes.
+
+        Raises:
+            ConfigError: If the file cannot be read, or has faults of which it is not clear what is
+                meant.
+        """
+        name = os.fspath(path)
+        return cls._made(name, read_content(name, cls.KIND), fix=True)[0]
+
+    @classmethod
+    def fixed_text(cls: Type[_File], content: Union[str, bytes], name: str = "<text>") -> _File:
+        """As `fixed`, for the content of a file."""
+        return cls._made(name, _bytes(content), fix=True)[0]
+
+    def text(self) -> str:
+        """The content of a file that says this, as the vendor's reader takes it."""
+        raise NotImplementedError
+
+    def write(self, path: PathLike, *, force: bool = False) -> None:
+        """Writes a file; whoever opens it sees all of it, or what was there before.
+
+        Args:
+            path: Its name; a link is followed.
+            force: Whether a file that is there may be replaced.
+
+        Raises:
+            ConfigError: If there is a file and ``force`` is not given, or it cannot be written.
+        """
+        write_content(os.fspath(path), self.text().encode("utf-8"), self.KIND, force)
+
+    def store(self, folder: PathLike) -> str:
+        """Puts the file into ``folder``, under a name that holds a digest of its content.
+
+        Returns:
+            Its absolute path, for the option.
+
+        Raises:
+            ConfigError: If it cannot be written.
+        """
+        content = self.text().encode("utf-8")
+        return store_content(os.fspath(folder), self.NAME, content, self.KIND)
+
+    @classmethod
+    def _made(cls: Type[_File], name: str, content: bytes, fix: bool) -> Tuple[_File, Findings]:
+        findings = Findings()
+        source = decoded(name, content, cls.KIND, cls.STRICT)
+        made: Any = cls._understood(source, findings, fix)
+        findings.raise_if_refused(name, cls.KIND, cls.OPTION)
+        return made(), findings
+
+    @classmethod
+    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+        """Reads ``source``; returns what makes the object, which is called if nothing is refused.
+
+        Args:
+            source: The text.
+            findings: Where to note what is refused and what is skipped.
+            fix: Whether to take what a person means where the vendor's reader does not.
+        """
+        raise NotImplementedError
+
+
+class Frozen(Mapping[str, Any]):
+    """A mapping that cannot change, with the order it was made in; equal mappings are equal."""
+
+    def __init__(self, items: Mapping[str, Any]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+def unusable(option: str, message: str, hint: str = "") -> ConfigError:
+    """The error for an object that no file can say."""
+    return ConfigError.of([Problem(option, message, hint or None)])
+
+
+def _bytes(content: Union[str, bytes]) -> bytes:
+    return content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")

@@ -1,0 +1,250 @@
+"""op_precision.ini: which implementation of an operator is compiled, by type or by node name.
+
+Source: hicann/ge, op_impl_mode_config_parser.cc (GetOpPrecisonModeStrFromConfigFile); seeds 000 and
+004. Nothing in such a file is ever an error to GE: what it does not know it skips, with a line in
+its log at most.
+"""
+
+import difflib
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple
+
+from ascend_session.option_files.base import Frozen, OptionFile, unusable
+from ascend_session.option_files.lines import BOM, held, lines_of, strange_bytes, trimmed
+from ascend_session.option_files.precedence import Decision, decide
+from ascend_session.option_files.remarks import Findings
+from ascend_session.option_files.source import Kind, Source
+
+__all__ = ["MODES", "OpPrecision"]
+
+# What GE's parser takes, each with its meaning (seed 000; norm_class stands in the parser only)
+MODES: Dict[str, str] = {
+    "high_precision": "more exact on float16 input, by further iterations",
+    "high_performance": "the fastest that does not hurt the accuracy of a network",
+    "super_performance": "faster still, by another formula",
+    "support_out_of_bound_index": "gather, scatter and segment operators check their indices",
+    "keep_fp16": "float16 is kept inside the operator, at the cost of precision",
+    "enable_float_32_execution": "computes in float32 (950, A3, A2)",
+    "enable_hi_float_32_execution": "computes in HF32 (documented as not supported yet)",
+    "norm_class": "known to GE's parser and to no manual",
+}
+_TYPES, _NODES = "[ByOpType]", "[ByNodeName]"
+
+
+@dataclass(frozen=True)
+class OpPrecision(OptionFile):
+    """The modes of operators, for ``op_precision_mode``; frozen.
+
+    Attributes:
+        by_type: ``{operator type: mode}``.
+        by_node: ``{node name: mode}``; a node's own mode counts before that of its type.
+
+    Raises:
+        ConfigError: For a mode that GE does not know, which it would skip, and for a name that no
+            line can hold.
+    """
+
+    by_type: Mapping[str, str] = Frozen({})
+    by_node: Mapping[str, str] = Frozen({})
+
+    OPTION: ClassVar[str] = "op_precision_mode"
+    NAME: ClassVar[str] = "op_precision.ini"
+    KIND: ClassVar[Kind] = Kind("an operator precision file")
+    STRICT: ClassVar[bool] = False  # a comment may have any bytes
+
+    def __post_init__(self) -> None:
+        for field in ("by_type", "by_node"):
+            modes = getattr(self, field)
+            if not isinstance(modes, Mapping):
+                raise unusable(self.OPTION, f"{field} is a mapping of modes, not {modes!r}.")
+            for name, mode in modes.items():
+                _check_entry(name, mode)
+            object.__setattr__(self, field, Frozen(modes))
+
+    def set(self, operator: str, mode: str, *, node: bool = False) -> "OpPrecision":
+        """The same with another mode for one operator.
+
+        Args:
+            operator: Its type, or its node name if ``node``.
+            mode: One of `MODES`.
+            node: Whether ``operator`` is a node name.
+
+        Raises:
+            ConfigError: If GE does not know the mode, or no line can hold the name.
+        """
+        if node:
+            return OpPrecision(self.by_type, {**self.by_node, operator: mode})
+        return OpPrecision({**self.by_type, operator: mode}, self.by_node)
+
+    def unset(self, operator: str, *, node: bool = False) -> "OpPrecision":
+        """The same without the mode of one operator; nothing changes if it has none."""
+        kept = {
+            name: mode
+            for name, mode in (self.by_node if node else self.by_type).items()
+            if name != operator
+        }
+        return OpPrecision(self.by_type, kept) if node else OpPrecision(kept, self.by_node)
+
+    def decide(
+        self,
+        op_type: str,
+        node: Optional[str] = None,
+        *,
+        hf32: Optional[Mapping[str, str]] = None,
+        implemented: Optional[Mapping[str, Any]] = None,
+    ) -> Decision:
+        """Which mode an operator finally gets, and why.
+
+        Args:
+            op_type: The type of the operator.
+            node: Its node name, if it is known.
+            hf32: ``{operator type: mode}`` of the toolkit's list for ENABLE_HF32_EXECUTION, if
+                that variable is set; it counts before ``by_type``.
+            implemented: ``{operator type: modes}`` of the toolkit's all_ops_impl_mode.ini, if it is
+                known: a mode that an operator does not have changes nothing.
+        """
+        return decide(self.by_type, self.by_node, op_type, node, hf32 or {}, implemented)
+
+    def text(self) -> str:
+        """The lines of the file: types first, then nodes."""
+        lines = [_TYPES, *map(_line, self.by_type.items())]
+        if self.by_node:
+            lines += [_NODES, *map(_line, self.by_node.items())]
+        return "".join(f"{line}\n" for line in lines)
+
+    @classmethod
+    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+        reader = _Reader(findings, fix)
+        for number, line in enumerate(lines_of(source.text), 1):
+            reader.take(line, number)
+        return lambda: cls(reader.modes[_TYPES], reader.modes[_NODES])
+
+
+class _Reader:
+    """Takes one line after the other."""
+
+    def __init__(self, findings: Findings, fix: bool) -> None:
+        self.modes: Dict[str, Dict[str, str]] = {_TYPES: {}, _NODES: {}}
+        self._lines: Dict[Tuple[str, str], int] = {}
+        self._section = _TYPES
+        self._findings = findings
+        self._fix = fix
+
+    def take(self, line: str, number: int) -> None:
+        if not line or line.startswith("#"):
+            return
+        if self._fix:
+            line = trimmed(line[1:] if line.startswith(BOM) else line)
+            if not line or line.startswith(("#", ";", "//")):
+                return
+        if "=" in line:
+            self._entry(line, number)
+        else:
+            self._header(line, number)
+
+    def _header(self, line: str, number: int) -> None:
+        found = trimmed(line)
+        if found in (_TYPES, _NODES):
+            self._section = found
+            return
+        meant = {_TYPES.lower(): _TYPES, _NODES.lower(): _NODES}.get(found.strip(BOM).lower())
+        if self._fix and meant is not None:
+            self._section = meant
+        if not found:
+            return
+        here = f"so that the lines below still count as {self._section}."
+        if found.startswith(BOM):
+            message, hint = f"A byte order mark hides this header from GE, {here}", "Save without."
+        elif meant is not None:
+            message, hint = f"GE does not know {found!r} as a header, {here}", f"Write {meant}."
+        elif found.startswith("["):
+            message, hint = f"GE skips {_short(found)}: there is no such section, {here}", ""
+        else:
+            message, hint = f"GE skips {_short(found)}: it has no '='.", "Write OP=MODE."
+        self._findings.skip((number, 1), message, hint or None)
+
+    def _entry(self, line: str, number: int) -> None:
+        name, _, mode = line.partition("=")
+        name, mode = trimmed(name), trimmed(mode)
+        if self._fix and mode not in MODES:
+            mode = trimmed(mode.partition("#")[0])
+        place = (number, 1 if not mode else line.index(mode, line.index("=") + 1) + 1)
+        if not name or not mode:
+            what = "operator" if not name else "mode"
+            self._findings.skip(place, f"GE skips this line: it names no {what}.")
+        elif mode not in MODES:
+            self._unknown(name, mode, number, place)
+        elif (self._section, name) in self._lines:
+            first = self._lines[self._section, name]
+            self._findings.skip(
+                (number, 1), f"GE skips this line: {name} has a mode in line {first} already."
+            )
+        elif held(line, number, self._findings):
+            self._remark(name, number)
+            self._lines[self._section, name] = number
+            self.modes[self._section][name] = mode
+
+    def _unknown(self, name: str, mode: str, number: int, place: Tuple[int, int]) -> None:
+        """A mode that GE does not know: with a line in its log it goes on without."""
+        message = f"GE skips this line: it knows no mode {_short(mode)}."
+        if trimmed(name).startswith((";", "//")):
+            self._findings.skip((number, 1), message, "A comment begins with # in column 1.")
+        elif "#" in mode:
+            hint = "A comment stands on a line of its own, with # in column 1."
+            self._findings.skip(place, message, hint)
+        else:
+            self._findings.skip(place, message, _suggestion(mode))
+
+    def _remark(self, name: str, number: int) -> None:
+        if name.startswith(BOM):
+            self._findings.skip(
+                (number, 1), "A byte order mark is part of this name for GE.", "Save without."
+            )
+        elif name.startswith(("#", ";", "//")):
+            self._findings.skip(
+                (number, 1),
+                f"This is no comment but the operator {_short(name)}, which no graph has.",
+                "A comment begins with # in column 1.",
+            )
+        elif self._section == _TYPES and "/" in name:
+            self._findings.skip(
+                (number, 1),
+                f"{_short(name)} looks like a node name and stands among the types.",
+                f"Write it below {_NODES}.",
+            )
+
+
+def _check_entry(name: object, mode: object) -> None:
+    option = OpPrecision.OPTION
+    if not isinstance(mode, str) or mode not in MODES:
+        raise unusable(
+            option, f"{name!r}: {mode!r} is no mode that GE knows.", _suggestion(str(mode))
+        )
+    if not isinstance(name, str) or not name or trimmed(name) != name or set(name) & set("=\n"):
+        raise unusable(
+            option,
+            f"{name!r} cannot stand in {OpPrecision.NAME}: a name is one line without '=' and "
+            "without blanks at its ends.",
+        )
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise unusable(option, f"{name!r} has half a surrogate pair in it.") from None
+
+
+def _line(entry: Tuple[str, str]) -> str:
+    name, mode = entry
+    return f"{' ' if name.startswith('#') else ''}{name}={mode}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _suggestion(mode: str) -> str:
+    near = difflib.get_close_matches(mode.lower(), MODES, 1) if len(mode) < 60 else []
+    return f"Write {near[0]}." if near else f"The modes are {', '.join(MODES)}."
+
+
+def _short(text: str) -> str:
+    at = strange_bytes(text)
+    shown = text if at is None else text[:at] + "..."
+    return repr(shown if len(shown) <= 60 else shown[:57] + "...")

@@ -1,0 +1,252 @@
+"""op_precision.ini as GE's parser takes it, and what that parser skips."""
+
+import contextlib
+import copy
+import pickle
+import random
+from pathlib import Path
+from typing import Dict, Tuple
+
+import pytest
+
+from ascend_session import ConfigError
+from ascend_session.option_files import MODES, OpPrecision, decide_by_select, implemented_modes
+
+BLANKS = b" \t\n\v\f\r"
+SEED_000 = """\
+[ByOpType]
+optype1=high_precision
+optype2=high_performance
+optype4=support_out_of_bound_index
+[ByNodeName]
+nodename1=high_precision
+nodename2=high_performance
+nodename4=support_out_of_bound_index
+"""
+
+
+def as_ge_reads(content: bytes) -> Tuple[Dict[bytes, bytes], Dict[bytes, bytes]]:
+    """GE's parser, written down from its source and on bytes, as a second opinion."""
+    tables: Tuple[Dict[bytes, bytes], Dict[bytes, bytes]] = ({}, {})
+    node = 0
+    for line in content.split(b"\n"):
+        if not line or line[:1] == b"#":
+            continue
+        at = line.find(b"=")
+        if at < 0:
+            node = {b"[ByNodeName]": 1, b"[ByOpType]": 0}.get(line.strip(BLANKS), node)
+            continue
+        name, mode = line[:at].strip(BLANKS), line[at + 1 :].strip(BLANKS)
+        if name and mode.decode("latin-1") in MODES:
+            tables[node].setdefault(name, mode)
+    return tables
+
+
+def encoded(modes):
+    return {name.encode(): mode.encode() for name, mode in modes.items()}
+
+
+def remarks(content):
+    return [str(remark) for remark in OpPrecision.check_text(content)]
+
+
+# What is read ---------------------------------------------------------------------------------
+
+
+def test_the_sample_of_the_manual_is_read() -> None:
+    assert OpPrecision.parse(SEED_000) == OpPrecision(
+        {
+            "optype1": "high_precision",
+            "optype2": "high_performance",
+            "optype4": "support_out_of_bound_index",
+        },
+        {
+            "nodename1": "high_precision",
+            "nodename2": "high_performance",
+            "nodename4": "support_out_of_bound_index",
+        },
+    )
+    assert remarks(SEED_000) == []
+
+
+def test_lines_before_any_section_count_as_types() -> None:
+    assert OpPrecision.parse("A=high_precision").by_type == {"A": "high_precision"}
+
+
+def test_an_empty_file_says_nothing_and_is_no_error() -> None:
+    assert OpPrecision.parse("") == OpPrecision()
+    assert OpPrecision.parse(b"# only \xff comments\n\n") == OpPrecision()
+
+
+def test_carriage_returns_and_blanks_around_names_do_no_harm() -> None:
+    made = OpPrecision.parse("[ByNodeName]\r\n a/b \t=  keep_fp16 \r\n")
+    assert made.by_node == {"a/b": "keep_fp16"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Relu", "1:1: GE skips 'Relu': it has no '='. Write OP=MODE."),
+        ("[ByOptype]", "Write [ByOpType]."),
+        ("[bynodename]", "Write [ByNodeName]."),
+        ("[Other]", "there is no such section, so that the lines below still count as [ByOpType]"),
+        ("Relu=high_precison", "1:6: GE skips this line: it knows no mode 'high_precison'. "
+         "Write high_precision."),
+        ("Relu=fast", "The modes are high_precision, "),
+        ("Relu=", "it names no mode"),
+        ("=high_precision", "it names no operator"),
+        ("Relu=high_precision # why", "A comment stands on a line of its own"),
+        ("; a=b", "A comment begins with # in column 1."),
+        (" #a=high_precision", "This is no comment but the operator '#a'"),
+        ("a/b=high_precision", "looks like a node name and stands among the types"),
+        ("A=keep_fp16\nA=high_precision", "2:1: GE skips this line: A has a mode in line 1"),
+        ("\ufeff[ByNodeName]", "A byte order mark hides this header from GE"),
+        ("\ufeffRelu=high_precision", "A byte order mark is part of this name"),
+    ],
+)  # fmt: skip
+def test_what_ge_skips_is_told(line: str, expected: str) -> None:
+    (found,) = remarks(line)
+    assert expected in found
+
+
+def test_a_name_that_is_no_text_is_refused_with_its_place() -> None:
+    with pytest.raises(ConfigError) as caught:
+        OpPrecision.parse(b"A=keep_fp16\nna\xefve=keep_fp16\n", "op.ini")
+    assert "op.ini:2:3: this is not UTF-8 text" in str(caught.value)
+
+
+def test_the_reader_agrees_with_ges_parser_on_whatever_stands_in_a_file() -> None:
+    rng = random.Random(7)
+    words = [b"[ByOpType]", b"[ByNodeName]", b"=", b"\n", b"\n", b"#", b" ", b"\r\n", b"A", b"b/c"]
+    words += [mode.encode() for mode in MODES] + [b"typo", b"\t", b"\xef\xbb\xbf", "ä".encode()]
+    for _ in range(3000):
+        content = b"".join(rng.choice(words) for _ in range(rng.randrange(30)))
+        made = OpPrecision.parse(content)
+        assert (encoded(made.by_type), encoded(made.by_node)) == as_ge_reads(content), content
+
+
+def test_no_bytes_whatever_crash_the_reader() -> None:
+    rng = random.Random(8)
+    for _ in range(2000):
+        content = bytes(rng.choice(b"=\n[]#\xff\x00Aa \r") for _ in range(rng.randrange(60)))
+        for read in (OpPrecision.parse, OpPrecision.check_text, OpPrecision.fixed_text):
+            with contextlib.suppress(ConfigError):
+                read(content)
+    assert OpPrecision.parse(b"\x00") == OpPrecision()
+
+
+# What is written ------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read_back_by_us_and_by_ge() -> None:
+    rng = random.Random(9)
+    letters = "Aa/_ #.;[]\ufeffä\r\t0"
+    for _ in range(1000):
+        tables = []
+        for _ in range(2):
+            names = ("".join(rng.choice(letters) for _ in range(rng.randrange(1, 9)))
+                     for _ in range(rng.randrange(6)))  # fmt: skip
+            names = (name.strip(" \t\r") for name in names)
+            tables.append({name: rng.choice(list(MODES)) for name in names if name})
+        made = OpPrecision(*tables)
+        assert OpPrecision.parse(made.text()) == made
+        assert as_ge_reads(made.text().encode()) == (encoded(tables[0]), encoded(tables[1]))
+
+
+def test_what_no_line_can_say_is_refused() -> None:
+    for name in ("", "a=b", "a\nb", " a", "a\r", "\ud800", 3):
+        with pytest.raises(ConfigError):
+            OpPrecision({name: "high_precision"})  # type: ignore[dict-item]
+    with pytest.raises(ConfigError, match=r"no mode that GE knows.\s+hint: Write keep_fp16"):
+        OpPrecision({"Relu": "keep_fp_16"})
+    with pytest.raises(ConfigError, match="is a mapping"):
+        OpPrecision(by_node=["a"])  # type: ignore[arg-type]
+
+
+def test_it_is_frozen_hashable_and_can_be_copied() -> None:
+    made = OpPrecision({"A": "keep_fp16"}, {"n": "high_precision"})
+    with pytest.raises(AttributeError):
+        made.by_type = {}  # type: ignore[misc]
+    assert hash(made) == hash(OpPrecision({"A": "keep_fp16"}, {"n": "high_precision"}))
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
+
+
+def test_single_operators_are_set_and_taken_away() -> None:
+    start = OpPrecision({"A": "high_performance", "B": "high_performance"})
+    made = start.set("A", "high_precision").set("n/A", "keep_fp16", node=True).unset("B")
+    assert made == OpPrecision({"A": "high_precision"}, {"n/A": "keep_fp16"})
+    assert made.unset("n/A", node=True).by_node == {}
+    assert start.by_type["A"] == "high_performance"
+    with pytest.raises(ConfigError):
+        start.set("A", "best")
+
+
+# What is fixed --------------------------------------------------------------------------------
+
+
+def test_a_fixed_copy_means_what_a_person_reads(tmp_path: Path) -> None:
+    path = tmp_path / "net.ini"
+    path.write_text(
+        "\ufeff[byoptype]\n  # a=b\n; x=y\nA=keep_fp16 # why\n[BynodeName]\nn=high_precision\n",
+        encoding="utf-8",
+    )
+    made = OpPrecision.fixed(path)
+    assert made == OpPrecision({"A": "keep_fp16"}, {"n": "high_precision"})
+    made.write(path, force=True)
+    assert OpPrecision.read(path) == made
+    assert OpPrecision.check(path) == ()
+
+
+# Which mode counts ----------------------------------------------------------------------------
+
+
+def test_a_node_beats_hf32_beats_a_type() -> None:
+    made = OpPrecision({"Conv2D": "high_precision"}, {"n": "keep_fp16"})
+    hf32 = {"Conv2D": "enable_hi_float_32_execution"}
+    assert made.decide("Conv2D").mode == "high_precision"
+    assert made.decide("Conv2D", hf32=hf32).mode == "enable_hi_float_32_execution"
+    node = made.decide("Conv2D", "n", hf32=hf32)
+    assert node.mode == "keep_fp16"
+    assert "counts before ENABLE_HF32_EXECUTION, which says enable_hi_float_32" in node.why
+    assert [mode for _, mode in node.passed_over] == [
+        "enable_hi_float_32_execution",
+        "high_precision",
+    ]
+
+
+def test_an_operator_that_nothing_names_keeps_its_default() -> None:
+    decision = OpPrecision().decide("Relu", "n")
+    assert decision.mode is None
+    assert "op_select_implmode is not looked at" in decision.why
+
+
+def test_a_mode_that_an_operator_does_not_have_changes_nothing() -> None:
+    made = OpPrecision({"A": "keep_fp16", "B": "keep_fp16"})
+    known = {"A": ("high_precision", "high_performance")}
+    assert "A has no mode keep_fp16" in made.decide("A", implemented=known).why
+    assert "B has one implementation only" in made.decide("B", implemented=known).why
+    assert made.decide("A", implemented=known).mode is None
+    assert made.decide("A", implemented={"A": ["keep_fp16"]}).mode == "keep_fp16"
+
+
+def test_op_select_implmode_goes_by_the_list_of_types_or_by_the_toolkits_list() -> None:
+    lists = {"high_precision": {"Pooling": "high_precision"}, "high_precision_for_all": {}}
+    assert decide_by_select("LRN", "high_precision", ("LRN",)).mode == "high_precision"
+    assert decide_by_select("A", "high_precision", ("LRN",), lists).mode is None
+    assert decide_by_select("Pooling", "high_precision", (), lists).mode == "high_precision"
+    assert decide_by_select("A", "high_precision", (), lists).mode is None
+    ignored = decide_by_select("LRN", "high_precision_for_all", ("LRN",), lists)
+    assert ignored.mode is None
+    assert "is not looked at" in ignored.why
+    assert "not known here" in decide_by_select("A", "high_performance").why
+    with pytest.raises(ConfigError, match="refused by GE"):
+        decide_by_select("A", "fast")
+
+
+def test_the_toolkits_modes_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "all_ops_impl_mode.ini"
+    path.write_text("# all\nPooling=high_performance,high_precision\r\nLRN = keep_fp16\n\nx\n")
+    assert implemented_modes(path) == {
+        "Pooling": ("high_performance", "high_precision"),
+        "LRN": ("keep_fp16",),
+    }

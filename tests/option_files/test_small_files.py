@@ -1,0 +1,250 @@
+"""op_debug_config, op_cache.ini and aoe_config_file."""
+
+import contextlib
+import json
+import pickle
+import random
+from pathlib import Path
+from typing import Any, Type
+
+import pytest
+
+from ascend_session import ConfigError
+from ascend_session.option_files import AoeConfigFile, OpCache, OpDebugConfig, OptionFile
+
+
+def refusal(kind: Type[OptionFile], content: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        kind.parse(content, "a.cfg")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [OpDebugConfig, OpCache, AoeConfigFile])
+def test_no_bytes_whatever_crash_a_reader(kind: Type[OptionFile]) -> None:
+    rng = random.Random(1)
+    words = [b"op_debug_config", b"op_debug_list", b"=", b",", b"::", b"oom", b"\n", b" ", b"#"]
+    words += [b"[op_compiler_cache]", b"max_op_cache_size", b"remain_cache_size_ratio", b"500"]
+    words += [b"adk_version", b"ops_version", b"[", b"]", b"{", b"}", b'"feature"', b":", b"\xff"]
+    words += [b'"tune_ops_name"', b'"A"', b"\0", b"\r", b"-", b"\xef\xbb\xbf"]
+    for _ in range(3000):
+        content = b"".join(rng.choice(words) for _ in range(rng.randrange(20)))
+        for read in (kind.parse, kind.check_text, kind.fixed_text):
+            with contextlib.suppress(ConfigError):
+                made: Any = read(content)
+                if read == kind.parse:
+                    assert kind.parse(made.text()) == made, content
+    assert pickle.loads(pickle.dumps(kind())) == kind()
+
+
+# op_debug_config ------------------------------------------------------------------------------
+
+
+def test_items_names_and_types_are_read() -> None:
+    made = OpDebugConfig.parse(
+        "# debugging \n\nop_debug_config = oom , ,dump_cce\r\nop_debug_list=a/b,OpType::Relu, x::y"
+    )
+    assert made == OpDebugConfig(("oom", "dump_cce"), ("a/b",), ("Relu", "y"))
+    assert made.covers("Relu", "n")
+    assert made.covers("X", "a/b")
+    assert not made.covers("X", "n")
+    assert OpDebugConfig(("oom",)).covers("X", "n")
+    assert not OpDebugConfig().covers("X", "n")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected", "made"),
+    [
+        ("op_debug_config=oom\nop_debug_config=ccec_g", "1:1: Only line 2 counts",
+         OpDebugConfig(("ccec_g",))),
+        ("op_debug_config=all", "'all' is no known item", OpDebugConfig(("all",))),
+        ("op_debug_config=oom,ccec_O0", "exclude each other", OpDebugConfig(("oom", "ccec_O0"))),
+        ("op_debug_config", "it has no '='", OpDebugConfig()),
+        ("op_debug_config=", "nothing stands behind '='", OpDebugConfig()),
+        ("op_debug_list=a", "GE does not look at op_debug_list", OpDebugConfig()),
+        ("op_debug=oom", "GE skips this line", OpDebugConfig()),
+        ("my op_debug_config=oom", "the word occurs in it", OpDebugConfig(("oom",))),
+    ],
+)  # fmt: skip
+def test_what_ge_takes_differently_in_debug_items(content: str, expected: str, made: Any) -> None:
+    (found,) = OpDebugConfig.check_text(content)
+    assert expected in str(found)
+    assert OpDebugConfig.parse(content) == made
+
+
+def test_debug_items_that_are_no_text_are_refused_and_comments_are_not() -> None:
+    assert OpDebugConfig.parse(b"# \xff\n") == OpDebugConfig()
+    assert "a.cfg:1:18: this is not UTF-8" in refusal(OpDebugConfig, b"op_debug_config=o\xffm")
+
+
+def test_debug_items_are_written_and_read_back() -> None:
+    rng = random.Random(2)
+    letters = "Aa/_ #=:;\ufeffä0"
+    for _ in range(500):
+        lists = [
+            [
+                "".join(rng.choice(letters) for _ in range(rng.randrange(1, 6))).strip()
+                for _ in "abc"
+            ]
+            for _ in range(3)
+        ]
+        lists[1] = [word for word in lists[1] if "::" not in word]
+        items, names, types = (tuple(word for word in words if word) for words in lists)
+        made = OpDebugConfig(items, names if items else (), types if items else ())
+        assert OpDebugConfig.parse(made.text()) == made
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"items": "oom"},
+        {"items": ("a,b",)},
+        {"items": ("",)},
+        {"items": ("\ud800",)},
+        {"names": ("a",)},
+        {"items": ("oom",), "names": ("a::b",)},
+        {"items": ("oom",), "types": ("op_debug_config",)},
+    ],
+)
+def test_debug_items_that_no_line_can_hold_are_refused(given: Any) -> None:
+    with pytest.raises(ConfigError):
+        OpDebugConfig(**given)
+
+
+def test_fixed_debug_items_have_no_comment_behind_them() -> None:
+    made = OpDebugConfig.fixed_text("\ufeffop_debug_config=oom # memory\n")
+    assert made == OpDebugConfig(("oom",))
+
+
+# op_cache.ini ---------------------------------------------------------------------------------
+
+CACHE = "[op_compiler_cache]\nadk_version=1\nops_version=2\nmax_op_cache_size=500\n"
+
+
+def test_a_file_that_the_compiler_made_is_read() -> None:
+    made = OpCache.parse(CACHE + "remain_cache_size_ratio = 80 \r\n")
+    assert made == OpCache(500, 80, "1", "2")
+    assert made.used
+    assert OpCache.check_text(made.text()) == ()
+    assert OpCache.parse(made.text()) == made
+
+
+def test_the_sample_of_the_manual_is_not_used_for_its_versions_are_missing() -> None:
+    sample = "# must be there\n[op_compiler_cache]\nmax_op_cache_size=500\n"
+    sample += "remain_cache_size_ratio=80\n"
+    (found,) = OpCache.check_text(sample)
+    assert "adk_version and ops_version is missing: the compiler then uses no limit" in str(found)
+    assert OpCache.parse(sample) == OpCache(500, 80)
+    assert not OpCache(500, 80).used
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (CACHE, "remain_cache_size_ratio is missing"),
+        (CACHE + "remain_cache_size_ratio=101", "remain_cache_size_ratio=101 is not used: 1 to"),
+        (CACHE + "remain_cache_size_ratio=half", "remain_cache_size_ratio=half is not used"),
+        (CACHE + "remain_cache_size_ratio=80%", "reads 80 only, without '%'"),
+        (CACHE + "remain_cache_size_ratio=80\nmax_op_cache_size=0", "max_op_cache_size=0 is not"),
+        (CACHE + "remain_cache_size_ratio=80\nmax_size=1", "No limit is called 'max_size'."),
+        (CACHE + "remain_cache_size_ratio=80\nnonsense", "it is no KEY=VALUE"),
+        (CACHE + "remain_cache_size_ratio=80\n[a]\nadk_version=3", "the compiler meets [a] first"),
+        (CACHE + "remain_cache_size_ratio=80\n[op_compiler_cache]\nadk_version=9",
+         "stands there already"),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_does_not_use_is_told(content: str, expected: str) -> None:
+    (found,) = OpCache.check_text(content)
+    assert expected in str(found)
+    OpCache.parse(content)
+
+
+def test_the_first_of_two_sections_and_the_last_of_two_lines_count() -> None:
+    made = OpCache.parse(
+        CACHE + "max_op_cache_size=-1\nremain_cache_size_ratio=+7\n[op_compiler_cache]\n"
+        "max_op_cache_size=3\n"
+    )
+    assert made == OpCache(-1, 7, "1", "2")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_op_cache_size": 0},
+        {"max_op_cache_size": True},
+        {"max_op_cache_size": 2**31},
+        {"remain_cache_size_ratio": 101},
+        {"adk_version": ""},
+        {"ops_version": "a\nb"},
+    ],
+)
+def test_limits_that_would_not_be_used_are_refused(given: Any) -> None:
+    with pytest.raises(ConfigError):
+        OpCache(**given)
+
+
+# aoe_config_file ------------------------------------------------------------------------------
+
+TUNING = """{
+       "tune_ops_name":["bert/embeddings/addbert/embeddings/add_1","loss/MatMul"],
+       "tune_ops_type":["Add", "Mul"],
+       "tune_optimization_level":"O1",
+       "feature":["deeper_opat"]
+}
+"""
+
+
+def test_the_sample_of_the_manual_is_read_and_written(tmp_path: Path) -> None:
+    made = AoeConfigFile.parse(TUNING)
+    assert made == AoeConfigFile(
+        ("bert/embeddings/addbert/embeddings/add_1", "loss/MatMul"),
+        ("Add", "Mul"),
+        "O1",
+        ("deeper_opat",),
+    )
+    assert json.loads(made.text()) == json.loads(TUNING)
+    made.write(tmp_path / "tuning.cfg")
+    assert AoeConfigFile.read(tmp_path / "tuning.cfg") == made
+    assert AoeConfigFile.check(tmp_path / "tuning.cfg") == ()
+
+
+def test_a_feature_belongs_to_a_mode() -> None:
+    made = AoeConfigFile(feature=("deeper_opat",))
+    assert made.against("2") == ()
+    assert made.against("1") == ("feature deeper_opat needs aoe_mode 2, not 1.",)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("[]", "The top level is an object"),
+        ('{"tune_ops_name": "A"}', "1:19: tune_ops_name is an array, not text."),
+        ('{"tune_ops_type": [1]}', "text belongs into tune_ops_type."),
+        ('{"tune_optimization_level": "O3"}', "tune_optimization_level is O1 or O2."),
+        ('{"feature": ["deep"]}', "deeper_opat or nonhomo_split belongs into feature."),
+        ('{"feature": [["deep"]]}', "belongs into feature."),
+        ("", "The file is empty."),
+    ],
+)
+def test_what_is_not_in_the_manual_is_refused(content: str, expected: str) -> None:
+    assert expected in refusal(AoeConfigFile, content)
+
+
+def test_unknown_keys_of_a_tuning_file_are_told_and_comments_can_be_taken_out() -> None:
+    (found,) = AoeConfigFile.check_text('{"tune_ops": ["A"]}')
+    assert "The manual has no key 'tune_ops'" in str(found)
+    assert AoeConfigFile.fixed_text('{// a\n"feature": []}') == AoeConfigFile()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tune_ops_name": "A"},
+        {"tune_ops_type": (1,)},
+        {"tune_ops_type": ("",)},
+        {"tune_optimization_level": "O3"},
+        {"feature": ("deep",)},
+    ],
+)
+def test_wrong_words_about_tuning_are_refused(given: Any) -> None:
+    with pytest.raises(ConfigError):
+        AoeConfigFile(**given)
