@@ -122,6 +122,8 @@ def _become(request: Any, descriptors: List[int]) -> None:
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
     sys.argv = request["words"]
+    if hasattr(sys, "orig_argv"):  # from Python 3.10 on
+        sys.orig_argv = [sys.executable, *request["words"]]
     added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [os.path.dirname(sys.argv[0]), *added, *sys.path]
     runpy.run_path(sys.argv[0], run_name="__main__")
