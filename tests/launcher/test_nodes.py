@@ -151,6 +151,8 @@ def test_several_launchers_on_a_node_are_refused(bench: Bench, situation: str, s
     with pytest.raises(JobError, match=f"{source}, several of them on one node") as refused:
         bench.plan(processes=2)
     assert "Start one on each node: " in str(refused.value.hint)
+    # Without it each launcher, with all its ranks, gets one core.
+    assert ("mpirun --bind-to none" in str(refused.value.hint)) is (situation == "mpirun")
     bench.environ[CHOICE] = "none"
     assert bench.plan(processes=2).nodes.of == 1
 
