@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, List, Mapping, NamedTuple, Optional, Sequence
 
 from ascend_session.cluster.claim import Claim, Said
 from ascend_session.cluster.coordinator import coordinator_of, derived_port, parts_of
+from ascend_session.cluster.ports import is_own
 from ascend_session.cluster.schedulers import CHOICE, Detected, scheduled
 from ascend_session.cluster.slurm import allocated_nodes
 from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
@@ -99,7 +100,7 @@ def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> 
     assert number is not None
     coordinator = None
     if backend == "stub":  # on devices the ranks meet by the rank table
-        coordinator = _coordinator(config, claim, environ) or _first_of(table)
+        coordinator = _coordinator(config, claim, environ) or _first_of(table, number.value)
     seed = _seed(claim, table, coordinator)
     job_id = None if seed is None else re.sub("[^A-Za-z0-9_-]", "_", seed)[-100:]
     who = next(one for one in said[::-1] if one.own is not None)
@@ -161,11 +162,19 @@ def _check_possible(config: LaunchConfig, of: Said, number: Optional[Said]) -> N
         raise ConfigError.of(problems, "the launch")
 
 
-def _first_of(table: "Optional[TableNodes]") -> Optional[str]:
+def _first_of(table: "Optional[TableNodes]", own: int) -> Optional[str]:
     address = "" if table is None else table.nodes[0].address
     if table is None or not address:
         return None
     host = f"[{address}]" if ":" in address else address
+    if own == 0 and not is_own(address):
+        raise JobError(
+            f"The ranks of the {len(table.nodes)} nodes were to meet at {address}, the address of "
+            f"the first one in the rank table {table.path}. This is the first one, and has no such "
+            "address: a pod has one of its own, unless it uses the network of its host.",
+            hint="Give coordinator=HOST:PORT on all nodes, with a name or address by which the "
+            "others reach this one: in Kubernetes, that of a headless service.",
+        )
     return f"{host}:{derived_port(table.seed)}"
 
 
