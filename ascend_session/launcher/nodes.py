@@ -92,11 +92,11 @@ def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> 
     several = any(one.of is not None and one.of.value > 1 for one in said)
     table = table_of(config, backend, environ, several)
     if table is not None:
-        said.append(_by_table(table))
+        said.append(_by_table(table, config, environ))
     of, number = _agreed([one.of for one in said], said), _agreed([one.own for one in said], said)
     if of is None or of.value == 1:
         return Nodes(notes=_lone_notes(config, claim, environ))
-    _check_possible(config, of, number)
+    _check_possible(config, of, number, next(one.name for one in said if one.of is of))
     assert number is not None
     coordinator = None
     if backend == "stub":  # on devices the ranks meet by the rank table
@@ -124,10 +124,12 @@ def _own(config: LaunchConfig) -> Optional[Said]:
     return _number("node_rank", config.node_rank)
 
 
-def _by_table(table: "TableNodes") -> _Says:
+def _by_table(table: "TableNodes", config: LaunchConfig, environ: Mapping[str, str]) -> _Says:
+    inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
+    whose = " that RANK_TABLE_FILE names" if inherited else ""
     own = None if table.own is None else table.nodes[table.own]
     here = None if own is None else _number(f"{own.mine or own.name}, server", table.own)
-    return _Says(f"the rank table {table.path}", _number("servers", len(table.nodes)), here)
+    return _Says(f"the rank table {table.path}{whose}", _number("servers", len(table.nodes)), here)
 
 
 def _agreed(values: Sequence[Optional[Said]], said: Sequence[_Says]) -> Optional[Said]:
@@ -149,11 +151,17 @@ def _agreed(values: Sequence[Optional[Said]], said: Sequence[_Says]) -> Optional
     return found[0][0] if found else None
 
 
-def _check_possible(config: LaunchConfig, of: Said, number: Optional[Said]) -> None:
+def _check_possible(config: LaunchConfig, of: Said, number: Optional[Said], who: str) -> None:
     problems = []
     if number is None:
-        said = f"The job has {of.value} nodes ({of}), but nothing says which of them this is."
-        problems.append(Problem("node_rank", said, "Give node_rank, from 0, another on each node."))
+        said = (
+            f"The job has {of.value} nodes ({of}, by {who}), but nothing says which of them this "
+        )
+        said += "is."
+        hint = "Give node_rank, from 0, another on each node."
+        if "RANK_TABLE_FILE" in who:
+            hint += " For a job on this machine alone, unset RANK_TABLE_FILE or give rank_table."
+        problems.append(Problem("node_rank", said, hint))
     if config.max_restarts:
         said = f"max_restarts={config.max_restarts} is given, but the job has {of.value} nodes "
         said += f"({of}), whose launchers start nothing again together."

@@ -245,6 +245,16 @@ class TestTables:
         made = bench.with_table(nnodes=2, node_rank=1)
         assert places(made) == [["2", "4", "0", "2", "0"], ["3", "4", "1", "2", "1"]]
 
+    def test_an_inherited_table_of_others_is_said_to_be_the_reason(self, bench: Bench) -> None:
+        bench.nodes(range(2))
+        bench.table.write_text(table({"node_0": {0: "192.168.1.1"}, "node_1": {0: "192.168.2.1"}}))
+        bench.environ["RANK_TABLE_FILE"] = str(bench.table)
+        with pytest.raises(ConfigError) as refused:
+            bench.plan(processes=2)
+        said = str(refused.value)
+        assert f"2 nodes (servers=2, by the rank table {bench.table} that RANK_TABLE_FILE" in said
+        assert "on this machine alone, unset RANK_TABLE_FILE" in said
+
     @pytest.mark.parametrize(
         ("asked", "said"),
         [
