@@ -102,7 +102,7 @@ def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> 
     if backend == "stub":  # on devices the ranks meet by the rank table
         coordinator = _coordinator(config, claim, environ) or _first_of(table, number.value)
     seed = _seed(claim, table, coordinator)
-    job_id = None if seed is None else re.sub("[^A-Za-z0-9_-]", "_", seed)[-100:]
+    job_id = None if seed is None else re.sub("[^A-Za-z0-9-]+", "_", seed)[-100:]
     who = next(one for one in said[::-1] if one.own is not None)
     why = f"as {who.name} says ({_listed(who.of, who.own)})" if who is not said[0] else "as asked"
     return Nodes(of.value, number.value, coordinator, job_id, why, (), table)

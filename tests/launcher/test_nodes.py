@@ -59,6 +59,11 @@ def test_ranks_count_over_nodes_and_devices_on_each(bench: Bench) -> None:
     assert made[0].job_id == made[1].job_id == "job_127_0_0_1_23456"
 
 
+def test_the_name_of_a_job_is_short_where_the_address_has_many_signs(bench: Bench) -> None:
+    made = bench.plan(**{**TWO, "coordinator": "[fd00::1]:23456"}, node_rank=1)
+    assert made.job_id == "job_fd00_1_23456"
+
+
 def test_folders_and_names_are_those_of_the_whole_job(bench: Bench) -> None:
     made = bench.plan(node_rank=1, show="0,5", **TWO)
     assert [rank.rank for rank in made.ranks] == [4, 5, 6, 7]
