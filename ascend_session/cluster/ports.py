@@ -8,7 +8,7 @@ bound on 127.0.0.1 alone, it goes to whoever asks for one on another address.
 
 import socket
 
-__all__ = ["bound", "bound_on"]
+__all__ = ["bound", "bound_on", "claimed", "is_own"]
 
 
 def bound(port: int = 0) -> socket.socket:
@@ -38,3 +38,39 @@ def bound_on(family: int, address: str, port: int = 0) -> socket.socket:
         made.close()
         raise
     return made
+
+
+def claimed(port: int) -> socket.socket:
+    """A mark that this port is meant for a job; of all who ask for it, one has it at a time.
+
+    Two who set SO_REUSEADDR can both be bound to a port as long as neither listens, and without it
+    connections of a job that has just ended keep a port from its next one. So what tells two
+    launchers apart is a name among the abstract sockets, which like ports belong to a network
+    namespace, and vanish with their last owner.
+
+    Args:
+        port: Which.
+
+    Returns:
+        The mark, until it is closed.
+
+    Raises:
+        OSError: If another has it (EADDRINUSE).
+    """
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.bind(f"\0ascend_session port {port}")
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def is_own(address: str) -> bool:
+    """Whether an IP address is one of this machine, at which a program here can listen."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        bound_on(family, address).close()
+    except OSError:
+        return False
+    return True

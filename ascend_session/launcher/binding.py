@@ -7,7 +7,7 @@ that the launcher itself may use, and the rank's place on this server counts, no
 """
 
 import os
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.hardware.cpus import cores_of
 from ascend_session.hardware.nodes import host_root
@@ -53,12 +53,14 @@ def bind(
     there = [device for device in devices if device is not None]
     if asked == "none":
         return _unbound(len(devices), "not bound, as asked for")
-    if asked == "auto" and len(there) < len(devices):
-        return _unbound(
-            len(devices), "not bound, for the ranks are on the stub (bind='even' binds them)"
-        )
     # What a cpuset, taskset or a batch system has taken away is not among them.
     cpus = tuple(sorted(os.sched_getaffinity(0) if allowed is None else allowed))
+    if asked == "auto" and len(there) < len(devices):
+        said = "not bound, for the ranks are on the stub (bind='even' binds them)"
+        # A small machine is no news to its user; that a scheduler keeps most of it back may be.
+        kept_back = len(cpus) < min(len(devices), os.cpu_count() or 1)
+        few = _too_few(cpus, len(devices), environ).notes if kept_back else ()
+        return _unbound(len(devices), said, *few)
     if len(cpus) < len(devices):
         return _too_few(cpus, len(devices), environ)
     if asked == "auto":
@@ -81,24 +83,47 @@ def _near(
     from ascend_session.hardware.nearness import near_cpus
 
     near = near_cpus(environ)
-    sharing: Dict[_Cpus, List[int]] = {}
-    for rank, device in enumerate(devices):
-        nearby = tuple(sorted(set(near.of(device)).intersection(allowed)))
-        if not nearby:
+    nearby = _nearby(devices, allowed, near.of)
+    by_nodes = _overlap(nearby)
+    if by_nodes:  # npu-smi and NUMA nodes each say something of some devices
+        nearby = _nearby(devices, allowed, lambda device: near.by_node.get(device, ()))
+        if _overlap(nearby) or not all(nearby):
+            why = "some of them are near several devices that have others besides"
+            return _even(len(devices), allowed, environ, _instead(allowed, why))
+    for device, cpus in zip(devices, nearby):
+        if not cpus:
             why = f"none of them is near device {device}"
             if not near.of(device):
                 why = f"it is not known which are near device {device}"
             return _even(len(devices), allowed, environ, _instead(allowed, why))
-        sharing.setdefault(nearby, []).append(rank)
+    sharing: Dict[_Cpus, List[int]] = {}
+    for rank, cpus in enumerate(nearby):
+        sharing.setdefault(cpus, []).append(rank)
     found: Dict[int, _Cpus] = {}
-    for nearby, ranks in sharing.items():
-        if len(nearby) < len(ranks):
-            why = f"only {_count(nearby)} of them for {len(ranks)} ranks are near their devices"
+    for cpus, ranks in sharing.items():
+        if len(cpus) < len(ranks):
+            why = f"only {_count(cpus)} of them for {len(ranks)} ranks are near their devices"
             return _even(len(devices), allowed, environ, _instead(allowed, why))
-        found.update(zip(ranks, _shares(nearby, len(ranks), environ)))
-    sources = {"npu-smi" if device in near.said else "NUMA nodes" for device in devices}
+        found.update(zip(ranks, _shares(cpus, len(ranks), environ)))
+    said_of = {} if by_nodes else near.said
+    sources = {"npu-smi" if device in said_of else "NUMA nodes" for device in devices}
     said = f"near each device, by {' and '.join(sorted(sources, reverse=True))}"
     return Binding(tuple(found[rank] for rank in range(len(devices))), said)
+
+
+def _nearby(
+    devices: Sequence[PhysicalDeviceId],
+    allowed: _Cpus,
+    known: Callable[[PhysicalDeviceId], Sequence[int]],
+) -> List[_Cpus]:
+    """Those near each device that may be used, ascending."""
+    return [tuple(sorted(set(known(device)).intersection(allowed))) for device in devices]
+
+
+def _overlap(nearby: Sequence[_Cpus]) -> bool:
+    """Whether a CPU is near devices that do not have all of their CPUs in common."""
+    different = set(nearby)
+    return len(set().union(*different)) < sum(map(len, different))
 
 
 def _even(ranks: int, allowed: _Cpus, environ: Mapping[str, str], said: str) -> Binding:
@@ -124,6 +149,8 @@ def _too_few(allowed: _Cpus, ranks: int, environ: Mapping[str, str]) -> Binding:
         f"The launcher may use {_count(allowed)} and there are {ranks} ranks: they are not bound "
         "and share what there is."
     )
+    if "OMPI_COMM_WORLD_RANK" in environ:
+        note += " mpirun leaves a launcher all CPUs of its node with --bind-to none."
     if "SLURM_JOB_ID" in environ:
         note += " Slurm gives a task more with --cpus-per-task."
     return _unbound(ranks, f"not bound; {_count(allowed)} for {ranks} ranks", note)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, List, Mapping, NamedTuple, Optional, Sequence
 
 from ascend_session.cluster.claim import Claim, Said
 from ascend_session.cluster.coordinator import coordinator_of, derived_port, parts_of
+from ascend_session.cluster.ports import is_own
 from ascend_session.cluster.schedulers import CHOICE, Detected, scheduled
 from ascend_session.cluster.slurm import allocated_nodes
 from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
@@ -22,7 +23,8 @@ __all__ = ["Nodes", "nodes_of"]
 
 _PER_NODE = {
     "Slurm": "srun --ntasks-per-node=1 ascend-session launch ...",
-    "Open MPI": "mpirun --map-by ppr:1:node ascend-session launch ...",
+    # Up to two processes it binds to one core each (measured with 4.1): all ranks would share that.
+    "Open MPI": "mpirun --bind-to none --map-by ppr:1:node ascend-session launch ...",
 }
 
 
@@ -90,17 +92,17 @@ def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> 
     several = any(one.of is not None and one.of.value > 1 for one in said)
     table = table_of(config, backend, environ, several)
     if table is not None:
-        said.append(_by_table(table))
+        said.append(_by_table(table, config, environ))
     of, number = _agreed([one.of for one in said], said), _agreed([one.own for one in said], said)
     if of is None or of.value == 1:
         return Nodes(notes=_lone_notes(config, claim, environ))
-    _check_possible(config, of, number)
+    _check_possible(config, of, number, next(one.name for one in said if one.of is of))
     assert number is not None
     coordinator = None
     if backend == "stub":  # on devices the ranks meet by the rank table
-        coordinator = _coordinator(config, claim, environ) or _first_of(table)
+        coordinator = _coordinator(config, claim, environ) or _first_of(table, number.value)
     seed = _seed(claim, table, coordinator)
-    job_id = None if seed is None else re.sub("[^A-Za-z0-9_-]", "_", seed)[-100:]
+    job_id = None if seed is None else re.sub("[^A-Za-z0-9-]+", "_", seed)[-100:]
     who = next(one for one in said[::-1] if one.own is not None)
     why = f"as {who.name} says ({_listed(who.of, who.own)})" if who is not said[0] else "as asked"
     return Nodes(of.value, number.value, coordinator, job_id, why, (), table)
@@ -122,10 +124,12 @@ def _own(config: LaunchConfig) -> Optional[Said]:
     return _number("node_rank", config.node_rank)
 
 
-def _by_table(table: "TableNodes") -> _Says:
+def _by_table(table: "TableNodes", config: LaunchConfig, environ: Mapping[str, str]) -> _Says:
+    inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
+    whose = " that RANK_TABLE_FILE names" if inherited else ""
     own = None if table.own is None else table.nodes[table.own]
     here = None if own is None else _number(f"{own.mine or own.name}, server", table.own)
-    return _Says(f"the rank table {table.path}", _number("servers", len(table.nodes)), here)
+    return _Says(f"the rank table {table.path}{whose}", _number("servers", len(table.nodes)), here)
 
 
 def _agreed(values: Sequence[Optional[Said]], said: Sequence[_Says]) -> Optional[Said]:
@@ -147,11 +151,17 @@ def _agreed(values: Sequence[Optional[Said]], said: Sequence[_Says]) -> Optional
     return found[0][0] if found else None
 
 
-def _check_possible(config: LaunchConfig, of: Said, number: Optional[Said]) -> None:
+def _check_possible(config: LaunchConfig, of: Said, number: Optional[Said], who: str) -> None:
     problems = []
     if number is None:
-        said = f"The job has {of.value} nodes ({of}), but nothing says which of them this is."
-        problems.append(Problem("node_rank", said, "Give node_rank, from 0, another on each node."))
+        said = (
+            f"The job has {of.value} nodes ({of}, by {who}), but nothing says which of them this "
+        )
+        said += "is."
+        hint = "Give node_rank, from 0, another on each node."
+        if "RANK_TABLE_FILE" in who:
+            hint += " For a job on this machine alone, unset RANK_TABLE_FILE or give rank_table."
+        problems.append(Problem("node_rank", said, hint))
     if config.max_restarts:
         said = f"max_restarts={config.max_restarts} is given, but the job has {of.value} nodes "
         said += f"({of}), whose launchers start nothing again together."
@@ -160,11 +170,19 @@ def _check_possible(config: LaunchConfig, of: Said, number: Optional[Said]) -> N
         raise ConfigError.of(problems, "the launch")
 
 
-def _first_of(table: "Optional[TableNodes]") -> Optional[str]:
+def _first_of(table: "Optional[TableNodes]", own: int) -> Optional[str]:
     address = "" if table is None else table.nodes[0].address
     if table is None or not address:
         return None
     host = f"[{address}]" if ":" in address else address
+    if own == 0 and not is_own(address):
+        raise JobError(
+            f"The ranks of the {len(table.nodes)} nodes were to meet at {address}, the address of "
+            f"the first one in the rank table {table.path}. This is the first one, and has no such "
+            "address: a pod has one of its own, unless it uses the network of its host.",
+            hint="Give coordinator=HOST:PORT on all nodes, with a name or address by which the "
+            "others reach this one: in Kubernetes, that of a headless service.",
+        )
     return f"{host}:{derived_port(table.seed)}"
 
 

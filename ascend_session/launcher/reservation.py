@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import List, Optional, Sequence, Tuple, Type
 
 from ascend_session.cluster.coordinator import parts_of
-from ascend_session.cluster.ports import bound
+from ascend_session.cluster.ports import bound, claimed
 from ascend_session.errors import JobError
 from ascend_session.launcher.nodes import Nodes
 from ascend_session.launcher.open_files import lowest_number
@@ -95,8 +95,9 @@ def reserve_on_node(ranks: int, coordinator: str, is_first: bool) -> Reservation
     ports, fds = _bind([0] * ranks, ranks)
     if is_first:
         try:
-            with bound(parts_of(coordinator)[1]) as made:
-                fds.append(fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, 0))
+            port = parts_of(coordinator)[1]
+            with claimed(port) as mark, bound(port) as made:
+                fds += [fcntl.fcntl(one.fileno(), fcntl.F_DUPFD_CLOEXEC, 0) for one in (mark, made)]
         except OSError as failure:
             Reservation(None, ports, fds).release()
             raise JobError(

@@ -56,12 +56,21 @@ class Node:
 
     def result(self) -> LaunchResult:
         """What became of it."""
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive(), "the launcher has not ended"
-        os.close(self._null)
+        self._wait()
         assert self._refused is None, self._refused
         assert self._result is not None
         return self._result
+
+    def refused(self) -> AscendError:
+        """Why it was not started."""
+        self._wait()
+        assert self._refused is not None, self._result
+        return self._refused
+
+    def _wait(self) -> None:
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the launcher has not ended"
+        os.close(self._null)
 
     def _run(self) -> None:
         try:

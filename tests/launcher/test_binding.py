@@ -145,6 +145,47 @@ def test_fewer_cpus_than_ranks_are_shared_by_all(bench: Bench, asked: str) -> No
     assert "--cpus-per-task" in _decide(bench, 8, [0], asked).notes[0]
 
 
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("OMPI_COMM_WORLD_RANK", "mpirun leaves a launcher all CPUs of its node with --bind-to no"),
+        ("SLURM_JOB_ID", "Slurm gives a task more with --cpus-per-task."),
+    ],
+)
+def test_ranks_on_the_stub_that_a_scheduler_puts_on_one_cpu_are_told(
+    monkeypatch: pytest.MonkeyPatch, variable: str, hint: str
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    found = bind("auto", [None, None], {variable: "1"}, [3])
+    assert found.cpus == (None, None)
+    assert found.notes[0].startswith("The launcher may use 1 CPU and there are 2 ranks: ")
+    assert hint in found.notes[0]
+    # Enough for all, and a machine that has no more.
+    assert bind("auto", [None, None], {variable: "1"}, [3, 4]).notes == ()
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert bind("auto", [None, None], {variable: "1"}, [3]).notes == ()
+
+
+def test_no_cpu_is_given_twice_where_two_sources_overlap(bench: Bench) -> None:
+    chips = a2_chips(4)
+    _host(bench, chips, ["0-23", "24-47", "", ""])
+    # npu-smi knows devices 0 and 1, the NUMA nodes all: those count for all, then.
+    bench.host.numa(["0-47", "48-95"], {chip.bus: 0 for chip in chips})
+    found = _decide(bench, 3)
+    assert _ranges(found) == [(0, 15), (16, 31), (32, 47)]
+    assert found.said == "near each device, by NUMA nodes"
+
+
+def test_what_is_near_in_part_to_others_is_divided_evenly(bench: Bench) -> None:
+    _host(bench, a2_chips(2), ["0-23", "0-47"])
+    found = _decide(bench, 2, range(48))
+    assert _ranges(found) == [(0, 23), (24, 47)]
+    assert found.said == (
+        "each an equal part of 48 CPUs, for some of them are near several devices that have others "
+        "besides"
+    )
+
+
 def test_a_plan_has_the_cpus_of_each_rank(bench: Bench) -> None:
     text = ",".join(map(str, _OWN))
     _host(bench, a2_chips(1), [text])

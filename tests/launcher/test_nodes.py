@@ -13,6 +13,7 @@ from ascend_session.cluster.variables import COORDINATOR
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.plan import Plan
 from tests.launcher.jobs import Bench, bench
+from tests.launcher.nodes import port_kept
 from tests.schedulers.situations import recorded
 
 __all__ = ["bench"]
@@ -56,6 +57,11 @@ def test_ranks_count_over_nodes_and_devices_on_each(bench: Bench) -> None:
         assert {rank.environment[COORDINATOR] for rank in plan.ranks} == {MEETING}
         assert len({rank.environment["ASCEND_SESSION_PORT"] for rank in plan.ranks}) == 4
     assert made[0].job_id == made[1].job_id == "job_127_0_0_1_23456"
+
+
+def test_the_name_of_a_job_is_short_where_the_address_has_many_signs(bench: Bench) -> None:
+    made = bench.plan(**{**TWO, "coordinator": "[fd00::1]:23456"}, node_rank=1)
+    assert made.job_id == "job_fd00_1_23456"
 
 
 def test_folders_and_names_are_those_of_the_whole_job(bench: Bench) -> None:
@@ -119,6 +125,30 @@ def test_a_port_that_somebody_has_is_said_on_the_first_node(bench: Bench) -> Non
         bench.plan(node_rank=1, **asked)
 
 
+def test_two_first_nodes_on_one_machine_do_not_both_get_the_port(bench: Bench) -> None:
+    with port_kept() as port:
+        asked = {**TWO, "coordinator": f"127.0.0.1:{port}", "node_rank": 0}
+        first = bench.plan(**asked)
+        with pytest.raises(JobError, match=r"in use\. Another job may have it"):
+            bench.plan(**asked)
+        first.reserved.release()
+        bench.plan(**asked).reserved.release()
+
+
+def test_connections_of_an_earlier_job_do_not_keep_the_port(bench: Bench) -> None:
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(1)
+        port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as calling:
+            called, _ = listening.accept()
+            called.close()  # who closes first keeps the port in TIME_WAIT
+            assert calling.recv(1) == b""
+    made = bench.plan(**{**TWO, "coordinator": f"127.0.0.1:{port}", "node_rank": 0})
+    made.reserved.release()
+
+
 def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None:
     bench.environ.update(recorded("step, one task a node"), SLURM_STEP_NODELIST="localhost,x")
     made = bench.plan(processes=4)
@@ -151,6 +181,8 @@ def test_several_launchers_on_a_node_are_refused(bench: Bench, situation: str, s
     with pytest.raises(JobError, match=f"{source}, several of them on one node") as refused:
         bench.plan(processes=2)
     assert "Start one on each node: " in str(refused.value.hint)
+    # Without it each launcher, with all its ranks, gets one core.
+    assert ("mpirun --bind-to none" in str(refused.value.hint)) is (situation == "mpirun")
     bench.environ[CHOICE] = "none"
     assert bench.plan(processes=2).nodes.of == 1
 
@@ -217,6 +249,16 @@ class TestTables:
             bench.with_table()
         made = bench.with_table(nnodes=2, node_rank=1)
         assert places(made) == [["2", "4", "0", "2", "0"], ["3", "4", "1", "2", "1"]]
+
+    def test_an_inherited_table_of_others_is_said_to_be_the_reason(self, bench: Bench) -> None:
+        bench.nodes(range(2))
+        bench.table.write_text(table({"node_0": {0: "192.168.1.1"}, "node_1": {0: "192.168.2.1"}}))
+        bench.environ["RANK_TABLE_FILE"] = str(bench.table)
+        with pytest.raises(ConfigError) as refused:
+            bench.plan(processes=2)
+        said = str(refused.value)
+        assert f"2 nodes (servers=2, by the rank table {bench.table} that RANK_TABLE_FILE" in said
+        assert "on this machine alone, unset RANK_TABLE_FILE" in said
 
     @pytest.mark.parametrize(
         ("asked", "said"),
@@ -291,11 +333,28 @@ class TestKubernetes:
         made = pod.plan()
         assert places(made)[1] == ["3", "4", "1", "2", "1"]
         assert str(made.reserved.coordinator).startswith("192.0.2.201:")
-        other = {**pod.environ, "XDL_IP": "192.0.2.201"}
-        pod.environ.update(other)
+
+    def test_both_pods_come_to_the_same_place_and_job(self, pod: Bench) -> None:
+        devices = {device: f"192.168.1.{device + 1}" for device in range(2)}
+        others = {device: f"192.168.2.{device + 1}" for device in range(2)}
+        mounted = Path(pod.environ["ASCEND_SESSION_HOST_ROOT"], MOUNTED.lstrip("/"))
+        mounted.write_text(table({"127.0.0.1": devices, "192.0.2.202": others}))
+        other = pod.plan()
+        pod.environ["XDL_IP"] = "127.0.0.1"
         first = pod.plan()
-        assert first.reserved.coordinator == made.reserved.coordinator
-        assert first.job_id == made.job_id
+        assert first.nodes.number == 0
+        assert first.reserved.coordinator == other.reserved.coordinator
+        assert first.job_id == other.job_id
+
+    def test_a_first_pod_without_its_hosts_address_is_told_what_to_give(self, pod: Bench) -> None:
+        pod.environ.update(XDL_IP="192.0.2.201", POD_IP="172.17.0.5")
+        with pytest.raises(JobError, match=r"meet at 192\.0\.2\.201, the address of") as refused:
+            pod.plan()
+        assert "that of a headless service" in str(refused.value.hint)
+        made = pod.plan(coordinator="job-0.jobs:4000")
+        assert made.reserved.coordinator == "job-0.jobs:4000"
+        pod.nodes(range(2))
+        assert pod.plan().nodes.number == 0  # devices meet by the table
 
     def test_a_pod_that_the_table_does_not_know_is_refused(self, pod: Bench) -> None:
         pod.environ["XDL_IP"] = "192.0.2.209"

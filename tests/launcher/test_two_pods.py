@@ -1,0 +1,89 @@
+"""Two pods whose controller has mounted the job's rank table: their ranks meet, on the stub."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from ascend_session.cluster.kubernetes import MOUNTED
+from tests.launcher.nodes import MEETING, Node, port_kept, said
+
+_HOSTS = ("127.0.0.1", "127.0.0.2")  # all of 127 is this machine
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with port_kept() as port:
+        yield port
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What both pods have for a host."""
+    monkeypatch.setenv("ASCEND_SESSION_HOST_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def mount(root: Path, table: Any) -> None:
+    place = Path(root, MOUNTED.lstrip("/"))
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps({"status": "completed", **table}))
+
+
+def listed(server: int, ranks: List[int]) -> List[Dict[str, str]]:
+    """Devices of a server."""
+    return [
+        {
+            "device_id": str(place),
+            "device_ip": f"192.168.{server}.{place + 1}",
+            "rank_id": str(rank),
+        }
+        for place, rank in enumerate(ranks)
+    ]
+
+
+def met(folder: Path, pods: List[Dict[str, str]], **asked: Any) -> List[Any]:
+    """Starts a launcher in each pod, the first one last; what their ranks say, by pod."""
+    nodes = []
+    for number in reversed(range(len(pods))):
+        pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+        nobody = {"nnodes": None, "node_rank": None, "processes": None}
+        nodes.append(Node(folder, number, MEETING, {**pod, **pods[number]}, **nobody, **asked))
+    found = []
+    for node in nodes:
+        result = node.result()
+        assert result.ok, said(result, "stderr")
+        found.append([json.loads(text) for text in said(result)])
+    return found[::-1]
+
+
+def test_pods_that_know_their_hosts_meet_on_the_first(root: Path) -> None:
+    """Two ranks in the first pod, one in the other."""
+    servers = [
+        {"server_id": _HOSTS[0], "device": listed(1, [0, 1])},
+        {"server_id": _HOSTS[1], "device": listed(2, [2])},
+    ]
+    mount(root, {"version": "1.0", "server_count": "2", "server_list": servers})
+    first, second = met(root, [{"HOST_IP": host} for host in _HOSTS])
+    assert [(rank, size) for rank, size, _ in first + second] == [(0, 3), (1, 3), (2, 3)]
+    places = [where for _, _, where in first + second]
+    assert len(set(places[0])) == 3
+    assert places[1:] == places[:1] * 2
+
+
+def test_pods_that_know_their_names_meet_where_they_are_told(root: Path, port: int) -> None:
+    instances = [
+        {
+            "pod_name": f"job-{number}",
+            "server_id": f"192.0.2.{number + 1}",
+            "devices": [{"device_id": "0", "device_ip": f"192.168.{number}.1"}],
+        }
+        for number in range(2)
+    ]
+    group = {"group_name": "hccl_world_group", "instance_count": "2", "device_count": "2"}
+    mount(root, {"group_count": "1", "group_list": [{**group, "instance_list": instances}]})
+    pods = [{"POD_NAME": f"job-{number}"} for number in range(2)]
+    first, second = met(root, pods, coordinator=f"127.0.0.1:{port}")
+    assert [(rank, size) for rank, size, _ in first + second] == [(0, 2), (1, 2)]
+    assert first[0][2] == second[0][2]
