@@ -125,9 +125,7 @@ class AscendConfig(AdapterOptions):
         return config
 
     def check_host(self, environ: Mapping[str, str]) -> None:
-        """Checks what depends on this machine: paths, files, and variables that conflict.
-
-        Files that options point to are read as the vendor's parsers read them, if they are there.
+        """Checks what depends on this machine: paths, and variables that conflict.
 
         Args:
             environ: The environment to check against, usually ``os.environ``.
@@ -136,8 +134,7 @@ class AscendConfig(AdapterOptions):
             ConfigError: With all problems at once.
 
         Warns:
-            AscendConfigWarning: For what the environment makes ineffective, and for what GE skips in
-                a file without telling.
+            AscendConfigWarning: For what the environment makes ineffective.
         """
         from ascend_session.config.host import check_host
 

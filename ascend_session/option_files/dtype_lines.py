@@ -98,7 +98,7 @@ def _sides(said: str, offset: int) -> Tuple[Tuple[Optional[str], ...], Tuple[Opt
                 offset + at + 1, f"it ends with {word}, behind which GE skips one character; none "
                 "is there, and the process ends.",
             )  # fmt: skip
-        if at >= 0 and "\x7f" < said[at + len(word)] < "\udc80":
+        if at >= 0 and _is_of_several_bytes(said[at + len(word)]):
             raise LineError(offset + at + 1, f"':' is needed behind {word}.")
     inputs: Tuple[Optional[str], ...] = ()
     outputs: Tuple[Optional[str], ...] = ()
@@ -131,3 +131,8 @@ def _slots(said: str, offset: int) -> Tuple[Optional[str], ...]:
 def _lower(text: str) -> str:
     """``text`` in lower case, if it is ASCII: other letters have nothing to do with C's toupper."""
     return text.lower() if all(letter < "\x80" for letter in text) else text
+
+
+def _is_of_several_bytes(letter: str) -> bool:
+    """Whether GE, which skips one byte, would take the rest of it for a type."""
+    return letter > "\x7f" and not "\udc80" <= letter <= "\udcff"

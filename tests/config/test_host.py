@@ -61,9 +61,6 @@ NEAR = [one for one in CASES if one.option is None]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "file.cfg").write_text("")
-    (tmp_path / "typo.ini").write_text("[ByOpType]\nRelu=high_precison\n")
-    (tmp_path / "many.ini").write_text("nonsense\n" * 7)
-    (tmp_path / "deep.cfg").write_text('{"feature": ["deeper_opat"]}')
     return tmp_path
 
 
@@ -209,6 +206,20 @@ def test_opening_names_every_file_that_is_missing_and_each_once(folder: Path) ->
     assert sorted(found) == ["customize_dtypes", "op_precision_mode"]
 
 
+def test_files_that_are_read_only_while_aoe_tunes_need_not_be_there_otherwise(folder: Path) -> None:
+    entry = {"aoe_config_file": "none.cfg", "distribute_config": "none.json"}
+    check_opening(entry, {})
+    with pytest.raises(ConfigError) as caught:
+        check_opening(entry, {"AOE_MODE": "2"})
+    found = [problem.option for problem in caught.value.problems]
+    assert sorted(found) == ["aoe_config_file", "distribute_config"]
+
+
+def test_what_is_there_and_no_directory_is_a_file_to_ge() -> None:
+    AscendConfig(op_precision_mode="/dev/null").check_host({})
+    check_opening({"op_precision_mode": "/dev/null"}, {})
+
+
 @pytest.mark.parametrize("one", [c for c in TRIGGERING if c.refuses], ids=str)
 def test_opening_refuses_what_check_host_refuses(one: Case, folder: Path) -> None:
     one = one.at(folder)
@@ -231,10 +242,3 @@ def test_a_path_that_only_a_shell_would_expand_is_explained() -> None:
 def test_an_environment_that_is_no_mapping_is_refused() -> None:
     with pytest.raises(TypeError, match=r"os\.environ"):
         AscendConfig().check_host(None)  # type: ignore[arg-type]
-
-
-def test_at_most_five_remarks_about_a_file_are_told(folder: Path) -> None:
-    values = {"op_precision_mode": f"{folder}/many.ini"}
-    found = list(BY_NAME["files_say_what_ge_reads"].check(Entry(values, environ={})))
-    assert len(found) == 6
-    assert "has 2 more such remarks" in str(found[-1].problem)

@@ -12,7 +12,6 @@ from ascend_session.config.rules import (
     dump,
     dynamic,
     estimator,
-    files,
     paths,
     performance,
     precision,
@@ -30,4 +29,4 @@ RULES: List[Rule] = [
     for rule in theme.RULES
 ]
 
-HOST_RULES: List[Rule] = [rule for theme in (paths, files, variables) for rule in theme.RULES]
+HOST_RULES: List[Rule] = [rule for theme in (paths, variables) for rule in theme.RULES]

@@ -26,6 +26,8 @@ _FILES = (
     "resource_config_path",
     "distribute_config",
 )
+# The adapter passes them on only while it tunes (geop_npu.cc).
+_OF_TUNING = ("aoe_config_file", "distribute_config")
 
 
 def tuning_mode(entry: Entry) -> Optional[str]:
@@ -108,7 +110,9 @@ def _can_be_directory(path: str) -> bool:
 def _missing_files(entry: Entry) -> Iterator[Tuple[str, str]]:
     for key in _FILES:
         path = entry.get(key)
-        if path is not None and not os.path.isfile(path):
+        if path is None or (key in _OF_TUNING and tuning_mode(entry) is None):
+            continue
+        if os.path.isdir(path) or not os.path.exists(path):  # /dev/null is an empty file to GE
             yield key, path
 
 
