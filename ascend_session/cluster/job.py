@@ -33,7 +33,7 @@ class Job(NamedTuple):
 
         Raises:
             JobError: If variables contradict each other (see `traps`), or if the rank is outside
-                the size.
+                the size, as is the rank on the node.
         """
         found = traps(environ)
         if found:
@@ -51,6 +51,13 @@ class Job(NamedTuple):
         said_size, said_rank = known.local_size, known.local_rank
         local_size = (said_size.value if said_size else 0) or min(size, 8)
         local_rank = rank % local_size if said_rank is None else said_rank.value
+        if said_rank and said_size and local_rank >= local_size > 0:
+            raise JobError(
+                f"{said_rank} is no place on a node with {said_size}: it has 0 to "
+                f"{local_size - 1} ({known.reason}).",
+                hint="export LOCAL_RANK and LOCAL_SIZE as this process's place on its node, from "
+                "0, and the number of the job's processes there.",
+            )
         scheduler = known.scheduler
         device_id = _device(environ, 0 if scheduler is None else local_rank)
         return cls(rank, size, local_rank, local_size, device_id)

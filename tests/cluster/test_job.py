@@ -62,6 +62,14 @@ def test_a_rank_outside_the_job_is_refused(rank: str) -> None:
         Job.from_env({**TABLE, "RANK_ID": rank})
 
 
+def test_a_rank_outside_its_node_is_refused() -> None:
+    environ = {"RANK_SIZE": "4", "RANK_ID": "2", "LOCAL_RANK": "2", "LOCAL_SIZE": "2"}
+    with pytest.raises(
+        JobError, match="LOCAL_RANK=2 is no place on a node with LOCAL_SIZE=2: it has 0 to 1"
+    ):
+        Job.from_env(environ)
+
+
 def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
     for environ in ({"RANK_ID": "3"}, {"RANK_ID": "3", "RANK_SIZE": "-1"}):
         with pytest.raises(JobError, match="0 alone, unless RANK_SIZE says otherwise"):
