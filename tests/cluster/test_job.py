@@ -4,7 +4,7 @@ from typing import Dict
 
 import pytest
 
-from ascend_session.cluster.job import Job
+from ascend_session.cluster.job import Job, device_reason
 from ascend_session.errors import JobError
 
 TABLE = {"RANK_TABLE_FILE": "table.json", "RANK_SIZE": "8", "RANK_ID": "3"}
@@ -52,6 +52,19 @@ def test_rank_and_size_are_the_environments(environ: Dict[str, str], job: Job) -
 )
 def test_the_own_device_is_the_environments(environ: Dict[str, str], device: int) -> None:
     assert Job.from_env(environ).device_id == device
+
+
+@pytest.mark.parametrize(
+    ("environ", "reason"),
+    [
+        ({"ASCEND_DEVICE_ID": "0"}, "ASCEND_DEVICE_ID=0"),
+        ({"DEVICE_ID": "2", "ASCEND_RT_VISIBLE_DEVICES": "3"}, "DEVICE_ID=2"),
+        ({"ASCEND_RT_VISIBLE_DEVICES": "3"}, "ASCEND_RT_VISIBLE_DEVICES=3"),
+        ({"ASCEND_RT_VISIBLE_DEVICES": "3,4"}, "the rank on the node"),
+    ],
+)
+def test_it_is_said_what_names_the_device(environ: Dict[str, str], reason: str) -> None:
+    assert device_reason(environ) == reason
 
 
 @pytest.mark.parametrize("rank", ["8", "-1"])
