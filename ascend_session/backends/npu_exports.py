@@ -6,7 +6,7 @@ open, and gone afterwards.
 """
 
 import os
-from typing import Dict, List, Mapping
+from typing import Dict, Mapping, Optional
 
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.schedulers import scheduled
@@ -29,7 +29,7 @@ class Exports:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.variables: Dict[str, str] = {}
-        self._set: List[str] = []
+        self._before: Dict[str, Optional[str]] = {}
         claim = scheduled(environ).scheduler
         job = None if claim is None else Job.from_env(environ)
         if claim is None or job is None or job.size == 1:
@@ -44,11 +44,14 @@ class Exports:
 
     def set(self) -> None:
         """Puts them into the environment of this process."""
-        self._set = list(self.variables)
+        self._before = {name: os.environ.get(name) for name in self.variables}
         os.environ.update(self.variables)
 
     def unset(self) -> None:
-        """Takes them away again; does nothing if they are not there."""
-        names, self._set = self._set, []
-        for name in names:
-            os.environ.pop(name, None)
+        """Makes them what they were, empty or not there; does nothing if they are not set."""
+        before, self._before = self._before, {}
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

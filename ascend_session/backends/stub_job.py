@@ -121,10 +121,10 @@ def _meeting_point(job: Job, environ: Mapping[str, str]) -> _MeetingPoint:
         return _MeetingPoint(address, environ.get("JOB_ID") or seed)
     if claim is not None:
         raise JobError(
-            f"The {job.size} ranks of this job ({claim.name}) are on several nodes, and "
-            f"{COORDINATOR} does not say where they meet.",
+            f"The {job.size} ranks of this job ({claim.name}) are on several nodes, and nothing "
+            f"says which of them is rank 0's: {COORDINATOR} is not set.",
             hint=f"Give all of them {COORDINATOR}=HOST:PORT, an address of rank 0's node and a "
-            f"free port there: mpirun -x {COORDINATOR}=HOST:PORT ...",
+            f"free port there: export it for srun; mpirun -x {COORDINATOR}=HOST:PORT ...",
         )
     raise JobError(
         f"RANK_SIZE says that this job has {job.size} ranks, but nothing says where they could "

@@ -1,10 +1,11 @@
 """What one source, such as a scheduler, says of a process's place in its job."""
 
+import re
 from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.variables import number
 
-__all__ = ["FIELDS", "Claim", "Said", "said"]
+__all__ = ["FIELDS", "Claim", "Said", "plain", "said"]
 
 FIELDS = ("rank", "size", "local_rank", "local_size")
 """What two sources may not say differently."""
@@ -32,7 +33,8 @@ class Claim(NamedTuple):
         local_rank: Number of the process on its node, from 0.
         local_size: Number of processes on its node.
         node: The node, in words that differ between nodes; empty if nothing says it.
-        seed: Text that is the same for all processes of the job, and for no other job.
+        seed: Text that is the same for all processes of the job, and for no other job; fit for
+            ``JOB_ID``.
         hosts: How many nodes there are, and the name of the first; None if nothing says it.
         port: A port that is kept for the job on its nodes; None if there is none.
     """
@@ -62,6 +64,11 @@ class Claim(NamedTuple):
         return None not in (self.size, self.local_size) and (
             self.size[0] == self.local_size[0]  # type: ignore[index]
         )
+
+
+def plain(text: str) -> str:
+    """The text without what names of files and jobs had better not have, such as PMIx's ``@``."""
+    return re.sub("[^A-Za-z0-9_-]", "_", text)[-100:]
 
 
 def said(environ: Mapping[str, str], *names: str) -> Optional[Said]:

@@ -1,13 +1,15 @@
 """Rank and size of this process: as the adapter reads them, else as a scheduler says them."""
 
-from typing import Mapping, NamedTuple
+from typing import Mapping, NamedTuple, Optional
 
+from ascend_session.cluster.claim import Said
+from ascend_session.cluster.mounted import refuse_alone
 from ascend_session.cluster.schedulers import Detected, detected
 from ascend_session.cluster.traps import traps
 from ascend_session.cluster.variables import number
 from ascend_session.errors import JobError
 
-__all__ = ["Job"]
+__all__ = ["Job", "device_reason"]
 
 
 class Job(NamedTuple):
@@ -33,7 +35,8 @@ class Job(NamedTuple):
 
         Raises:
             JobError: If variables contradict each other (see `traps`), or if the rank is outside
-                the size.
+                the size, or the rank on the node outside the size there; or if nothing says which
+                rank of a mounted rank table this process is.
         """
         found = traps(environ)
         if found:
@@ -45,12 +48,21 @@ class Job(NamedTuple):
                 "other CM_* variables; neither for an evaluator. Open systems in workers only.",
             )
         known = detected(environ)
+        if known.rank is None and known.size is None:
+            refuse_alone(environ)
         rank = 0 if known.rank is None else known.rank.value
         size = _size(rank, known, environ)
         _check_rank(rank, size, known, environ)
         said_size, said_rank = known.local_size, known.local_rank
         local_size = (said_size.value if said_size else 0) or min(size, 8)
         local_rank = rank % local_size if said_rank is None else said_rank.value
+        if said_rank and said_size and local_rank >= local_size > 0:
+            raise JobError(
+                f"{said_rank} is no place on a node with {said_size}: it has 0 to "
+                f"{local_size - 1} ({known.reason}).",
+                hint="export LOCAL_RANK and LOCAL_SIZE as this process's place on its node, from "
+                "0, and the number of the job's processes there.",
+            )
         scheduler = known.scheduler
         device_id = _device(environ, 0 if scheduler is None else local_rank)
         return cls(rank, size, local_rank, local_size, device_id)
@@ -83,11 +95,31 @@ def _size(rank: int, found: Detected, environ: Mapping[str, str]) -> int:
     return 1
 
 
-def _device(environ: Mapping[str, str], local_rank: int) -> int:
-    """The device that is named; else, of ranks that a scheduler started, one for each in turn."""
+def device_reason(environ: Mapping[str, str]) -> str:
+    """What names the device of a process that a scheduler has started; for logs."""
+    named = _named_device(environ)
+    if named is not None:
+        return str(named)
+    if _sees_one(environ):
+        return f"ASCEND_RT_VISIBLE_DEVICES={environ['ASCEND_RT_VISIBLE_DEVICES']}"
+    return "the rank on the node"
+
+
+def _named_device(environ: Mapping[str, str]) -> Optional[Said]:
     for name in ("ASCEND_DEVICE_ID", "DEVICE_ID"):
         if environ.get(name):
-            return number(environ, name) or 0
-    # A scheduler that gives each of its tasks a device of its own shows it no other one.
-    alone = environ.get("ASCEND_RT_VISIBLE_DEVICES", "").strip().isdigit()
-    return 0 if alone else local_rank
+            return Said(number(environ, name) or 0, name)
+    return None
+
+
+def _device(environ: Mapping[str, str], local_rank: int) -> int:
+    """The device that is named; else, of ranks that a scheduler started, one for each in turn."""
+    named = _named_device(environ)
+    if named is not None:
+        return named.value
+    return 0 if _sees_one(environ) else local_rank
+
+
+def _sees_one(environ: Mapping[str, str]) -> bool:
+    """Whether a scheduler gives each of its tasks a device of its own: it shows it no other one."""
+    return environ.get("ASCEND_RT_VISIBLE_DEVICES", "").strip().isdigit()

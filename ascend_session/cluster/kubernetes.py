@@ -12,7 +12,8 @@ from ascend_session.hardware.nodes import host_root
 __all__ = ["MOUNTED", "in_pod", "mounted_table", "pod_names"]
 
 MOUNTED = "/user/serverid/devindex/config/hccl.json"
-_ADDRESSES = ("XDL_IP", "HOST_IP", "NODE_IP", "POD_IP")
+# The last ones are names that others use too.
+_OWN, _COMMON = ("POD_NAME", "XDL_IP", "POD_IP"), ("HOST_IP", "NODE_IP")
 
 
 def in_pod(environ: Mapping[str, str]) -> bool:
@@ -28,4 +29,5 @@ def mounted_table(environ: Mapping[str, str]) -> Optional[str]:
 
 def pod_names(environ: Mapping[str, str]) -> Dict[str, str]:
     """What this pod and its host are called, and the variable that says so."""
-    return {environ[name]: name for name in ("POD_NAME", *_ADDRESSES) if environ.get(name)}
+    names = (*_OWN, *_COMMON) if in_pod(environ) else _OWN
+    return {environ[name]: name for name in names if environ.get(name)}

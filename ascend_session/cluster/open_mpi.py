@@ -7,9 +7,10 @@ tells the rest only to those who ask its library.
 
 from typing import Mapping, Optional
 
-from ascend_session.cluster.claim import Claim, said
+from ascend_session.cluster.claim import Claim, plain, said
+from ascend_session.cluster.variables import number
 
-__all__ = ["IDENTITY", "claim", "pmix_claim"]
+__all__ = ["IDENTITY", "claim", "is_below", "pmix_claim"]
 
 IDENTITY = (
     "OMPI_COMM_WORLD_RANK",
@@ -41,7 +42,23 @@ def claim(environ: Mapping[str, str]) -> Optional[Claim]:
         local_size=said(environ, "OMPI_COMM_WORLD_LOCAL_SIZE"),
         # It may deal its ranks out to the nodes in turn, and does not number these.
         node=f"host {host}" if host else "",
-        seed=f"ompi_{job or environ.get('OMPI_MCA_ess_base_jobid', '')}",
+        seed=plain(f"ompi_{job or environ.get('OMPI_MCA_ess_base_jobid', '')}"),
+    )
+
+
+def is_below(environ: Mapping[str, str]) -> bool:
+    """Whether the Slurm step of this process is that of ``mpirun``'s daemons, one on each node.
+
+    Below Slurm, ``mpirun`` starts its daemons with ``srun``; the ranks inherit the variables of
+    these. Source: the environments of such ranks (Open MPI 4.1.4, Slurm 22.05.8), plm_slurm.
+    """
+    rank, nodes = number(environ, "OMPI_COMM_WORLD_RANK"), number(environ, "SLURM_STEP_NUM_NODES")
+    return (
+        rank is not None
+        and rank == number(environ, "OMPI_MCA_ess_base_vpid")
+        and nodes is not None
+        and nodes == number(environ, "OMPI_MCA_orte_num_nodes")
+        and nodes == number(environ, "SLURM_STEP_NUM_TASKS")
     )
 
 

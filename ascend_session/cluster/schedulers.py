@@ -10,7 +10,7 @@ from ascend_session.cluster.claim import FIELDS, Claim, Said, said
 from ascend_session.cluster.variables import number, size_given
 from ascend_session.errors import JobError
 
-__all__ = ["CHOICE", "IDENTITY", "Detected", "claims", "detected", "scheduled"]
+__all__ = ["CHOICE", "IDENTITY", "Detected", "claims", "detected", "is_claimed", "scheduled"]
 
 CHOICE = "ASCEND_SESSION_SCHEDULER"
 """Whom to go by where several speak: ``slurm``, ``open-mpi``, ``pmix``, or ``none`` of them."""
@@ -61,7 +61,7 @@ def detected(environ: Mapping[str, str]) -> Detected:
     """Reads the environment of a process that is, or may be, a rank.
 
     Raises:
-        JobError: If two sources say different things.
+        JobError: If two sources say different things, and as `claims` does.
     """
     own = _own(environ)
     return _agreed([*([] if own is None else [own]), *claims(environ)])
@@ -71,7 +71,7 @@ def scheduled(environ: Mapping[str, str]) -> Detected:
     """What schedulers alone say, for a process that starts ranks and is none itself.
 
     Raises:
-        JobError: If two of them say different things.
+        JobError: If two of them say different things, and as `claims` does.
     """
     return _agreed(claims(environ))
 
@@ -80,14 +80,40 @@ def claims(environ: Mapping[str, str]) -> List[Claim]:
     """What each scheduler says that has started this process, or the one that was chosen.
 
     Raises:
-        JobError: If `CHOICE` names none.
+        JobError: If `CHOICE` names none, or if this process was started from a shell that stands
+            for several (see `slurm.refuse_shell`).
     """
     choice = environ.get(CHOICE, "")
     if choice not in ("", "none", *_SCHEDULERS):
         known = ", ".join((*_SCHEDULERS, "none"))
         raise JobError(f"{CHOICE}={choice!r} is no scheduler.", hint=f"Known are {known}.")
-    found = [read(environ) for key, read in _SCHEDULERS.items() if choice in ("", key)]
-    return [claim for claim in found if claim is not None]
+    if choice:
+        chosen = None if choice == "none" else _SCHEDULERS[choice](environ)
+        return [] if chosen is None else [chosen]
+    found = [claim for claim in (read(environ) for read in _SCHEDULERS.values()) if claim]
+    if open_mpi.is_below(environ):
+        found = _without_daemons(found)
+    if [claim.key for claim in found] == ["slurm"]:
+        slurm.refuse_shell(environ, found[0])
+    return found
+
+
+def is_claimed(environ: Mapping[str, str]) -> bool:
+    """Whether a scheduler has started this process or one before it, whoever was chosen."""
+    return any(read(environ) is not None for read in _SCHEDULERS.values())
+
+
+def _without_daemons(found: Sequence[Claim]) -> List[Claim]:
+    """Of Open MPI, its ranks' Slurm step is that of its daemons: it is named and counts no more."""
+    steps = [claim.where for claim in found if claim.key == "slurm"]
+    kept = []
+    for claim in found:
+        if claim.key == "open-mpi" and steps:
+            daemons = f"below daemons that are Slurm's {steps[0]}"
+            claim = claim._replace(where=", ".join(filter(None, [claim.where, daemons])))
+        if claim.key != "slurm":
+            kept.append(claim)
+    return kept
 
 
 def _own(environ: Mapping[str, str]) -> Optional[Claim]:

@@ -6,7 +6,7 @@ options_notes.md, section b (``POD_NAME``, ``TF_CONFIG``).
 
 from typing import Dict, List, Mapping
 
-from ascend_session.cluster.schedulers import IDENTITY
+from ascend_session.cluster.schedulers import IDENTITY, is_claimed
 from ascend_session.cluster.variables import COORDINATOR, PORT, task, task_type
 from ascend_session.errors import JobError
 from ascend_session.launcher.variables import CHIEF_FAMILY, LOG_PATH, OWNED, WORK_PATH
@@ -44,6 +44,10 @@ def removed(
         given: What the user adds; is never taken away.
     """
     reasons = _reasons(own)
+    if not is_claimed(environ):
+        # A batch script is started once, and what the ranks start may need what it has.
+        for name in IDENTITY:
+            reasons.pop(name, None)
     if "TF_CONFIG" in reasons and task(environ) is None:
         del reasons["TF_CONFIG"]
     return {

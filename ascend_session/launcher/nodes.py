@@ -95,7 +95,7 @@ def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> 
         said.append(_by_table(table, config, environ))
     of, number = _agreed([one.of for one in said], said), _agreed([one.own for one in said], said)
     if of is None or of.value == 1:
-        return Nodes(notes=_lone_notes(config, claim, environ))
+        return Nodes(notes=_lone_notes(config, claim, environ), table=table)
     _check_possible(config, of, number, next(one.name for one in said if one.of is of))
     assert number is not None
     coordinator = None

@@ -17,7 +17,7 @@ __all__ = ["chosen_for", "table_of", "table_path"]
 def table_of(
     config: LaunchConfig, backend: str, environ: Mapping[str, str], nodes_are_said: bool
 ) -> "Optional[TableNodes]":
-    """The nodes of the job's rank table, if it has several.
+    """The nodes of the job's rank table, if it has several; one, if it is this job's on the stub.
 
     Args:
         config: What the launch is asked.
@@ -26,8 +26,8 @@ def table_of(
         nodes_are_said: Whether something else says that there are several nodes.
 
     Returns:
-        None without a table, for a table of one server, and for one that cannot be read as long as
-        there is one node only: HCCL says it then.
+        None without a table, for one of one server that was inherited or is for devices, and for
+        one that cannot be read as long as there is one node only: HCCL says it then.
 
     Raises:
         JobError: If a table of several nodes is none that HCCL takes.
@@ -43,7 +43,9 @@ def table_of(
         if nodes_are_said or path == mounted_table(environ):
             raise
         return None
-    return found if nodes_are_said or len(found.nodes) > 1 else None
+    # On devices the preflight compares the table of one server with what is asked.
+    is_jobs = backend == "stub" and path in (config.rank_table, mounted_table(environ))
+    return found if nodes_are_said or len(found.nodes) > 1 or is_jobs else None
 
 
 def table_path(
@@ -63,7 +65,7 @@ def table_path(
 def chosen_for(
     config: LaunchConfig, backend: str, nodes: "Nodes", environ: Mapping[str, str]
 ) -> Chosen:
-    """The devices of this node's ranks: those of the rank table, if it has several nodes.
+    """The devices of this node's ranks: those of the rank table, if that counts.
 
     Raises:
         DeviceError: If there are no such devices.

@@ -8,6 +8,7 @@ from typing import Any, ContextManager, Dict, List, Mapping, Optional, Tuple
 from ascend_session.backends import Choice
 from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.collectives import Collectives
+from ascend_session.cluster.job import device_reason
 from ascend_session.cluster.schedulers import detected
 from ascend_session.config import host
 from ascend_session.config.ascend_config import AscendConfig
@@ -215,7 +216,8 @@ class AscendSystem(PlaceInJob):
         self._backend, self._job, self._protos = prepared
         found = detected(self._environ)
         if found.scheduler is not None:
-            self.events.record("job", found.reason)
+            device = f"device {self._job.device_id} by {device_reason(self._environ)}"
+            self.events.record("job", f"{found.reason}; {device}")
         self._guard.install()
         try:
             try_first(prepared, self._patience, self.events)

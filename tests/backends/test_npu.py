@@ -268,6 +268,7 @@ class TestTheJob:
             assert [os.environ.get(name) for name in told] == ["1", "2", "1", "ompi_77"]
             assert system.events[0].name == "job"
             assert system.events[0].detail.startswith("Open MPI, job 77: OMPI_COMM_WORLD_RANK=1")
+            assert system.events[0].detail.endswith("; device 1 by the rank on the node")
         assert not set(told) & set(os.environ)
 
     def test_ranks_of_mpirun_without_a_table_are_refused_by_mpiruns_words(

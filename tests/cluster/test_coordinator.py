@@ -7,6 +7,7 @@ from typing import Dict, Tuple
 
 import pytest
 
+from ascend_session.backends.stub_job import check_meeting
 from ascend_session.cluster import coordinator
 from ascend_session.cluster.coordinator import (
     address_of_node,
@@ -15,6 +16,7 @@ from ascend_session.cluster.coordinator import (
     is_loopback,
     parts_of,
 )
+from ascend_session.cluster.job import Job
 from ascend_session.cluster.schedulers import detected
 from ascend_session.cluster.variables import COORDINATOR
 from ascend_session.errors import JobError
@@ -49,6 +51,15 @@ def test_two_jobs_have_two_ports_and_all_ranks_of_one_have_the_same() -> None:
 def test_ranks_of_mpirun_on_several_nodes_have_to_be_told() -> None:
     environ = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "1"}
     assert of({**environ, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}) is None
+
+
+@pytest.mark.parametrize("name", ["step, arbitrary, other", "step of two components"])
+def test_ranks_that_do_not_know_the_node_of_rank_0_have_to_be_told(name: str) -> None:
+    assert of(recorded(name)) is None
+    job = Job.from_env(recorded(name))
+    with pytest.raises(JobError, match="nothing says which of them is rank 0's") as refused:
+        check_meeting(job, recorded(name))
+    assert f"{COORDINATOR}=HOST:PORT" in str(refused.value.hint)
 
 
 def test_the_first_node_of_a_step_is_where_it_is(tmp_path: Path) -> None:

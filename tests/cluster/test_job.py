@@ -4,7 +4,7 @@ from typing import Dict
 
 import pytest
 
-from ascend_session.cluster.job import Job
+from ascend_session.cluster.job import Job, device_reason
 from ascend_session.errors import JobError
 
 TABLE = {"RANK_TABLE_FILE": "table.json", "RANK_SIZE": "8", "RANK_ID": "3"}
@@ -54,12 +54,33 @@ def test_the_own_device_is_the_environments(environ: Dict[str, str], device: int
     assert Job.from_env(environ).device_id == device
 
 
+@pytest.mark.parametrize(
+    ("environ", "reason"),
+    [
+        ({"ASCEND_DEVICE_ID": "0"}, "ASCEND_DEVICE_ID=0"),
+        ({"DEVICE_ID": "2", "ASCEND_RT_VISIBLE_DEVICES": "3"}, "DEVICE_ID=2"),
+        ({"ASCEND_RT_VISIBLE_DEVICES": "3"}, "ASCEND_RT_VISIBLE_DEVICES=3"),
+        ({"ASCEND_RT_VISIBLE_DEVICES": "3,4"}, "the rank on the node"),
+    ],
+)
+def test_it_is_said_what_names_the_device(environ: Dict[str, str], reason: str) -> None:
+    assert device_reason(environ) == reason
+
+
 @pytest.mark.parametrize("rank", ["8", "-1"])
 def test_a_rank_outside_the_job_is_refused(rank: str) -> None:
     with pytest.raises(
         JobError, match=f"RANK_ID={rank} is no rank of this job of 8: it has 0 to 7"
     ):
         Job.from_env({**TABLE, "RANK_ID": rank})
+
+
+def test_a_rank_outside_its_node_is_refused() -> None:
+    environ = {"RANK_SIZE": "4", "RANK_ID": "2", "LOCAL_RANK": "2", "LOCAL_SIZE": "2"}
+    with pytest.raises(
+        JobError, match="LOCAL_RANK=2 is no place on a node with LOCAL_SIZE=2: it has 0 to 1"
+    ):
+        Job.from_env(environ)
 
 
 def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:

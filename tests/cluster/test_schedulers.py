@@ -85,12 +85,30 @@ def test_two_that_differ_are_refused_with_both_names(
 
 
 @pytest.mark.parametrize("node", ["first", "second"])
-def test_below_mpirun_in_an_allocation_nothing_is_guessed(node: str) -> None:
+def test_below_mpirun_in_an_allocation_the_step_is_that_of_its_daemons(node: str) -> None:
     environ = recorded(f"mpirun in an allocation, {node} node")
+    place = (0, 8, 0, 4) if node == "first" else (5, 8, 1, 4)
+    assert Job.from_env(environ)[:4] == place
+    assert Job.from_env({**environ, CHOICE: "open-mpi"})[:4] == place
+    found = detected(environ)
+    assert [claim.key for claim in found.claims] == ["open-mpi", "pmix"]
+    step = f"{environ['SLURM_JOB_ID']}.{environ['SLURM_STEP_ID']}"
+    assert f", below daemons that are Slurm's step {step}: OMPI_COMM_" in found.reason
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"OMPI_MCA_ess_base_vpid": "1"},
+        {"OMPI_MCA_ess_base_vpid": ""},
+        {"OMPI_MCA_orte_num_nodes": "1"},
+        {"SLURM_STEP_NUM_TASKS": "4"},
+    ],
+)
+def test_another_step_than_that_of_the_daemons_is_no_guess(other: Dict[str, str]) -> None:
+    environ = recorded("mpirun in an allocation, second node")
     with pytest.raises(JobError, match="Two say different things"):
-        Job.from_env(environ)
-    job = Job.from_env({**environ, CHOICE: "open-mpi"})
-    assert job[:4] == ((0, 8, 0, 4) if node == "first" else (5, 8, 1, 4))
+        Job.from_env({**environ, **other})
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,16 @@
 """Slurm: who is a task of a step, and who only runs inside an allocation."""
 
-from typing import Dict, Optional, Tuple
+import os
+import subprocess
+import sys
+from typing import Dict, Iterator, Optional, Tuple
 
 import pytest
 
 from ascend_session.cluster import slurm
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.schedulers import CHOICE, scheduled
+from ascend_session.errors import JobError
 from tests.schedulers.situations import recorded
 
 # As srun(1) and slurm.h say it, reduced to what counts.
@@ -31,6 +36,10 @@ STEP = {
         ("step, cyclic", Job(3, 8, 1, 4, 1)),
         ("step, one node", Job(1, 2, 1, 2, 1)),
         ("step, pmi2", Job(1, 2, 1, 2, 1)),
+        ("step, arbitrary", Job(0, 3, 0, 1, 0)),
+        ("step, arbitrary, other", Job(2, 3, 1, 2, 1)),
+        ("step of two components", Job(1, 3, 1, 2, 1)),
+        ("step of two components, second", Job(2, 3, 0, 1, 0)),
         ("step of a batch script", Job(1, 2, 0, 1, 0)),
         ("step of an allocation", Job(1, 2, 0, 1, 0)),
         ("batch script", Job(0, 1, 0, 1, 0)),
@@ -72,6 +81,80 @@ def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "step, arbitrary",
+        "step, arbitrary, other",
+        "step of two components",
+        "step of two components, second",
+    ],
+)
+def test_a_list_that_does_not_begin_with_the_host_of_rank_0_says_no_host(name: str) -> None:
+    claim = slurm.claim(recorded(name))
+    assert claim is not None
+    assert claim.hosts == (2, "")
+
+
+def test_rank_0_knows_by_its_node_that_the_list_begins_with_another() -> None:
+    said = recorded("step, arbitrary")
+    del said["SLURM_DISTRIBUTION"]
+    claim = slurm.claim(said)
+    assert claim is not None
+    assert claim.hosts == (2, "")
+
+
+@pytest.fixture
+def shell() -> Iterator[int]:
+    """The pid of a process that has a controlling terminal."""
+    program = (
+        "import os, pty, sys\n"
+        "pid, terminal = pty.fork()\n"
+        "if pid == 0: os.write(1, b'.'); os.read(0, 1)\n"
+        "else: os.read(terminal, 1); print(pid, flush=True); sys.stdin.read()\n"
+        "if pid: os.close(terminal); os.waitpid(pid, 0)"
+    )
+    words = [sys.executable, "-S", "-c", program]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as starter:
+        assert starter.stdout is not None
+        yield int(starter.stdout.readline())
+        starter.communicate()
+
+
+class TestShells:
+    def test_what_is_started_in_a_shell_of_several_tasks_is_refused(self, shell: int) -> None:
+        environ = {**recorded("step, shell"), "SLURM_TASK_PID": str(shell)}
+        for read in (Job.from_env, scheduled):
+            with pytest.raises(JobError, match="stands for SLURM_PROCID=0 of the 4 tasks") as one:
+                read(environ)
+            assert f"{CHOICE}=none for one process, =slurm for a task" in str(one.value.hint)
+
+    def test_who_says_what_it_is_may_be_it(self, shell: int) -> None:
+        environ = {**recorded("step, shell"), "SLURM_TASK_PID": str(shell)}
+        assert Job.from_env({**environ, CHOICE: "slurm"})[:2] == (0, 4)
+        assert Job.from_env({**environ, CHOICE: "none"})[:2] == (0, 1)
+
+    def test_a_shell_of_one_task_is_one_rank(self, shell: int) -> None:
+        environ = {**recorded("step, shell"), "SLURM_TASK_PID": str(shell)}
+        alone = {"SLURM_STEP_NUM_TASKS": "1", "SLURM_GTIDS": "0"}
+        assert Job.from_env({**environ, **alone})[:2] == (0, 1)
+
+    def test_the_task_itself_is_one(self) -> None:
+        environ = {**recorded("step, shell"), "SLURM_TASK_PID": str(os.getpid())}
+        assert Job.from_env(environ)[:2] == (0, 4)
+
+    def test_a_task_without_a_terminal_is_no_shell_although_it_has_the_variable(self) -> None:
+        # srun in a shell of srun --pty hands SLURM_PTY_PORT on.
+        with subprocess.Popen(
+            ["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+        ) as task:
+            environ = {**recorded("step, shell"), "SLURM_TASK_PID": str(task.pid)}
+            assert Job.from_env(environ)[:2] == (0, 4)
+            task.communicate()
+
+
+@pytest.mark.parametrize(
     ("listed", "first"),
     [
         ("gpu[07-08]", "gpu07"),
@@ -80,6 +163,7 @@ def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
         ("rack[1-2]-node", "rack1-node"),
         ("node1", "node1"),
         ("a-b.example.org,c", "a-b.example.org"),
+        ("(null)", ""),
         ("", ""),
     ],
 )
@@ -106,9 +190,10 @@ def test_the_tasks_of_a_node(node: int, counts: str, tasks: Optional[int]) -> No
 @pytest.mark.parametrize(
     ("without", "local_size"),
     [
-        ((), "SLURM_STEP_TASKS_PER_NODE=4"),
+        ((), "SLURM_GTIDS=2"),
         (("SLURM_STEP_TASKS_PER_NODE",), "SLURM_GTIDS=2"),
-        (("SLURM_NODEID",), "SLURM_GTIDS=2"),
+        (("SLURM_GTIDS",), "SLURM_STEP_TASKS_PER_NODE=4"),
+        (("SLURM_GTIDS", "SLURM_NODEID"), "None"),
         (("SLURM_STEP_TASKS_PER_NODE", "SLURM_GTIDS"), "None"),
     ],
 )

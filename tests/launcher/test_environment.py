@@ -10,8 +10,10 @@ from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job
 from ascend_session.cluster.job import Job
 from ascend_session.errors import JobError
+from ascend_session.launcher.inherited import removed
 from tests.fake_host import a2_chips, a3_chips, atlas_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
+from tests.schedulers.situations import recorded
 
 __all__ = ["bench"]
 
@@ -261,3 +263,12 @@ def test_what_the_user_adds_beats_what_ranks_get_anyway(bench: Bench) -> None:
         assert rank.environment["ASCEND_PROCESS_LOG_PATH"] == rank.plog
     (note,) = made.notes
     assert note.startswith("ASCEND_PROCESS_LOG_PATH='/plogs' is replaced by a folder for each")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_removed"), [("batch script", False), ("step, one task a node", True)]
+)
+def test_what_numbers_a_task_goes_only_where_there_is_one(name: str, is_removed: bool) -> None:
+    environ = recorded(name)
+    gone = set(removed(environ, {}, {}))
+    assert ("SLURM_NTASKS" in gone, "SLURM_PROCID" in gone) == (is_removed, is_removed)

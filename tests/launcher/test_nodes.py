@@ -356,6 +356,18 @@ class TestKubernetes:
         pod.nodes(range(2))
         assert pod.plan().nodes.number == 0  # devices meet by the table
 
+    def test_a_mounted_table_of_one_host_says_how_many_ranks_there_are(self, pod: Bench) -> None:
+        mounted = Path(pod.environ["ASCEND_SESSION_HOST_ROOT"], MOUNTED.lstrip("/"))
+        mounted.write_text(table({"192.0.2.201": {0: "192.168.1.1", 1: "192.168.1.2"}}))
+        made = pod.plan()
+        assert (made.nodes.of, made.size, made.backend) == (1, 2, "stub")
+
+    def test_a_table_of_one_server_that_is_given_counts_on_the_stub(self, bench: Bench) -> None:
+        bench.table.write_text(table({"192.0.2.201": {0: "192.168.1.1", 1: "192.168.1.2"}}))
+        assert bench.with_table().size == 2
+        with pytest.raises(JobError, match="3 ranks are to run on this node, but the rank table"):
+            bench.with_table(processes=3)
+
     def test_a_pod_that_the_table_does_not_know_is_refused(self, pod: Bench) -> None:
         pod.environ["XDL_IP"] = "192.0.2.209"
         with pytest.raises(ConfigError, match="nothing says which of them this is"):

@@ -2,7 +2,9 @@
 
 ``environments.json`` was recorded from Debian 12's slurm-wlm 22.05.8 and openmpi-bin 4.1.4, with
 two nodes of four CPUs on one machine. What differs from time to time (ports, pids, numbers of jobs)
-is as it was then.
+is as it was then. Two more are in it that do not come about again: "step, arbitrary", rank 0 of
+``salloc -N2 -n3 srun -m arbitrary -w node2,node1,node1``, and "step, arbitrary, other", its rank 2.
+That controller dies of the next job after such a step.
 """
 
 import json
@@ -26,6 +28,8 @@ class Situation(NamedTuple):
     who: str
 
 
+_MIXED = "salloc -w node2 -N1 -n2 : -w node1 -N1 -n1 srun --het-group=0,1"
+
 SITUATIONS: Dict[str, Situation] = {
     "step, one task a node": Situation("srun -N2 --ntasks-per-node=1", "rank 1"),
     "step, four tasks a node": Situation("srun -n8", "rank 5"),
@@ -33,6 +37,9 @@ SITUATIONS: Dict[str, Situation] = {
     "step, cyclic": Situation("srun -n8 -m cyclic", "rank 3"),
     "step, one node": Situation("srun -n2", "rank 1"),
     "step, pmi2": Situation("srun --mpi=pmi2 -n2", "rank 1"),
+    "step, shell": Situation("srun -n4 --pty", "rank 0"),
+    "step of two components": Situation(_MIXED, "rank 1"),
+    "step of two components, second": Situation(_MIXED, "rank 2"),
     "batch script": Situation("sbatch -N2 -n8", "script"),
     "batch script of one task": Situation("sbatch", "script"),
     "step of a batch script": Situation("sbatch -N2 --ntasks-per-node=1 --wrap srun", "rank 1"),

@@ -13,10 +13,14 @@ from tests.schedulers.running import Mpi, Slurm
 from tests.schedulers.situations import SITUATIONS, Situation, recorded
 
 _SHOW = [sys.executable, "-S", str(Path(__file__).parent / "programs" / "show.py")]
+_TERMINAL = [
+    *(sys.executable, "-S", "-c"),
+    "import os, pty, sys; sys.exit(os.WEXITSTATUS(pty.spawn(sys.argv[1:])))",
+]
 # What tells a process its place; other variables have values of the moment, or none of interest.
 _PLACE = re.compile(
     r"SLURM_(STEP_|JOB_)?(NUM_)?(PROCID|LOCALID|NODEID|NTASKS|NPROCS|TASKS|NNODES|NODES|NODELIST|"
-    r"TASKS_PER_NODE|NTASKS_PER_NODE|GTIDS|CPUS_ON_NODE|CPUS_PER_NODE|DISTRIBUTION|MPI_TYPE)"
+    r"TASKS_PER_NODE|NTASKS_PER_NODE|GTIDS|CPUS_ON_NODE|CPUS_PER_NODE|DISTRIBUTION|MPI_TYPE|HET_SIZE)"
     r"|SLURMD_NODENAME|OMPI_COMM_WORLD_.*|OMPI_MCA_orte_(num_nodes|ess_.*)"
     r"|PMIX_RANK|PMI_(RANK|SIZE)"
 )
@@ -66,7 +70,8 @@ def _run(command: List[str], program: List[str], slurm: Slurm, mpi: Mpi) -> None
     else:
         at = command.index("mpirun") + 1 if "mpirun" in command else 0
         own = ["--allow-run-as-root"] if at else []
-        ran = slurm.run(*command[:at], *own, *command[at:], *program)
+        terminal = _TERMINAL if "--pty" in command else []
+        ran = slurm.run(*terminal, *command[:at], *own, *command[at:], *program)
     assert ran.returncode == 0, ran.stderr
 
 

@@ -137,6 +137,11 @@ class Coordinator:
         if absent:
             self.end(wording.missing(absent, self._size, seconds, self._per_node()))
 
+    def give_up_on(self, rank: int, said: int) -> None:
+        """A rank of this job means another size: it cannot come, for whom the others would wait."""
+        if len(self._seats) < self._size:
+            self.end(wording.sizes_differ(rank, said, self._size))
+
     def use(self, rank: int, seconds: float) -> None:
         """What a rank says that it has computed until now."""
         self._seats[rank].used = (seconds, self.version, time.monotonic())

@@ -123,6 +123,8 @@ class Service:
         if job_id != self._job_id:
             raise RefusedError(wording.another_job(rank, self._address))
         if size != self._size:
+            with self._lock:
+                self._system(system, rank).give_up_on(rank, size)
             raise RefusedError(wording.another_size(rank, size, self._size))
         if rank not in range(size):
             raise RefusedError(wording.no_rank(rank, size))

@@ -27,6 +27,7 @@ __all__ = [
     "over",
     "rank_failed",
     "rank_taken",
+    "sizes_differ",
     "stuck",
     "too_late",
     "too_long",
@@ -35,7 +36,10 @@ __all__ = [
 ]
 
 _LOOK = "Look at its output for the reason."
-_LAUNCH = "Start the ranks with `ascend-session launch`, which gives each job addresses of its own."
+_LAUNCH = (
+    "Start the ranks with `ascend-session launch`, which gives each job addresses of its own; on "
+    "several nodes give each launcher the job's --coordinator and a --node-rank of its own."
+)
 
 
 def named(ranks: Sequence[int], noun: str = "rank") -> str:
@@ -93,8 +97,15 @@ def another_size(rank: int, said: int, size: int) -> str:
     """The job's size differs."""
     return (
         f"Rank {rank} says that the job has {said} ranks, rank 0 says {size}. All ranks need the "
-        "same RANK_SIZE."
+        "same RANK_SIZE; `ascend-session launch` makes it from --nnodes and -n, which all nodes "
+        "need to be given alike."
     )
+
+
+def sizes_differ(rank: int, said: int, size: int) -> str:
+    """The job's size differs: for those that are let in."""
+    sentence = another_size(rank, said, size)
+    return f"{CANNOT_GO_ON}{sentence[0].lower()}{sentence[1:]}"
 
 
 def no_rank(rank: int, size: int) -> str:

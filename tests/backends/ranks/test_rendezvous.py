@@ -127,10 +127,22 @@ def test_a_second_rank_0_is_refused_and_harms_nobody(job: Job) -> None:
     members[1].expect("agreed", "k")
 
 
-def test_a_rank_with_another_size_is_refused(job: Job) -> None:
-    job.start(0, 2)
+def test_a_rank_with_another_size_is_refused_and_all_hear_why(job: Job) -> None:
+    first = job.start(0, 2)
     sentence, _ = job.start(1, 3).expect(*FAILED)
     assert "Rank 1 says that the job has 3 ranks, rank 0 says 2" in sentence
+    assert "the same RANK_SIZE; `ascend-session launch` makes it from --nnodes and -n" in sentence
+    heard, _ = first.expect(*FAILED)
+    assert "rank 1 says that the job has 3 ranks, rank 0 says 2" in heard
+
+
+def test_a_rank_with_another_size_harms_nobody_who_has_met(job: Job) -> None:
+    members = job.together(2)
+    sentence, _ = job.start(1, 3).expect(*FAILED)
+    assert "Rank 1 says that the job has 3 ranks" in sentence
+    for member in members:
+        member.agree("k", [0, 1])
+    assert [member.expect("agreed") for member in members] == [["k", 1, 1]] * 2
 
 
 def test_a_rank_out_of_range_is_refused(job: Job) -> None:

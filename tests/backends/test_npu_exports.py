@@ -1,0 +1,27 @@
+"""What a scheduler says, as the adapter reads it: there while a system is open, gone afterwards."""
+
+import os
+
+import pytest
+
+from ascend_session.backends.npu_exports import Exports
+from tests.schedulers.situations import recorded
+
+
+def test_the_environment_is_afterwards_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOB_ID", "")
+    monkeypatch.delenv("RANK_ID", raising=False)
+    exports = Exports({**recorded("step, four tasks a node"), "JOB_ID": ""})
+    before = dict(os.environ)
+    exports.set()
+    assert (os.environ["RANK_ID"], os.environ["JOB_ID"]) == ("5", "slurm_2_0")
+    exports.unset()
+    assert dict(os.environ) == before
+    exports.unset()
+    assert dict(os.environ) == before
+
+
+def test_the_id_of_a_job_has_no_characters_that_names_had_better_not_have() -> None:
+    job = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
+    exports = Exports({**job, "PMIX_NAMESPACE": "prterun-node1-77@1"})
+    assert exports.variables["JOB_ID"] == "ompi_prterun-node1-77_1"
