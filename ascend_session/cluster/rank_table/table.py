@@ -278,4 +278,5 @@ def _product(family: Optional[str]) -> Optional[str]:
 
 def _of_name(path: str) -> List[TableFinding]:
     fault = name_fault(path)
-    return [TableFinding(ERROR, "", fault, None, "launch_facts A2 rule 12")] if fault else []
+    hint, source = "Rename it: hccl.json, for example.", "launch_facts A2 rule 12"
+    return [TableFinding(ERROR, "", fault, hint, source)] if fault else []
