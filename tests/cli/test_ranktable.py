@@ -346,6 +346,14 @@ def test_a_table_that_is_not_completed_is_not_converted(call, table, tmp_path, c
     assert not new.exists()
 
 
+def test_superpods_are_not_looked_at_on_a_host_where_hccl_does_not_read_them(call, table, server):
+    name = table({**v1_2(servers=1), "super_pod_list": []})
+    assert call("ranktable", "check", "--no-host", name).code == 1
+    called = call("ranktable", "check", name)
+    assert "super_pod_list: is an empty list" in called.out
+    assert called.code == 0
+
+
 def test_a_table_of_a_name_that_hccl_does_not_take_can_be_converted(call, table):
     name = table(v1_0(), "ranks.txt")
     checked = call("ranktable", "check", "--no-host", name)

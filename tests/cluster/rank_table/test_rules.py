@@ -396,6 +396,18 @@ def test_superpods_are_not_looked_at_on_other_products():
     assert parsed(table).problems()
 
 
+@pytest.mark.parametrize("pods", [[], 7, [{"super_pod_id": ""}]])
+def test_a_list_of_superpods_that_is_wrong_is_refused_where_hccl_reads_it(pods):
+    text = json.dumps({**v1_2(), "super_pod_list": pods})
+    for product in (TRAINING, A2, DUO):
+        table = RankTable.from_text(text, family=product)
+        assert not table.problems(product)
+        assert any("super_pod_list" in one.place for one in table.findings(product))
+    for product in (None, A3):
+        with pytest.raises(JobError, match="super_pod_list"):
+            RankTable.from_text(text, family=product)
+
+
 def test_one_server_needs_no_addresses_but_the_manual_wants_them_on_some_products():
     table = without_addresses(1)
     assert found(table) == []
