@@ -70,6 +70,7 @@ def table_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
             f"{path} is not completed: its status is {table.status!r}. HCCL would wait for 1800 s "
             "in silence.",
             hint=f"`ascend-session ranktable check --wait 10m {path}` waits for it in sight.",
+            findings=table.problems(),
         )
     table.check()
     names = dict.fromkeys(host_names(), "a name or address of this host")
