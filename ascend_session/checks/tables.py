@@ -46,7 +46,7 @@ def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> 
         environ: The environment of the ranks.
     """
     try:
-        table = RankTable.read(path)
+        table = RankTable.read(path, family)
     except JobError as refused:
         found = list(_of(path, refused.findings))
         alone = Finding(TABLE, ERROR, refused.message, refused.hint)

@@ -8,7 +8,7 @@ from typing_extensions import Annotated
 from ascend_session.cli._durations import parse_duration
 from ascend_session.cli._groups import group, help_without_command
 from ascend_session.cli._output import complain, show_json
-from ascend_session.errors import AscendError
+from ascend_session.errors import AscendError, JobError
 
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table import RankTable
@@ -134,11 +134,18 @@ def convert(
     ] = "1.0",
     force: _Force = False,
 ) -> None:
-    """Write a table of any format as version 1.0 or 1.2."""
+    """Write a table of any format as version 1.0 or 1.2; it has to be completed."""
     from ascend_session.cluster.rank_table import RankTable
+    from ascend_session.cluster.rank_table.contents import COMPLETED
 
     try:
         table = RankTable.read(old)
+        if table.status != COMPLETED:
+            raise JobError(
+                f"{old}: its status is {table.status!r}, not {COMPLETED!r}: what is not there yet "
+                "would be missing in the new table.",
+                hint="`ascend-session ranktable check --wait 10m` waits for it in sight.",
+            )
         if table.format == "template 2":
             complain(
                 "note: its ranks are those that HCCL gives them, by server_id and device_id. Where "

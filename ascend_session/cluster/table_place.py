@@ -6,11 +6,13 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.kubernetes import pod_names
 from ascend_session.cluster.rank_table import RankTable, TableDevice
-from ascend_session.cluster.rank_table.contents import COMPLETED
+from ascend_session.cluster.rank_table.contents import COMPLETED, Contents
 from ascend_session.cluster.rank_table.host import host_names
+from ascend_session.cluster.rank_table.reading import read
+from ascend_session.cluster.rank_table.source import read_text
 from ascend_session.errors import JobError
 
-__all__ = ["TableNode", "TableNodes", "table_nodes"]
+__all__ = ["TableNode", "TableNodes", "may_have_several", "table_nodes"]
 
 
 class TableNode(NamedTuple):
@@ -68,6 +70,7 @@ def table_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
             f"{path} is not completed: its status is {table.status!r}. HCCL would wait for 1800 s "
             "in silence.",
             hint=f"`ascend-session ranktable check --wait 10m {path}` waits for it in sight.",
+            findings=table.problems(),
         )
     table.check()
     names = dict.fromkeys(host_names(), "a name or address of this host")
@@ -83,7 +86,16 @@ def table_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
     return TableNodes(tuple(nodes), own, seed, path)
 
 
-def _parts(table: RankTable) -> Dict[str, List[TableDevice]]:
+def may_have_several(path: str) -> bool:
+    """Whether a file that `table_nodes` refuses has several nodes, as far as it can be read."""
+    try:
+        says = read(path, read_text(path)).contents
+    except JobError:
+        return False
+    return len(says.servers) > 1 or len(_parts(says)) > 1
+
+
+def _parts(table: Contents) -> Dict[str, List[TableDevice]]:
     found: Dict[str, List[TableDevice]] = {}
     for device in table.devices:
         found.setdefault(device.pod_name or device.server_id, []).append(device)

@@ -5,10 +5,11 @@ they know. Each of them may be missing or broken: then its part stays None, and 
 """
 
 import os
-from dataclasses import dataclass
-from typing import Iterator, Mapping, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Callable, Iterator, Mapping, Optional, Tuple
 
 from ascend_session.hardware.command import TIME_LIMIT
+from ascend_session.hardware.hccn import Interface
 from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.occupancy import Holder
 from ascend_session.hardware.versions import Component
@@ -16,6 +17,8 @@ from ascend_session.hardware.visible import VISIBLE_VARIABLE, read_visible
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 
 __all__ = ["Device", "DeviceReport", "device_count", "devices", "is_available"]
+
+_Ask = Callable[[int], Optional[Interface]]
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,22 @@ class DeviceReport:
     def visible(self) -> Tuple[Device, ...]:
         """The devices that this process gets; the place of each is its logical id."""
         return tuple(device for device in self.devices if device.logical_id is not None)
+
+    @property
+    def ask_address(self) -> Optional[_Ask]:
+        """Asks ``hccn_tool`` for the address of a device, by its physical id; None if nobody can.
+
+        The file ``/etc/hccn.conf``, where `Device.address` is from if it is there, may be an old
+        one, as that of a container's image.
+        """
+        ask: Optional[_Ask] = self.__dict__.get("_ask_address")
+        return ask
+
+    def asking(self, ask_address: _Ask) -> "DeviceReport":
+        """The same report, with somebody to ask; which is no field, and never written."""
+        made = replace(self)
+        object.__setattr__(made, "_ask_address", ask_address)
+        return made
 
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)

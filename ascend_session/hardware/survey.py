@@ -63,7 +63,8 @@ def survey(
         facts = _with_addresses(facts, HccnTool(environ, root, timeout), root, notes)
     found = [record(index, fact, root) for index, fact in enumerate(facts)]
     report = _report(found, versions, seen.table.driver_version, notes)
-    return replace(report, unanswered=tuple(_few(npu_smi.notes)))
+    ask_address = HccnTool(environ, root, timeout).address
+    return replace(report, unanswered=tuple(_few(npu_smi.notes))).asking(ask_address)
 
 
 def _report(

@@ -81,15 +81,21 @@ def meeting_of(
 
 def _with_table(given: str, name: str) -> Meeting:
     path = os.path.abspath(given)
+    if os.path.exists(path) and not os.path.isfile(path):
+        kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
+        raise JobError(
+            f"{name}={given!r}: {path} is {kind}, and HCCL reads a rank table from a file.",
+            hint="Give the path of the job's rank table.",
+        )
     if not os.path.isfile(path):
         raise JobError(
             f"{name}={given!r}: there is no file {path}; HCCL would end the ranks.",
             hint="Give the path of the job's rank table.",
         )
-    # launch_facts.md, A2 rule 12
-    named = path.endswith(".json")
-    note = f"{name}={given!r}: older releases want the name of a rank table to end in .json."
-    return Meeting(path, notes=[] if named else [note])
+    from ascend_session.cluster.rank_table.source import name_fault
+
+    fault = name_fault(path)
+    return Meeting(path, notes=[f"{name}={given!r}: {fault}"] if fault else [])
 
 
 def _with_chief(

@@ -127,8 +127,16 @@ def _all_of(refusal: AscendError, config: LaunchConfig, environ: Mapping[str, st
     found = [finding for finding in found if finding.said not in refused]
     if len(refused) == 1 and not errors(found):
         return refusal
-    asked = [Finding(_ASKED, ERROR, one.message, one.hint) for one in refused.values()]
+    said = [one for one in refused.values() if not _is_said(one, found)]
+    asked = [Finding(_ASKED, ERROR, one.message, one.hint) for one in said]
     return _refusal([*asked, *found])
+
+
+def _is_said(refusal: AscendError, found: Sequence[Finding]) -> bool:
+    """Whether a check has found all that a refusal, as that of a rank table, is made of."""
+    wrong = [one.said for one in getattr(refusal, "findings", ()) if one.severity == ERROR]
+    told = [finding.said for finding in errors(found)]
+    return bool(wrong) and all(any(one.endswith(said) for one in told) for said in wrong)
 
 
 def _refuse(found: Sequence[Finding]) -> None:

@@ -27,7 +27,8 @@ def table_of(
 
     Returns:
         None without a table, for one of one server that was inherited or is for devices, and for
-        one that cannot be read as long as there is one node only: HCCL says it then.
+        one that cannot be read as long as nothing in it, nor anything else, says that there are
+        several nodes: HCCL says it then.
 
     Raises:
         JobError: If a table of several nodes is none that HCCL takes.
@@ -35,13 +36,13 @@ def table_of(
     path = table_path(config, backend, environ, nodes_are_said)
     if path is None:
         return None
-    from ascend_session.cluster.table_place import table_nodes
+    from ascend_session.cluster.table_place import may_have_several, table_nodes
 
     try:
         found = table_nodes(path, environ)
     except JobError:
-        if nodes_are_said or path == mounted_table(environ):
-            raise
+        if nodes_are_said or path == mounted_table(environ) or may_have_several(path):
+            raise  # or half a job would be planned as a whole one
         return None
     # On devices the preflight compares the table of one server with what is asked.
     is_jobs = backend == "stub" and path in (config.rank_table, mounted_table(environ))

@@ -133,7 +133,7 @@ def test_a_table_is_compared_with_the_host(call, server, table):
     called = call("ranktable", "check", name)
     assert called.code == 1
     assert "device[0].device_id: is 7, but this host has 0, 1, 2, 3.\n" in called.out
-    assert "device_ip: is 192.168.1.99, but device 1 has 192.168.1.9.\n" in called.out
+    assert "device_ip: is 192.168.1.99, but device 1 has 192.168.1.9, as /etc/hc" in called.out
     assert call("ranktable", "check", "--no-host", name).code == 0
 
 
@@ -327,6 +327,31 @@ def test_an_old_table_is_converted_and_a_file_is_not_lost(call, table, tmp_path)
         f"ascend-session: {new}: is there already.\n  hint: Give --force to replace it.\n",
     )
     assert call("ranktable", "convert", old, "-o", new, "--force").code == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"version": "1.0", "status": "initializing"},
+        {"status": "initializing", "group_list": [{"instance_list": [{"devices": "x"}]}]},
+        {**v1_0(), "status": "initializing"},
+        {**v1_0(), "status": "Completed"},
+    ],
+)
+def test_a_table_that_is_not_completed_is_not_converted(call, table, tmp_path, content):
+    new = tmp_path / "new.json"
+    called = call("ranktable", "convert", table(content), "-o", str(new))
+    assert called.code == 1
+    assert f"its status is {content['status']!r}, not 'completed'" in called.err
+    assert not new.exists()
+
+
+def test_superpods_are_not_looked_at_on_a_host_where_hccl_does_not_read_them(call, table, server):
+    name = table({**v1_2(servers=1), "super_pod_list": []})
+    assert call("ranktable", "check", "--no-host", name).code == 1
+    called = call("ranktable", "check", name)
+    assert "super_pod_list: is an empty list" in called.out
+    assert called.code == 0
 
 
 def test_a_table_of_a_name_that_hccl_does_not_take_can_be_converted(call, table):

@@ -220,7 +220,18 @@ def test_a_table_with_another_ending_is_said(bench: Bench) -> None:
     other = bench.folder / "table.txt"
     other.write_text("{}")
     (note,) = bench.plan(rank_table=str(other)).notes
-    assert "want the name of a rank table to end in .json" in note
+    assert "HCCL takes a name that ends in .json" in note
+
+
+def test_a_table_that_is_no_file_is_refused_for_what_it_is(bench: Bench) -> None:
+    bench.nodes([0])
+    pipe, folder = bench.folder / "pipe.json", bench.folder / "folder.json"
+    os.mkfifo(str(pipe))
+    folder.mkdir()
+    with pytest.raises(JobError, match=r"pipe\.json is a pipe or a device, and HCCL reads"):
+        bench.plan(rank_table=str(pipe))
+    with pytest.raises(JobError, match=r"folder\.json is a folder, and HCCL reads"):
+        bench.plan(rank_table=str(folder))
 
 
 def test_a_table_is_passed_on_by_its_absolute_path(

@@ -304,6 +304,30 @@ class TestTables:
             bench.with_table(nnodes=2, node_rank=0)
         assert "ranktable check --wait 10m" in str(refused.value.hint)
 
+    def test_a_table_of_several_servers_that_is_refused_is_no_job_of_one(
+        self, bench: Bench
+    ) -> None:
+        bench.nodes(range(8))
+        whole = json.loads(uneven(0))
+        whole["server_list"][1]["device"][0]["rank_id"] = "0"
+        bench.table.write_text(json.dumps(whole))
+        with pytest.raises(JobError, match="is 0, which 2 devices have"):
+            bench.with_table()
+        whole["server_list"][1]["device"][0]["rank_id"] = 3
+        bench.table.write_text(json.dumps(whole))
+        with pytest.raises(JobError, match="HCCL takes texts only"):
+            bench.with_table()
+
+    def test_superpods_need_no_addresses_of_devices(self, bench: Bench) -> None:
+        bench.nodes(range(8))
+        whole = json.loads(uneven(0))
+        for server in whole["server_list"]:
+            for device in server["device"]:
+                del device["device_ip"]
+        bench.table.write_text(json.dumps(whole))
+        assert len(bench.with_table().ranks) == 3
+        assert bench.with_table(nnodes=2, node_rank=0).ranks[0].environment["RANK_SIZE"] == "4"
+
     def test_a_table_of_other_machines_means_nothing_on_the_stub(self, bench: Bench) -> None:
         bench.table.write_text(uneven(0))
         bench.environ["RANK_TABLE_FILE"] = str(bench.table)

@@ -105,16 +105,19 @@ def _missing(
     path: str, device: TableDevice, family: Optional[str], roce: bool, found: Findings
 ) -> None:
     why = "HCCL_INTRA_ROCE_ENABLE=1" if roce else "a job of several servers"
-    said, source = f"is missing; {why} needs it.", f"{_FACTS} rule 10"
+    said, source = f"is missing or empty; {why} cannot work without it.", f"{_FACTS} rule 10"
     if family == _A3 and not roce:
         said = "is missing; the manual wants it, unless all is one superpod that uses HCCS."
         found.add(WARNING, "address missing", path, said, None, source)
+    elif family is None and (device.host_ip is not None or not roce):
+        if device.host_ip is None:
+            said += " Only on A3, within one superpod, it may be left out."
+        else:
+            said += " Beside a host_ip it may be left out, but not on A2."
+        found.add(UNCHECKED, "address missing", path, said, None, source)
     elif device.host_ip is None or family == _A2:
         hint = "`hccn_tool -i <device_id> -ip -g` and /etc/hccn.conf say it."
         found.add(ERROR, "address missing", path, said, hint, source)
-    elif family is None:
-        said += " Beside a host_ip it may be left out, but not on A2."
-        found.add(UNCHECKED, "address missing", path, said, None, source)
 
 
 def _host_network(table: Contents, found: Findings) -> None:

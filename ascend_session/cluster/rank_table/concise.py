@@ -22,15 +22,21 @@ _OTHER_TOOLS = ("container_ip", "hardware_type", "host_nic_ip", "server_ip", "su
 """Keys that generators of tables write, and HCCL does not read (launch_facts.md, A2)."""
 
 
-def read_concise(fields: Fields, table: Mapping[str, Any], version: str) -> List[TableServer]:
-    """The servers of a table, in its order; what is wrong is in ``fields``."""
+def read_concise(
+    fields: Fields, table: Mapping[str, Any], version: str, super_pods: bool
+) -> List[TableServer]:
+    """The servers of a table, in its order; what is wrong is in ``fields``.
+
+    Without ``super_pods`` HCCL does not read those, and what is wrong with them is a warning.
+    """
     with_pods = version == "1.2"
     fields.unread(table, _TOP + (_PODS if with_pods else ()), _OTHER_TOOLS, "")
     servers = fields.objects(table, "server_list", "")
     _check_count(fields, table)
     found = [_server(fields, server, place, with_pods) for place, server in servers]
     if with_pods and "super_pod_list" in table:
-        pods = read_super_pods(fields, table, {server.server_id for server in found})
+        known = {server.server_id for server in found}
+        pods = read_super_pods(fields if super_pods else fields.lenient(), table, known)
         found = [one._replace(super_pod_id=pods.get(one.server_id)) for one in found]
     return found
 

@@ -12,17 +12,22 @@ from ascend_session.cluster.rank_table.findings import (
     ERROR,
     INFO,
     UNCHECKED,
+    WARNING,
     Findings,
     TableFinding,
 )
 from ascend_session.cluster.rank_table.parts import TableDevice
-from ascend_session.cluster.rank_table.values import packed
+from ascend_session.cluster.rank_table.values import address_family, packed
 from ascend_session.hardware.device import Device, DeviceReport
+from ascend_session.hardware.families import family as family_of
 from ascend_session.ids import PhysicalDeviceId
 
 __all__ = ["Own", "check_host", "host_names", "own_server"]
 
+_A2, _A3 = family_of("910B"), family_of("910C")
+_MESH = 8  # devices of an A2 server that HCCS joins
 _FACTS = "launch_facts A2 rule 6"
+_OF_FILE = ", as /etc/hccn.conf says; hccn_tool does not answer"
 
 
 class Own(NamedTuple):
@@ -80,6 +85,7 @@ def check_host(
         table: What the table says.
         report: What is on the host, as `ascend_session.devices` found it.
         opened: The physical id that each rank of this host will open; None if that is not known.
+            The devices of other ranks are not looked at: another pod on this host may have them.
         names: What the host is called; its own names and addresses if None.
     """
     found = Findings()
@@ -96,7 +102,7 @@ def check_host(
         server = table.servers[own.place].server_id
         said = f"This host is server {server!r} of the table: {own.reason}."
         found.add(INFO, "server", "", said)
-        _check_devices(table, own.place, report, found)
+        _check_devices(table, own.place, report, opened, found)
     return found.as_tuple()
 
 
@@ -115,11 +121,19 @@ def _check_opened(table: Contents, opened: Mapping[int, PhysicalDeviceId], found
             found.add(ERROR, "opened", table.place(spot, "device_id"), said, hint, _FACTS)
 
 
-def _check_devices(table: Contents, own: int, report: DeviceReport, found: Findings) -> None:
+def _check_devices(
+    table: Contents,
+    own: int,
+    report: DeviceReport,
+    opened: Optional[Mapping[int, PhysicalDeviceId]],
+    found: Findings,
+) -> None:
     there: Dict[int, Device] = {
         int(device.physical_id): device for device in report if device.physical_id is not None
     }
     for index, device in enumerate(table.servers[own].devices):
+        if opened is not None and device.rank_id not in opened:
+            continue
         place, here = table.place((own, index), "device_id"), there.get(int(device.device_id))
         if here is None:
             nodes = ", ".join(map(str, sorted(there)))
@@ -129,16 +143,56 @@ def _check_devices(table: Contents, own: int, report: DeviceReport, found: Findi
         if here.logical_id is None:
             said = f"is {device.device_id}, which no process here can open. {' '.join(here.notes)}"
             found.add(ERROR, "hidden", place, said.strip(), None, _FACTS)
-        _check_address(table.place((own, index), "device_ip"), device, here, found)
+        place = table.place((own, index), "device_ip")
+        _check_address(place, device, here, report, _is_used(table, here.family), found)
 
 
-def _check_address(path: str, device: TableDevice, here: Device, found: Findings) -> None:
+def _is_used(table: Contents, family: Optional[str]) -> bool:
+    """Whether the job's ranks meet at the addresses of devices.
+
+    Source: HCOMM, HcclCommunicator::IsNeedNicInit: not inside one mesh, nor inside one superpod.
+    """
+    if family == _A3:
+        pods = {server.super_pod_id for server in table.servers}
+        return len(table.servers) > 1 and (len(pods) > 1 or None in pods)
+    if family == _A2:
+        meshes = {int(device.device_id) // _MESH for device in table.devices}
+        return len(table.servers) > 1 or len(meshes) > 1
+    return True
+
+
+def _check_address(
+    path: str,
+    device: TableDevice,
+    here: Device,
+    report: DeviceReport,
+    is_used: bool,
+    found: Findings,
+) -> None:
     if not device.device_ip:
         return
+    number, wanted = device.device_id, ",".join(device.device_ip)
     if here.address is None:
-        said = "The address of device {} is not known here, so that the table's was not compared."
-        found.add(UNCHECKED, "address", path, said.format(device.device_id))
-    elif packed(here.address) not in map(packed, device.device_ip):
-        said = f"is {','.join(device.device_ip)}, but device {device.device_id} has {here.address}."
-        hint = "Make the table anew, or set the card's address with hccn_tool."
-        found.add(ERROR, "address", path, said, hint, "launch_facts E, EJ0004")
+        said = f"The address of device {number} is not known here, so that the table's was not "
+        found.add(UNCHECKED, "address", path, f"{said}compared.")
+        return
+    if packed(here.address) in map(packed, device.device_ip):
+        return
+    address, source, severity = here.address, "", ERROR
+    if report.ask_address is not None:
+        asked = report.ask_address(int(number))
+        address, source = (asked.address, ", as hccn_tool says") if asked else (address, _OF_FILE)
+        severity = ERROR if asked else WARNING
+    if packed(address) in map(packed, device.device_ip):
+        return
+    kinds = {address_family(one) for one in device.device_ip}
+    if address_family(address) not in kinds:
+        said = f"is {wanted}, and of device {number} only {address} is known, which is of the other"
+        found.add(UNCHECKED, "kind", path, f"{said} kind (IPv4, IPv6).")
+        return
+    said = f"is {wanted}, but device {number} has {address}{source}."
+    if not is_used:
+        said += " This job does not use it, unless HCCL_INTRA_ROCE_ENABLE=1."
+        severity = WARNING
+    hint = "Make the table anew, or set the card's address with hccn_tool."
+    found.add(severity, "address", path, said, hint, "launch_facts E, EJ0004")

@@ -45,8 +45,13 @@ class Reading(NamedTuple):
     complete: bool
 
 
-def read(name: str, text: str) -> Reading:
+def read(name: str, text: str, super_pods: bool = True) -> Reading:
     """Reads the text of a table.
+
+    Args:
+        name: What messages call it.
+        text: The text.
+        super_pods: Whether HCCL reads superpods; what is wrong with them is a warning otherwise.
 
     Raises:
         JobError: If it is no JSON, no object, or of a version that is not read here.
@@ -61,14 +66,16 @@ def read(name: str, text: str) -> Reading:
     fields = Fields()
     for place, said in document.oddities:
         fields.found.add(WARNING, "text", place, said)
-    kind, servers = _servers(name, fields, table)
+    kind, servers = _servers(name, fields, table, super_pods)
     status = fields.text(table, "status", "")
     # Without one the table is refused already, and its status is not worth a second sentence.
     contents = Contents(kind, COMPLETED if status is None else status, tuple(servers))
     return Reading(contents, fields.found, fields.complete)
 
 
-def _servers(name: str, fields: Fields, table: Mapping[str, Any]) -> Tuple[str, List[TableServer]]:
+def _servers(
+    name: str, fields: Fields, table: Mapping[str, Any], super_pods: bool
+) -> Tuple[str, List[TableServer]]:
     if "version" not in table:
         if "group_list" not in table and "server_list" in table:
             raise JobError(
@@ -87,4 +94,4 @@ def _servers(name: str, fields: Fields, table: Mapping[str, Any]) -> Tuple[str, 
             f"{name}: version is {shown(table['version'])}, which HCCL does not take. {_TAKEN}",
             hint='Write "version": "1.0".',
         )
-    return version, read_concise(fields, table, version)
+    return version, read_concise(fields, table, version, super_pods)

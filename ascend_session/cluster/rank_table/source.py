@@ -18,6 +18,7 @@ from ascend_session.errors import JobError
 __all__ = ["Document", "UnfinishedError", "name_fault", "parse", "read_text"]
 
 _MOST_BYTES = 64 << 20
+_MOST_WITHOUT_BLANKS = 40 << 20
 _LONGEST_NAME = 4095
 _BOM = "\ufeff"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -165,6 +166,14 @@ def _content(path: str, descriptor: int) -> bytes:
             "and with all its blanks one is read here up to 64 MiB.",
             hint="Look whether this is a rank table at all.",
         )
+    if len(content) > _MOST_WITHOUT_BLANKS:
+        bare = len(content.translate(None, b" \t\r\n"))
+        if bare > _MOST_WITHOUT_BLANKS:
+            raise JobError(
+                f"{path}: has {bare / (1 << 20):,.1f} MiB without its blanks; HCCL takes tables of "
+                "up to 40 MiB.",
+                hint="Look whether this is a rank table at all.",
+            )
     return content
 
 

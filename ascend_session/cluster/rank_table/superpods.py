@@ -9,12 +9,20 @@ from ascend_session.cluster.rank_table.contents import V1_2, Contents, Spot
 from ascend_session.cluster.rank_table.findings import ERROR, WARNING, Findings
 from ascend_session.hardware.families import family as family_of
 
-__all__ = ["check_super_pods"]
+__all__ = ["check_super_pods", "reads_super_pods"]
 
 _A3 = family_of("910C")
 _SOURCE = "launch_facts A3"
 _KEY = "super_device_id"
 _INVALID = str(0xFFFFFFFF)  # which HCCL takes for none
+
+
+def reads_super_pods(family: Optional[str]) -> bool:
+    """Whether HCCL reads superpods on a product; None, one that is not known, may be A3.
+
+    Source: HCOMM, GetSuperPodList, which does nothing where IsSuperPodMode is false.
+    """
+    return family in (None, _A3)
 
 
 def check_super_pods(table: Contents, family: Optional[str], found: Findings) -> None:
@@ -26,8 +34,7 @@ def check_super_pods(table: Contents, family: Optional[str], found: Findings) ->
         said = "is missing; without it HCCL takes the servers as in version 1.0."
         found.add(WARNING, "no pods", "super_pod_list", said, None, _SOURCE)
         return
-    # On other products HCCL leaves the superpods unread.
-    severity = ERROR if family in (None, _A3) else WARNING
+    severity = ERROR if reads_super_pods(family) else WARNING
     if severity == WARNING:
         said = f"is for A3; on {family} HCCL does not look at superpods."
         found.add(WARNING, "pods elsewhere", "version", said, 'Write "1.0".', _SOURCE)

@@ -31,6 +31,7 @@ from ascend_session.cluster.rank_table.parts import TableServer
 from ascend_session.cluster.rank_table.reading import read
 from ascend_session.cluster.rank_table.rules import check_rules
 from ascend_session.cluster.rank_table.source import name_fault, read_text
+from ascend_session.cluster.rank_table.superpods import reads_super_pods
 from ascend_session.cluster.rank_table.waiting import Tell, wait_until_completed
 from ascend_session.cluster.rank_table.writing import text_of, write_text
 from ascend_session.errors import JobError
@@ -58,8 +59,13 @@ class RankTable(Contents):
     remarks: Tuple[TableFinding, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
-    def read(cls, path: str) -> "RankTable":
+    def read(cls, path: str, family: Optional[str] = None) -> "RankTable":
         """Reads a file of version 1.0, 1.2, template 2 or the "lab" variant.
+
+        Args:
+            path: The file.
+            family: The product, as in `findings`; None if it is not known. What is wrong with
+                superpods is a warning on products where HCCL does not read them.
 
         Raises:
             JobError: If it cannot be read, or is no rank table; with all that is wrong with its
@@ -67,27 +73,37 @@ class RankTable(Contents):
                 `check`. Of one at "initializing" whatever is there already is read.
         """
         path = os.fspath(path)
-        return cls._of_text(read_text(path), path, _of_name(path))
+        return cls._of_text(read_text(path), path, _of_name(path), family)
 
     @classmethod
-    def from_text(cls, text: str, name: str = "the rank table") -> "RankTable":
+    def from_text(
+        cls, text: str, name: str = "the rank table", family: Optional[str] = None
+    ) -> "RankTable":
         """Reads the text of a table, as `read` reads a file; ``name`` is for messages."""
-        return cls._of_text(text, name, [])
+        return cls._of_text(text, name, [], family)
 
     @classmethod
-    def wait_for(cls, path: str, seconds: float, tell: Optional[Tell] = None) -> "RankTable":
+    def wait_for(
+        cls,
+        path: str,
+        seconds: float,
+        tell: Optional[Tell] = None,
+        family: Optional[str] = None,
+    ) -> "RankTable":
         """Reads a file that somebody else still fills in, as soon as it is completed.
 
         Args:
             path: The file; while it is waited for it need not be there, nor be whole.
             seconds: How long to wait.
             tell: Called before each second's pause with what is missing and how much time is left.
+            family: The product, as in `read`.
 
         Raises:
             JobError: If it is not completed in that time, or as from `read`.
         """
         path = os.fspath(path)
-        return cls._of_text(wait_until_completed(path, seconds, tell), path, _of_name(path))
+        text = wait_until_completed(path, seconds, tell)
+        return cls._of_text(text, path, _of_name(path), family)
 
     @classmethod
     def build(
@@ -250,13 +266,15 @@ class RankTable(Contents):
             raise refusal(self.name or "The rank table", wrong)
 
     @classmethod
-    def _of_text(cls, text: str, name: str, remarks: List[TableFinding]) -> "RankTable":
-        reading = read(name, text)
+    def _of_text(
+        cls, text: str, name: str, remarks: List[TableFinding], family: Optional[str] = None
+    ) -> "RankTable":
+        reading = read(name, text, reads_super_pods(_product(family)))
         found, says = reading.found.as_tuple(), reading.contents
         if says.status == INITIALIZING:
             found = ()
         elif reading.found.refused:
-            more = check_rules(says, complete=reading.complete)
+            more = check_rules(says, _product(family), complete=reading.complete)
             found = tuple(sort_findings([*found, *remarks, *more]))
             raise refusal(name, found)
         return cls(says.format, says.status, says.servers, name, (*found, *remarks))
@@ -278,4 +296,5 @@ def _product(family: Optional[str]) -> Optional[str]:
 
 def _of_name(path: str) -> List[TableFinding]:
     fault = name_fault(path)
-    return [TableFinding(ERROR, "", fault, None, "launch_facts A2 rule 12")] if fault else []
+    hint, source = "Rename it: hccl.json, for example.", "launch_facts A2 rule 12"
+    return [TableFinding(ERROR, "", fault, hint, source)] if fault else []

@@ -77,7 +77,6 @@ def test_ranks_of_given_servers_are_given_anew():
         ({"a": {0: "x"}}, "server_list[0].device[0].device_ip: is the text 'x'"),
         ({"": {0: None}}, "server_list[0].server_id: is empty"),
         ({"a" * 65: {0: None}}, "longer than 64 bytes"),
-        ({"a": {0: None}, "b": {0: None}}, "device_ip: is missing"),
         ({"a": {0: "10.0.0.1", 1: "10.0.0.1"}}, "device_ip: is 10.0.0.1, as is"),
         ({"a": {99: None}}, "is 99, but on any product HCCL takes 0 to 31"),
     ],
@@ -177,7 +176,11 @@ def test_nothing_to_merge_is_an_error():
         RankTable.merge([])
 
 
-def test_servers_without_addresses_are_tables_but_make_none_together():
+def test_servers_without_addresses_make_a_table_on_a3_only(tmp_path):
     tables = [RankTable.build({name: {0: None}}) for name in ("a", "b")]
-    with pytest.raises(JobError, match="a job of several servers needs it"):
-        RankTable.merge(tables)
+    for product in (TRAINING, A2):
+        with pytest.raises(JobError, match="a job of several servers cannot work without it"):
+            RankTable.merge(tables, family=product)
+    path = str(tmp_path / "hccl.json")
+    RankTable.merge(tables, family="A3").write(path)
+    assert RankTable.read(path) == RankTable.merge(tables)

@@ -3,8 +3,10 @@
 import pytest
 
 from ascend_session.hardware.device import DeviceReport
+from ascend_session.hardware.families import family
+from ascend_session.hardware.hccn import Interface
 from ascend_session.ids import PhysicalDeviceId
-from tests.cluster.rank_table.tables import device, parsed, v1_0
+from tests.cluster.rank_table.tables import device, parsed, v1_0, v1_2
 from tests.cluster.rank_table.test_building import report
 
 
@@ -100,3 +102,66 @@ def test_a_rank_opens_the_device_of_the_table():
 def test_a_rank_that_the_table_does_not_have_is_a_problem():
     [only] = problems(v1_0(), report([0, 1]), {4: PhysicalDeviceId(0)})
     assert only[2] == "Rank 4 is to run, but the table has ranks 0 to 3."
+
+
+def answering(host, address):
+    """A host whose hccn_tool says this of each device; None does not answer."""
+    said = None if address is None else Interface(address, None)
+    return host.asking(lambda physical: said)
+
+
+@pytest.mark.parametrize(
+    ("address", "severity", "words"),
+    [
+        ("192.168.1.77", None, ""),
+        ("10.9.9.9", "error", "but device 1 has 10.9.9.9, as hccn_tool says."),
+        (None, "warning", "but device 1 has 192.168.1.9, as /etc/hccn.conf says; hccn_tool does"),
+    ],
+)
+def test_the_tool_is_asked_before_the_files_address_of_a_card_counts(address, severity, words):
+    table = v1_0()
+    device(table, 0, 1)["device_ip"] = "192.168.1.77"
+    found = [one for one in said(table, answering(report([0, 1]), address)) if one[0] != "info"]
+    assert [one[0] for one in found] == ([severity] if severity else [])
+    assert all(words in one[2] for one in found)
+
+
+def test_addresses_of_two_kinds_are_not_compared():
+    table = v1_0()
+    for server in range(2):
+        for number in range(2):
+            device(table, server, number)["device_ip"] = f"fd00::{server}:{number}"
+    found = said(table, report([0, 1]))
+    assert [one[0] for one in found] == ["not checked", "not checked", "info"]
+    assert "of device 0 only 192.168.1.8 is known, which is of the other kind" in found[0][2]
+
+
+@pytest.mark.parametrize(
+    ("product", "numbers", "severity"),
+    [
+        ("910B", [0, 1], "warning"),
+        ("910B", [0, 8], "error"),
+        ("910C", [0, 8], "warning"),
+        ("910A", [0, 1], "error"),
+    ],
+)
+def test_inside_a_mesh_or_a_superpod_addresses_of_cards_are_not_used(product, numbers, severity):
+    table = v1_0(servers=1)
+    for place, number in enumerate(numbers):
+        device(table, 0, place).update(device_id=str(number), device_ip=f"10.0.0.{number}")
+    found = said(table, report(numbers, product=family(product)))
+    assert [one[0] for one in found if "10.0.0." in one[2]] == [severity] * 2
+
+
+@pytest.mark.parametrize(("servers", "severity"), [(2, "warning"), (4, "error")])
+def test_superpods_meet_at_the_addresses_of_cards_and_servers_of_one_do_not(servers, severity):
+    table = v1_2(servers=servers)
+    device(table, 0, 1)["device_ip"] = "10.0.0.1"
+    found = said(table, report(range(4), product=family("910C")))
+    assert [one[0] for one in found if "10.0.0.1" in one[2]] == [severity]
+
+
+def test_devices_of_another_pod_on_the_host_need_not_be_seen_in_this_one():
+    opened = {0: PhysicalDeviceId(0)}
+    assert problems(v1_0(), report([0]), opened) == []
+    assert problems(v1_0(), report([0]))

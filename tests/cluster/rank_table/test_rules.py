@@ -141,10 +141,26 @@ BROKEN = [
     (
         "address missing",
         lambda t: device(t, 1, 0).pop("device_ip"),
-        None,
+        A2,
         "error",
         "server_list[1].device[0].device_ip",
-        "a job of several servers needs it",
+        "a job of several servers cannot work without it",
+    ),
+    (
+        "address empty",
+        lambda t: device(t, 1, 0).update(device_ip=""),
+        TRAINING,
+        "error",
+        "server_list[1].device[0].device_ip",
+        "is missing or empty; a job of several servers cannot work without it",
+    ),
+    (
+        "address missing on a product that is not known",
+        lambda t: device(t, 1, 0).pop("device_ip"),
+        None,
+        "not checked",
+        "server_list[1].device[0].device_ip",
+        "Only on A3, within one superpod, it may be left out.",
     ),
     (
         "address missing on A3",
@@ -168,7 +184,7 @@ BROKEN = [
         A2,
         "error",
         "server_list[1].device[0].device_ip",
-        "needs it",
+        "cannot work without it",
     ),
     (
         "servers' own network",
@@ -380,6 +396,18 @@ def test_superpods_are_not_looked_at_on_other_products():
     assert parsed(table).problems()
 
 
+@pytest.mark.parametrize("pods", [[], 7, [{"super_pod_id": ""}]])
+def test_a_list_of_superpods_that_is_wrong_is_refused_where_hccl_reads_it(pods):
+    text = json.dumps({**v1_2(), "super_pod_list": pods})
+    for product in (TRAINING, A2, DUO):
+        table = RankTable.from_text(text, family=product)
+        assert not table.problems(product)
+        assert any("super_pod_list" in one.place for one in table.findings(product))
+    for product in (None, A3):
+        with pytest.raises(JobError, match="super_pod_list"):
+            RankTable.from_text(text, family=product)
+
+
 def test_one_server_needs_no_addresses_but_the_manual_wants_them_on_some_products():
     table = without_addresses(1)
     assert found(table) == []
@@ -391,7 +419,13 @@ def test_one_server_needs_no_addresses_but_the_manual_wants_them_on_some_product
 def test_roce_inside_a_server_needs_addresses():
     said = parsed(without_addresses(1)).problems(A2, {"HCCL_INTRA_ROCE_ENABLE": "1"})
     assert [one.place for one in said] == [f"{FIRST}.device_ip", f"{SECOND}.device_ip"]
-    assert all("HCCL_INTRA_ROCE_ENABLE=1 needs it" in one.said for one in said)
+    assert all("HCCL_INTRA_ROCE_ENABLE=1 cannot work without it" in one.said for one in said)
+
+
+@pytest.mark.parametrize("product", [None, A3])
+def test_roce_needs_addresses_on_every_product(product):
+    said = parsed(without_addresses(2)).problems(product, {"HCCL_INTRA_ROCE_ENABLE": "1"})
+    assert len(said) == 4
 
 
 def test_ipv6_everywhere_is_one_kind():

@@ -138,3 +138,21 @@ def test_paths_are_paths(file):
     from pathlib import Path
 
     assert RankTable.read(Path(file(GOOD))).size == 4
+
+
+@pytest.mark.parametrize("blank", [b" ", b"x"])
+def test_blanks_do_not_count_for_what_hccl_takes_at_most(tmp_path, blank):
+    path = tmp_path / "large.json"
+    text = json.dumps(v1_0()).encode()
+    path.write_bytes(text + b"\n" + blank * (41 << 20))
+    if blank == b" ":
+        assert RankTable.read(str(path)).size == 4
+    else:
+        assert "has 41.0 MiB without its blanks; HCCL takes" in refused(str(path)).message
+
+
+def test_a_name_that_hccl_does_not_take_is_one_to_change(tmp_path):
+    path = tmp_path / "rank_table"
+    path.write_text(json.dumps(v1_0()))
+    [only] = RankTable.read(str(path)).problems()
+    assert only.hint == "Rename it: hccl.json, for example."
