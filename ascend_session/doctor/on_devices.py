@@ -75,7 +75,7 @@ def on_devices(
     found += [*check_nodes(root, nodes), *check_health(report, nodes)]
     found += [*check_holders(Seen.of(report)), *check_visible(environ, len(nodes))]
     found += _network(environ, report, rank_table, tool)
-    found += check_ports(environ)
+    found += check_ports(environ, [int(node) for node in nodes])
     found += [*check_installed(versions), *check_versions(versions, root, _machine(root))]
     found += [*check_sourced(environ, root), *check_operators(environ, root)]
     return found

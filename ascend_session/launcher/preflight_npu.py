@@ -1,6 +1,7 @@
 """What is checked before a job on devices, and what is waited for."""
 
 import logging
+import time
 from typing import Callable, List, Mapping, Optional
 
 from ascend_session.checks.environment import check_hccl_variables, check_job_variables
@@ -11,7 +12,7 @@ from ascend_session.checks.network import Interfaces, may_have_interfaces, need_
 from ascend_session.checks.nodes import check_nodes
 from ascend_session.checks.ports import PORTS, check_ports
 from ascend_session.checks.tables import check_table, read_table
-from ascend_session.checks.waiting import await_free
+from ascend_session.checks.waiting import await_free, await_gone
 from ascend_session.errors import PreflightError
 from ascend_session.hardware.command import TIME_LIMIT
 from ascend_session.hardware.device import DeviceReport
@@ -81,7 +82,12 @@ def _together(job: Intended, report: DeviceReport, tool: HccnTool) -> List[Findi
         need = need_of(product, leaves_server, table, job.environ)
         found += interfaces.check_links(need)
         found += interfaces.check_addresses(need)
-    return [*found, *check_ports(job.environ)]
+    return [*found, *check_ports(job.environ, _ids(job))]
+
+
+def _ids(job: Intended) -> List[int]:
+    """The physical ids of the job's devices, as far as they are known."""
+    return [int(one.physical) for one in job.devices.values() if one.physical is not None]
 
 
 def _product(report: DeviceReport, physical: List[PhysicalDeviceId]) -> Optional[str]:
@@ -117,8 +123,14 @@ def look_and_wait(
         return found
     if in_the_way or not config.preflight:
         ids = [int(one.logical) for one in job.devices.values()]
+        until = time.monotonic() + config.wait_for_devices
         await_free(ids, config.wait_for_devices, environ, say)
-    return [*before, *on_devices(job, environ)] if in_the_way else found
+    if not in_the_way:
+        return found
+    # Who ends lets go of devices and ports one after the other.
+    left = max(until - time.monotonic(), 0)
+    await_gone(lambda: errors(check_ports(job.environ, _ids(job))), left, say)
+    return [*before, *on_devices(job, environ, say=say)]
 
 
 def check_free_again(

@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Iterator, List
+from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
@@ -127,10 +127,71 @@ def test_ports_of_the_vendors_own_choice_are_not_looked_at(monkeypatch) -> None:
     monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
     base = free_base_port()
     with socket.socket() as server:
-        server.bind(("127.0.0.1", base))
+        server.bind(("", base))
         server.listen(1)
         environ = {"HCCL_IF_BASE_PORT": str(base), "HCCL_HOST_SOCKET_PORT_RANGE": "auto"}
         assert _one(ports.check_ports(environ)).severity == "ok"
+
+
+def _ports_of(base: int, physical=None) -> List[Tuple[str, str]]:
+    found = ports.check_ports({"HCCL_IF_BASE_PORT": str(base)}, physical)
+    return [(one.severity, one.said) for one in found]
+
+
+def test_a_job_on_other_devices_has_other_ports(monkeypatch) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as theirs, socket.socket() as more:
+        for one, port in ((theirs, base + 3), (more, base + 8 + 2)):
+            one.bind(("", port))
+            one.listen(1)
+        assert [severity for severity, _ in _ports_of(base, [0, 1])] == ["ok"]
+        assert [severity for severity, _ in _ports_of(base, [3])] == ["error"]
+        assert [severity for severity, _ in _ports_of(base, [2])] == ["error"]
+        assert [severity for severity, _ in _ports_of(base)] == ["error"]
+
+
+@pytest.mark.parametrize("offset", [0, None])
+def test_who_listens_on_this_hosts_own_address_only_is_not_in_the_way(monkeypatch, offset) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", ports.DEVICE_PORT if offset is None else base))
+        server.listen(1)
+        assert [severity for severity, _ in _ports_of(base)] == ["ok"]
+
+
+def test_a_port_that_nobody_is_seen_to_have_is_no_reason_not_to_start(monkeypatch) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as server:
+        server.bind(("", base))  # and does not listen
+        ((severity, said),) = _ports_of(base)
+    assert severity == "warning"
+    assert said == f"Port(s) {base} of HCCL cannot be bound, and nobody is seen to have them."
+
+
+def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as server:
+        server.bind(("", base))
+
+        def gone(busy: List[int]) -> Dict[int, object]:
+            server.close()
+            return {}
+
+        monkeypatch.setattr(ports, "_users", gone)
+        assert [severity for severity, _ in _ports_of(base)] == ["ok"]
+
+
+def test_of_many_holders_some_are_named_and_the_others_counted(healthy) -> None:
+    for number in range(60):
+        healthy.host.process(4321 + number, "python3 train.py", devices=[1])
+    found = next(iter(check_holders(look([1], healthy.environ))))
+    assert found.said.count("python3 train.py") == 3
+    assert found.said.endswith(" and 57 more.")
+    assert "lists all 60" in str(found.hint)
 
 
 def test_little_shared_memory_is_said(tmp_path: Path) -> None:
