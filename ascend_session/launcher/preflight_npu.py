@@ -152,4 +152,5 @@ def check_free_again(
     elif config.preflight:
         held = errors(check_holders(look(ids, environ)))
         if held:
-            raise PreflightError(" ".join(one.said for one in held), findings=held)
+            said = " ".join(one.said for one in held)
+            raise PreflightError(said, hint=held[0].hint, findings=held)
