@@ -1,14 +1,15 @@
 """Variables that make something else of a job than it looks like.
 
 Source: launch_facts.md, A6 (variables that switch collectives off), A9 (limits) and B3 (visible
-devices).
+devices); HCOMM: SetHccLExecTimeOut in externalinput.cc.
 """
 
-from typing import Iterator, Mapping
+from typing import Iterator, Mapping, Optional
 
 from ascend_session.checks.finding import ERROR, OK, WARNING, Finding
 from ascend_session.cluster.traps import traps
-from ascend_session.cluster.variables import number
+from ascend_session.cluster.variables import number, seconds_given
+from ascend_session.hardware.families import family
 from ascend_session.hardware.visible import VISIBLE_VARIABLE, read_visible
 
 __all__ = ["check_hccl_variables", "check_job_variables", "check_visible"]
@@ -18,6 +19,8 @@ _VISIBLE = "visible devices"
 _CONNECT = "HCCL_CONNECT_TIMEOUT"
 _EXEC = "HCCL_EXEC_TIMEOUT"
 _LONGEST_WAIT = 2147483647
+_LONGEST_ELSEWHERE = 17340  # seconds, on other products than these
+_LONG_WAITS = (family("910B"), family("910C"), family("950"))
 _ELSEWHERE = "NPU_VISIBLE_DEVICES"
 
 
@@ -36,17 +39,32 @@ def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(_CHECK, OK, said)
 
 
-def check_hccl_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_hccl_variables(
+    environ: Mapping[str, str], product: Optional[str] = None
+) -> Iterator[Finding]:
     """Looks whether HCCL takes its time limits; one that it does not take ends the ranks (EI0001).
 
     Args:
         environ: The environment of a rank.
+        product: The family of the devices; None if not known, when the widest limits count.
     """
-    for name, least, most in ((_CONNECT, 120, 7200), (_EXEC, 0, _LONGEST_WAIT)):
-        given, value = environ.get(name), number(environ, name)
-        if given and (value is None or not least <= value <= most):
-            said = f"{name}={given!r} is not from {least} to {most} seconds; HCCL refuses it."
-            yield Finding(_CHECK, ERROR, said, f"Mend or unset {name}.")
+    given, link = environ.get(_CONNECT), number(environ, _CONNECT)
+    if given and (link is None or not 120 <= link <= 7200):
+        yield _refused(_CONNECT, given, "from 120 to 7200 seconds")
+    given, wait = environ.get(_EXEC), seconds_given(environ, _EXEC)
+    if not given:
+        return
+    if product is None or product in _LONG_WAITS:
+        if wait is None or wait > _LONGEST_WAIT:
+            yield _refused(_EXEC, given, f"from 0 to {_LONGEST_WAIT} seconds")
+    elif not wait or wait > _LONGEST_ELSEWHERE:
+        limits = f"above 0 and at most {_LONGEST_ELSEWHERE} seconds, as {product} wants it"
+        yield _refused(_EXEC, given, limits)
+
+
+def _refused(name: str, given: str, limits: str) -> Finding:
+    said = f"{name}={given!r} is not {limits}; HCCL refuses it."
+    return Finding(_CHECK, ERROR, said, f"Mend or unset {name}.")
 
 
 def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:

@@ -33,6 +33,10 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
     except OSError as error:
         yield Finding(_SPACE, NOT_CHECKED, f"The disk of {there}: {error.strerror}.")
         return
+    if disk.f_blocks == 0:
+        said = f"The disk of {there}, to which logs are written, does not say what room it has."
+        yield Finding(_SPACE, NOT_CHECKED, said)
+        return
     room = (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize // _MB
     is_out_of_files = disk.f_files > 0 and disk.f_ffree == 0
     if room < least_mb or is_out_of_files:

@@ -21,6 +21,7 @@ HOLDERS = "holders"
 """The name of the check."""
 
 _LONGEST = 100  # characters of a command line
+_NAMED = 3  # of the processes that hold a device
 _WAIT = "wait until it is free (wait_for_devices=600)"
 
 
@@ -89,8 +90,11 @@ def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_L
 def check_holders(seen: Seen) -> Iterator[Finding]:
     """Says who holds devices, a finding for each device."""
     for name, holders in seen.held.items():
-        here = " ".join(str(holder.pid) for holder in holders if holder.here)
-        end = f"End it (kill {here}), " if here else ""
+        here = [str(holder.pid) for holder in holders if holder.here]
+        one = "it" if len(holders) == 1 else "them"
+        end = f"End {one} (kill {' '.join(here)}), " if here else ""
+        if len(here) > _NAMED:  # a job of many processes ends with the one that started it
+            end = f"End them (`fuser -v /dev/davinci*` lists all {len(holders)}), "
         hint = f"{end}{_WAIT}, or use another device."
         yield Finding(HOLDERS, ERROR, f"{_upper(_held(name, holders))}.", _upper(hint))
     if seen.hidden:
@@ -109,7 +113,10 @@ def _name(device: Device) -> str:
 
 
 def _held(name: str, holders: Sequence[Holder]) -> str:
-    return f"{name} is held by {' and '.join(map(_named, holders))}"
+    named = [_named(holder) for holder in holders[:_NAMED]]
+    if len(holders) > _NAMED:
+        named.append(f"{len(holders) - _NAMED} more")
+    return f"{name} is held by {' and '.join(named)}"
 
 
 def _named(holder: Holder) -> str:

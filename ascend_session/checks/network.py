@@ -1,16 +1,18 @@
 """The network interface of each device: its link, its address, and whether TLS is equal.
 
 Source: launch_facts.md, A2 (rule 10), A8 (outputs) and E (EJ0002: link down; EI0016: TLS on some
-cards only).
+cards only); HCOMM: IsNeedNicInit and SetInterModeInSuperPod (on A3, ranks in one superpod use HCCS
+and open no interface).
 """
 
-from typing import Iterator, Mapping, Optional, Tuple
+from typing import Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, WARNING, Finding, listed
+from ascend_session.cluster.rank_table import RankTable
 from ascend_session.hardware.families import family, has_nic
 from ascend_session.hardware.hccn import HccnTool
 
-__all__ = ["Interfaces", "may_have_interfaces", "need_addresses"]
+__all__ = ["Interfaces", "Need", "may_have_interfaces", "need_of"]
 
 _LINK, _ADDRESS, _TLS = "network link", "network address", "tls"
 _NO_TOOL = "hccn_tool, which comes with the driver, was not found or does not answer."
@@ -21,9 +23,48 @@ def may_have_interfaces(product: Optional[str]) -> bool:
     return product is None or has_nic(product)
 
 
-def need_addresses(product: Optional[str], leaves_server: Optional[bool]) -> bool:
-    """Whether a job needs addresses of its devices (launch_facts.md, A2 rule 10)."""
-    return leaves_server is True or product == family("910A")
+class Need(NamedTuple):
+    """How much a job needs the interfaces of its devices.
+
+    Attributes:
+        links: The severity of a link that is down.
+        addresses: That of an address that is missing; None if none is needed.
+        is_alone: Whether the job is known to stay on one server.
+    """
+
+    links: str
+    addresses: Optional[str]
+    is_alone: bool = False
+
+
+def need_of(
+    product: Optional[str],
+    leaves_server: Optional[bool],
+    table: Optional[RankTable],
+    environ: Mapping[str, str],
+) -> Need:
+    """How much a job needs the interfaces.
+
+    Args:
+        product: The family of its devices; None if not known.
+        leaves_server: Whether it has ranks on several servers; None if not known.
+        table: Its rank table; None without one, or if it could not be read.
+        environ: The environment of its ranks.
+    """
+    if leaves_server:
+        is_linked = product == family("910C") and _uses_hccs(table, environ)
+        return Need(WARNING, WARNING) if is_linked else Need(ERROR, ERROR)
+    is_training = product == family("910A")
+    links = ERROR if is_training and leaves_server is None else WARNING
+    return Need(links, ERROR if is_training else None, is_alone=leaves_server is False)
+
+
+def _uses_hccs(table: Optional[RankTable], environ: Mapping[str, str]) -> bool:
+    """Whether servers are linked by HCCS, as in one superpod; without a table they may be."""
+    if environ.get("HCCL_INTER_HCCS_DISABLE", "").lower() == "true":
+        return False
+    pods = set() if table is None else {server.super_pod_id for server in table.servers}
+    return table is None or (len(pods) == 1 and None not in pods)
 
 
 class Interfaces:
@@ -31,49 +72,49 @@ class Interfaces:
 
     Args:
         addresses: The address of each device by its physical id; None if none is known.
-        tool: What asks ``hccn_tool``.
+        tool: What asks ``hccn_tool``, and has asked for the addresses that are not known.
     """
 
     def __init__(self, addresses: Mapping[int, Optional[str]], tool: HccnTool) -> None:
         self._addresses = addresses
         self._ids = sorted(addresses)
         self._tool = tool
+        # What fails from here on says nothing of the addresses.
+        self._are_told = tool.answers and not tool.notes
 
-    def check_links(self, leaves_server: Optional[bool]) -> Iterator[Finding]:
+    def check_links(self, need: Need) -> Iterator[Finding]:
         """Looks whether the links are up.
 
         Args:
-            leaves_server: Whether the job has ranks on other servers; None if that is not known.
-                On one server a link that is down may not matter, which is then a warning.
+            need: How much a job needs them.
         """
         states = {number: self._tool.link(number) for number in self._ids}
         down = [number for number, state in states.items() if state is False]
         unknown = [number for number, state in states.items() if state is None]
         up = [number for number, state in states.items() if state]
         if down:
-            severity = WARNING if leaves_server is False else ERROR
             said = f"The network link of device(s) {listed(down)} is down."
             shown = f"`hccn_tool -i {down[0]} -link -g` shows it"
             hint = f"Look at cable and switch; {shown}, and `-cfg recovery` restores its settings."
-            yield Finding(_LINK, severity, said, hint)
-        if unknown and leaves_server is not False:
+            yield Finding(_LINK, need.links, said, hint)
+        if unknown and not need.is_alone:
             yield Finding(_LINK, NOT_CHECKED, f"The links of {listed(unknown)}: {self._why()}")
         if up:
             yield Finding(_LINK, OK, f"The network link of device(s) {listed(up)} is up.")
 
-    def check_addresses(self, needed: bool) -> Iterator[Finding]:
-        """Looks whether the cards have addresses.
+    def check_addresses(self, need: Need) -> Iterator[Finding]:
+        """Looks whether the cards have addresses; a tool that failed does not say it.
 
         Args:
-            needed: Whether a job needs addresses of these devices.
+            need: How much a job needs them.
         """
         lacking = [number for number in self._ids if self._addresses[number] is None]
         have = [number for number in self._ids if number not in lacking]
-        if lacking and needed and self._tool.answers:
+        if lacking and need.addresses is not None and self._are_told:
             said = f"The network interface of device(s) {listed(lacking)} has no address."
             hint = f"An administrator sets it; `hccn_tool -i {lacking[0]} -ip -g` shows it."
-            yield Finding(_ADDRESS, ERROR, said, hint)
-        elif lacking and needed:
+            yield Finding(_ADDRESS, need.addresses, said, hint)
+        elif lacking and need.addresses is not None:
             said = f"The addresses of device(s) {listed(lacking)}: {self._why()}"
             yield Finding(_ADDRESS, NOT_CHECKED, said)
         if have:

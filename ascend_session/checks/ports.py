@@ -1,13 +1,16 @@
 """Whether the ports are free that HCCL takes on this host.
 
 Source: launch_facts.md, A9 (32 ports from ``HCCL_IF_BASE_PORT``, by default 60000, and 16666; the
-manual advises ``net.ipv4.ip_local_reserved_ports``) and E (EI0019, EJ0003: bound already).
+manual advises ``net.ipv4.ip_local_reserved_ports``) and E (EI0019, EJ0003: bound already); HCOMM:
+GetHostPort, and HOST_CONTROL_BASE_PORT in topoinfo_detect.cc (each rank takes those that belong to
+its device's physical id).
 """
 
 import contextlib
 import errno
+import ipaddress
 import socket
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, WARNING, Finding, listed
 from ascend_session.cluster.variables import number
@@ -22,6 +25,7 @@ PORTS = "ports"
 
 _DEFAULT, _LOWEST, _HIGHEST = 60000, 1024, 65520
 _VARIABLE = "HCCL_IF_BASE_PORT"
+_SECOND = 8  # from the port of a device's control to that of its data
 _RANGE = "HCCL_HOST_SOCKET_PORT_RANGE"
 
 
@@ -36,35 +40,54 @@ def ports_of_hccl(environ: Mapping[str, str]) -> Tuple[int, ...]:
     return (DEVICE_PORT, *(port for port in range(first, first + BASE_PORTS) if port < 65536))
 
 
-def check_ports(environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_ports(
+    environ: Mapping[str, str], physical: Optional[Sequence[int]] = None
+) -> Iterator[Finding]:
     """Tries to bind each port for a moment.
 
     Args:
         environ: The environment of the ranks, for ``HCCL_IF_BASE_PORT``.
+        physical: The devices of the ranks by their physical ids, for another job on this server
+            has its own ports; None means all ports.
     """
     given = environ.get(_VARIABLE)
     if given and not _LOWEST <= (number(environ, _VARIABLE) or 0) <= _HIGHEST:
         said = f"{_VARIABLE}={given!r} is no port from {_LOWEST} to {_HIGHEST}; HCCL refuses it."
         yield Finding(PORTS, ERROR, said, f"Mend or unset {_VARIABLE}.")
         return
-    ports = ports_of_hccl(environ)
-    # A2 and later look for ports in this range instead (A9).
-    ports = ports[:1] if environ.get(_RANGE) else ports
+    ports = _ports_of(environ, physical)
     busy, problem = _busy(ports)
     if problem:
         yield Finding(PORTS, NOT_CHECKED, f"The ports of HCCL: {problem}")
         return
-    if not busy:
+    users = _users(busy)
+    # A connection can end between two looks.
+    busy = [port for port in busy if port in users or _busy([port])[0]]
+    taken = [port for port in busy if port not in users or not users[port].is_local]
+    if not taken:
         yield Finding(PORTS, OK, f"Nobody has bound the ports {listed(ports)}.")
         return
-    yield from _taken(busy, environ)
+    yield from _taken(taken, users, environ)
+
+
+def _ports_of(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> Tuple[int, ...]:
+    ports = ports_of_hccl(environ)
+    # A2 and later look for ports in this range instead (A9).
+    if environ.get(_RANGE):
+        return ports[:1]
+    if not physical:
+        return ports
+    firsts = (base_port(environ), base_port(environ) + _SECOND)
+    own = {first + int(number) for first in firsts for number in physical}
+    return tuple(port for port in ports if port == DEVICE_PORT or port in own)
 
 
 class _User(NamedTuple):
-    """Who has a port: in words, and whether it is listening there."""
+    """Who has a port: in words, whether it is listening there, and for this host only."""
 
     name: str
     listens: bool
+    is_local: bool = False
 
 
 def _busy(ports: Sequence[int]) -> Tuple[List[int], str]:
@@ -83,22 +106,31 @@ def _busy(ports: Sequence[int]) -> Tuple[List[int], str]:
     return busy, ""
 
 
-def _taken(busy: Sequence[int], environ: Mapping[str, str]) -> Iterator[Finding]:
-    users = _users(busy)
+def _taken(
+    busy: Sequence[int], users: Mapping[int, _User], environ: Mapping[str, str]
+) -> Iterator[Finding]:
     reserve = f"sysctl net.ipv4.ip_local_reserved_ports={_reserved(environ)}"
-    by_user: Dict[_User, List[int]] = {}
-    for port in busy:
-        by_user.setdefault(users.get(port, _User("another process", True)), []).append(port)
+    by_user: Dict[Optional[_User], List[int]] = {}
+    for port in (port for port in busy if port != DEVICE_PORT):
+        by_user.setdefault(users.get(port), []).append(port)
     for user, ports in by_user.items():
         which = f"Port(s) {listed(ports)} of HCCL"
-        if user.listens:
-            others = [port for port in ports if port != DEVICE_PORT]
-            move = f"export {_VARIABLE} as the first of {BASE_PORTS} others, " if others else ""
-            hint = f"End it, {move}and reserve them: {reserve}."
+        move = f"export {_VARIABLE} as the first of {BASE_PORTS} others"
+        if user is None:
+            said = f"{which} cannot be bound, and nobody is seen to have them."
+            yield Finding(PORTS, WARNING, said, f"If HCCL fails there (EJ0003), {move}.")
+        elif user.listens:
+            hint = f"End it, {move}, and reserve them: {reserve}."
             yield Finding(PORTS, ERROR, f"{which}: {user.name} has bound them.", hint)
         else:
             said = f"{which}: a connection of {user.name} has them at the moment."
             yield Finding(PORTS, WARNING, said, f"Reserve them for HCCL: {reserve}.")
+    if DEVICE_PORT in busy:
+        owner = users.get(DEVICE_PORT)
+        who = "somebody" if owner is None else owner.name
+        said = f"Port {DEVICE_PORT} of this host: {who} has bound it. HCCL takes it on the cards,"
+        said += " and on the host only where they have no network of their own."
+        yield Finding(PORTS, WARNING, said, f"Reserve it for HCCL: {reserve}.")
 
 
 def _reserved(environ: Mapping[str, str]) -> str:
@@ -113,13 +145,28 @@ def _users(busy: Sequence[int]) -> Dict[int, _User]:
     found: Dict[int, _User] = {}
     with contextlib.suppress(psutil.Error, OSError):
         for one in psutil.net_connections("tcp"):
-            port = one.laddr.port if one.laddr else None
-            if port not in busy or port is None:
+            if not one.laddr or one.laddr.port not in busy:
                 continue
+            port = one.laddr.port
             listens = one.status == psutil.CONN_LISTEN
-            if port not in found or (listens and not found[port].listens):
-                found[port] = _User(_name(one.pid), listens)
+            user = _User(_name(one.pid), listens, listens and _is_local(one.laddr.ip))
+            if port not in found or _weight(user) > _weight(found[port]):
+                found[port] = user
     return found
+
+
+def _weight(user: _User) -> int:
+    """Of several that have a port, the one that is most in the way is named."""
+    return 0 if user.is_local else 2 if user.listens else 1
+
+
+def _is_local(address: str) -> bool:
+    """Whether it is a loopback address, which HCCL does not bind."""
+    with contextlib.suppress(ValueError):
+        found = ipaddress.ip_address(address)
+        mapped = getattr(found, "ipv4_mapped", None)
+        return found.is_loopback or (mapped is not None and mapped.is_loopback)
+    return False
 
 
 def _name(pid: object) -> str:

@@ -9,11 +9,12 @@ from typing import Callable, Mapping, Optional, Sequence
 
 import tenacity
 
+from ascend_session.checks.finding import Finding
 from ascend_session.checks.holders import Seen, look
 from ascend_session.errors import DeviceTimeoutError
 from ascend_session.hardware.command import TIME_LIMIT
 
-__all__ = ["await_free"]
+__all__ = ["await_free", "await_gone"]
 
 _logger = logging.getLogger(__name__)
 
@@ -56,6 +57,31 @@ def await_free(
         _logger.info("Nobody is seen to hold the device. %s", " ".join(found.notes))
 
 
+def await_gone(
+    find: Callable[[], Sequence[Finding]],
+    seconds: float,
+    say: Optional[Callable[[str], None]] = None,
+    sleep: Callable[[float], None] = tenacity.nap.sleep,
+) -> None:
+    """Waits until nothing is found any more, or the time is over; which of them is not said.
+
+    Args:
+        find: Looks for what is in the way.
+        seconds: How long to wait at most.
+        say: Is told what is waited for, and again when that changes; None means that it is logged.
+        sleep: Sleeps between two looks; what it raises ends the wait.
+    """
+    retrying = tenacity.Retrying(
+        stop=tenacity.stop_after_delay(seconds),
+        wait=lambda state: min(_LOOK_EVERY, max(seconds - (state.seconds_since_start or 0), 0)),
+        retry=tenacity.retry_if_result(bool),
+        before_sleep=_Herald(say or _logger.warning, seconds),
+        sleep=sleep,
+        retry_error_callback=lambda state: None,
+    )
+    retrying(find)
+
+
 class _Herald:
     """Says who is waited for and for how long, and again when the holders change."""
 
@@ -65,11 +91,19 @@ class _Herald:
         self._said = ""
 
     def __call__(self, state: tenacity.RetryCallState) -> None:
-        text = str(_seen(state))
+        text = _text(state)
         if text != self._said:
             self._said = text
             left = max(self._seconds - (state.seconds_since_start or 0), 0)
             self._say(f"Waiting for at most {left:.0f} s: {text}.")
+
+
+def _text(state: tenacity.RetryCallState) -> str:
+    assert state.outcome is not None
+    found = state.outcome.result()
+    return (
+        str(found) if isinstance(found, Seen) else " ".join(one.said for one in found).rstrip(".")
+    )
 
 
 def _seen(state: tenacity.RetryCallState) -> Seen:

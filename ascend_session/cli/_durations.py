@@ -4,7 +4,7 @@ import re
 
 import typer
 
-__all__ = ["parse_duration", "shown_duration"]
+__all__ = ["parse_duration", "parse_some_time", "shown_duration"]
 
 _PARTS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,6})?)s?)?")
 
@@ -20,6 +20,18 @@ def parse_duration(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is no time; write 90s, 10m or 1h30m.")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
+
+
+def parse_some_time(text: str) -> float:
+    """Seconds in a time that is longer than nothing.
+
+    Raises:
+        typer.BadParameter: If it is no time, or none.
+    """
+    seconds = parse_duration(text)
+    if seconds == 0:
+        raise typer.BadParameter(f"{text!r} leaves no time for an answer; give at least 1s.")
+    return seconds
 
 
 def shown_duration(seconds: float) -> str:

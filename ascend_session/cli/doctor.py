@@ -6,7 +6,7 @@ from typing import Optional
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._durations import parse_duration
+from ascend_session.cli._durations import parse_some_time
 from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._output import show_json
 
@@ -29,7 +29,7 @@ _Timeout = Annotated[
     _Seconds,
     typer.Option(
         metavar="TIME",
-        parser=parse_duration,
+        parser=parse_some_time,
         help="How long one answer of npu-smi or hccn_tool may take; 10s if not given.",
     ),
 ]
@@ -37,7 +37,7 @@ _Imports = Annotated[
     _Seconds,
     typer.Option(
         metavar="TIME",
-        parser=parse_duration,
+        parser=parse_some_time,
         help="How long importing TensorFlow may take; 2m if not given.",
     ),
 ]

@@ -177,7 +177,7 @@ def _launch(asked: Dict[str, Any]) -> None:
     as_json = asked["as_json"]
     from ascend_session.launcher.open_files import standard_streams
 
-    with standard_streams(), _wrong_calls_said():
+    with standard_streams(), _wrong_calls_said(as_json):
         config = _config({**asked, **program, "env": variables})
         show_or_run = _show_plan if asked["dry_run"] else _run
         raise typer.Exit(show_or_run(config, as_json))
@@ -226,7 +226,7 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> int:
 
 
 @contextlib.contextmanager
-def _wrong_calls_said() -> Iterator[None]:
+def _wrong_calls_said(as_json: bool) -> Iterator[None]:
     """Says why what was asked cannot be; nothing was started then, and nothing is left."""
     try:
         yield
@@ -237,4 +237,18 @@ def _wrong_calls_said() -> Iterator[None]:
         is_the_hosts = isinstance(error, DeviceTimeoutError) or (
             isinstance(error, PreflightError) and not error.is_wrong_call
         )
-        raise typer.Exit(1 if is_the_hosts else 2) from None
+        code = 1 if is_the_hosts else 2
+        if as_json:
+            show_json(_refusal(error, code))
+        raise typer.Exit(code) from None
+
+
+def _refusal(error: AscendError, code: int) -> Dict[str, Any]:
+    """Why nothing was started, as plain values."""
+    found = error.findings if isinstance(error, PreflightError) else ()
+    return {
+        "code": code,
+        "refused": error.message,
+        "hint": error.hint,
+        "findings": [finding._asdict() for finding in found],
+    }

@@ -10,6 +10,7 @@ __all__ = [
     "RANK_FOLDER",
     "has_parameter_servers",
     "number",
+    "seconds_given",
     "size_given",
     "task",
     "task_type",
@@ -31,6 +32,15 @@ def number(environ: Mapping[str, str], name: str) -> Optional[int]:
     text = environ.get(name, "").strip()
     # Newer releases of Python refuse to read numbers of thousands of digits.
     return int(text) if re.fullmatch(r"-?[0-9]{1,4000}", text) else None
+
+
+def seconds_given(environ: Mapping[str, str], name: str) -> Optional[float]:
+    """The variable as seconds with at most two decimals; None if unset or anything else.
+
+    Source: HCOMM, IsValidExecTimeOutMs in externalinput.cc.
+    """
+    text = environ.get(name, "")
+    return float(text) if re.fullmatch(r"[0-9]{1,300}(\.[0-9]{1,2})?", text) else None
 
 
 def uses_collectives(environ: Mapping[str, str]) -> bool:

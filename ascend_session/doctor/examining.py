@@ -18,6 +18,7 @@ from ascend_session.doctor.on_devices import on_devices, without_devices
 from ascend_session.doctor.report import Report
 from ascend_session.errors import BackendError
 from ascend_session.hardware.command import TIME_LIMIT
+from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.survey import survey
 from ascend_session.hardware.versions import Component, Versions
@@ -25,6 +26,7 @@ from ascend_session.hardware.versions import Component, Versions
 __all__ = ["Asked", "examine"]
 
 _IMPORTS = 120.0  # seconds; TensorFlow alone takes twenty on a slow disk
+_ALL_ANSWERS = 60.0  # seconds for all that hccn_tool is asked
 _LOGS = "ascend-logs"
 _UNKNOWN = "-"
 
@@ -56,11 +58,13 @@ def examine(environ: Mapping[str, str], asked: Asked = Asked()) -> Report:  # no
     """
     root = host_root(environ)
     backend, reason, found = _backend(environ)
-    report = survey(environ, root, asked.timeout)
+    total = max(_ALL_ANSWERS, asked.timeout)
+    tool = HccnTool(environ, root, asked.timeout, total)
+    report = survey(environ, root, asked.timeout, tool=tool)
     versions = Versions(report.driver, report.firmware, report.toolkits, ())
     has_devices = bool(processor_nodes(root)) or bool(report.devices)
     if has_devices or backend == "npu":
-        found += on_devices(environ, root, report, asked.rank_table, asked.timeout)
+        found += on_devices(environ, root, report, asked.rank_table, tool)
     else:
         found += without_devices(environ, root, report)
         if asked.rank_table is not None:
@@ -69,7 +73,9 @@ def examine(environ: Mapping[str, str], asked: Asked = Asked()) -> Report:  # no
     on_npu = backend == "npu"
     seen = look_into(python, environ, on_npu, asked.imports)
     found += check_interpreter(seen, on_npu)
-    found += [*check_job_variables(environ), *check_hccl_variables(environ)]
+    families = {device.family for device in report}
+    product = families.pop() if len(families) == 1 else None
+    found += [*check_job_variables(environ), *check_hccl_variables(environ, product)]
     found += [*_logs(asked.log_dir), *check_limits()]
     if backend == "stub":
         found += check_stub_servers()

@@ -7,7 +7,7 @@ from ascend_session.checks.environment import check_visible
 from ascend_session.checks.finding import ERROR, INFO, WARNING, Finding
 from ascend_session.checks.health import check_health
 from ascend_session.checks.holders import Seen, check_holders
-from ascend_session.checks.network import Interfaces, may_have_interfaces, need_addresses
+from ascend_session.checks.network import Interfaces, may_have_interfaces, need_of
 from ascend_session.checks.nodes import check_nodes
 from ascend_session.checks.operators import check_operators
 from ascend_session.checks.ports import check_ports
@@ -51,7 +51,7 @@ def on_devices(
     root: str,
     report: DeviceReport,
     rank_table: Optional[str],
-    timeout: float,
+    tool: HccnTool,
 ) -> List[Finding]:
     """Everything about the devices of this host, whoever is to use them.
 
@@ -60,7 +60,7 @@ def on_devices(
         root: Root of the host.
         report: What was seen of the machine.
         rank_table: A rank table to compare with the devices; None for none.
-        timeout: Seconds that one answer of ``hccn_tool`` may take.
+        tool: What has asked ``hccn_tool`` for the cards' addresses.
     """
     nodes = processor_nodes(root)
     versions = read_versions(environ, root)
@@ -74,8 +74,8 @@ def on_devices(
         found.append(Finding("devices", WARNING, said, _PASS_IN))
     found += [*check_nodes(root, nodes), *check_health(report, nodes)]
     found += [*check_holders(Seen.of(report)), *check_visible(environ, len(nodes))]
-    found += _network(environ, root, report, rank_table, timeout)
-    found += check_ports(environ)
+    found += _network(environ, report, rank_table, tool)
+    found += check_ports(environ, [int(node) for node in nodes])
     found += [*check_installed(versions), *check_versions(versions, root, _machine(root))]
     found += [*check_sourced(environ, root), *check_operators(environ, root)]
     return found
@@ -88,29 +88,29 @@ def _machine(root: str) -> Optional[str]:
 
 def _network(
     environ: Mapping[str, str],
-    root: str,
     report: DeviceReport,
     rank_table: Optional[str],
-    timeout: float,
+    tool: HccnTool,
 ) -> List[Finding]:
     devices = [one for one in report if may_have_interfaces(one.family)]
     families = {one.family for one in devices}
     product = next(iter(families)) if len(families) == 1 else None
     found: List[Finding] = []
-    leaves_server: Optional[bool] = None
+    table = leaves_server = None
     if rank_table is not None:
         read = read_table(rank_table, product, environ)
         found += read.findings
-        leaves_server = read.leaves_server
-        if read.table is not None:
-            found += check_table(read.table, report)
+        table, leaves_server = read.table, read.leaves_server
+        if table is not None:
+            found += check_table(table, report)
     addresses = {
         int(one.physical_id): one.address for one in devices if one.physical_id is not None
     }
     if not addresses:
         return found
-    interfaces = Interfaces(addresses, HccnTool(environ, root, timeout))
-    found += interfaces.check_links(leaves_server)
-    found += interfaces.check_addresses(need_addresses(product, leaves_server))
+    interfaces = Interfaces(addresses, tool)
+    need = need_of(product, leaves_server, table, environ)
+    found += interfaces.check_links(need)
+    found += interfaces.check_addresses(need)
     found += interfaces.check_tls()
     return found

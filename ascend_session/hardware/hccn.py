@@ -6,6 +6,7 @@ Source: launch_facts.md, A8 (file and outputs), B3 (numbering).
 """
 
 import ipaddress
+import math
 import os
 import re
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, TypeVar
@@ -98,7 +99,12 @@ class HccnTool(Program):
     """One round of questions to ``hccn_tool``. Nothing here raises; see `notes`."""
 
     def __init__(
-        self, environ: Mapping[str, str], root: str = "/", timeout: float = TIME_LIMIT
+        self,
+        environ: Mapping[str, str],
+        root: str = "/",
+        timeout: float = TIME_LIMIT,
+        total: float = math.inf,
+        say: Optional[Callable[[str], None]] = None,
     ) -> None:
         """Looks for the program below ``root`` and on the ``PATH`` of ``environ``.
 
@@ -106,8 +112,10 @@ class HccnTool(Program):
             environ: The environment that it runs in.
             root: Root of the host to look at.
             timeout: Seconds for one answer. After one that did not come no more is asked.
+            total: Seconds for all answers together, after which no more is asked.
+            say: Is told once that it takes its time.
         """
-        super().__init__("hccn_tool", _TOOL_PLACES, environ, root, timeout)
+        super().__init__("hccn_tool", _TOOL_PLACES, environ, root, timeout, total, say)
 
     def address(self, physical_id: int) -> Optional[Interface]:
         """The device's IPv4 address, else its IPv6 address, else None."""

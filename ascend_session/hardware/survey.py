@@ -38,11 +38,16 @@ class _Seen(NamedTuple):
 
 
 def survey(
-    environ: Mapping[str, str], root: str, timeout: float, addresses: bool = True
+    environ: Mapping[str, str],
+    root: str,
+    timeout: float,
+    addresses: bool = True,
+    tool: Optional[HccnTool] = None,
 ) -> DeviceReport:
     """Looks at everything; see `ascend_session.hardware.device.devices`.
 
     Without ``addresses`` no ``hccn_tool`` is asked: who wants the holders looks again and again.
+    With ``tool`` that one is asked, for one who asks it more and wants to know how that went.
     """
     versions = read_versions(environ, root)
     npu_smi = NpuSmi(environ, root, timeout)
@@ -60,7 +65,8 @@ def survey(
     ]
     notes = [*visible.traps, *_node_notes(seen, root), *_few(npu_smi.notes), *held.notes]
     if addresses:
-        facts = _with_addresses(facts, HccnTool(environ, root, timeout), root, notes)
+        asked = tool or HccnTool(environ, root, timeout)
+        facts = _with_addresses(facts, asked, root, notes)
     found = [record(index, fact, root) for index, fact in enumerate(facts)]
     report = _report(found, versions, seen.table.driver_version, notes)
     ask_address = HccnTool(environ, root, timeout).address

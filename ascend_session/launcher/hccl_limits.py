@@ -6,7 +6,7 @@ Source: launch_facts.md, A9; options_notes.md, section b.
 import math
 from typing import List, Tuple
 
-from ascend_session.cluster.variables import number, uses_collectives
+from ascend_session.cluster.variables import number, seconds_given, uses_collectives
 from ascend_session.launcher.plan import Plan
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
 
@@ -31,7 +31,7 @@ def _limits(plan: Plan) -> Tuple[float, float]:
     if plan.backend != "npu" or not any(uses_collectives(one.environment) for one in plan.ranks):
         return 0, 0
     links = [number(one.environment, "HCCL_CONNECT_TIMEOUT") for one in plan.ranks]
-    waits = [number(one.environment, "HCCL_EXEC_TIMEOUT") for one in plan.ranks]
+    waits = [seconds_given(one.environment, "HCCL_EXEC_TIMEOUT") for one in plan.ranks]
     # HCCL refuses to start with what is out of range, and 0 is for ever.
     link = min(given if given and 120 <= given <= 7200 else CONNECT_SECONDS for given in links)
     wait = min(math.inf if given == 0 else max(given or EXECUTION_SECONDS, 1) for given in waits)

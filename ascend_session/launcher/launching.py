@@ -211,7 +211,8 @@ class _Launch:
                 what = "was not started"
                 self._await_devices(planned)
             except AscendError as failure:  # what there was is still to be told
-                self._notes.append(f"Attempt {number} {what}: {failure.message}")
+                said = f"{failure.message} {failure.hint or ''}".rstrip()
+                self._notes.append(f"Attempt {number} {what}: {said}")
                 return None
             except _ToldError:
                 return None

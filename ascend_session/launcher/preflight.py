@@ -163,7 +163,8 @@ def _refusal(found: Sequence[Finding]) -> PreflightError:
 def _lines(wrong: Sequence[Finding], others: Sequence[Finding]) -> List[str]:
     count = f"{len(wrong)} things stand" if len(wrong) > 1 else "One thing stands"
     lines = [f"{count} in the way of this job:"]
-    lines += [f"  {number}. {_within(str(one))}" for number, one in enumerate(wrong, 1)]
+    numbers = [f"{number}. " for number in range(1, len(wrong) + 1)] if len(wrong) > 1 else [""]
+    lines += [f"  {number}{_within(str(one))}" for number, one in zip(numbers, wrong)]
     if others:
         lines += ["Besides:", *(f"  - {_within(_noted(one))}" for one in others)]
     return lines

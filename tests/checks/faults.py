@@ -4,10 +4,19 @@ import json
 import os
 import shutil
 import socket
-from typing import Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
+from ascend_session.checks import ports
 from tests.checks.healthy import DEVICES, Healthy, addresses, python_answers, table
-from tests.fake_host import USER, Reply, a2_chips, hccn_answers, install, npu_smi_answers
+from tests.fake_host import (
+    USER,
+    Reply,
+    a2_chips,
+    a3_chips,
+    hccn_answers,
+    install,
+    npu_smi_answers,
+)
 
 __all__ = ["FAULTS", "Fault"]
 
@@ -38,10 +47,10 @@ class Fault(NamedTuple):
     alone: bool = False
 
 
-def _listening(port: int) -> socket.socket:
+def _listening(port: int, host: str = "0.0.0.0") -> socket.socket:
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.bind(("127.0.0.1", port))
+    made.bind((host, port))
     made.listen(1)
     return made
 
@@ -112,7 +121,65 @@ def _no_address(healthy: Healthy) -> None:
 
 
 def _taken(healthy: Healthy) -> _Close:
-    return _listening(int(healthy.environ["HCCL_IF_BASE_PORT"]) + 7).close
+    return _listening(int(healthy.environ["HCCL_IF_BASE_PORT"]) + 2).close
+
+
+def _device_port_taken(healthy: Healthy) -> _Close:
+    return _listening(ports.DEVICE_PORT).close
+
+
+def _full(healthy: Healthy) -> _Close:
+    """The disk of the logs has no room; ``/dev/shm`` and all else is as it was."""
+    real = os.statvfs
+
+    def full(path: str) -> os.statvfs_result:
+        found = real(path)
+        if str(path) != str(healthy.folder):
+            return found
+        return os.statvfs_result((found[0], found[1], found[2], 0, 0, *found[5:]))
+
+    os.statvfs = full  # type: ignore[assignment]
+
+    def close() -> None:
+        os.statvfs = real
+
+    return close
+
+
+def _other_server(made: Dict[str, Any]) -> Dict[str, Any]:
+    """The table with a second server of the same kind."""
+    (first,) = made["server_list"]
+    second = json.loads(json.dumps(first).replace("192.168.100.", "192.168.99."))
+    for device in second["device"]:
+        device["rank_id"] = str(DEVICES + int(device["rank_id"]))
+    first["server_id"], second["server_id"] = socket.gethostname(), "another"
+    return {**made, "server_count": "2", "server_list": [first, second]}
+
+
+def _several_servers(healthy: Healthy) -> None:
+    made = _other_server(table(range(DEVICES)))
+    healthy.table.write_text(json.dumps(made))
+    healthy.host.hccn_tool(hccn_answers(addresses(), links={2: "DOWN"}))
+
+
+def _several_denied(healthy: Healthy) -> None:
+    _several_servers(healthy)
+    (healthy.host.root / "etc/hccn.conf").unlink()
+    healthy.host.hccn_tool({"": Reply(err="permission denied\n", code=1)})
+
+
+def _a3(healthy: Healthy) -> None:
+    """Two servers of one superpod, linked by HCCS; a link of the cards' interfaces is down."""
+    healthy.host.npu_smi(npu_smi_answers("A3", a3_chips(DEVICES)))
+    healthy.host.hccn_tool(hccn_answers(addresses(), links={2: "DOWN"}))
+    made = _other_server(table(range(DEVICES)))
+    for number, server in enumerate(made["server_list"]):
+        for device in server["device"]:
+            device["super_device_id"] = str(100 * number + int(device["device_id"]))
+    names = [{"server_id": server["server_id"]} for server in made["server_list"]]
+    made = {**made, "version": "1.2"}
+    made["super_pod_list"] = [{"super_pod_id": "0", "server_list": names}]
+    healthy.table.write_text(json.dumps(made))
 
 
 def _variable(name: str, value: str) -> Callable[[Healthy], object]:
@@ -268,6 +335,7 @@ FAULTS: List[Fault] = [
         alone=True,
     ),
     # A9
+    Fault("device port", _device_port_taken, "ports", "warning", "has bound it. HCCL takes it on"),
     Fault("port", _taken, "ports", "error", f"process {os.getpid()} ("),
     Fault(
         "base port",
@@ -292,6 +360,43 @@ FAULTS: List[Fault] = [
         "error",
         "RANK_TABLE_FILE and CM_CHIEF_IP are both set",
         only="doctor",
+    ),
+    # Several servers
+    Fault(
+        "link between servers",
+        _several_servers,
+        "network link",
+        "error",
+        "link of device(s) 2 is down",
+        {"nnodes": 2, "node_rank": 0},
+        alone=True,
+    ),
+    Fault(
+        "link of a superpod",
+        _a3,
+        "network link",
+        "warning",
+        "link of device(s) 2 is down",
+        {"nnodes": 2, "node_rank": 0},
+        alone=True,
+    ),
+    Fault(
+        "hccn_tool denied",
+        _several_denied,
+        "network address",
+        "not checked",
+        "permission denied",
+        {"nnodes": 2, "node_rank": 0},
+        alone=True,
+    ),
+    Fault(
+        "hccn_tool hangs",
+        lambda healthy: healthy.host.hccn_tool({"": Reply(then="hang")}),
+        "tls",
+        "not checked",
+        "did not answer within",
+        only="doctor",
+        alone=True,
     ),
     # B3
     Fault(
@@ -330,6 +435,7 @@ FAULTS: List[Fault] = [
         "is a link to something that is not there",
         alone=True,
     ),
+    Fault("full", _full, "disk space", "error", "has 0 MB left", alone=True),
     # What is run
     Fault(
         "script",

@@ -5,18 +5,22 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Iterator, List
+from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
 from ascend_session.checks import ports
-from ascend_session.checks.finding import Finding, listed
+from ascend_session.checks.environment import check_hccl_variables
+from ascend_session.checks.finding import ERROR, WARNING, Finding, listed
 from ascend_session.checks.folders import check_folder
 from ascend_session.checks.holders import check_holders, look
 from ascend_session.checks.interpreter import check_interpreter, look_into
 from ascend_session.checks.limits import check_limits
-from ascend_session.checks.network import Interfaces
+from ascend_session.checks.network import Interfaces, Need, need_of
 from ascend_session.checks.programs import check_module, check_script
+from ascend_session.cluster.rank_table import RankTable
+from ascend_session.cluster.rank_table.parts import TableServer
+from ascend_session.hardware import program
 from ascend_session.hardware.hccn import HccnTool
 from tests.checks.healthy import free_base_port, python_answers
 from tests.fake_host import Reply, hccn_answers, install
@@ -123,10 +127,71 @@ def test_ports_of_the_vendors_own_choice_are_not_looked_at(monkeypatch) -> None:
     monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
     base = free_base_port()
     with socket.socket() as server:
-        server.bind(("127.0.0.1", base))
+        server.bind(("", base))
         server.listen(1)
         environ = {"HCCL_IF_BASE_PORT": str(base), "HCCL_HOST_SOCKET_PORT_RANGE": "auto"}
         assert _one(ports.check_ports(environ)).severity == "ok"
+
+
+def _ports_of(base: int, physical=None) -> List[Tuple[str, str]]:
+    found = ports.check_ports({"HCCL_IF_BASE_PORT": str(base)}, physical)
+    return [(one.severity, one.said) for one in found]
+
+
+def test_a_job_on_other_devices_has_other_ports(monkeypatch) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as theirs, socket.socket() as more:
+        for one, port in ((theirs, base + 3), (more, base + 8 + 2)):
+            one.bind(("", port))
+            one.listen(1)
+        assert [severity for severity, _ in _ports_of(base, [0, 1])] == ["ok"]
+        assert [severity for severity, _ in _ports_of(base, [3])] == ["error"]
+        assert [severity for severity, _ in _ports_of(base, [2])] == ["error"]
+        assert [severity for severity, _ in _ports_of(base)] == ["error"]
+
+
+@pytest.mark.parametrize("offset", [0, None])
+def test_who_listens_on_this_hosts_own_address_only_is_not_in_the_way(monkeypatch, offset) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", ports.DEVICE_PORT if offset is None else base))
+        server.listen(1)
+        assert [severity for severity, _ in _ports_of(base)] == ["ok"]
+
+
+def test_a_port_that_nobody_is_seen_to_have_is_no_reason_not_to_start(monkeypatch) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as server:
+        server.bind(("", base))  # and does not listen
+        ((severity, said),) = _ports_of(base)
+    assert severity == "warning"
+    assert said == f"Port(s) {base} of HCCL cannot be bound, and nobody is seen to have them."
+
+
+def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
+    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    base = free_base_port()
+    with socket.socket() as server:
+        server.bind(("", base))
+
+        def gone(busy: List[int]) -> Dict[int, object]:
+            server.close()
+            return {}
+
+        monkeypatch.setattr(ports, "_users", gone)
+        assert [severity for severity, _ in _ports_of(base)] == ["ok"]
+
+
+def test_of_many_holders_some_are_named_and_the_others_counted(healthy) -> None:
+    for number in range(60):
+        healthy.host.process(4321 + number, "python3 train.py", devices=[1])
+    found = next(iter(check_holders(look([1], healthy.environ))))
+    assert found.said.count("python3 train.py") == 3
+    assert found.said.endswith(" and 57 more.")
+    assert "lists all 60" in str(found.hint)
 
 
 def test_little_shared_memory_is_said(tmp_path: Path) -> None:
@@ -174,23 +239,107 @@ def test_a_holders_command_cannot_write_to_the_terminal(healthy) -> None:
     assert len(found.said) < 250
 
 
+def _interfaces(healthy, known) -> Interfaces:
+    return Interfaces(known, HccnTool(healthy.environ, str(healthy.host.root)))
+
+
 def test_addresses_that_a_job_needs_are_missed(healthy) -> None:
-    tool = HccnTool(healthy.environ, str(healthy.host.root))
-    interfaces = Interfaces({0: "10.0.0.1", 1: None}, tool)
-    said = [(one.severity, one.said) for one in interfaces.check_addresses(needed=True)]
+    interfaces = _interfaces(healthy, {0: "10.0.0.1", 1: None})
+    needed = Need(ERROR, ERROR)
+    said = [(one.severity, one.said) for one in interfaces.check_addresses(needed)]
     assert said == [
         ("error", "The network interface of device(s) 1 has no address."),
         ("ok", "Device(s) 0 have network addresses."),
     ]
-    assert [one.severity for one in interfaces.check_addresses(needed=False)] == ["ok"]
+    assert [one.severity for one in interfaces.check_addresses(Need(WARNING, None))] == ["ok"]
     (healthy.host.root / "usr/local/Ascend/driver/tools/hccn_tool").unlink()
-    without = Interfaces({1: None}, HccnTool(healthy.environ, str(healthy.host.root)))
-    assert _one(without.check_addresses(needed=True)).severity == "not checked"
+    without = _interfaces(healthy, {1: None})
+    assert _one(without.check_addresses(needed)).severity == "not checked"
 
 
-@pytest.mark.parametrize("leaves_server", [None, True])
-def test_a_link_that_is_down_is_an_error_unless_the_job_stays(healthy, leaves_server) -> None:
+def test_a_tool_that_this_user_may_not_run_does_not_say_that_there_is_no_address(healthy) -> None:
+    healthy.host.hccn_tool({"": Reply(err="permission denied\n", code=1)})
+    tool = HccnTool(healthy.environ, str(healthy.host.root))
+    assert tool.address(1) is None
+    found = _one(Interfaces({1: None}, tool).check_addresses(Need(ERROR, ERROR)))
+    assert found.severity == "not checked"
+    assert "permission denied" in found.said
+
+
+_A2, _A3, _OLD = "A2 (910B)", "A3", "Atlas training (910A)"
+_PODS = {"one": ("p", "p"), "two": ("p", "q"), "none": (None, None)}
+
+
+@pytest.mark.parametrize(
+    ("product", "leaves", "pods", "wanted"),
+    [
+        (_A2, None, "none", (WARNING, None)),
+        (_A3, None, "none", (WARNING, None)),
+        (_OLD, None, "none", (ERROR, ERROR)),
+        (_A2, False, "none", (WARNING, None)),
+        (_OLD, False, "none", (WARNING, ERROR)),
+        (_A2, True, "one", (ERROR, ERROR)),
+        (_A3, True, "one", (WARNING, WARNING)),
+        (_A3, True, "two", (ERROR, ERROR)),
+        (_A3, True, "none", (ERROR, ERROR)),
+    ],
+)
+def test_how_much_a_job_needs_the_interfaces(product, leaves, pods, wanted) -> None:
+    servers = [TableServer(f"s{number}", (), None, pod) for number, pod in enumerate(_PODS[pods])]
+    job = RankTable("1.2", "completed", tuple(servers))
+    assert need_of(product, leaves, job, {})[:2] == wanted
+    off = need_of(_A3, True, job, {"HCCL_INTER_HCCS_DISABLE": "TRUE"})
+    assert off == Need(ERROR, ERROR)
+
+
+@pytest.mark.parametrize("severity", [WARNING, ERROR])
+def test_a_link_that_is_down_weighs_as_the_job_needs_it(healthy, severity) -> None:
     healthy.host.hccn_tool(hccn_answers({0: "10.0.0.1"}, link="DOWN"))
-    interfaces = Interfaces({0: "10.0.0.1"}, HccnTool(healthy.environ, str(healthy.host.root)))
-    assert _one(interfaces.check_links(leaves_server)).severity == "error"
-    assert _one(interfaces.check_links(False)).severity == "warning"
+    found = _one(_interfaces(healthy, {0: "10.0.0.1"}).check_links(Need(severity, None)))
+    assert (found.check, found.severity) == ("network link", severity)
+
+
+def test_a_slow_tool_is_said_and_not_asked_for_ever(healthy, monkeypatch) -> None:
+    monkeypatch.setattr(program, "_SLOW", 0.0)
+    said: List[str] = []
+    root = str(healthy.host.root)
+    tool = HccnTool(healthy.environ, root, total=300, say=said.append)
+    assert tool.link(0)
+    assert tool.link(1)
+    assert said == ["hccn_tool takes its time; it is given 300 s in all."]
+    short = HccnTool(healthy.environ, root, timeout=300, total=1e-9)
+    assert (short.link(0), short.link(1)) == (None, None)
+    assert "was ended" in short.notes[0]
+    assert not short.answers
+
+
+@pytest.mark.parametrize(
+    ("value", "product", "is_taken"),
+    [
+        ("1836.5", _A2, True),
+        ("0.25", _A3, True),
+        ("0", _A2, True),
+        ("0", None, True),
+        ("1836.555", _A2, False),
+        ("-1", _A2, False),
+        ("1e3", None, False),
+        ("2147483648", None, False),
+        ("17341", _A2, True),
+        ("17341", _OLD, False),
+        ("17340", _OLD, True),
+        ("0", _OLD, False),
+        ("0.5", _OLD, True),
+        ("", _OLD, True),
+    ],
+)
+def test_a_time_limit_is_taken_as_hccl_takes_it(value, product, is_taken) -> None:
+    found = list(check_hccl_variables({"HCCL_EXEC_TIMEOUT": value}, product))
+    assert [one.severity for one in found] == ([] if is_taken else ["error"])
+
+
+def test_a_file_system_that_does_not_say_its_size_is_not_full(tmp_path, monkeypatch) -> None:
+    silent = os.statvfs("/proc")
+    assert silent.f_blocks == 0
+    monkeypatch.setattr(os, "statvfs", lambda path: silent)
+    found = _one(check_folder(str(tmp_path)))
+    assert (found.check, found.severity) == ("disk space", "not checked")

@@ -20,7 +20,9 @@ _OWN = [fault for fault in FAULTS if fault.only != "doctor"]
 def _answers_soon(monkeypatch: Any) -> None:
     look = preflight_npu.on_devices
     monkeypatch.setattr(
-        preflight_npu, "on_devices", lambda job, environ: look(job, environ, timeout=SOON)
+        preflight_npu,
+        "on_devices",
+        lambda job, environ, say=None: look(job, environ, timeout=SOON, say=say),
     )
 
 

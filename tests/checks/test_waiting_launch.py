@@ -1,6 +1,8 @@
 """A launch that waits until nobody holds its devices."""
 
+import os
 import shutil
+import socket
 from typing import Any, List
 
 import pytest
@@ -40,6 +42,36 @@ def test_it_says_who_is_waited_for_and_goes_on_when_that_one_has_gone(held: Heal
         "Waiting for at most 600 s: device 1 (/dev/davinci1) is held by process 4321 (python3 "
         f"train.py) of user {USER}."
     ]
+
+
+def test_a_port_is_waited_for_too_after_the_device(held: Healthy) -> None:
+    """Who ends lets go of them one after the other."""
+    base = int(held.environ["HCCL_IF_BASE_PORT"])
+    said: List[str] = []
+    with socket.socket() as server:
+        server.bind(("", base + 1))
+        server.listen(1)
+
+        def say(sentence: str) -> None:
+            said.append(sentence)
+            if len(said) == 1:
+                shutil.rmtree(str(held.host.root / "proc" / "4321"))
+            else:
+                server.close()
+
+        planned = checked_plan(_config(held, wait_for_devices=600), held.environ, say)
+    assert planned.notes == ()
+    assert "is held by process 4321" in said[0]
+    assert f"Port(s) {base + 1} of HCCL: process {os.getpid()}" in said[1]
+    assert len(said) == 2
+
+
+def test_a_port_that_stays_taken_is_in_the_way_when_the_time_is_over(healthy: Healthy) -> None:
+    with socket.socket() as server:
+        server.bind(("", int(healthy.environ["HCCL_IF_BASE_PORT"])))
+        server.listen(1)
+        with pytest.raises(PreflightError, match="has bound them"):
+            checked_plan(_config(healthy, wait_for_devices=0.01), healthy.environ)
 
 
 def test_without_preflight_it_is_waited_all_the_same(held: Healthy) -> None:

@@ -83,6 +83,13 @@ def test_a_time_that_is_none_is_a_wrong_call(call, healthy, given):
     assert "is no time; write 90s, 10m or 1h30m." in called.err
 
 
+@pytest.mark.parametrize("option", ["--timeout", "--imports"])
+def test_no_time_at_all_is_a_wrong_call(call, healthy, option):
+    called = call("doctor", option, "0s")
+    assert called.code == 2
+    assert "leaves no time for an answer" in called.err
+
+
 def test_a_name_of_a_backend_that_is_none_is_an_error(call, healthy, monkeypatch):
     monkeypatch.setenv("ASCEND_SESSION_BACKEND", "gpu")
     called = _doctor(call, healthy)

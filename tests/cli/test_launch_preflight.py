@@ -1,5 +1,6 @@
 """Preflight of ``ascend-session launch`` on a fake host: refused, skipped, waited for."""
 
+import json
 import shutil
 import signal
 
@@ -83,3 +84,27 @@ def test_a_dry_run_says_all_that_is_wrong_with_the_call(program, healthy):
     called = program(*_words(healthy, "--dry-run", "-n", "9", "--show", "x"), **healthy.environ)
     assert called.code == 2
     assert "9 were asked for" in called.err
+
+
+def test_a_refusal_is_an_object_on_stdout_with_json(program, healthy):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    called = program(*_words(healthy, "--json"), **healthy.environ)
+    found = json.loads(called.out)
+    assert (called.code, found["code"]) == (1, 1)
+    (one,) = found["findings"]
+    assert (one["check"], one["severity"]) == ("holders", "error")
+    assert one["said"] == found["refused"]
+    assert "End it (kill 4321)" in one["hint"]
+    wrong = program(*_words(healthy, "--json", "-n", "9", "--show", "x"), **healthy.environ)
+    assert json.loads(wrong.out)["code"] == wrong.code == 2
+
+
+def test_one_thing_in_the_way_has_no_number(program, healthy):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    healthy.host.npu_smi({})
+    (healthy.host.root / "usr/local/bin/npu-smi").unlink()
+    called = program(*_words(healthy), **healthy.environ)
+    first, point, besides, *_ = called.err.splitlines()
+    assert first == "ascend-session: One thing stands in the way of this job:"
+    assert point.startswith("  Device 1 (/dev/davinci1) is held by process 4321")
+    assert besides == "Besides:"
