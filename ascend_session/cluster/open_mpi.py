@@ -49,17 +49,18 @@ def claim(environ: Mapping[str, str]) -> Optional[Claim]:
 def is_below(environ: Mapping[str, str]) -> bool:
     """Whether the Slurm step of this process is that of ``mpirun``'s daemons, one on each node.
 
-    Below Slurm, ``mpirun`` starts its daemons with ``srun``; the ranks inherit the variables of
-    these. Source: the environments of such ranks (Open MPI 4.1.4, Slurm 22.05.8), plm_slurm.
+    Below Slurm, ``mpirun`` starts its daemons with ``srun``, none on its own node if that is one of
+    the allocation's; the ranks inherit the variables of these. Source: the environments of such
+    ranks (Open MPI 4.1.4, Slurm 22.05.8); plm_slurm_module.c, where ``mpirun`` itself is the first
+    of ess_base_num_procs.
     """
     rank, nodes = number(environ, "OMPI_COMM_WORLD_RANK"), number(environ, "SLURM_STEP_NUM_NODES")
-    return (
-        rank is not None
-        and rank == number(environ, "OMPI_MCA_ess_base_vpid")
-        and nodes is not None
-        and nodes == number(environ, "OMPI_MCA_orte_num_nodes")
-        and nodes == number(environ, "SLURM_STEP_NUM_TASKS")
-    )
+    if rank is None or rank != number(environ, "OMPI_MCA_ess_base_vpid"):
+        return False
+    if nodes is None or nodes != number(environ, "SLURM_STEP_NUM_TASKS"):
+        return False
+    daemons = (number(environ, "OMPI_MCA_ess_base_num_procs") or 0) - 1
+    return nodes in (number(environ, "OMPI_MCA_orte_num_nodes"), daemons)
 
 
 def pmix_claim(environ: Mapping[str, str]) -> Optional[Claim]:

@@ -147,7 +147,7 @@ def _host_of_first(environ: Mapping[str, str], rank: int, node: Optional[int]) -
 def _local_size(environ: Mapping[str, str], node: Optional[int]) -> Optional[Said]:
     tasks = environ.get("SLURM_GTIDS", "")
     if tasks:
-        return Said(len(tasks.split(",")), "SLURM_GTIDS")
+        return Said(len(tasks.split(",")), "number of SLURM_GTIDS")
     for name in ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"):
         count = None if node is None else tasks_on(node, environ.get(name, ""))
         if count is not None:

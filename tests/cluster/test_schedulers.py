@@ -96,12 +96,19 @@ def test_below_mpirun_in_an_allocation_the_step_is_that_of_its_daemons(node: str
     assert f", below daemons that are Slurm's step {step}: OMPI_COMM_" in found.reason
 
 
+def test_mpirun_on_a_node_of_the_allocation_has_no_daemon_there() -> None:
+    environ = recorded("mpirun in an allocation, second node")
+    one = dict.fromkeys(["SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS"], "1")
+    step = {**one, "SLURM_PROCID": "0", "OMPI_MCA_ess_base_num_procs": "2"}
+    assert Job.from_env({**environ, **step})[:4] == (5, 8, 1, 4)
+
+
 @pytest.mark.parametrize(
     "other",
     [
         {"OMPI_MCA_ess_base_vpid": "1"},
         {"OMPI_MCA_ess_base_vpid": ""},
-        {"OMPI_MCA_orte_num_nodes": "1"},
+        {"OMPI_MCA_orte_num_nodes": "1", "OMPI_MCA_ess_base_num_procs": "2"},
         {"SLURM_STEP_NUM_TASKS": "4"},
     ],
 )

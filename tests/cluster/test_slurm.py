@@ -190,8 +190,8 @@ def test_the_tasks_of_a_node(node: int, counts: str, tasks: Optional[int]) -> No
 @pytest.mark.parametrize(
     ("without", "local_size"),
     [
-        ((), "SLURM_GTIDS=2"),
-        (("SLURM_STEP_TASKS_PER_NODE",), "SLURM_GTIDS=2"),
+        ((), "number of SLURM_GTIDS=2"),
+        (("SLURM_STEP_TASKS_PER_NODE",), "number of SLURM_GTIDS=2"),
         (("SLURM_GTIDS",), "SLURM_STEP_TASKS_PER_NODE=4"),
         (("SLURM_GTIDS", "SLURM_NODEID"), "None"),
         (("SLURM_STEP_TASKS_PER_NODE", "SLURM_GTIDS"), "None"),
