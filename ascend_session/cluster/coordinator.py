@@ -17,8 +17,9 @@ from ascend_session.errors import JobError
 __all__ = ["address_of_node", "coordinator_of", "derived_port", "is_loopback", "parts_of"]
 
 _LOOPBACK = "127.0.0.1"
-# Below the ports that Linux gives to outgoing connections, from 32768; HCCL has 16666 and 60000 on.
-_FIRST, _COUNT = 20000, 12000
+# Below those of Kubernetes, from 30000, and those that Linux gives to outgoing connections, from
+# 32768; HCCL has 16666 and 60000 on.
+_FIRST, _COUNT = 20000, 10000
 _PATIENCE = 20.0  # seconds for an answer of Slurm's controller
 
 

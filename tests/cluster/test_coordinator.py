@@ -39,7 +39,7 @@ def test_without_a_scheduler_nothing_follows() -> None:
 def test_on_one_node_it_is_the_loopback_interface(name: str) -> None:
     host, port = parts_of(str(of(recorded(name))))
     assert host == "127.0.0.1"
-    assert 20000 <= port < 32000
+    assert 20000 <= port < 30000
 
 
 def test_two_jobs_have_two_ports_and_all_ranks_of_one_have_the_same() -> None:
