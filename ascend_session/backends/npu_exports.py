@@ -1,14 +1,15 @@
 """The adapter's own variables, for a rank that a scheduler has started without them.
 
-The adapter reads RANK_ID, RANK_SIZE and ASCEND_DEVICE_ID from the environment of its process
-(launch_facts.md, A6), and nothing of Slurm's or Open MPI's. So they are there while a system is
-open, and gone afterwards.
+The adapter reads RANK_ID, RANK_SIZE, ASCEND_DEVICE_ID and RANK_TABLE_FILE from the environment of
+its process (launch_facts.md, A6), and nothing of Slurm's, Open MPI's or Kubernetes'. So they are
+there while a system is open, and gone afterwards.
 """
 
 import os
 from typing import Dict, Mapping, Optional
 
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.mounted import mounted_place
 from ascend_session.cluster.schedulers import scheduled
 
 __all__ = ["Exports"]
@@ -30,6 +31,10 @@ class Exports:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.variables: Dict[str, str] = {}
         self._before: Dict[str, Optional[str]] = {}
+        mounted = mounted_place(environ)
+        if mounted is not None:
+            self.variables = mounted.missing(environ)
+            return
         claim = scheduled(environ).scheduler
         job = None if claim is None else Job.from_env(environ)
         if claim is None or job is None or job.size == 1:

@@ -11,6 +11,7 @@ from ascend_session.backends.ranks.exchange import Exchange
 from ascend_session.backends.stub_groups import Groups
 from ascend_session.cluster.coordinator import coordinator_of
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.mounted import mounted_place
 from ascend_session.cluster.schedulers import detected
 from ascend_session.cluster.variables import COORDINATOR, number
 from ascend_session.errors import JobError, LifecycleError
@@ -114,10 +115,11 @@ def check_meeting(job: Job, environ: Mapping[str, str]) -> None:
 
 
 def _meeting_point(job: Job, environ: Mapping[str, str]) -> _MeetingPoint:
-    claim = detected(environ).scheduler
+    claim, mounted = detected(environ).scheduler, mounted_place(environ)
     address = coordinator_of(environ, claim)
     if address is not None:
-        seed = "" if claim is None else claim.seed
+        source = mounted if claim is None else claim
+        seed = "" if source is None else source.seed
         return _MeetingPoint(address, environ.get("JOB_ID") or seed)
     if claim is not None:
         raise JobError(
@@ -127,8 +129,8 @@ def _meeting_point(job: Job, environ: Mapping[str, str]) -> _MeetingPoint:
             f"free port there: export it for srun; mpirun -x {COORDINATOR}=HOST:PORT ...",
         )
     raise JobError(
-        f"RANK_SIZE says that this job has {job.size} ranks, but nothing says where they could "
-        f"meet ({COORDINATOR}).",
+        f"{mounted or 'RANK_SIZE'} says that this job has {job.size} ranks, but nothing says where "
+        f"they could meet ({COORDINATOR}).",
         hint="Let `ascend-session launch` start the ranks, or unset RANK_SIZE and RANK_TABLE_FILE "
         "to train alone.",
     )

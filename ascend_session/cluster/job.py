@@ -3,7 +3,7 @@
 from typing import Mapping, NamedTuple, Optional
 
 from ascend_session.cluster.claim import Said
-from ascend_session.cluster.mounted import refuse_alone
+from ascend_session.cluster.mounted import mounted_place
 from ascend_session.cluster.schedulers import Detected, detected
 from ascend_session.cluster.traps import traps
 from ascend_session.cluster.variables import number
@@ -47,9 +47,10 @@ class Job(NamedTuple):
                 hint="Set either RANK_TABLE_FILE, RANK_ID and RANK_SIZE, or CM_CHIEF_IP with the "
                 "other CM_* variables; neither for an evaluator. Open systems in workers only.",
             )
+        mounted = mounted_place(environ)
+        if mounted is not None:
+            environ = {**environ, **mounted.missing(environ)}
         known = detected(environ)
-        if known.rank is None and known.size is None:
-            refuse_alone(environ)
         rank = 0 if known.rank is None else known.rank.value
         size = _size(rank, known, environ)
         _check_rank(rank, size, known, environ)

@@ -9,6 +9,7 @@ from ascend_session.backends import Choice
 from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import device_reason
+from ascend_session.cluster.mounted import mounted_place
 from ascend_session.cluster.schedulers import detected
 from ascend_session.config import host
 from ascend_session.config.ascend_config import AscendConfig
@@ -214,10 +215,12 @@ class AscendSystem(PlaceInJob):
         """
         prepared = prepare(self.config, self._base, self.choice, self._environ)
         self._backend, self._job, self._protos = prepared
-        found = detected(self._environ)
+        found, mounted = detected(self._environ), mounted_place(self._environ)
         if found.scheduler is not None:
             device = f"device {self._job.device_id} by {device_reason(self._environ)}"
             self.events.record("job", f"{found.reason}; {device}")
+        elif mounted is not None:
+            self.events.record("job", str(mounted))
         self._guard.install()
         try:
             try_first(prepared, self._patience, self.events)

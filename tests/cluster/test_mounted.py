@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Optional
 
 import pytest
 
+from ascend_session.backends.npu_exports import Exports
+from ascend_session.backends.stub_job import check_meeting
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.kubernetes import MOUNTED
 from ascend_session.cluster.schedulers import CHOICE
@@ -16,7 +18,7 @@ def in_pod(folder: Path, ranks: int, status: str = "completed") -> Dict[str, str
     """The variables of a process in a pod with a table of so many hosts with a device each."""
     servers = [
         {
-            "server_id": f"192.0.2.{rank + 1}",
+            "server_id": f"203.0.113.{rank + 1}",
             "device": [
                 {"device_id": "0", "device_ip": f"192.168.1.{rank + 1}", "rank_id": str(rank)}
             ],
@@ -30,11 +32,45 @@ def in_pod(folder: Path, ranks: int, status: str = "completed") -> Dict[str, str
     return {"ASCEND_SESSION_HOST_ROOT": str(folder), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
 
 
-def test_several_ranks_do_not_train_alone_each(tmp_path: Path) -> None:
-    environ = {**in_pod(tmp_path, 2), "HOST_IP": "192.0.2.1"}
+def test_a_pod_with_one_device_is_the_rank_that_its_address_has(tmp_path: Path) -> None:
+    environ = {**in_pod(tmp_path, 3), "HOST_IP": "203.0.113.2"}
+    assert Job.from_env(environ)[:4] == (1, 3, 0, 1)
+
+
+def test_the_adapter_is_told_so_while_a_system_is_open(tmp_path: Path) -> None:
+    environ = {**in_pod(tmp_path, 3), "HOST_IP": "203.0.113.2", "JOB_ID": "mine"}
+    told = Exports(environ).variables
+    assert told["RANK_TABLE_FILE"] == str(tmp_path / MOUNTED.lstrip("/"))
+    assert (told["RANK_ID"], told["RANK_SIZE"]) == ("1", "3")
+    assert "JOB_ID" not in told
+
+
+def test_on_the_stub_the_ranks_of_pods_need_a_place_to_meet(tmp_path: Path) -> None:
+    environ = {**in_pod(tmp_path, 3), "HOST_IP": "203.0.113.2"}
+    job = Job.from_env(environ)
+    with pytest.raises(JobError, match=r"rank 1 of 3, .* is HOST_IP says that .* 3 ranks"):
+        check_meeting(job, environ)
+    check_meeting(job, {**environ, "ASCEND_SESSION_COORDINATOR": "203.0.113.1:23456"})
+
+
+@pytest.mark.parametrize("address", ["203.0.113.9", None])
+def test_several_ranks_do_not_train_alone_each(tmp_path: Path, address: Optional[str]) -> None:
+    environ = {**in_pod(tmp_path, 2), **({"HOST_IP": address} if address else {})}
     with pytest.raises(JobError, match="A rank table of 2 ranks is mounted at") as refused:
         Job.from_env(environ)
     assert "`ascend-session launch`" in str(refused.value.hint)
+
+
+def test_a_pod_with_several_devices_needs_a_launcher(tmp_path: Path) -> None:
+    environ = {**in_pod(tmp_path, 2), "HOST_IP": "203.0.113.1"}
+    file = tmp_path / MOUNTED.lstrip("/")
+    table = json.loads(file.read_text())
+    more = {"device_id": "1", "device_ip": "192.168.1.9", "rank_id": "1"}
+    table["server_list"][0]["device"].append(more)
+    table["server_list"][1]["device"][0]["rank_id"] = "2"
+    file.write_text(json.dumps(table))
+    with pytest.raises(JobError, match="A rank table of 3 ranks is mounted at"):
+        Job.from_env(environ)
 
 
 def test_a_table_that_is_not_completed_may_become_one_of_several(tmp_path: Path) -> None:
