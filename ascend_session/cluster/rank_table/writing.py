@@ -1,15 +1,10 @@
 """Writing tables: their text, and a file that is never there in part.
 
-HCCL fails at once on half a table (launch_facts.md, A2 rule 2), so the text goes into a file beside
-it first, and takes the name only when it is whole and on the disk.
+HCCL fails at once on half a table (launch_facts.md, A2 rule 2).
 """
 
-import contextlib
-import errno
 import json
-import os
-import stat
-from typing import Dict, Iterable, Iterator, List, Optional
+from typing import Dict, Iterable, List
 
 from ascend_session.cluster.rank_table.contents import V1_0, V1_2, Contents
 from ascend_session.cluster.rank_table.parts import TableDevice, TableServer
@@ -57,81 +52,11 @@ def write_text(path: str, text: str, force: bool = False) -> None:
     fault = name_fault(path)
     if fault:
         raise JobError(f"{path}: {fault}", hint="Name it hccl.json, for example.")
-    target = os.path.realpath(path)
-    if os.path.lexists(path) and not force:
-        raise _exists(path)
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".rank-table-{os.getpid()}-{os.urandom(4).hex()}.part")
-    try:
-        mode = _mode_of(target)
-        with _removed_if_left(temporary):
-            _write_whole(temporary, text, mode)
-            _name(temporary, target, force)
-        _settle(folder)
-    except FileExistsError:
-        raise _exists(path) from None
-    except OSError as error:
-        raise JobError(f"{path}: cannot be written: {error.strerror}.") from error
+    # A table is written seldom, and this loads all kinds of files.
+    from ascend_session.option_files.source import Kind
+    from ascend_session.option_files.writing import write_content
 
-
-def _mode_of(target: str) -> Optional[int]:
-    """The permissions of the file that is replaced; None if there is none."""
-    try:
-        facts = os.stat(target)
-    except FileNotFoundError:
-        return None
-    if stat.S_ISDIR(facts.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "Is a directory")
-    if not stat.S_ISREG(facts.st_mode):
-        raise OSError(errno.EINVAL, "It is no file, but a pipe or a device")
-    return stat.S_IMODE(facts.st_mode)
-
-
-def _write_whole(temporary: str, text: str, mode: Optional[int]) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with open(os.open(temporary, flags, 0o666), "w", encoding="utf-8") as file:
-        if mode is not None:
-            os.fchmod(file.fileno(), mode)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _name(temporary: str, target: str, force: bool) -> None:
-    if force:
-        os.replace(temporary, target)
-        return
-    try:
-        os.link(temporary, target)  # unlike a renaming, it never takes the place of another file
-    except FileExistsError:
-        raise
-    except OSError:  # not every file system has links
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, "File exists") from None
-        os.replace(temporary, target)
-
-
-def _settle(folder: str) -> None:
-    """Puts the name on the disk as well, where the file system knows how."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _removed_if_left(temporary: str) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
-def _exists(path: str) -> JobError:
-    return JobError(f"{path}: is there already.", hint="Give force to replace it.")
+    write_content(path, text.encode(), Kind("a rank table", "HCCL", JobError), force)
 
 
 def _check_pods(table: Contents) -> None:
