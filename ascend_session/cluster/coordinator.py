@@ -14,7 +14,14 @@ from ascend_session.cluster.claim import Claim
 from ascend_session.cluster.variables import COORDINATOR
 from ascend_session.errors import JobError
 
-__all__ = ["address_of_node", "coordinator_of", "derived_port", "is_loopback", "parts_of"]
+__all__ = [
+    "address_of_node",
+    "coordinator_of",
+    "derived_port",
+    "is_address",
+    "is_loopback",
+    "parts_of",
+]
 
 _LOOPBACK = "127.0.0.1"
 # Below those of Kubernetes, from 30000, and those that Linux gives to outgoing connections, from
@@ -67,6 +74,17 @@ def parts_of(address: str) -> Tuple[str, int]:
     if ":" in bare and bare == host:
         raise JobError(f"{address!r}: an IPv6 address is written [{bare}]:{port}.")
     return bare, int(port)
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address, and no name."""
+    import ipaddress  # few launches need it
+
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_loopback(host: str) -> bool:

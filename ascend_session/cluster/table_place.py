@@ -1,9 +1,9 @@
 """Which part of a rank table is this node's: the ranks and devices that are started here."""
 
 import hashlib
-import ipaddress
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ascend_session.cluster.coordinator import is_address
 from ascend_session.cluster.kubernetes import pod_names
 from ascend_session.cluster.rank_table import RankTable, TableDevice
 from ascend_session.cluster.rank_table.contents import COMPLETED, Contents
@@ -106,7 +106,7 @@ def _node(name: str, devices: Sequence[TableDevice], names: Mapping[str, str]) -
     first = devices[0]
     known = [name] if first.pod_name else [first.server_id, first.host_ip or ""]
     why = next((f"{one} is {names[one]}" for one in known if one in names), "")
-    address = first.host_ip or (first.server_id if _is_address(first.server_id) else "")
+    address = first.host_ip or (first.server_id if is_address(first.server_id) else "")
     return TableNode(name, address, tuple(devices), why)
 
 
@@ -118,11 +118,3 @@ def _check_order(node: TableNode, path: str) -> None:
             "each other; one launcher starts ranks that do.",
             hint="`ascend-session ranktable make` numbers them server by server.",
         )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -5,6 +5,7 @@ import os
 import re
 from typing import Any, Iterator, Mapping
 
+from ascend_session.cluster.coordinator import is_address
 from ascend_session.errors import Problem
 from ascend_session.launcher.binding import BINDINGS
 from ascend_session.launcher.job_id import job_id_fault
@@ -130,7 +131,7 @@ def _meeting(config: Any) -> Iterator[Problem]:
         if value is not None and not config.no_rank_table:
             said = f"{name}={value!r} is given, but the job has a chief only without a rank table."
             yield Problem(name, said, "Give no_rank_table too.")
-    if config.chief_ip is not None and not _is_address(config.chief_ip):
+    if config.chief_ip is not None and not is_address(config.chief_ip):
         yield _problem("chief_ip", config.chief_ip, "an IPv4 or IPv6 address")
     fault = "" if config.job_id is None else job_id_fault(config.job_id)
     if fault:
@@ -161,13 +162,3 @@ def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
 def _is_seconds(value: Any) -> bool:
     good = isinstance(value, (int, float)) and not isinstance(value, bool)
     return good and math.isfinite(value) and value >= 0
-
-
-def _is_address(text: str) -> bool:
-    import ipaddress  # few launches need it
-
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

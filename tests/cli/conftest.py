@@ -9,6 +9,8 @@ from typing import NamedTuple
 import pytest
 from typer.testing import CliRunner
 
+from tests.fake_host import FakeHost
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -37,6 +39,16 @@ def call():
         return Called(result.exit_code, result.stdout, result.stderr)
 
     return call
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """An empty host, which the commands of this process look at."""
+    made = FakeHost(tmp_path / "host")
+    for name, value in made.environ.items():
+        monkeypatch.setenv(name, value)
+    yield made
+    made.close()
 
 
 @pytest.fixture

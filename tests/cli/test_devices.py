@@ -7,7 +7,6 @@ import time
 import pytest
 
 from tests.fake_host import (
-    FakeHost,
     FakeProcess,
     Reply,
     a2_chips,
@@ -19,16 +18,6 @@ from tests.fake_host import (
 )
 
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    """An empty host, which the commands of this process look at."""
-    made = FakeHost(tmp_path / "host")
-    for name, value in made.environ.items():
-        monkeypatch.setenv(name, value)
-    yield made
-    made.close()
 
 
 def a2_server(host, chips=None, processes=()):

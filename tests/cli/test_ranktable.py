@@ -14,7 +14,6 @@ from ascend_session.hardware.families import family
 from tests.cli.terminal import Terminal
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
 from tests.fake_host import (
-    FakeHost,
     a2_chips,
     a3_chips,
     atlas_chips,
@@ -23,16 +22,6 @@ from tests.fake_host import (
 )
 
 ELSEWHERE = "  not checked: There is no Ascend device here to compare the table with.\n"
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    """An empty host, which the commands of this process look at."""
-    made = FakeHost(tmp_path / "host")
-    for name, value in made.environ.items():
-        monkeypatch.setenv(name, value)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ascend_session.backends.ranks.coordinator import Coordinator, Numbers, Refu
 from ascend_session.backends.ranks.endpoint import endpoint_in
 from ascend_session.backends.ranks.grpcio import grpcio
 from ascend_session.backends.ranks.watch import Watch
-from ascend_session.cluster.coordinator import is_loopback, parts_of
+from ascend_session.cluster.coordinator import is_address, is_loopback, parts_of
 from ascend_session.errors import InitializationError
 
 __all__ = ["Service", "service_at"]
@@ -163,14 +163,8 @@ class Service:
 
 def _listening_at(address: str) -> str:
     """A name may mean another address here than on the other nodes: then at all of this one's."""
-    import ipaddress
-
     host, port = parts_of(address)
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return address if is_loopback(host) else f"[::]:{port}"
-    return address
+    return address if is_address(host) or is_loopback(host) else f"[::]:{port}"
 
 
 def _enter(coordinator: Coordinator, rank: int, said: Dict[str, Any]) -> None:
