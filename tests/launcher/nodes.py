@@ -2,25 +2,29 @@
 
 import contextlib
 import os
+import queue
+import signal
 import socket
 import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
+import tenacity
+
 from ascend_session.cluster.ports import bound
 from ascend_session.errors import AscendError
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event, Planned
+from ascend_session.launcher.events import Event, Planned, Started
 from ascend_session.launcher.launching import launch
 from ascend_session.launcher.result import LaunchResult
 
-__all__ = ["MEETING", "PATIENCE", "Node", "own_address", "port_kept", "said"]
+__all__ = ["MEETING", "PATIENCE", "Node", "await_listener", "own_address", "port_kept", "said"]
 
 PATIENCE = 240.0  # seconds; four ranks that import TensorFlow on two cores take their time
 
 # Ranks that only meet, which does not need TensorFlow.
 MEETING = """
-import json, os
+import fcntl, json, os
 from ascend_session.backends.ranks.endpoint import Endpoint, own_port, servers
 from ascend_session.backends.ranks.meeting import Meeting
 from ascend_session.cluster.job import Job
@@ -31,15 +35,26 @@ place = Endpoint(own_port(os.environ), node=node, local_size=job.local_size)
 seconds = float(os.environ["MEETING_SECONDS"])
 meeting = Meeting(job.rank, job.size, where, name, seconds, print, place)
 meeting.join()
+if "HELD" in os.environ:
+    with open(os.environ["HELD"]) as held:
+        fcntl.flock(held, fcntl.LOCK_SH)  # until the test lets go of it
 print(json.dumps([job.rank, job.size, servers(meeting.places, where, job.rank)]))
 meeting.leave({})
 """
 
 
 class Node:
-    """One node's launcher, in a thread of its own."""
+    """One node's launcher, in a thread of its own; ``ended`` is set when that ends."""
 
-    def __init__(self, folder: Path, number: int, code: str, env: Any = None, **asked: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        number: int,
+        code: str,
+        env: Any = None,
+        ended: Optional[threading.Event] = None,
+        **asked: Any,
+    ) -> None:
         self._null = os.open(os.devnull, os.O_WRONLY)
         script = folder / f"node_{number}.py"
         script.write_text(code)
@@ -49,6 +64,8 @@ class Node:
         self._config = LaunchConfig(**{**what, "env": variables, **asked})
         self.notes: List[str] = []
         self.begun = threading.Event()
+        self._pids: Any = queue.Queue()
+        self._ended = ended or threading.Event()
         self._result: Optional[LaunchResult] = None
         self._refused: Optional[AscendError] = None
         self._thread = threading.Thread(target=self._run)
@@ -67,6 +84,12 @@ class Node:
         assert self._refused is not None, self._result
         return self._refused
 
+    def kill(self) -> None:
+        """Kills the rank that it starts first, if it lives; the launcher ends the others then."""
+        pid = self._pids.get(timeout=PATIENCE)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
     def _wait(self) -> None:
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "the launcher has not ended"
@@ -79,11 +102,14 @@ class Node:
             self._refused = refused
         finally:
             self.begun.set()
+            self._ended.set()
 
     def _note(self, event: Event) -> None:
         if isinstance(event, Planned):
             self.notes += event.plan.notes
             self.begun.set()
+        elif isinstance(event, Started):
+            self._pids.put(event.pid)
 
 
 @contextlib.contextmanager
@@ -91,6 +117,12 @@ def port_kept() -> Iterator[int]:
     """A port that nobody else on this machine gets meanwhile."""
     with bound() as kept:
         yield int(kept.getsockname()[1])
+
+
+@tenacity.retry(stop=tenacity.stop_after_delay(PATIENCE), wait=tenacity.wait_fixed(0.05))
+def await_listener(port: int) -> None:
+    """Waits until somebody listens at a port of loopback."""
+    socket.create_connection(("127.0.0.1", port)).close()
 
 
 def own_address() -> str:
