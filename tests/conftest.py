@@ -3,8 +3,10 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
 import psutil
@@ -86,6 +88,23 @@ def programs() -> Iterator[Host]:
     host = Host()
     yield host
     host.close()
+
+
+@pytest.fixture(scope="session")
+def forking_python(tmp_path_factory: Any) -> Iterator[str]:
+    """What a launch takes for its ranks' Python, and has TensorFlow imported already."""
+    tests = Path(__file__).resolve().parent
+    with subprocess.Popen(
+        [sys.executable, str(tests / "programs/nursery.py"), str(tmp_path_factory.mktemp("fork"))],
+        env={**os.environ, "PYTHONPATH": str(tests.parent), "TF_CPP_MIN_LOG_LEVEL": "2"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        universal_newlines=True,
+    ) as nursery:
+        assert nursery.stdin is not None
+        assert nursery.stdout is not None
+        yield nursery.stdout.readline().strip()
+        nursery.stdin.close()
 
 
 def _variables() -> Dict[str, str]:

@@ -35,9 +35,10 @@ news = link.makefile()
 rank = int(news.readline())
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, lambda number, frame: os.kill(rank, number))
-code = int(news.readline() or 1)
+code = int(news.read() or 1)  # to its end, which is that of the minder
 if code < 0:
-    signal.signal(-code, signal.SIG_DFL)
+    if code != -signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 sys.exit(code)
 """

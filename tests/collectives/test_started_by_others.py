@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -58,12 +57,16 @@ def slurm(rank: int, job: int) -> Dict[str, str]:
     ],
     ids=["mpirun", "srun, in turn"],
 )
-def test_ranks_find_each_other(tells: Any, places: List[str], source: str) -> None:
+def test_ranks_find_each_other(
+    tmp_path: Path, forking_python: str, tells: Any, places: List[str], source: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(_PROGRAM)
     job = os.getpid()
     variables = {"PYTHONPATH": str(_ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
+            [forking_python, str(program)],
             env={**os.environ, **variables, **tells(rank, job)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

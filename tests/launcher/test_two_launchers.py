@@ -63,9 +63,11 @@ def test_ranks_of_two_nodes_meet(tmp_path: Path, port: int, how: str) -> None:
     assert all(one == ports[0] for one in ports)
 
 
-def test_ranks_of_two_nodes_compute_together(tmp_path: Path, port: int) -> None:
-    where = f"{own_address()}:{port}"
-    nodes = [Node(tmp_path, number, _REDUCING, coordinator=where) for number in (0, 1)]
+def test_ranks_of_two_nodes_compute_together(
+    tmp_path: Path, port: int, forking_python: str
+) -> None:
+    asked: Any = {"coordinator": f"{own_address()}:{port}", "python": forking_python}
+    nodes = [Node(tmp_path, number, _REDUCING, **asked) for number in (0, 1)]
     for number, node in enumerate(nodes):
         result = node.result()
         assert result.ok, said(result, "stderr")
@@ -81,9 +83,10 @@ def test_ranks_of_two_nodes_compute_together(tmp_path: Path, port: int) -> None:
 
 @pytest.mark.parametrize("killed", [0, 3])
 def test_a_rank_that_is_killed_is_the_cause_on_both_nodes(
-    tmp_path: Path, port: int, killed: int
+    tmp_path: Path, port: int, forking_python: str, killed: int
 ) -> None:
     asked: Any = {"coordinator": f"127.0.0.1:{port}", "env": {"KILLED": str(killed)}}
+    asked["python"] = forking_python
     nodes = [Node(tmp_path, number, _REDUCING, **asked) for number in (0, 1)]
     results = [node.result() for node in nodes]
     here, there = results[killed // 2], results[1 - killed // 2]
