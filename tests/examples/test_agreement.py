@@ -31,20 +31,24 @@ with ascend_system() as system:
 """
 
 
-def launched(tmp_path: Path, kind: str) -> Outcome:
+def launched(tmp_path: Path, python: str, kind: str) -> Outcome:
     script = tmp_path / "program.py"
     script.write_text(RANKS)
-    return launch(2, "--log-dir", "logs", str(script), kind, cwd=tmp_path)
+    return launch(2, "--log-dir", "logs", str(script), kind, cwd=tmp_path, python=python)
 
 
-def test_ranks_whose_weights_differ_in_one_bit_end_and_say_who(tmp_path: Path) -> None:
-    ended = launched(tmp_path, "unequal")
+def test_ranks_whose_weights_differ_in_one_bit_end_and_say_who(
+    tmp_path: Path, forking_python: str
+) -> None:
+    ended = launched(tmp_path, forking_python, "unequal")
     assert ended.code == 1
     assert "The weights of rank 1 are not those of rank 0." in ended.stdout
 
 
-def test_ranks_with_equal_weights_get_the_mean_of_their_losses(tmp_path: Path) -> None:
-    ended = launched(tmp_path, "equal")
+def test_ranks_with_equal_weights_get_the_mean_of_their_losses(
+    tmp_path: Path, forking_python: str
+) -> None:
+    ended = launched(tmp_path, forking_python, "equal")
     assert ended.code == 0, ended.stdout + ended.stderr
     one = digest([np.float32(1)]).hex()
     assert sorted(ended.stdout.splitlines()) == [f"[0] 1.0 {one}", f"[1] 1.0 {one}"]

@@ -15,10 +15,10 @@ FEW = ("-m", NAME, "--epochs", str(EPOCHS), "--output", "out")
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: Any) -> Tuple[Outcome, Path]:
+def job(tmp_path_factory: Any, forking_python: str) -> Tuple[Outcome, Path]:
     """A job of three ranks, and the folder it was started in."""
     here = tmp_path_factory.mktemp("job")
-    outcome = launch(3, "--log-dir", "logs", *FEW, "--batch", "32", cwd=here)
+    outcome = launch(3, "--log-dir", "logs", *FEW, "--batch", "32", cwd=here, python=forking_python)
     assert outcome.code == 0, outcome.stdout + outcome.stderr
     return outcome, here
 

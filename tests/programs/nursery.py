@@ -3,6 +3,7 @@
 The argument is a folder for it. Ends when its stdin does.
 """
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -14,6 +15,10 @@ import ascend_session.backends.ranks.meeting
 import ascend_session.backends.stub
 import ascend_session.session  # noqa: F401
 from tests.rank_nursery import RankNursery
+
+with contextlib.suppress(ImportError):  # what only the examples need
+    import matplotlib.pyplot  # noqa: F401
+    import sklearn.datasets  # noqa: F401
 
 nursery = RankNursery(Path(sys.argv[1]))
 print(nursery.python, flush=True)

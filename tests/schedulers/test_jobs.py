@@ -23,21 +23,28 @@ _OURS = "TEST_OF_SCHEDULERS"  # a variable that the processes of one job have
 class Jobs:
     """Starts the training in the ways that there are, and sees what becomes of it."""
 
-    def __init__(self, slurm: Slurm, mpi: Mpi, folder: Path) -> None:
+    def __init__(self, slurm: Slurm, mpi: Mpi, python: str, folder: Path) -> None:
         self._slurm = slurm
         self._mpi = mpi
+        self._python = python
         self._folder = folder
         (folder / "ranks").mkdir()
 
     @contextlib.contextmanager
     def started(self, way: str, what: str) -> Iterator["subprocess.Popen[str]"]:
-        """Starts it; nothing of it lives at the end of the block."""
+        """Starts it; nothing of it lives at the end of the block.
+
+        Its ranks are started as a user's are where it runs to its end below launchers; else they
+        are forks, which have TensorFlow at once.
+        """
+        anew = (way, what) == ("launchers of Slurm", "once")
+        python = sys.executable if anew else self._python
         launch = [sys.executable, "-m", "ascend_session.cli", "launch"]
-        launch += ["--log-dir", str(self._folder), "-n", str(PER_NODE)]
+        launch += ["--log-dir", str(self._folder), "-n", str(PER_NODE), "--python", python]
         words = {
             "launchers of Slurm": ["srun", "-N2", "--ntasks-per-node=1", *launch],
-            "ranks of Slurm": ["srun", "-n8", sys.executable],
-            "ranks of Open MPI": ["-n", "8", sys.executable],
+            "ranks of Slurm": ["srun", "-n8", python],
+            "ranks of Open MPI": ["-n", "8", python],
         }[way]
         programs = self._mpi if "Open MPI" in way else self._slurm
         asked = [*words, _TRAIN, str(self._folder / "ranks"), what]
@@ -87,8 +94,8 @@ class Jobs:
 
 
 @pytest.fixture
-def jobs(slurm: Slurm, mpi: Mpi, tmp_path: Path) -> Jobs:
-    return Jobs(slurm, mpi, tmp_path)
+def jobs(slurm: Slurm, mpi: Mpi, forking_python: str, tmp_path: Path) -> Jobs:
+    return Jobs(slurm, mpi, forking_python, tmp_path)
 
 
 @pytest.mark.parametrize(
