@@ -12,10 +12,11 @@ RANKS = 3
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: Any) -> List[Dict[str, Any]]:
+def said(tmp_path_factory: Any, forking_python: str) -> List[Dict[str, Any]]:
     """What each rank said (tests/programs/collective_differences.py)."""
     folder = tmp_path_factory.mktemp("differences")
-    result = launched("collective_differences.py", RANKS, folder, stall_timeout=120)
+    asked: Any = {"stall_timeout": 120, "python": forking_python}
+    result = launched("collective_differences.py", RANKS, folder, **asked)
     assert result.code == 0, [Path(rank.stderr).read_text()[-2000:] for rank in result.ranks]
     texts = [Path(rank.stdout).read_text() for rank in result.ranks]
     lines = [[one[2:] for one in text.splitlines() if one.startswith("@ ")] for text in texts]

@@ -1,6 +1,6 @@
 """One launch after the other, of jobs whose ranks listen at their addresses.
 
-``ASCEND_SESSION_TEST_LAUNCHES`` says how many, 20 if it is not set.
+``ASCEND_SESSION_TEST_LAUNCHES`` says how many, 20 if it is not set, and a tenth of it with TensorFlow.
 """
 
 import os
@@ -39,6 +39,17 @@ for address in mine:
     assert calling.recv(4) == b"here"
 """
 
+_REDUCING = """
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from ascend_session import ascend_system, hccl
+x = tf.placeholder(tf.float32, [3])
+total = hccl.allreduce(x, "sum")
+with ascend_system() as system, system.session() as sess:
+    found = sess.run(total, {x: [1, system.rank, system.rank ** 2]}).tolist()
+    assert found == [3, 3, 5], found
+"""
+
 
 @pytest.fixture
 def null() -> Iterator[int]:
@@ -47,9 +58,9 @@ def null() -> Iterator[int]:
     os.close(fd)
 
 
-def _one(folder: Path, null: int) -> LaunchResult:
-    asked: Any = {"program": sys.executable, "args": ["-S", "-E", "-c", _LISTENING]}
-    config = LaunchConfig(**asked, processes=3, backend="stub", log_dir=str(folder / "logs"))
+def _one(folder: Path, null: int, **asked: Any) -> LaunchResult:
+    what = asked or {"program": sys.executable, "args": ["-S", "-E", "-c", _LISTENING]}
+    config = LaunchConfig(**what, processes=3, backend="stub", log_dir=str(folder / "logs"))
     return launch(config, output=null)
 
 
@@ -63,6 +74,17 @@ def test_launches_in_a_row_find_their_ports(tmp_path: Path, null: int) -> None:
     for number in range(_LAUNCHES):
         result = _one(tmp_path, null)
         assert result.ok, f"launch {number} of {_LAUNCHES}: {_faults(result)}"
+
+
+def test_launches_in_a_row_reduce_with_tensorflows_servers(
+    tmp_path: Path, null: int, forking_python: str
+) -> None:
+    script = tmp_path / "reduce.py"
+    script.write_text(_REDUCING)
+    asked: Any = {"script": str(script), "python": forking_python, "stall_timeout": PATIENCE}
+    for number in range(max(_LAUNCHES // 10, 1)):
+        result = _one(tmp_path, null, **asked)
+        assert result.ok, f"launch {number}: {_faults(result)}"
 
 
 def test_launches_at_the_same_time_find_their_ports(tmp_path: Path, null: int) -> None:

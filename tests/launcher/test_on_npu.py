@@ -49,7 +49,9 @@ def _table(folder: Path, physical: List[int]) -> str:
     return str(folder / "table.json")
 
 
-def _launch(host: FakeHost, folder: Path, *arguments: str, **settings: Any) -> LaunchResult:
+def _launch(
+    host: FakeHost, folder: Path, python: str, *arguments: str, **settings: Any
+) -> LaunchResult:
     (folder / "train.py").write_text(_SCRIPT)
     environ: Dict[str, str] = {
         **os.environ,
@@ -58,6 +60,7 @@ def _launch(host: FakeHost, folder: Path, *arguments: str, **settings: Any) -> L
     }
     config = LaunchConfig(
         script="train.py",
+        python=python,
         args=list(arguments),
         devices=[2, 3],
         rank_table=_table(folder, [2, 3]),
@@ -77,9 +80,9 @@ def _said(result: LaunchResult) -> List[str]:
 
 
 def test_each_rank_initialises_its_device_and_knows_who_it_is(
-    host: FakeHost, tmp_path: Path
+    host: FakeHost, tmp_path: Path, forking_python: str
 ) -> None:
-    result = _launch(host, tmp_path)
+    result = _launch(host, tmp_path, forking_python)
     assert result.code == 0, [Path(rank.stderr).read_text() for rank in result.ranks]
     assert result.backend == "npu"
     assert _said(result) == ["npu 0 2 2", "npu 1 2 3"]
@@ -89,9 +92,9 @@ def test_each_rank_initialises_its_device_and_knows_who_it_is(
 
 
 def test_a_failing_rank_is_the_cause_and_the_other_shuts_its_device_down(
-    host: FakeHost, tmp_path: Path
+    host: FakeHost, tmp_path: Path, forking_python: str
 ) -> None:
-    result = _launch(host, tmp_path, "1")
+    result = _launch(host, tmp_path, forking_python, "1")
     assert result.code == 1
     assert result.cause is not None
     assert result.cause.rank == 1
@@ -99,9 +102,9 @@ def test_a_failing_rank_is_the_cause_and_the_other_shuts_its_device_down(
 
 
 def test_an_initialisation_that_aborts_is_explained_by_its_code(
-    host: FakeHost, tmp_path: Path
+    host: FakeHost, tmp_path: Path, forking_python: str
 ) -> None:
-    result = _launch(host, tmp_path, faults="init=EJ0001")
+    result = _launch(host, tmp_path, forking_python, faults="init=EJ0001")
     assert result.code == 134
     assert result.cause is not None
     assert result.cause.failure is not None
