@@ -1,6 +1,6 @@
 """One launch after the other, of jobs whose ranks listen at their addresses.
 
-``ASCEND_SESSION_TEST_LAUNCHES`` says how many, 20 if it is not set, and a tenth of it with TensorFlow.
+``ASCEND_SESSION_TEST_LAUNCHES`` says how many, 20 if it is not set; a tenth of it with TensorFlow.
 """
 
 import os

