@@ -13,8 +13,8 @@ from tests.fake_host.vendor import Loaded, live_host, loaded
 from tests.vendor.system import System
 
 
-@pytest.fixture(autouse=True)
-def _where_the_adapter_can_be() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
     """Skips where these packages stand for nothing, and only serve tests of what uses them."""
     if sys.version_info >= (3, 8):
         pytest.skip("the vendor's adapter is built for TensorFlow 1.15, which Python 3.7 has")
