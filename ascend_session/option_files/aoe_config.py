@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Dict, List, Optional, Tuple
 from ascend_session.option_files.base import OptionFile, unusable
 from ascend_session.option_files.json_text import Member, Reader, kind_of
 from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.source import Kind, Source, is_writable
 
 __all__ = ["AoeConfigFile"]
 
@@ -112,5 +112,4 @@ def _take(reader: Reader, member: Member, findings: Findings, given: Dict[str, A
 
 
 def _is_word(value: object) -> bool:
-    is_text = isinstance(value, str) and bool(value)
-    return is_text and not any("\ud800" <= letter <= "\udfff" for letter in str(value))
+    return isinstance(value, str) and bool(value) and is_writable(value, strict=True)

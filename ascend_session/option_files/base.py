@@ -4,11 +4,18 @@ import os
 from typing import Any, ClassVar, Iterator, Mapping, Tuple, Type, TypeVar, Union
 
 from ascend_session.errors import ConfigError, Problem
-from ascend_session.option_files.remarks import Findings, Remark
-from ascend_session.option_files.source import Kind, Source, decoded, read_content
+from ascend_session.option_files.remarks import Findings, Remark, about_mark
+from ascend_session.option_files.source import (
+    Kind,
+    Source,
+    decoded,
+    encoded,
+    is_writable,
+    read_content,
+)
 from ascend_session.option_files.writing import store_content, write_content
 
-__all__ = ["Frozen", "OptionFile", "PathLike", "unusable"]
+__all__ = ["Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
 
 PathLike = Union[str, "os.PathLike[str]"]
 _File = TypeVar("_File", bound="OptionFile")
@@ -21,13 +28,11 @@ class OptionFile:
         OPTION: The option that takes its path.
         NAME: What the vendor's manual calls such a file.
         KIND: What it is and who reads it.
-        STRICT: Whether every byte of it must belong to UTF-8 text.
     """
 
     OPTION: ClassVar[str]
     NAME: ClassVar[str]
     KIND: ClassVar[Kind]
-    STRICT: ClassVar[bool] = True
 
     @classmethod
     def read(cls: Type[_File], path: PathLike) -> _File:
@@ -92,7 +97,7 @@ class OptionFile:
         Raises:
             ConfigError: If there is a file and ``force`` is not given, or it cannot be written.
         """
-        write_content(os.fspath(path), self.text().encode("utf-8"), self.KIND, force)
+        write_content(os.fspath(path), encoded(self.text()), self.KIND, force)
 
     def store(self, folder: PathLike) -> str:
         """Puts the file into ``folder``, under a name that holds a digest of its content.
@@ -103,15 +108,17 @@ class OptionFile:
         Raises:
             ConfigError: If it cannot be written.
         """
-        content = self.text().encode("utf-8")
+        content = encoded(self.text())
         return store_content(os.fspath(folder), self.NAME, content, self.KIND)
 
     @classmethod
     def _made(cls: Type[_File], name: str, content: bytes, fix: bool) -> Tuple[_File, Findings]:
         findings = Findings()
-        source = decoded(name, content, cls.KIND, cls.STRICT)
+        source = decoded(name, content, fix)
+        if source.mark is not None:
+            findings.skip((1, 1), *about_mark(source.mark, cls.KIND))
         made: Any = cls._understood(source, findings, fix)
-        findings.raise_if_refused(name, cls.KIND, cls.OPTION)
+        findings.raise_if_refused(source, cls.KIND, cls.OPTION)
         return made(), findings
 
     @classmethod
@@ -153,5 +160,14 @@ def unusable(option: str, message: str, hint: str = "") -> ConfigError:
     return ConfigError.of([Problem(option, message, hint or None)])
 
 
+def check_text_of(option: str, what: str, text: str, strict: bool = False) -> None:
+    """Raises ConfigError for text that no file gives back as it was written; see `is_writable`."""
+    if not is_writable(text, strict):
+        raise unusable(option, f"{what} has half a surrogate pair in it, which no file can hold.")
+
+
 def _bytes(content: Union[str, bytes]) -> bytes:
-    return content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    """The bytes of text; half a surrogate pair becomes three bytes that are no UTF-8."""
+    if isinstance(content, bytes):
+        return content
+    return encoded(content) if is_writable(content) else content.encode("utf-8", "surrogatepass")

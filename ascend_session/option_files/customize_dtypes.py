@@ -8,7 +8,7 @@ both.
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ascend_session.option_files.base import Frozen, OptionFile, unusable
+from ascend_session.option_files.base import Frozen, OptionFile, check_text_of, unusable
 from ascend_session.option_files.dtype_lines import (
     IN,
     LONGEST,
@@ -19,9 +19,9 @@ from ascend_session.option_files.dtype_lines import (
     dtype_fault,
     read_line,
 )
-from ascend_session.option_files.lines import BOM, held, lines_of, trimmed
+from ascend_session.option_files.lines import BOM, lines_of, trimmed
 from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.source import Kind, Source, encoded
 
 __all__ = ["CustomDtypes", "Dtypes"]
 
@@ -68,7 +68,6 @@ class CustomDtypes(OptionFile):
     OPTION: ClassVar[str] = "customize_dtypes"
     NAME: ClassVar[str] = "customize_dtypes.cfg"
     KIND: ClassVar[Kind] = Kind("a file of data types")
-    STRICT: ClassVar[bool] = False  # what GE does not read may have any bytes
 
     def __post_init__(self) -> None:
         for field, is_type in (("by_name", False), ("by_type", True)):
@@ -115,7 +114,7 @@ class _Lines:
 
     def take(self, line: str, number: int) -> bool:
         """Notes what a line says; returns whether GE reads on."""
-        if not self._fix and len(line.encode("utf-8", "surrogateescape")) > LONGEST:
+        if not self._fix and len(encoded(line)) > LONGEST:
             self._findings.skip(
                 (number, 1),
                 f"GE stops reading here: the line has more than {LONGEST} bytes. It reports no "
@@ -135,8 +134,7 @@ class _Lines:
         except LineError as error:
             self._refuse(line, number, error)
             return True
-        if held(line, number, self._findings):
-            self._note(read, number)
+        self._note(read, number)
         return True
 
     def _note(self, read: DtypeLine, number: int) -> None:
@@ -213,7 +211,7 @@ def _line(name: str, dtypes: Dtypes, is_type: bool) -> str:
     said += f"{OUT}:{outputs}" if dtypes.outputs else ""
     line = f"{head}{colons}{said}"
     # One colon is enough, where two are a byte too much.
-    return line if len(line.encode("utf-8", "replace")) <= LONGEST else f"{head}:{said}"
+    return line if len(line.encode("utf-8", "surrogatepass")) <= LONGEST else f"{head}:{said}"
 
 
 def _check_entry(name: object, dtypes: object, is_type: bool) -> None:
@@ -224,10 +222,8 @@ def _check_entry(name: object, dtypes: object, is_type: bool) -> None:
     if not isinstance(name, str) or set(name) & set(":\n\0") or IN in name or OUT in name:
         raise unusable(option, f"{wrong}: a name is one line without ':' and {IN} and {OUT}.")
     line = _line(name, dtypes, is_type)
-    try:
-        size = len(line.encode("utf-8"))
-    except UnicodeEncodeError:
-        raise unusable(option, f"{name!r} has half a surrogate pair in it.") from None
+    check_text_of(option, repr(name), name)
+    size = len(encoded(line))
     if size > LONGEST:
         raise unusable(
             option, f"{name[:60]!r}: its line has {size} bytes, and GE stops at {LONGEST}."

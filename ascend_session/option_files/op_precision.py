@@ -10,8 +10,8 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple
 
-from ascend_session.option_files.base import Frozen, OptionFile, unusable
-from ascend_session.option_files.lines import BOM, held, lines_of, strange_bytes, trimmed
+from ascend_session.option_files.base import Frozen, OptionFile, check_text_of, unusable
+from ascend_session.option_files.lines import BOM, lines_of, shortened, trimmed
 from ascend_session.option_files.precedence import Decision, decide
 from ascend_session.option_files.remarks import Findings
 from ascend_session.option_files.source import Kind, Source
@@ -51,7 +51,6 @@ class OpPrecision(OptionFile):
     OPTION: ClassVar[str] = "op_precision_mode"
     NAME: ClassVar[str] = "op_precision.ini"
     KIND: ClassVar[Kind] = Kind("an operator precision file")
-    STRICT: ClassVar[bool] = False  # a comment may have any bytes
 
     def __post_init__(self) -> None:
         for field in ("by_type", "by_node"):
@@ -180,7 +179,7 @@ class _Reader:
             self._findings.skip(
                 (number, 1), f"GE skips this line: {name} has a mode in line {first} already."
             )
-        elif held(line, number, self._findings):
+        else:
             self._remark(name, number)
             self._lines[self._section, name] = number
             self.modes[self._section][name] = mode
@@ -194,7 +193,7 @@ class _Reader:
             hint = "A comment stands on a line of its own, with # in column 1."
             self._findings.skip(place, message, hint)
         else:
-            self._findings.skip(place, message, _suggestion(mode))
+            self._findings.skip(place, message, functools.partial(_suggestion, mode))
 
     def _remark(self, name: str, number: int) -> None:
         if name.startswith(BOM):
@@ -227,10 +226,7 @@ def _check_entry(name: object, mode: object) -> None:
             f"{name!r} cannot stand in {OpPrecision.NAME}: a name is one line without '=' and "
             "without blanks at its ends.",
         )
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise unusable(option, f"{name!r} has half a surrogate pair in it.") from None
+    check_text_of(option, repr(name), name)
 
 
 def _line(entry: Tuple[str, str]) -> str:
@@ -245,6 +241,4 @@ def _suggestion(mode: str) -> str:
 
 
 def _short(text: str) -> str:
-    at = strange_bytes(text)
-    shown = text if at is None else text[:at] + "..."
-    return repr(shown if len(shown) <= 60 else shown[:57] + "...")
+    return repr(shortened(text))
