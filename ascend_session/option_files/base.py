@@ -1,7 +1,8 @@
 """`OptionFile`: what every file that an option points to can do."""
 
+import dataclasses
 import os
-from typing import Any, ClassVar, Iterator, Mapping, Tuple, Type, TypeVar, Union
+from typing import Any, ClassVar, Dict, Iterator, Mapping, Tuple, Type, TypeVar, Union
 
 from ascend_session.errors import ConfigError, Problem
 from ascend_session.option_files.remarks import Findings, Remark, about_mark
@@ -13,14 +14,16 @@ from ascend_session.option_files.source import (
     is_writable,
     read_content,
 )
-from ascend_session.option_files.writing import store_content, write_content
+from ascend_session.option_files.writing import store_content, stored_path, write_content
 
 __all__ = ["Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
 
 PathLike = Union[str, "os.PathLike[str]"]
+_NOTHING: Tuple[Any, ...] = (None, (), {})
 _File = TypeVar("_File", bound="OptionFile")
 
 
+@dataclasses.dataclass(frozen=True)
 class OptionFile:
     """A file that an option points to, as an object; frozen.
 
@@ -111,6 +114,34 @@ class OptionFile:
         content = encoded(self.text())
         return store_content(os.fspath(folder), self.NAME, content, self.KIND)
 
+    def path_in(self, folder: PathLike) -> str:
+        """The path that `store` gives it; nothing is written."""
+        return stored_path(os.fspath(folder), self.NAME, encoded(self.text()))
+
+    @classmethod
+    def of(cls: Type[_File], fields: Mapping[str, Any]) -> _File:
+        """Makes it of a mapping of its fields, as a YAML or JSON file has them.
+
+        Raises:
+            ConfigError: For a name that is no field, and as from the constructor.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = [str(name) for name in fields if name not in known]
+        if unknown:
+            message = f"{cls.__name__} has no field {', '.join(map(repr, unknown))}."
+            raise unusable(cls.OPTION, message, f"Its fields are {', '.join(known)}.")
+        try:
+            return cls(**fields)
+        except (TypeError, AttributeError):
+            message = f"{dict(fields)!r} are no fields of {cls.__name__}."
+            raise unusable(cls.OPTION, message) from None
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Its fields as JSON can hold them, without those that say nothing; see `of`."""
+        said = _plain(self)
+        assert isinstance(said, dict)
+        return said
+
     @classmethod
     def _made(cls: Type[_File], name: str, content: bytes, fix: bool) -> Tuple[_File, Findings]:
         findings = Findings()
@@ -153,6 +184,16 @@ class Frozen(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(self._items)
+
+
+def _plain(value: Any) -> Any:
+    """Mappings, lists and plain values."""
+    if dataclasses.is_dataclass(value):
+        fields = ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value))
+        return {name: _plain(inside) for name, inside in fields if inside not in _NOTHING}
+    if isinstance(value, Mapping):
+        return {name: _plain(inside) for name, inside in value.items()}
+    return [_plain(inside) for inside in value] if isinstance(value, tuple) else value
 
 
 def unusable(option: str, message: str, hint: str = "") -> ConfigError:

@@ -54,7 +54,7 @@ class CustomDtypes(OptionFile):
     """The data types of operators, for ``customize_dtypes``; frozen.
 
     Attributes:
-        by_name: ``{operator name: Dtypes}``; counts before the type.
+        by_name: ``{operator name: Dtypes}``, or a mapping of its fields; counts before the type.
         by_type: ``{operator type of Ascend IR: Dtypes}``.
 
     Raises:
@@ -74,9 +74,10 @@ class CustomDtypes(OptionFile):
             given = getattr(self, field)
             if not isinstance(given, Mapping):
                 raise unusable(self.OPTION, f"{field} is a mapping of Dtypes, not {given!r}.")
-            for name, dtypes in given.items():
+            made = {name: _dtypes(dtypes) for name, dtypes in given.items()}
+            for name, dtypes in made.items():
                 _check_entry(name, dtypes, is_type)
-            object.__setattr__(self, field, Frozen(given))
+            object.__setattr__(self, field, Frozen(made))
 
     def dtypes_of(self, op_type: str, name: Optional[str] = None) -> Optional[Dtypes]:
         """What an operator gets, None if the file does not name it; its name counts first."""
@@ -187,6 +188,12 @@ class _Lines:
         self._findings.refuse((number, error.column), message, hint or None)
 
 
+def _dtypes(given: Any) -> Any:
+    """A mapping of the fields of `Dtypes` as such; everything else as it is."""
+    is_fields = isinstance(given, Mapping) and set(given) <= {"inputs", "outputs"}
+    return Dtypes(**given) if is_fields else given
+
+
 def _slots(given: Sequence[Any]) -> Tuple[Optional[str], ...]:
     """Types in lower case; slots left alone at the end say nothing and are left out."""
     made: List[Optional[str]] = []
@@ -217,7 +224,7 @@ def _line(name: str, dtypes: Dtypes, is_type: bool) -> str:
 def _check_entry(name: object, dtypes: object, is_type: bool) -> None:
     option = CustomDtypes.OPTION
     if not isinstance(dtypes, Dtypes):
-        raise unusable(option, f"{name!r} needs Dtypes, not {dtypes!r}.")
+        raise unusable(option, f"{name!r} needs Dtypes (inputs, outputs), not {dtypes!r}.")
     wrong = f"{name!r} cannot stand in {CustomDtypes.NAME}"
     if not isinstance(name, str) or set(name) & set(":\n\0") or IN in name or OUT in name:
         raise unusable(option, f"{wrong}: a name is one line without ':' and {IN} and {OUT}.")
