@@ -16,6 +16,7 @@ from ascend_session.config.model import ConfigModel
 from ascend_session.config.option import option
 from ascend_session.config.profiling import ProfilingConfig
 from ascend_session.config.types import (
+    AippFile,
     AoeFile,
     CommaNames,
     CoreNumber,
@@ -153,7 +154,7 @@ class AdapterOptions(ConfigModel):
     HCCL_algorithm: Optional[str] = option("s", "init", "Collective algorithm description passed to HCCL.", also=("session",))
     device_type: Optional[str] = option("s", "init", "Device type hint.", adapter="default_device_type")
     soc_config: Optional[str] = option("s", "init", "SoC version to compile for.")
-    insert_op_file: Optional[PathText] = option("s", "session", "AIPP (image preprocessing) insertion file.")
+    insert_op_file: Optional[AippFile] = option("s", "session", "AIPP (image preprocessing) insertion file.")
     # Read by NPURunConfig (and tf.estimator.RunConfig) only
     distribute: Optional[object] = option(None, None, "ParameterServerStrategy object that turns the Estimator into a PS/worker job.", seeds="0")
     model_dir: Optional[PathText] = option(None, None, "Checkpoint/summary directory handed to tf.estimator.RunConfig.")

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     CustomDtypesFile = Union[PathText, Mapping[str, Any], option_files.CustomDtypes]
     FusionSwitchFile = Union[PathText, Mapping[str, Any], option_files.FusionSwitch]
     OpDebugFile = Union[PathText, Mapping[str, Any], option_files.OpDebugConfig]
+    AippFile = Union[PathText, Mapping[str, Any], option_files.Aipp]
     AoeFile = Union[PathText, Mapping[str, Any], option_files.AoeConfigFile]
     CommaNames = Union[str, Sequence[str]]
     DumpStep = Union[str, int, Sequence[Any]]
@@ -111,6 +112,7 @@ else:
     CustomDtypesFile = _file("customize_dtypes")
     FusionSwitchFile = _file("fusion_switch_file")
     OpDebugFile = _file("op_debug_config")
+    AippFile = _file("insert_op_file")
     AoeFile = _file("aoe_config_file")
 
     CommaNames = _text(values.comma_names, values.SCHEMAS)

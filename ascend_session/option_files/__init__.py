@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
+    from ascend_session.option_files.aipp import Aipp as Aipp
+    from ascend_session.option_files.aipp import AippOp as AippOp
     from ascend_session.option_files.aoe_config import AoeConfigFile as AoeConfigFile
     from ascend_session.option_files.base import OptionFile as OptionFile
     from ascend_session.option_files.customize_dtypes import CustomDtypes as CustomDtypes
@@ -33,6 +35,8 @@ _HOMES = {
     "DEBUG_ITEMS": "op_debug",
     "LISTS": "mixlist",
     "MODES": "op_precision",
+    "Aipp": "aipp",
+    "AippOp": "aipp",
     "AoeConfigFile": "aoe_config",
     "CustomDtypes": "customize_dtypes",
     "Decision": "precedence",

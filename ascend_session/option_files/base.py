@@ -19,7 +19,6 @@ from ascend_session.option_files.writing import store_content, stored_path, writ
 __all__ = ["Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
 
 PathLike = Union[str, "os.PathLike[str]"]
-_NOTHING: Tuple[Any, ...] = (None, (), {})
 _File = TypeVar("_File", bound="OptionFile")
 
 
@@ -187,10 +186,10 @@ class Frozen(Mapping[str, Any]):
 
 
 def _plain(value: Any) -> Any:
-    """Mappings, lists and plain values."""
+    """Mappings, lists and plain values; of an object what is not the default."""
     if dataclasses.is_dataclass(value):
-        fields = ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value))
-        return {name: _plain(inside) for name, inside in fields if inside not in _NOTHING}
+        fields = ((one, getattr(value, one.name)) for one in dataclasses.fields(value))
+        return {one.name: _plain(inside) for one, inside in fields if inside != one.default}
     if isinstance(value, Mapping):
         return {name: _plain(inside) for name, inside in value.items()}
     return [_plain(inside) for inside in value] if isinstance(value, tuple) else value

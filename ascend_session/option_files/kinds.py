@@ -15,6 +15,7 @@ _HOMES: Dict[str, Tuple[str, str]] = {
     "fusion_switch_file": ("FusionSwitch", "fusion_switch"),
     "op_debug_config": ("OpDebugConfig", "op_debug"),
     "aoe_config_file": ("AoeConfigFile", "aoe_config"),
+    "insert_op_file": ("Aipp", "aipp"),
 }
 # Not an option's own file, but one in the directory that it names
 _INSIDE: Dict[str, Tuple[str, str]] = {"op_compiler_cache_dir": ("OpCache", "op_cache")}

@@ -12,6 +12,8 @@ import pytest
 from ascend_session import AscendConfig, ConfigError
 from ascend_session.config.file_store import FileStore
 from ascend_session.option_files import (
+    Aipp,
+    AippOp,
     AoeConfigFile,
     CustomDtypes,
     Dtypes,
@@ -29,6 +31,7 @@ OBJECTS: Dict[str, Any] = {
     "fusion_switch_file": FusionSwitch({"ALL": False}, graph_priority={"A": 5}, keep_at_o1=["B"]),
     "op_debug_config": OpDebugConfig(("oom",), ("a",), ("Relu",)),
     "aoe_config_file": AoeConfigFile(("a",), tune_optimization_level="O1"),
+    "insert_op_file": Aipp([AippOp("dynamic", max_src_image_size=1024)]),
 }
 NEEDED: Dict[str, Any] = {"precision_mode": "allow_mix_precision", "aoe_mode": "2"}
 

@@ -7,7 +7,7 @@ from ascend_session.config.entry import Entry
 from ascend_session.config.file_store import is_file
 from ascend_session.config.rules._rule import Finding, Findings, RuleBook, error, warning
 from ascend_session.config.rules.paths import tuning_mode
-from ascend_session.errors import ConfigError
+from ascend_session.errors import ConfigError, UnsupportedError
 from ascend_session.option_files.kinds import FILE_OPTIONS, file_type
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ __all__ = ["RULES"]
 RULES = RuleBook()
 
 _AOE = "aoe_config_file"
+_UNREAD = "{}: what stands in it is not checked here: {}"
 _MOST_TOLD = 5
 
 
@@ -27,7 +28,7 @@ def files_say_what_ge_reads(entry: Entry) -> Findings:
     for option, path in _files(entry):
         content, unread = _content(option, path)
         if unread:
-            yield warning(option, f"{option}: what stands in it is not checked here: {unread}")
+            yield warning(option, _UNREAD.format(option, unread))
         if content is not None:
             yield from _findings(option, path, content)
 
@@ -58,6 +59,9 @@ def _findings(option: str, path: str, content: bytes) -> Iterator[Finding]:
     refusal = warning if option == _AOE else error
     try:
         remarks = file_type(option).check_text(content, path)
+    except UnsupportedError as missing:
+        yield warning(option, _UNREAD.format(option, missing.message), missing.hint)
+        return
     except ConfigError as refused:
         for problem in refused.problems:
             yield refusal(option, f"{option}: {problem.message}", problem.hint)

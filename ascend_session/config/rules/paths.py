@@ -16,7 +16,6 @@ OPENING_RULES = RuleBook()
 # Files that GE or AOE reads when it initialises (options_notes c; options.json, python_type path)
 _FILES = (
     *FILE_OPTIONS,
-    "insert_op_file",
     "compress_weight_conf",
     "graph_parallel_option_path",
     "resource_config_path",
