@@ -61,7 +61,7 @@ def test_a_sample_is_read_with_numbers_in_single_precision() -> None:
         var_reci_chn_0=0.0171247538316637,
     )
     assert op.min_chn_0 == 123.675
-    assert repr(op.var_reci_chn_0) == "0.017124754"
+    assert repr(op.var_reci_chn_0) == "0.017124753"
     assert op.matrix_r0c1 is None
     assert Aipp.check_text(SAMPLE) == ()
 
