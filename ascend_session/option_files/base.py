@@ -2,7 +2,19 @@
 
 import dataclasses
 import os
-from typing import Any, ClassVar, Dict, Iterator, Mapping, Tuple, Type, TypeVar, Union
+from typing import (
+    Any,
+    ClassVar,
+    Dict,
+    Iterator,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+)
 
 from ascend_session.errors import ConfigError, Problem
 from ascend_session.option_files.remarks import Findings, Remark, about_mark
@@ -16,7 +28,7 @@ from ascend_session.option_files.source import (
 )
 from ascend_session.option_files.writing import store_content, stored_path, write_content
 
-__all__ = ["Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
+__all__ = ["Examined", "Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
 
 PathLike = Union[str, "os.PathLike[str]"]
 _File = TypeVar("_File", bound="OptionFile")
@@ -142,14 +154,35 @@ class OptionFile:
         return said
 
     @classmethod
+    def examined(cls: Type[_File], path: PathLike, *, fix: bool = False) -> "Examined":
+        """All there is to say about a file, without an error if the vendor's reader refuses it.
+
+        Args:
+            path: Its name.
+            fix: Whether to take what a person means; see `fixed`.
+
+        Raises:
+            ConfigError: If the file cannot be read.
+            UnsupportedError: If what it takes to read it is not installed.
+        """
+        name = os.fspath(path)
+        source, findings, made = cls._looked(name, read_content(name, cls.KIND), fix)
+        refused = findings.refusals(source, cls.KIND)
+        return Examined(None if refused else made(), refused, findings.remarks())
+
+    @classmethod
     def _made(cls: Type[_File], name: str, content: bytes, fix: bool) -> Tuple[_File, Findings]:
+        source, findings, made = cls._looked(name, content, fix)
+        findings.raise_if_refused(source, cls.KIND, cls.OPTION)
+        return made(), findings
+
+    @classmethod
+    def _looked(cls, name: str, content: bytes, fix: bool) -> Tuple[Source, Findings, Any]:
         findings = Findings()
         source = decoded(name, content, fix)
         if source.mark is not None:
             findings.skip((1, 1), *about_mark(source.mark, cls.KIND))
-        made: Any = cls._understood(source, findings, fix)
-        findings.raise_if_refused(source, cls.KIND, cls.OPTION)
-        return made(), findings
+        return source, findings, cls._understood(source, findings, fix)
 
     @classmethod
     def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
@@ -161,6 +194,20 @@ class OptionFile:
             fix: Whether to take what a person means where the vendor's reader does not.
         """
         raise NotImplementedError
+
+
+class Examined(NamedTuple):
+    """What was found in a file.
+
+    Attributes:
+        file: What it says; None if it is refused.
+        refused: Why the vendor's reader refuses it.
+        remarks: What that reader skips, or takes differently, without telling.
+    """
+
+    file: Optional[OptionFile]
+    refused: Tuple[Remark, ...]
+    remarks: Tuple[Remark, ...]
 
 
 class Frozen(Mapping[str, Any]):

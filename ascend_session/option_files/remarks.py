@@ -91,13 +91,10 @@ class Findings:
         Raises:
             AscendError: If anything was.
         """
-        if not self.refused:
+        found = self.refusals(source, kind)
+        if not found:
             return
         name = source.name
-        if source.mark is not None:  # what a parser makes of such bytes helps nobody
-            message, hint = about_mark(source.mark, kind)
-            raise _error(kind, [Problem(option, f"{name}:1:1: {message}", hint)], name)
-        found = sorted(self.refused, key=lambda remark: remark[:2])
         problems = [
             Problem(option, f"{name}:{one.line}:{one.column}: {one.message}", one.hint)
             for one in found[:_MOST_TOLD]
@@ -107,6 +104,14 @@ class Findings:
             count = len(found) - _MOST_TOLD + self._more_refused
             problems.append(Problem(option, f"{name}: has {least}{count:,} more such faults."))
         raise _error(kind, problems, name)
+
+    def refusals(self, source: Source, kind: Kind) -> Tuple[Remark, ...]:
+        """Why the file is refused, in its order."""
+        if self.refused and source.mark is not None:
+            # What a parser makes of such bytes helps nobody.
+            message, hint = about_mark(source.mark, kind)
+            return (Remark(1, 1, message, hint),)
+        return tuple(sorted(self.refused, key=lambda remark: remark[:2]))
 
 
 def about_mark(mark: str, kind: Kind) -> Tuple[str, str]:

@@ -13,10 +13,7 @@ from ascend_session.option_files.base import PathLike
 from ascend_session.option_files.lines import lines_of, trimmed
 from ascend_session.option_files.source import Kind, decoded, read_content
 
-__all__ = ["IMPL_MODES", "built_in_lists", "implemented_modes"]
-
-# Below the folder of the toolkit
-IMPL_MODES = os.path.join("opp", "built-in", "op_impl", "ai_core", "tbe", "impl_mode")
+__all__ = ["built_in_lists", "implemented_modes"]
 
 _MODES = Kind("the toolkit's list of modes")
 _OPS_INFO = Kind("the toolkit's list of operators")
