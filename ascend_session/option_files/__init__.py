@@ -5,8 +5,9 @@ would skip or take differently without telling. Names are loaded when they are f
 every configuration looks in here.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING
+
+from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
     from ascend_session.option_files.aipp import Aipp as Aipp
@@ -57,14 +58,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> List[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late_names(__name__, _HOMES, globals())

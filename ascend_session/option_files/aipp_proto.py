@@ -7,7 +7,7 @@ such a file is read.
 
 import functools
 import importlib
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 from ascend_session.errors import UnsupportedError
 from ascend_session.option_files.aipp_fields import AIPP_MODES, INPUT_FORMATS, aipp_fields
@@ -64,10 +64,8 @@ def message_class() -> Any:
 
 
 def _add_aipp(message: Any) -> None:
-    for name, words in (("AippMode", AIPP_MODES), ("InputFormat", INPUT_FORMATS)):
-        enum = message.enum_type.add(name=name)
-        for number, word in enumerate(words):
-            enum.value.add(name=word, number=number)
+    _add_enum(message, "AippMode", AIPP_MODES)
+    _add_enum(message, "InputFormat", INPUT_FORMATS)
     for field in aipp_fields():
         made = message.field.add(name=field.name, number=field.number)
         made.label = _ONE if field.form == "one" else _MANY
@@ -76,10 +74,14 @@ def _add_aipp(message: Any) -> None:
             made.type_name = f".domi.AippOpParams.{field.kind}"
 
 
+def _add_enum(message: Any, name: str, words: Sequence[str]) -> None:
+    enum = message.enum_type.add(name=name)
+    for number, word in enumerate(words):
+        enum.value.add(name=word, number=number)
+
+
 def _add_multi_shape(message: Any) -> None:
-    enum = message.enum_type.add(name="MultiShapeMode")
-    enum.value.add(name="batch", number=0)
-    enum.value.add(name="resolution", number=1)
+    _add_enum(message, "MultiShapeMode", ("batch", "resolution"))
     message.field.add(
         name="mode",
         number=1,
