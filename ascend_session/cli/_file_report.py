@@ -1,11 +1,12 @@
 """What is said of one file that an option points to."""
 
+import os
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 if TYPE_CHECKING:
     from ascend_session.option_files import Remark
 
-__all__ = ["Report", "lines", "report"]
+__all__ = ["Report", "lines", "mix_list_report", "report"]
 
 _MOST_SHOWN = 100
 
@@ -41,6 +42,43 @@ class Report(NamedTuple):
             "remarks": [remark._asdict() for remark in self.remarks],
         }
 
+    def of_toolkit(self) -> Dict[str, Any]:
+        """What the toolkit says of it, as JSON can hold it."""
+        found = None if self.toolkit is None else list(self.toolkit)
+        return {"toolkit": found, "not_checked": self.not_checked}
+
+
+def mix_list_report(name: str, toolkit: Optional[str], soc: Optional[str]) -> Report:
+    """What is said of a mix list, also by the lists of an installed toolkit.
+
+    Args:
+        name: The file.
+        toolkit: Where to look for it; None for that of this host.
+        soc: The kind of processor, of which the toolkit may know several.
+
+    Raises:
+        AscendError: If a file cannot be read.
+    """
+    from ascend_session.hardware.nodes import host_root
+    from ascend_session.hardware.operator_lists import ops_info_files
+    from ascend_session.option_files import MixList, built_in_lists
+
+    found = report(MixList.OPTION, name)
+    known = ops_info_files(os.environ, host_root(os.environ), toolkit)
+    if not known:
+        return found._replace(toolkit=None, not_checked="No toolkit with lists of operators here.")
+    if soc is None and len(known) == 1:
+        (soc,) = known
+    if soc not in known:
+        asked = "" if soc is None else f"no {soc}, but "
+        message = f"The toolkit has {asked}{', '.join(known)}; --soc names one."
+        return found._replace(toolkit=None, not_checked=message)
+    built_in: Dict[str, str] = {}
+    for path in known[soc]:
+        built_in.update(built_in_lists(path))
+    against = () if found.refused else MixList.read(name).against(built_in)
+    return found._replace(toolkit=against)
+
 
 def report(option: str, name: str) -> Report:
     """Reads a file as the vendor's parser does.
@@ -59,7 +97,7 @@ def lines(found: Report) -> Iterator[str]:
     counts = [
         _count(len(found.refused), "fault", " for which it is refused"),
         _count(len(found.remarks), "remark"),
-        _count(len(found.toolkit or ()), "mode", " that this toolkit does not have"),
+        _count(len(found.toolkit or ()), "entry", " without effect with this toolkit"),
     ]
     yield f"{found.file}: {', '.join(filter(None, counts)) or 'ok'}"
     for word, remarks in (("", found.refused), ("warning: ", found.remarks)):
@@ -81,4 +119,5 @@ def _listed(name: str, word: str, remarks: "Tuple[Remark, ...]") -> Iterator[str
 
 
 def _count(number: int, word: str, more: str = "") -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}{more}" if number else ""
+    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return f"{number:,} {word if number == 1 else plural}{more}" if number else ""

@@ -7,9 +7,9 @@ import typer
 
 from ascend_session.errors import ConfigError
 
-__all__ = ["NO_TOOLKIT", "Lists", "find_lists", "list_path"]
+__all__ = ["Lists", "find_lists", "list_path"]
 
-NO_TOOLKIT = "No toolkit with lists of implementation modes was found here."
+_NO_TOOLKIT = "No toolkit with lists of implementation modes was found here."
 _HINT = "Name it with --toolkit, or source its set_env.sh."
 
 
@@ -19,10 +19,12 @@ class Lists(NamedTuple):
     Attributes:
         folder: Where its lists are; None if there is no toolkit.
         implemented: ``{operator type: modes}`` of all_ops_impl_mode.ini; None if that is not there.
+        missing: Why it is not, in a sentence.
     """
 
     folder: Optional[str]
     implemented: Optional[Dict[str, Tuple[str, ...]]]
+    missing: Optional[str] = None
 
 
 def find_lists(toolkit: Optional[str]) -> Lists:
@@ -31,16 +33,19 @@ def find_lists(toolkit: Optional[str]) -> Lists:
     Raises:
         ConfigError: If the list of all modes cannot be read.
     """
-    from ascend_session.hardware.impl_modes import ALL_MODES, impl_mode_folder
     from ascend_session.hardware.nodes import host_root
+    from ascend_session.hardware.operator_lists import ALL_MODES, impl_mode_folder
     from ascend_session.option_files import implemented_modes
 
     folder = impl_mode_folder(os.environ, host_root(os.environ), toolkit)
     if folder is None and toolkit is not None:
         raise typer.BadParameter(f"{toolkit} has no lists of modes.", param_hint="--toolkit")
-    path = os.path.join(folder or "", ALL_MODES)
-    there = folder is not None and os.path.exists(path)
-    return Lists(folder, implemented_modes(path) if there else None)
+    if folder is None:
+        return Lists(None, None, _NO_TOOLKIT)
+    path = os.path.join(folder, ALL_MODES)
+    if not os.path.exists(path):
+        return Lists(folder, None, f"{folder} has no {ALL_MODES}.")
+    return Lists(folder, implemented_modes(path))
 
 
 def list_path(name: str, lists: Lists) -> str:
@@ -52,7 +57,7 @@ def list_path(name: str, lists: Lists) -> str:
     if os.path.dirname(name) or os.path.exists(name):
         return name
     if lists.folder is None:
-        raise ConfigError(f"{name}: is not there. {NO_TOOLKIT}", hint=_HINT)
+        raise ConfigError(f"{name}: is not there. {_NO_TOOLKIT}", hint=_HINT)
     known = sorted(one for one in os.listdir(lists.folder) if one.endswith(".ini"))
     for wanted in (name, f"{name}.ini"):
         if wanted in known:

@@ -14,6 +14,11 @@ from ascend_session.errors import AscendError, ConfigError
 __all__ = ["app"]
 
 _OPTION = "op_precision_mode"
+# Seed 004
+_ADVICE = (
+    "The manual advises a file for each network instead (op_precision_mode): `ascend-session "
+    "precision new` makes it."
+)
 
 # Hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the usage names them.
 _Name = Annotated[str, typer.Argument(hidden=True)]
@@ -99,20 +104,20 @@ def check(name: _Name, toolkit: _Toolkit = None, as_json: _Json = False) -> None
     Exit code 1 if anything is found.
     """
     from ascend_session.cli._file_report import lines, report
-    from ascend_session.cli._precision_lists import NO_TOOLKIT, find_lists
+    from ascend_session.cli._precision_lists import find_lists
     from ascend_session.option_files import OpPrecision
 
     name = _there(name)
     try:
         found = report(_OPTION, name)
-        known = find_lists(toolkit).implemented
+        lists = find_lists(toolkit)
+        known = lists.implemented
         against = None if known is None else OpPrecision.read(name).against(known)
     except AscendError as error:
         raise failed(error, name if as_json else None) from None
-    found = found._replace(toolkit=against, not_checked=NO_TOOLKIT if known is None else None)
+    found = found._replace(toolkit=against, not_checked=lists.missing)
     if as_json:
-        more = {"toolkit": against and list(against), "not_checked": found.not_checked}
-        show_json({**found.to_dict(), **more})
+        show_json({**found.to_dict(), **found.of_toolkit()})
     else:
         typer.echo("\n".join(lines(found)))
     raise typer.Exit(0 if found.ok else 1)
@@ -154,6 +159,8 @@ def explain(
         show_json({"op": op, "node": node, **_as_dict(decision)})
     else:
         typer.echo(f"{node or op}: {decision.mode or 'its own default'}\n  {decision.why}")
+        if name is None:
+            typer.echo(f"  {_ADVICE}")
 
 
 def _there(name: str) -> str:

@@ -41,7 +41,7 @@ def test_the_samples_of_the_manuals_are_refused_and_fixed(
     assert "as --fix does." in refused.out
     fixed = call("config", "check-file", option, name, "--fix")
     assert fixed.code == 0
-    assert fixed.out.endswith(f"{copy}: ok\n")
+    assert f"\n{copy}: ok\n" in fixed.out
     assert type(made).read(copy) == made
     assert Path(name).read_text() == text
 
@@ -80,6 +80,7 @@ def test_a_file_that_cannot_be_read_is_said(call: Any, tmp_path: Path) -> None:
         (["work_path", "a"], "work_path points to no file that is known here; these do: op_prec"),
         (["modify_mixlist", "a", "--force"], "it goes with --fix."),
         (["modify_mixlist", "a", "-o", "b"], "it goes with --fix."),
+        (["op_debug_config", "a", "--soc", "b"], "it goes with modify_mixlist."),
     ],
 )
 def test_a_wrong_call_is_two(call: Any, more: Any, said: str) -> None:
@@ -93,3 +94,29 @@ def test_of_many_remarks_a_hundred_are_shown(call: Any, write: Any) -> None:
     called = call("config", "check-file", "op_precision_mode", name)
     assert called.out.splitlines()[0] == f"{name}: 150 remarks"
     assert called.out.endswith("  50 more; --json has them.\n")
+
+
+def test_a_mix_list_is_compared_with_the_lists_of_the_toolkit(
+    call: Any, host: Any, write: Any, tmp_path: Path
+) -> None:
+    config = tmp_path / "cann/opp/built-in/op_impl/ai_core/tbe/config"
+    facts = {"Relu": {"precision_reduce": {"flag": "true"}}, "Add": {}}
+    for soc in ("ascend910b", "ascend310p"):
+        (config / soc).mkdir(parents=True)
+        (config / soc / f"aic-{soc}-ops-info.json").write_text(json.dumps(facts))
+    name = write('{"white-list": {"to-add": ["Relu", "Nope"]}}', "mix.json")
+    words = ("config", "check-file", "modify_mixlist", name, "--toolkit", str(tmp_path / "cann"))
+    called = call(*words, "--soc", "ascend910b")
+    assert called.code == 1
+    assert called.out == (
+        f"{name}: 2 entries without effect with this toolkit\n"
+        "  Relu: is to be added to white-list, where it is already.\n"
+        "  Nope: this toolkit has no such operator.\n"
+    )
+    unnamed = call(*words)
+    assert unnamed.code == 0
+    assert "not checked: The toolkit has ascend310p, ascend910b; --soc names one." in unnamed.out
+    (config / "ascend310p/aic-ascend310p-ops-info.json").unlink()
+    assert json.loads(call(*words, "--json").out)["toolkit"][0].startswith("Relu: is to be added")
+    nowhere = json.loads(call("config", "check-file", "modify_mixlist", name, "--json").out)
+    assert (nowhere["ok"], nowhere["toolkit"]) == (True, None)

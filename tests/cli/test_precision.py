@@ -143,7 +143,7 @@ def test_check_finds_what_ge_skips_and_what_the_toolkit_lacks(
     net.write_text("LRN=high_performance\nRelu=keep_fp16\nPooling=fast\n")
     called = call("precision", "check", str(net), "--toolkit", str(toolkit))
     assert called.code == 1
-    assert called.out.startswith(f"{net}: 1 remark, 2 modes that this toolkit does not have\n")
+    assert called.out.startswith(f"{net}: 1 remark, 2 entries without effect with this toolkit\n")
     assert f"  {net}:3:9: warning: GE skips this line: it knows no mode 'fast'." in called.out
     assert "  LRN has no mode high_performance and keeps its default" in called.out
     assert "  Relu has one implementation only" in called.out
@@ -174,7 +174,9 @@ def test_explain_names_all_that_was_passed_over(call: Any, toolkit: Path, net: P
 
 def test_explain_without_a_file_goes_by_op_select_implmode(call: Any, toolkit: Path) -> None:
     words = ("precision", "explain", "--op", "Pooling", "--select", "high_precision")
-    assert "by the toolkit's list high_precision.ini." in call(*words).out
+    said = call(*words).out
+    assert "by the toolkit's list high_precision.ini." in said
+    assert "The manual advises a file for each network" in said
     listed = call(*words, "--types", "LRN, SoftmaxV2")
     assert listed.out.startswith("Pooling: its own default\n")
     assert call("precision", "explain", "--op", "Pooling").code == 2

@@ -71,7 +71,8 @@ def _findings(option: str, path: str, content: bytes) -> Iterator[Finding]:
         yield warning(option, f"{option}: {place}: {remark.message}", remark.hint)
     if len(remarks) > _MOST_TOLD:
         more = f"{len(remarks) - _MOST_TOLD:,} more such remarks"
-        yield warning(option, f"{option}: {path} has {more}; `config check-file` shows them.")
+        shows = f"ascend-session config check-file {option} {path}"
+        yield warning(option, f"{option}: {path} has {more}.", f"`{shows}` shows them.")
 
 
 @RULES.add(_AOE, "aoe_mode", source="options_notes a41")

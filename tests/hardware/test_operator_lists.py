@@ -1,8 +1,8 @@
-"""Where the toolkit has its lists of implementation modes."""
+"""Where the toolkit has its lists of operators."""
 
 from pathlib import Path
 
-from ascend_session.hardware.impl_modes import impl_mode_folder
+from ascend_session.hardware.operator_lists import impl_mode_folder, ops_info_files
 
 LISTS = "opp/built-in/op_impl/ai_core/tbe/impl_mode"
 
@@ -33,3 +33,14 @@ def test_a_toolkit_is_named_by_any_of_its_folders(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for named in (tmp_path, tmp_path / "opp", folder):
         assert impl_mode_folder({}, "/", str(named)) == str(folder)
+
+
+def test_files_that_describe_operators_belong_to_a_kind_of_processor(tmp_path: Path) -> None:
+    config = tmp_path / "opp/built-in/op_impl/ai_core/tbe/config"
+    for soc, names in (("ascend910b", ["aic-ascend910b-ops-info.json"]), ("ascend310p", [])):
+        (config / soc).mkdir(parents=True)
+        for name in [*names, "other.json"]:
+            (config / soc / name).write_text("{}")
+    expected = str(config / "ascend910b/aic-ascend910b-ops-info.json")
+    assert ops_info_files({}, "/", str(tmp_path)) == {"ascend910b": (expected,)}
+    assert ops_info_files({}, str(tmp_path)) == {}
