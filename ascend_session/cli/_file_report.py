@@ -113,7 +113,7 @@ def _listed(name: str, word: str, remarks: "Tuple[Remark, ...]") -> Iterator[str
     for remark in shown:
         yield f"  {name}:{remark.line}:{remark.column}: {word}{remark.message}"
         if remark.hint is not None:
-            yield f"    hint: {remark.hint.replace('fixed()', '--fix')}"
+            yield f"    hint: {remark.hint}"
     if len(remarks) > len(shown):
         yield f"  {len(remarks) - len(shown):,} more; --json has them."
 

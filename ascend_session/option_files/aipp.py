@@ -15,7 +15,7 @@ from ascend_session.option_files.aipp_fields import (
     aipp_fields,
     faults,
 )
-from ascend_session.option_files.aipp_places import Places, plain
+from ascend_session.option_files.aipp_places import FieldPlaces, plain
 from ascend_session.option_files.aipp_proto import message_class, protobuf
 from ascend_session.option_files.aipp_remarks import remarks_about
 from ascend_session.option_files.base import OptionFile, unusable
@@ -29,7 +29,7 @@ _WORDS = {"AippMode": AIPP_MODES, "InputFormat": INPUT_FORMATS}
 _BLOCK = "aipp_op"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Aipp(OptionFile):
     """The preprocessing of a network's inputs, for ``insert_op_file``; frozen.
 
@@ -64,7 +64,7 @@ class Aipp(OptionFile):
     @classmethod
     def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
         text = plain(source.text, fix)
-        places = Places(source, text)
+        places = FieldPlaces(source, text)
         if not source.text:
             findings.refuse((1, 1), "The file is empty.")
             return cls
@@ -79,7 +79,7 @@ class Aipp(OptionFile):
         return lambda: cls(tuple(AippOp(**block) for block in blocks))
 
 
-def _parsed(text: str, findings: Findings, places: Places) -> List[Dict[str, Any]]:
+def _parsed(text: str, findings: Findings, places: FieldPlaces) -> List[Dict[str, Any]]:
     """The blocks of the text, as the values of their fields."""
     text_format = protobuf("text_format")
     message = message_class()()

@@ -7,8 +7,12 @@ ranges of the manual.
 """
 
 import dataclasses
+import functools
 import struct
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+from ascend_session.option_files.base import Brief, unusable
+from ascend_session.option_files.source import is_writable
 
 __all__ = ["AIPP_MODES", "INPUT_FORMATS", "AippField", "AippOp", "aipp_fields", "faults"]
 
@@ -61,8 +65,8 @@ def _once(number: int, kind: str = "int32") -> Any:
     return dataclasses.field(default=None, metadata={"field": (number, kind, "once")})
 
 
-@dataclasses.dataclass(frozen=True)
-class AippOp:
+@dataclasses.dataclass(frozen=True, repr=False)
+class AippOp(Brief):
     """The preprocessing of one input of a network, under the vendor's names; frozen.
 
     What is not said is 0, False or empty, as for GE; it takes defaults of its own where a field is
@@ -133,8 +137,6 @@ class AippOp:
     raw_rgbir_to_f16_n: int = _int(45, "uint32")
 
     def __post_init__(self) -> None:
-        from ascend_session.option_files.base import unusable
-
         wrong: List[str] = []
         for field in aipp_fields():
             value, fault = _checked(field, getattr(self, field.name))
@@ -145,6 +147,7 @@ class AippOp:
             raise unusable("insert_op_file", " ".join(wrong))
 
 
+@functools.lru_cache(maxsize=None)
 def aipp_fields() -> Tuple[AippField, ...]:
     """The fields of the message, in the order in which they are written."""
     return tuple(
@@ -200,8 +203,6 @@ def _one_checked(field: AippField, value: Any) -> Tuple[Any, str]:
         is_number = type(value) in (int, float)
         return (_as_single(value), "") if is_number else (value, "a number is needed.")
     if field.kind == "string":
-        from ascend_session.option_files.source import is_writable
-
         is_text = isinstance(value, str) and is_writable(value, strict=True)
         return value, "" if is_text else "text is needed."
     words = _WORDS[field.kind]

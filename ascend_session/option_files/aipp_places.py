@@ -7,7 +7,7 @@ from ascend_session.option_files.lines import BOM
 from ascend_session.option_files.remarks import Place
 from ascend_session.option_files.source import Source
 
-__all__ = ["Places", "plain"]
+__all__ = ["FieldPlaces", "plain"]
 
 _COMMENT_OR_TEXT = re.compile(r"#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
 _SLASHES = re.compile(r"(?m)^([ \t]*)//[^\n]*")
@@ -26,7 +26,7 @@ def plain(text: str, fix: bool) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-class Places:
+class FieldPlaces:
     """Finds fields in the text."""
 
     def __init__(self, source: Source, text: str) -> None:

@@ -21,7 +21,7 @@ _LEVELS = ("O1", "O2")
 _MODE_OF = {"deeper_opat": "2", "nonhomo_split": "1"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AoeConfigFile(OptionFile):
     """What AOE tunes, for ``aoe_config_file``; frozen.
 

@@ -28,14 +28,24 @@ from ascend_session.option_files.source import (
 )
 from ascend_session.option_files.writing import store_content, stored_path, write_content
 
-__all__ = ["Examined", "Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
+__all__ = ["Brief", "Examined", "Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
 
 PathLike = Union[str, "os.PathLike[str]"]
 _File = TypeVar("_File", bound="OptionFile")
 
 
-@dataclasses.dataclass(frozen=True)
-class OptionFile:
+class Brief:
+    """Prints of a dataclass what is not its default."""
+
+    def __repr__(self) -> str:
+        of_self: Any = self
+        fields = ((one, getattr(self, one.name)) for one in dataclasses.fields(of_self))
+        said = (f"{one.name}={value!r}" for one, value in fields if value != one.default)
+        return f"{type(self).__name__}({', '.join(said)})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class OptionFile(Brief):
     """A file that an option points to, as an object; frozen.
 
     Attributes:
@@ -180,9 +190,10 @@ class OptionFile:
     def _looked(cls, name: str, content: bytes, fix: bool) -> Tuple[Source, Findings, Any]:
         findings = Findings()
         source = decoded(name, content, fix)
+        made = cls._understood(source, findings, fix)
         if source.mark is not None:
-            findings.skip((1, 1), *about_mark(source.mark, cls.KIND))
-        return source, findings, cls._understood(source, findings, fix)
+            findings.skip_all_for(*about_mark(source.mark, cls.KIND))
+        return source, findings, made
 
     @classmethod
     def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:

@@ -49,7 +49,7 @@ class Dtypes:
             object.__setattr__(self, field, _slots(given))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CustomDtypes(OptionFile):
     """The data types of operators, for ``customize_dtypes``; frozen.
 
@@ -176,13 +176,13 @@ class _Lines:
         shown = trimmed(line)
         if not shown:
             message = "GE refuses the whole file for this blank line."
-            hint = "Take it out, as fixed() does."
+            hint = "Take it out, as fixed() and `config check-file --fix` do."
         elif shown.startswith(("#", "//", ";")):
             message = (
                 "GE refuses the whole file for this comment. The sample in the manual has comments "
                 "for the reader only."
             )
-            hint = "Take it out, as fixed() does."
+            hint = "Take it out, as fixed() and `config check-file --fix` do."
         else:
             message, hint = f"GE refuses the whole file for this line: {error}", ""
         self._findings.refuse((number, error.column), message, hint or None)

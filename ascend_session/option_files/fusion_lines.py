@@ -22,7 +22,7 @@ _OLD = (
 def read_lines(text: str, findings: Findings, fix: bool, parts: FusionParts) -> None:
     """Reads all lines into ``parts``; each counts for graph fusion and for UB fusion."""
     numbers: Dict[str, int] = {}
-    findings.skip((1, 1), _OLD, "Write JSON, as fixed() does.")
+    findings.skip((1, 1), _OLD, "Write JSON, as fixed() and `config check-file --fix` do.")
     for number, line in enumerate(lines_of(text), 1):
         if fix:
             line = trimmed(line[1:] if line.startswith(BOM) else line)

@@ -29,7 +29,7 @@ class Switching(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FusionSwitch(OptionFile):
     """Switches of fusion passes, for ``fusion_switch_file``; frozen.
 

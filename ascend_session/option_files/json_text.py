@@ -215,7 +215,7 @@ class Reader:
                 at,
                 "This is a comment, and JSON has none: the whole file is refused. The samples in "
                 "the manuals have comments for the reader only.",
-                "Take the comments out, as fixed() does.",
+                "Take the comments out, as fixed() and `config check-file --fix` do.",
             )
         return NotJsonError(at, f"This is not JSON: {wanted} is needed, not {shortened(rest)!r}.")
 

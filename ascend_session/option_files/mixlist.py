@@ -60,7 +60,7 @@ class Policy(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MixList(OptionFile):
     """Operators to add to and to remove from the lists of mixed precision; frozen.
 

@@ -28,7 +28,7 @@ class _Entry(NamedTuple):
     value: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpCache(OptionFile):
     """Limits of the operator cache; frozen.
 

@@ -21,7 +21,7 @@ DEBUG_ITEMS = ("oom", "dump_cce", "dump_loc", "ccec_O0", "ccec_g", "check_flag",
 _CONFIG, _LIST = "op_debug_config", "op_debug_list"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpDebugConfig(OptionFile):
     """What is added to operators, for ``op_debug_config``; frozen.
 

@@ -33,7 +33,7 @@ MODES: Dict[str, str] = {
 BY_TYPE, BY_NODE = "[ByOpType]", "[ByNodeName]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpPrecision(OptionFile):
     """The modes of operators, for ``op_precision_mode``; frozen.
 

@@ -76,6 +76,11 @@ class Findings:
             self._first_left_out = place
         self._more_skipped += 1
 
+    def skip_all_for(self, message: str, hint: str) -> None:
+        """Notes one thing about the whole file, which takes the place of all else that is skipped."""
+        self.skipped = [Remark(1, 1, message, hint)]
+        self._more_skipped = 0
+
     def remarks(self) -> Tuple[Remark, ...]:
         """What is skipped, in the order of the file; how much is left out stands at the end."""
         told = sorted(self.skipped, key=lambda remark: remark[:2])

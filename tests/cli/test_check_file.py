@@ -38,7 +38,7 @@ def test_the_samples_of_the_manuals_are_refused_and_fixed(
     assert refused.code == 1
     assert "comment" in refused.out
     assert "hint: Take" in refused.out
-    assert "as --fix does." in refused.out
+    assert "as fixed() and `config check-file --fix` do." in refused.out
     fixed = call("config", "check-file", option, name, "--fix")
     assert fixed.code == 0
     assert f"\n{copy}: ok\n" in fixed.out

@@ -47,7 +47,8 @@ def test_every_option_with_a_type_takes_its_object() -> None:
     assert made == config()
     assert hash(made) == hash(config())
     assert made != config(op_debug_config=OpDebugConfig())
-    assert "OpDebugConfig(items=('oom',)" in repr(made)
+    assert "OpDebugConfig(items=('oom',), names=('a',), types=('Relu',))" in repr(made)
+    assert repr(MixList()) == "MixList()"
     assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
     with pytest.raises(AttributeError, match="does not change"):
         made.op_debug_config = OpDebugConfig()

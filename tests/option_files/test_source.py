@@ -68,7 +68,8 @@ def test_utf_16_is_a_remark_where_ge_only_skips(encoding: str) -> None:
     mark = "" if encoding == "utf-16" else "\ufeff"
     content = f"{mark}Relu=high_precision\n".encode(encoding)
     assert OpPrecision.parse(content) == OpPrecision()
-    assert str(OpPrecision.check_text(content)[0]).startswith("1:1: This is UTF-16, not UTF-8")
+    (found,) = OpPrecision.check_text(content)
+    assert str(found).startswith("1:1: This is UTF-16, not UTF-8 text; GE reads an operator")
     assert OpPrecision.fixed_text(content) == OpPrecision({"Relu": "high_precision"})
 
 
