@@ -85,7 +85,7 @@ class OpCache(OptionFile):
         if not entries:
             findings.skip((1, 1), f"There is nothing in a section [{_SECTION}]: nothing is used.")
         elif earlier:
-            message = f"Nothing here is used: the compiler meets [{_shown(earlier[0])}] first."
+            message = f"Nothing here is used: the compiler meets [{shortened(earlier[0])}] first."
             findings.skip((1, 1), message, "Take that section out.")
         given: Dict[str, Any] = {}
         for field in (_SIZE, _RATIO):
@@ -117,7 +117,9 @@ def _sections(text: str, findings: Findings, fix: bool) -> Dict[str, Dict[str, _
             end = line.rfind("]")
             section = trimmed(line[1:end]) if end >= 0 else section
             if end < 0 or section in found:
-                what = "it has no ']'" if end < 0 else f"[{_shown(section)}] stands there already"
+                what = (
+                    "it has no ']'" if end < 0 else f"[{shortened(section)}] stands there already"
+                )
                 findings.skip((number, 1), f"This section is not used: {what}.")
             continue
         key, equals, value = line.partition("=")
@@ -126,7 +128,7 @@ def _sections(text: str, findings: Findings, fix: bool) -> Dict[str, Dict[str, _
                 findings.skip((number, 1), "The compiler skips this line: it is no KEY=VALUE.")
             continue
         if trimmed(key) not in (_SIZE, _RATIO, *_VERSIONS):
-            findings.skip((number, 1), f"No limit is called {_shown(trimmed(key))!r}.")
+            findings.skip((number, 1), f"No limit is called {shortened(trimmed(key))!r}.")
         entries[trimmed(key)] = _Entry(number, trimmed(value))
     if section and entries:
         found.setdefault(section, entries)
@@ -139,11 +141,11 @@ def _number(field: str, entry: _Entry, findings: Findings) -> Optional[int]:
     place = (entry.number, 1)
     value = int(digits.group()) if digits and len(digits.group()) < 20 else None
     if digits is None or value is None or not _legal(field, value):
-        message = f"{field}={_shown(entry.value)} is not used: {_range(field)}."
+        message = f"{field}={shortened(entry.value)} is not used: {_range(field)}."
         findings.skip(place, f"{message} Then the other limit is not used either.")
         return None
     if digits.end() < len(entry.value):
-        rest = _shown(entry.value[digits.end() :])
+        rest = shortened(entry.value[digits.end() :])
         findings.skip(place, f"Of {field}, the compiler reads {value} only, without {rest!r}.")
     return value
 
@@ -179,7 +181,3 @@ def _check_version(field: str, value: object) -> None:
 
 def _absent(fields: List[str]) -> str:
     return f"{' and '.join(fields)} {'is' if len(fields) == 1 else 'are'}"
-
-
-def _shown(text: str) -> str:
-    return shortened(text, 40)

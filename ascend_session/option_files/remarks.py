@@ -77,7 +77,7 @@ class Findings:
         self._more_skipped += 1
 
     def skip_all_for(self, message: str, hint: str) -> None:
-        """Notes one thing about the whole file, which takes the place of all else that is skipped."""
+        """Notes one thing about the whole file in place of all else that is skipped."""
         self.skipped = [Remark(1, 1, message, hint)]
         self._more_skipped = 0
 
