@@ -182,3 +182,29 @@ def test_explain_without_a_file_goes_by_op_select_implmode(call: Any, toolkit: P
     assert call("precision", "explain", "--op", "Pooling").code == 2
     assert call("precision", "explain", "--op", "Pooling", "--select", "fast").code == 1
     assert call(*words, "--hf32", "2").code == 2
+
+
+def test_hf32_counts_before_op_select_implmode_too(call: Any, toolkit: Path) -> None:
+    words = ("precision", "explain", "--op", "SoftmaxV2", "--select", "high_precision", "--json")
+    assert "is not in the toolkit's list" in json.loads(call(*words).out)["why"]
+    assert "SoftmaxV2 has no mode" in json.loads(call(*words, "--hf32", "10").out)["why"]
+
+
+def test_newer_toolkits_have_other_lists_for_hf32(call: Any, toolkit: Path, net: Path) -> None:
+    folder = toolkit / "opp/built-in/op_impl/ai_core/config/allow_hf32"
+    folder.mkdir(parents=True)
+    text = "[ByOpType]\nLRN=enable_float_32_execution\n"
+    (folder / "ops_allow_hf32_nn.ini").write_text(text)
+    net.write_text("SoftmaxV2=high_precision\n")
+    words = ("precision", "explain", str(net), "--hf32", "10", "--json", "--op")
+    assert json.loads(call(*words, "SoftmaxV2").out)["mode"] == "high_precision"
+    passed = json.loads(call(*words, "LRN").out)["passed_over"]
+    assert passed == [{"source": "ENABLE_HF32_EXECUTION", "mode": "enable_float_32_execution"}]
+
+
+def test_an_operator_with_one_implementation_keeps_it_with_op_select_implmode(
+    call: Any, toolkit: Path
+) -> None:
+    words = ("precision", "explain", "--select", "high_performance", "--types", "Relu,LRN", "--op")
+    assert "Relu has one implementation only and keeps it" in call(*words, "Relu").out
+    assert call(*words, "LRN").out.startswith("LRN: its own default\n")
