@@ -1,9 +1,10 @@
-"""Which option points to which kind of file."""
+"""Which option points to which kind of file; every configuration asks, and loads none of them."""
 
 import importlib
-from typing import Dict, Tuple, Type
+from typing import TYPE_CHECKING, Dict, Tuple, Type
 
-from ascend_session.option_files.base import OptionFile
+if TYPE_CHECKING:
+    from ascend_session.option_files.base import OptionFile
 
 __all__ = ["FILE_OPTIONS", "TYPE_NAMES", "file_type"]
 
@@ -24,7 +25,7 @@ FILE_OPTIONS = tuple(_HOMES)
 TYPE_NAMES: Dict[str, str] = {option: name for option, (name, _) in {**_HOMES, **_INSIDE}.items()}
 
 
-def file_type(option: str) -> Type[OptionFile]:
+def file_type(option: str) -> "Type[OptionFile]":
     """The type of the file that ``option`` points to, or that lies where it points to.
 
     Raises:

@@ -4,6 +4,8 @@ import copy
 import json
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Dict
 
@@ -147,3 +149,12 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "ascend_option_files").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
         FileStore({"ASCEND_WORK_PATH": str(tmp_path)}).stored(config())
+
+
+def test_a_configuration_without_such_files_loads_none_of_their_types() -> None:
+    code = (
+        "import sys; from ascend_session import AscendConfig; AscendConfig(jit_compile='auto');"
+        "print(*sorted(m for m in sys.modules if 'option_files.' in m))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout
+    assert out.decode().split() == ["ascend_session.option_files.kinds"]
