@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 import typer
 from typing_extensions import Annotated
 
+from ascend_session.cli._check_file import check_file
 from ascend_session.cli._groups import group, help_without_command
 from ascend_session.cli._output import complain, show_json, show_table
 
@@ -45,6 +46,9 @@ def check(
         for report in reports:
             typer.echo("\n".join(_lines(report)))
     raise typer.Exit(0 if in_order else 1)
+
+
+app.command("check-file")(check_file)
 
 
 @app.command()

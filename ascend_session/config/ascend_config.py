@@ -17,6 +17,10 @@ class AscendConfig(AdapterOptions):
     What is not said stays unset: nothing is written for it and the adapter's default holds.
     ``ascend-session options NAME`` prints what an option does, takes and depends on.
 
+    Options that point to a file take its path, or what stands in it as an object of
+    `ascend_session.option_files`, which the configuration then holds. Its file is written where a
+    system opens on devices, and by `to_config_proto` and `to_run_config_kwargs`.
+
     Example:
         >>> AscendConfig(precision_mode="allow_mix_precision").parameter_map()
         {'precision_mode': 'allow_mix_precision'}
@@ -48,7 +52,8 @@ class AscendConfig(AdapterOptions):
     def parameter_map(self) -> Dict[str, Any]:
         """What goes into the NpuOptimizer entry: ordered ``{key: str, int or bool}``.
 
-        Needs no TensorFlow. `to_config_proto` writes the same values into a proto.
+        Needs no TensorFlow, and writes nothing: of a file that is given as an object it has the
+        path that it will get. `to_config_proto` writes the same values into a proto.
         """
         from ascend_session.config.parameter_map import adapter_part
 
@@ -78,6 +83,9 @@ class AscendConfig(AdapterOptions):
 
     def to_config_proto(self, base: Any = None, *, allow_soft_placement: bool = True) -> Any:
         """Builds a ``tf.ConfigProto`` with exactly one NpuOptimizer entry.
+
+        Files that are given as objects are written, for the entry names them: below
+        ``ASCEND_WORK_PATH`` or the current directory.
 
         Args:
             base: A ``tf.ConfigProto`` to start from; copied, never changed. None starts from
@@ -125,7 +133,9 @@ class AscendConfig(AdapterOptions):
         return config
 
     def check_host(self, environ: Mapping[str, str]) -> None:
-        """Checks what depends on this machine: paths, and variables that conflict.
+        """Checks what depends on this machine: paths, files, and variables that conflict.
+
+        Files that options point to are read as the vendor's parsers read them, if they are there.
 
         Args:
             environ: The environment to check against, usually ``os.environ``.
@@ -134,14 +144,15 @@ class AscendConfig(AdapterOptions):
             ConfigError: With all problems at once.
 
         Warns:
-            AscendConfigWarning: For what the environment makes ineffective.
+            AscendConfigWarning: For what the environment makes ineffective, for what GE skips in
+                a file without telling, and for files that cannot be read here.
         """
         from ascend_session.config.host import check_host
 
         check_host(self, environ)
 
     def to_run_config_kwargs(self) -> Dict[str, Any]:
-        """The keyword arguments for the vendor's ``NPURunConfig``.
+        """The keyword arguments for the vendor's ``NPURunConfig``; files as `to_config_proto`.
 
         Raises:
             ConfigError: For options that NPURunConfig has no argument for, or ruins.

@@ -92,6 +92,8 @@ def listed(words: List[str]) -> str:
 
 
 def _types(schema: Mapping[str, Any], grammar: Optional[Callable[..., Any]]) -> str:
+    if getattr(grammar, "words", None):
+        return str(getattr(grammar, "words"))  # noqa: B009  (a function has no such attribute)
     if grammar is not None and grammar.__name__ == "path_text":
         return "path"
     if not schema:
@@ -107,7 +109,7 @@ def _grammar_of(annotation: Any) -> Optional[Callable[..., Any]]:
     for member in get_args(annotation):
         base, *metadata = get_args(member) or (member,)
         for found in metadata:
-            if base is str and isinstance(found, BeforeValidator):
+            if base in (str, Any) and isinstance(found, BeforeValidator):
                 return found.func
     return None
 

@@ -16,17 +16,24 @@ from ascend_session.config.model import ConfigModel
 from ascend_session.config.option import option
 from ascend_session.config.profiling import ProfilingConfig
 from ascend_session.config.types import (
+    AippFile,
+    AoeFile,
     CommaNames,
     CoreNumber,
+    CustomDtypesFile,
     DeviceList,
     FusionBytes,
+    FusionSwitchFile,
     ImplMode,
     InOutPair,
     LocalRank,
     MemorySize,
     MinusOneOrMore,
+    MixListFile,
     MultistreamMode,
     NotNegative,
+    OpDebugFile,
+    OpPrecisionFile,
     PassSwitch,
     PathText,
     Positive,
@@ -72,7 +79,7 @@ class AdapterOptions(ConfigModel):
     frozen_variable: Optional[bool] = option("b", "pass", "Folds restored variables into constants for inference.", adapter=False, applies="online inference")
     iterations_per_loop: Optional[Positive] = option("i", "pass", "Training steps executed on the device per session run.", adapter=1, seeds="0")
     hcom_parallel: Optional[bool] = option("b", "session", "Overlaps gradient AllReduce with forward/backward computation.", adapter=True, seeds="0")
-    op_precision_mode: Optional[PathText] = option("s", "init", "INI file choosing an implementation mode per operator type or node name.", also=("session",), seeds="04")
+    op_precision_mode: Optional[OpPrecisionFile] = option("s", "init", "INI file choosing an implementation mode per operator type or node name.", also=("session",), seeds="04")
     enable_scope_fusion_passes: Optional[CommaNames] = option("s", "init", "Comma-separated non-general scope fusion passes to enable.", seeds="0")
     stream_max_parallel_num: Optional[StreamParallel] = option("s", "session", "Concurrent task count per execution engine.", product="1 per engine", applies="NMT networks", seeds="0")
     is_tailing_optimization: Optional[bool] = option("b", "session", "Hides the last gradient AllReduce behind independent computation.", adapter=False, applies="BERT networks", seeds="0")
@@ -83,25 +90,25 @@ class AdapterOptions(ConfigModel):
     topo_sorting_mode: Optional[UpTo3] = option("i", "session", "Topological ordering used by GE: 0 BFS, 1 DFS, 2 reverse DFS, 3 stable reverse DFS.", product="BFS for training, DFS otherwise")
     # Debugging
     enable_exception_dump: Optional[UpTo2] = option("i", "init", "Dumps data of a failing operator: 0 off, 1 full, 2 light.", adapter=2, seeds="2")
-    op_debug_config: Optional[PathText] = option("s", "init", "Config file that enables operator-compile debugging such as memory-bound checks.")
+    op_debug_config: Optional[OpDebugFile] = option("s", "init", "Config file that enables operator-compile debugging such as memory-bound checks.")
     debug_dir: Optional[PathText] = option("s", "init", "Directory for kernel_meta debug artefacts.")
     export_compile_stat: Optional[UpTo2] = option("i", "init", "When to write fusion_result.json: never, at normal exit, or after each compile.", adapter=1, sticky=True)
     # Accuracy tuning
     precision_mode: Optional[PrecisionMode] = option("s", "init", "Global numeric-precision policy, older vocabulary.", product="training: must_keep_origin_dtype (950/A3/A2), allow_fp32_to_fp16 (Atlas training); inference: force_fp16", use="precision_mode_v2", applies="force_fp16 for inference; bf16 values need 950/A3/A2", sticky=True, seeds="012")
     precision_mode_v2: Optional[PrecisionModeV2] = option("s", "init", "Global numeric-precision policy, current vocabulary.", product="training: origin (950/A3/A2), none on Atlas training (precision_mode default applies); inference: fp16", applies="mixed_bfloat16 needs 950/A3/A2; *_hif8 needs 950 and is documented as not yet supported", sticky=True, seeds="01")
-    modify_mixlist: Optional[PathText] = option("s", "init", "JSON file that edits the mixed-precision allow/deny/grey operator lists.", also=("session",), seeds="0")
-    customize_dtypes: Optional[PathText] = option("s", "init", "Text file that pins input/output dtypes per operator name or type.", seeds="0")
+    modify_mixlist: Optional[MixListFile] = option("s", "init", "JSON file that edits the mixed-precision allow/deny/grey operator lists.", also=("session",), seeds="0")
+    customize_dtypes: Optional[CustomDtypesFile] = option("s", "init", "Text file that pins input/output dtypes per operator name or type.", seeds="0")
     # Accuracy comparison
     dump_config: Optional[DumpConfig] = option(None, None, "Container for the dump options.", seeds="0")
     quant_dumpable: Optional[TextSwitch] = option("s", "session", "Keeps pre-quantisation tensors dumpable for AMCT-quantised models.", product="0", applies="online inference", seeds="0")
-    fusion_switch_file: Optional[PathText] = option("s", "init", "File that switches individual graph/UB fusion passes on or off.", also=("session",), seeds="0")
+    fusion_switch_file: Optional[FusionSwitchFile] = option("s", "init", "File that switches individual graph/UB fusion passes on or off.", also=("session",), seeds="0")
     buffer_optimize: Optional[Literal["l2_optimize", "off_optimize"]] = option("s", "session", "L2 buffer optimisation switch.", adapter="l2_optimize", applies="online inference", seeds="0")
     # Profiling
     profiling_config: Optional[ProfilingConfig] = option(None, None, "Container for the profiling options.", seeds="0")
     # Tuning (AOE)
     aoe_mode: Optional[Literal["1", "2", "4"]] = option("s", "init", "Starts AOE tuning: 1 sub-graph, 2 operator, 4 gradient split.", applies="training on A3, A2, Atlas training; mode 1 not on A2/A3", seeds="3")
     work_path: Optional[PathText] = option("s", "init", "Existing writable directory for AOE working and result files.", adapter="./", seeds="3")
-    aoe_config_file: Optional[PathText] = option("s", "init", "JSON file limiting AOE to named operators and choosing its effort.", seeds="3")
+    aoe_config_file: Optional[AoeFile] = option("s", "init", "JSON file limiting AOE to named operators and choosing its effort.", seeds="3")
     distribute_config: Optional[PathText] = option("s", "init", "Cluster description used while tuning.")
     # Operator compilation
     op_compiler_cache_mode: Optional[Literal["enable", "disable", "force"]] = option("s", "init", "On-disk operator compile cache policy.", product="enable", seeds="03")
@@ -147,7 +154,7 @@ class AdapterOptions(ConfigModel):
     HCCL_algorithm: Optional[str] = option("s", "init", "Collective algorithm description passed to HCCL.", also=("session",))
     device_type: Optional[str] = option("s", "init", "Device type hint.", adapter="default_device_type")
     soc_config: Optional[str] = option("s", "init", "SoC version to compile for.")
-    insert_op_file: Optional[PathText] = option("s", "session", "AIPP (image preprocessing) insertion file.")
+    insert_op_file: Optional[AippFile] = option("s", "session", "AIPP (image preprocessing) insertion file.")
     # Read by NPURunConfig (and tf.estimator.RunConfig) only
     distribute: Optional[object] = option(None, None, "ParameterServerStrategy object that turns the Estimator into a PS/worker job.", seeds="0")
     model_dir: Optional[PathText] = option(None, None, "Checkpoint/summary directory handed to tf.estimator.RunConfig.")

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple, Type, TypeVar
 
 from pydantic import BaseModel
 
+from ascend_session.config.file_store import FileStore, is_file
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key, part_of
 from ascend_session.errors import ConfigError
@@ -22,8 +23,16 @@ def flatten(config: BaseModel) -> Dict[str, Any]:
 
 
 def adapter_part(config: BaseModel) -> Dict[str, Any]:
-    """The options that become keys of the NpuOptimizer entry, in the order of definition."""
-    return {entry.key: value for entry, value in _said(config) if entry.field is not None}
+    """The options that become keys of the NpuOptimizer entry, in the order of definition.
+
+    Of a file that is given as an object it is the path that it gets; nothing is written.
+    """
+    said = {entry.key: value for entry, value in _said(config) if entry.field is not None}
+    files = [key for key, value in said.items() if is_file(value)]
+    if files:
+        store = FileStore(writes=False)
+        said.update({key: store.path(said[key]) for key in files})
+    return said
 
 
 def _said(config: BaseModel) -> List[Tuple[Option, Any]]:

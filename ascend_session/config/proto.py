@@ -7,6 +7,7 @@ another field reads as zero without a word (options_notes g1; adapter_behaviour.
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.config.checking import report_new, warn
+from ascend_session.config.file_store import FileStore
 from ascend_session.config.option import Option, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.parameter_map import adapter_part, flatten, unflatten
@@ -32,6 +33,7 @@ def to_config_proto(config: Any, base: Any, allow_soft_placement: bool) -> Any:
     config_pb2 = _config_pb2()
     proto = config_pb2.ConfigProto()
     base = _one_base(config.session_config, base)
+    config = FileStore().stored(config)
     parameters = config.parameter_map()
     if base is not None:
         proto.CopyFrom(base)

@@ -8,6 +8,7 @@ Source: npu_config.py; options_notes g6 to g9.
 import sys
 from typing import Any, Dict, List
 
+from ascend_session.config.file_store import FileStore
 from ascend_session.config.model import ConfigModel, ConfigPart
 from ascend_session.config.option import adapter_options
 from ascend_session.errors import ConfigError, Problem
@@ -40,7 +41,8 @@ def run_config_kwargs(config: ConfigModel) -> Dict[str, Any]:
     problems += _ruined(config)
     if problems:
         raise ConfigError.of(problems, "what NPURunConfig can be given")
-    return {name: _argument(name, value) for name, value in config.given().items()}
+    stored = FileStore().stored(config)
+    return {name: _argument(name, value) for name, value in stored.given().items()}
 
 
 def _ruined(config: ConfigModel) -> List[Problem]:

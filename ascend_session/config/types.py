@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import Annotated, Literal
 
 from ascend_session.config import profiling_options, shapes, values
+from ascend_session.config.file_values import FILE_SCHEMA, FileValue
 
 INT32_MAX = 2**31 - 1
 
@@ -52,6 +53,8 @@ ImplMode = Literal[
 
 
 if TYPE_CHECKING:
+    from ascend_session import option_files
+
     Switch = Literal[0, 1]
     UpTo2 = Literal[0, 1, 2]
     UpTo3 = Literal[0, 1, 2, 3]
@@ -59,6 +62,13 @@ if TYPE_CHECKING:
 
     # What may be written; what is read back is always the text that the adapter gets.
     PathText = Union[str, "PathLike[str]"]
+    OpPrecisionFile = Union[PathText, Mapping[str, Any], option_files.OpPrecision]
+    MixListFile = Union[PathText, Mapping[str, Any], option_files.MixList]
+    CustomDtypesFile = Union[PathText, Mapping[str, Any], option_files.CustomDtypes]
+    FusionSwitchFile = Union[PathText, Mapping[str, Any], option_files.FusionSwitch]
+    OpDebugFile = Union[PathText, Mapping[str, Any], option_files.OpDebugConfig]
+    AippFile = Union[PathText, Mapping[str, Any], option_files.Aipp]
+    AoeFile = Union[PathText, Mapping[str, Any], option_files.AoeConfigFile]
     CommaNames = Union[str, Sequence[str]]
     DumpStep = Union[str, int, Sequence[Any]]
     DumpLayer = Union[str, Sequence[str]]
@@ -92,6 +102,19 @@ else:
         return Annotated[str, BeforeValidator(render), WithJsonSchema(schemas[render.__name__])]
 
     PathText = Annotated[str, BeforeValidator(values.path_text), WithJsonSchema({"type": "string"})]
+
+    def _file(option: str) -> Any:
+        """A path, or the file as an object."""
+        return Annotated[Any, BeforeValidator(FileValue(option)), WithJsonSchema(FILE_SCHEMA)]
+
+    OpPrecisionFile = _file("op_precision_mode")
+    MixListFile = _file("modify_mixlist")
+    CustomDtypesFile = _file("customize_dtypes")
+    FusionSwitchFile = _file("fusion_switch_file")
+    OpDebugFile = _file("op_debug_config")
+    AippFile = _file("insert_op_file")
+    AoeFile = _file("aoe_config_file")
+
     CommaNames = _text(values.comma_names, values.SCHEMAS)
     DumpStep = _text(values.dump_step, values.SCHEMAS)
     DumpLayer = _text(values.dump_layer, values.SCHEMAS)

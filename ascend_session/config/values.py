@@ -243,7 +243,8 @@ def path_text(value: object) -> str:
     """A path as text: str or any os.PathLike.
 
     Raises:
-        ValueError: For an empty path, one with a NUL character, and bytes.
+        ValueError: For an empty path, one with a NUL character or a name that is not UTF-8 text
+            (the adapter gets its options as UTF-8), and bytes.
     """
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(path, str):
@@ -252,4 +253,8 @@ def path_text(value: object) -> str:
         raise refused(value, "it is empty (leave the option out to use the default)", "dump/step0")
     if "\0" in path:
         raise refused(value, "a path has no NUL character in it", "dump/step0")
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise refused(value, "it is not UTF-8 text (half a surrogate pair)", "dump/step0") from None
     return path

@@ -33,7 +33,10 @@ def _reword(finding: Any, model: Type[BaseModel]) -> Iterator[Problem]:
     name = str(finding["loc"][0])
     if isinstance(inner, ConfigError):  # a part of the configuration, given as a mapping
         for problem in inner.problems:
-            yield problem._replace(option=f"{name}.{problem.option}")
+            if problem.option == name:  # a file that the option points to, as fields
+                yield problem._replace(message=f"{name}: {problem.message}")
+            else:
+                yield problem._replace(option=f"{name}.{problem.option}")
     elif finding["type"] == "extra_forbidden":
         yield unknown_name(name, finding["input"], model)
     elif inner is not None:  # a grammar of values.py speaks in sentences of its own

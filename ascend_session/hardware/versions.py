@@ -11,12 +11,12 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.hardware._text import lines
 
-__all__ = ["Component", "Versions", "below", "keys_of", "read_versions"]
+__all__ = ["TOOLKIT_VARIABLES", "Component", "Versions", "below", "keys_of", "read_versions"]
 
 _KEY_VALUE = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
 _INSTALL_INFO = "etc/ascend_install.info"
 _DEFAULT_PREFIX = "usr/local/Ascend"
-_TOOLKIT_VARIABLES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
+TOOLKIT_VARIABLES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
 _TOOLKIT_PLACES = (
     "usr/local/Ascend/ascend-toolkit/latest",
     "usr/local/Ascend/cann",
@@ -97,7 +97,7 @@ def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[C
 
 def _selected_toolkits(environ: Mapping[str, str], root: str, notes: List[str]) -> List[Component]:
     found: List[Component] = []
-    for variable in _TOOLKIT_VARIABLES:
+    for variable in TOOLKIT_VARIABLES:
         home = environ.get(variable, "")
         toolkits = _toolkits(root, glob.escape(below(root, home))) if home else []
         if home and not toolkits:

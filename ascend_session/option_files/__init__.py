@@ -1,39 +1,61 @@
 """The files that options point to: typed objects, readers, checkers and writers.
 
 Each reader takes exactly what the vendor's parser takes, and each ``check`` says what that parser
-would skip or take differently without telling.
+would skip or take differently without telling. Names are loaded when they are first used, for
+every configuration looks in here.
 """
 
-from ascend_session.option_files.aoe_config import AoeConfigFile
-from ascend_session.option_files.base import OptionFile
-from ascend_session.option_files.customize_dtypes import CustomDtypes, Dtypes
-from ascend_session.option_files.fusion_switch import FusionSwitch, Switching
-from ascend_session.option_files.mixlist import LISTS, MixList, Policy
-from ascend_session.option_files.op_cache import OpCache
-from ascend_session.option_files.op_debug import DEBUG_ITEMS, OpDebugConfig
-from ascend_session.option_files.op_precision import MODES, OpPrecision
-from ascend_session.option_files.precedence import Decision, decide_by_select
-from ascend_session.option_files.remarks import Remark
-from ascend_session.option_files.toolkit import built_in_lists, implemented_modes
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DEBUG_ITEMS",
-    "LISTS",
-    "MODES",
-    "AoeConfigFile",
-    "CustomDtypes",
-    "Decision",
-    "Dtypes",
-    "FusionSwitch",
-    "MixList",
-    "OpCache",
-    "OpDebugConfig",
-    "OpPrecision",
-    "OptionFile",
-    "Policy",
-    "Remark",
-    "Switching",
-    "built_in_lists",
-    "decide_by_select",
-    "implemented_modes",
-]
+from ascend_session.lazy import late_names
+
+if TYPE_CHECKING:
+    from ascend_session.option_files.aipp import Aipp as Aipp
+    from ascend_session.option_files.aipp import AippOp as AippOp
+    from ascend_session.option_files.aoe_config import AoeConfigFile as AoeConfigFile
+    from ascend_session.option_files.base import OptionFile as OptionFile
+    from ascend_session.option_files.customize_dtypes import CustomDtypes as CustomDtypes
+    from ascend_session.option_files.customize_dtypes import Dtypes as Dtypes
+    from ascend_session.option_files.fusion_switch import FusionSwitch as FusionSwitch
+    from ascend_session.option_files.fusion_switch import Switching as Switching
+    from ascend_session.option_files.mixlist import LISTS as LISTS
+    from ascend_session.option_files.mixlist import MixList as MixList
+    from ascend_session.option_files.mixlist import Policy as Policy
+    from ascend_session.option_files.op_cache import OpCache as OpCache
+    from ascend_session.option_files.op_debug import DEBUG_ITEMS as DEBUG_ITEMS
+    from ascend_session.option_files.op_debug import OpDebugConfig as OpDebugConfig
+    from ascend_session.option_files.op_precision import MODES as MODES
+    from ascend_session.option_files.op_precision import OpPrecision as OpPrecision
+    from ascend_session.option_files.precedence import Decision as Decision
+    from ascend_session.option_files.precedence import decide_by_select as decide_by_select
+    from ascend_session.option_files.remarks import Remark as Remark
+    from ascend_session.option_files.toolkit import built_in_lists as built_in_lists
+    from ascend_session.option_files.toolkit import implemented_modes as implemented_modes
+
+_HOMES = {
+    "DEBUG_ITEMS": "op_debug",
+    "LISTS": "mixlist",
+    "MODES": "op_precision",
+    "Aipp": "aipp",
+    "AippOp": "aipp",
+    "AoeConfigFile": "aoe_config",
+    "CustomDtypes": "customize_dtypes",
+    "Decision": "precedence",
+    "Dtypes": "customize_dtypes",
+    "FusionSwitch": "fusion_switch",
+    "MixList": "mixlist",
+    "OpCache": "op_cache",
+    "OpDebugConfig": "op_debug",
+    "OpPrecision": "op_precision",
+    "OptionFile": "base",
+    "Policy": "mixlist",
+    "Remark": "remarks",
+    "Switching": "fusion_switch",
+    "built_in_lists": "toolkit",
+    "decide_by_select": "precedence",
+    "implemented_modes": "toolkit",
+}
+
+__all__ = sorted(_HOMES)
+
+__getattr__, __dir__ = late_names(__name__, _HOMES, globals())

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Dict, List, Optional, Tuple
 from ascend_session.option_files.base import OptionFile, unusable
 from ascend_session.option_files.json_text import Member, Reader, kind_of
 from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.source import Kind, Source, is_writable
 
 __all__ = ["AoeConfigFile"]
 
@@ -21,7 +21,7 @@ _LEVELS = ("O1", "O2")
 _MODE_OF = {"deeper_opat": "2", "nonhomo_split": "1"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AoeConfigFile(OptionFile):
     """What AOE tunes, for ``aoe_config_file``; frozen.
 
@@ -112,5 +112,4 @@ def _take(reader: Reader, member: Member, findings: Findings, given: Dict[str, A
 
 
 def _is_word(value: object) -> bool:
-    is_text = isinstance(value, str) and bool(value)
-    return is_text and not any("\ud800" <= letter <= "\udfff" for letter in str(value))
+    return isinstance(value, str) and bool(value) and is_writable(value, strict=True)

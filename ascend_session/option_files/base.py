@@ -1,33 +1,62 @@
 """`OptionFile`: what every file that an option points to can do."""
 
+import dataclasses
 import os
-from typing import Any, ClassVar, Iterator, Mapping, Tuple, Type, TypeVar, Union
+from typing import (
+    Any,
+    ClassVar,
+    Dict,
+    Iterator,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+)
 
 from ascend_session.errors import ConfigError, Problem
-from ascend_session.option_files.remarks import Findings, Remark
-from ascend_session.option_files.source import Kind, Source, decoded, read_content
-from ascend_session.option_files.writing import store_content, write_content
+from ascend_session.option_files.remarks import Findings, Remark, about_mark
+from ascend_session.option_files.source import (
+    Kind,
+    Source,
+    decoded,
+    encoded,
+    is_writable,
+    read_content,
+)
+from ascend_session.option_files.writing import store_content, stored_path, write_content
 
-__all__ = ["Frozen", "OptionFile", "PathLike", "unusable"]
+__all__ = ["Brief", "Examined", "Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
 
 PathLike = Union[str, "os.PathLike[str]"]
 _File = TypeVar("_File", bound="OptionFile")
 
 
-class OptionFile:
+class Brief:
+    """Prints of a dataclass what is not its default."""
+
+    def __repr__(self) -> str:
+        of_self: Any = self
+        fields = ((one, getattr(self, one.name)) for one in dataclasses.fields(of_self))
+        said = (f"{one.name}={value!r}" for one, value in fields if value != one.default)
+        return f"{type(self).__name__}({', '.join(said)})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class OptionFile(Brief):
     """A file that an option points to, as an object; frozen.
 
     Attributes:
         OPTION: The option that takes its path.
         NAME: What the vendor's manual calls such a file.
         KIND: What it is and who reads it.
-        STRICT: Whether every byte of it must belong to UTF-8 text.
     """
 
     OPTION: ClassVar[str]
     NAME: ClassVar[str]
     KIND: ClassVar[Kind]
-    STRICT: ClassVar[bool] = True
 
     @classmethod
     def read(cls: Type[_File], path: PathLike) -> _File:
@@ -92,7 +121,7 @@ class OptionFile:
         Raises:
             ConfigError: If there is a file and ``force`` is not given, or it cannot be written.
         """
-        write_content(os.fspath(path), self.text().encode("utf-8"), self.KIND, force)
+        write_content(os.fspath(path), encoded(self.text()), self.KIND, force)
 
     def store(self, folder: PathLike) -> str:
         """Puts the file into ``folder``, under a name that holds a digest of its content.
@@ -103,16 +132,68 @@ class OptionFile:
         Raises:
             ConfigError: If it cannot be written.
         """
-        content = self.text().encode("utf-8")
+        content = encoded(self.text())
         return store_content(os.fspath(folder), self.NAME, content, self.KIND)
+
+    def path_in(self, folder: PathLike) -> str:
+        """The path that `store` gives it; nothing is written."""
+        return stored_path(os.fspath(folder), self.NAME, encoded(self.text()))
+
+    @classmethod
+    def of(cls: Type[_File], fields: Mapping[str, Any]) -> _File:
+        """Makes it of a mapping of its fields, as a YAML or JSON file has them.
+
+        Raises:
+            ConfigError: For a name that is no field, and as from the constructor.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = [str(name) for name in fields if name not in known]
+        if unknown:
+            message = f"{cls.__name__} has no field {', '.join(map(repr, unknown))}."
+            raise unusable(cls.OPTION, message, f"Its fields are {', '.join(known)}.")
+        try:
+            return cls(**fields)
+        except (TypeError, AttributeError):
+            message = f"{dict(fields)!r} are no fields of {cls.__name__}."
+            raise unusable(cls.OPTION, message) from None
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Its fields as JSON can hold them, without those that say nothing; see `of`."""
+        said = _plain(self)
+        assert isinstance(said, dict)
+        return said
+
+    @classmethod
+    def examined(cls: Type[_File], path: PathLike, *, fix: bool = False) -> "Examined":
+        """All there is to say about a file, without an error if the vendor's reader refuses it.
+
+        Args:
+            path: Its name.
+            fix: Whether to take what a person means; see `fixed`.
+
+        Raises:
+            ConfigError: If the file cannot be read.
+            UnsupportedError: If what it takes to read it is not installed.
+        """
+        name = os.fspath(path)
+        source, findings, made = cls._looked(name, read_content(name, cls.KIND), fix)
+        refused = findings.refusals(source, cls.KIND)
+        return Examined(None if refused else made(), refused, findings.remarks())
 
     @classmethod
     def _made(cls: Type[_File], name: str, content: bytes, fix: bool) -> Tuple[_File, Findings]:
-        findings = Findings()
-        source = decoded(name, content, cls.KIND, cls.STRICT)
-        made: Any = cls._understood(source, findings, fix)
-        findings.raise_if_refused(name, cls.KIND, cls.OPTION)
+        source, findings, made = cls._looked(name, content, fix)
+        findings.raise_if_refused(source, cls.KIND, cls.OPTION)
         return made(), findings
+
+    @classmethod
+    def _looked(cls, name: str, content: bytes, fix: bool) -> Tuple[Source, Findings, Any]:
+        findings = Findings()
+        source = decoded(name, content, fix)
+        made = cls._understood(source, findings, fix)
+        if source.mark is not None:
+            findings.skip_all_for(*about_mark(source.mark, cls.KIND))
+        return source, findings, made
 
     @classmethod
     def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
@@ -124,6 +205,20 @@ class OptionFile:
             fix: Whether to take what a person means where the vendor's reader does not.
         """
         raise NotImplementedError
+
+
+class Examined(NamedTuple):
+    """What was found in a file.
+
+    Attributes:
+        file: What it says; None if it is refused.
+        refused: Why the vendor's reader refuses it.
+        remarks: What that reader skips, or takes differently, without telling.
+    """
+
+    file: Optional[OptionFile]
+    refused: Tuple[Remark, ...]
+    remarks: Tuple[Remark, ...]
 
 
 class Frozen(Mapping[str, Any]):
@@ -148,10 +243,29 @@ class Frozen(Mapping[str, Any]):
         return repr(self._items)
 
 
+def _plain(value: Any) -> Any:
+    """Mappings, lists and plain values; of an object what is not the default."""
+    if dataclasses.is_dataclass(value):
+        fields = ((one, getattr(value, one.name)) for one in dataclasses.fields(value))
+        return {one.name: _plain(inside) for one, inside in fields if inside != one.default}
+    if isinstance(value, Mapping):
+        return {name: _plain(inside) for name, inside in value.items()}
+    return [_plain(inside) for inside in value] if isinstance(value, tuple) else value
+
+
 def unusable(option: str, message: str, hint: str = "") -> ConfigError:
     """The error for an object that no file can say."""
     return ConfigError.of([Problem(option, message, hint or None)])
 
 
+def check_text_of(option: str, what: str, text: str, strict: bool = False) -> None:
+    """Raises ConfigError for text that no file gives back as it was written; see `is_writable`."""
+    if not is_writable(text, strict):
+        raise unusable(option, f"{what} has half a surrogate pair in it, which no file can hold.")
+
+
 def _bytes(content: Union[str, bytes]) -> bytes:
-    return content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    """The bytes of text; half a surrogate pair becomes three bytes that are no UTF-8."""
+    if isinstance(content, bytes):
+        return content
+    return encoded(content) if is_writable(content) else content.encode("utf-8", "surrogatepass")

@@ -8,7 +8,7 @@ both.
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ascend_session.option_files.base import Frozen, OptionFile, unusable
+from ascend_session.option_files.base import Frozen, OptionFile, check_text_of, unusable
 from ascend_session.option_files.dtype_lines import (
     IN,
     LONGEST,
@@ -19,9 +19,9 @@ from ascend_session.option_files.dtype_lines import (
     dtype_fault,
     read_line,
 )
-from ascend_session.option_files.lines import BOM, held, lines_of, trimmed
+from ascend_session.option_files.lines import BOM, lines_of, trimmed
 from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.source import Kind, Source, encoded
 
 __all__ = ["CustomDtypes", "Dtypes"]
 
@@ -49,12 +49,12 @@ class Dtypes:
             object.__setattr__(self, field, _slots(given))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CustomDtypes(OptionFile):
     """The data types of operators, for ``customize_dtypes``; frozen.
 
     Attributes:
-        by_name: ``{operator name: Dtypes}``; counts before the type.
+        by_name: ``{operator name: Dtypes}``, or a mapping of its fields; counts before the type.
         by_type: ``{operator type of Ascend IR: Dtypes}``.
 
     Raises:
@@ -68,16 +68,16 @@ class CustomDtypes(OptionFile):
     OPTION: ClassVar[str] = "customize_dtypes"
     NAME: ClassVar[str] = "customize_dtypes.cfg"
     KIND: ClassVar[Kind] = Kind("a file of data types")
-    STRICT: ClassVar[bool] = False  # what GE does not read may have any bytes
 
     def __post_init__(self) -> None:
         for field, is_type in (("by_name", False), ("by_type", True)):
             given = getattr(self, field)
             if not isinstance(given, Mapping):
                 raise unusable(self.OPTION, f"{field} is a mapping of Dtypes, not {given!r}.")
-            for name, dtypes in given.items():
+            made = {name: _dtypes(dtypes) for name, dtypes in given.items()}
+            for name, dtypes in made.items():
                 _check_entry(name, dtypes, is_type)
-            object.__setattr__(self, field, Frozen(given))
+            object.__setattr__(self, field, Frozen(made))
 
     def dtypes_of(self, op_type: str, name: Optional[str] = None) -> Optional[Dtypes]:
         """What an operator gets, None if the file does not name it; its name counts first."""
@@ -115,7 +115,7 @@ class _Lines:
 
     def take(self, line: str, number: int) -> bool:
         """Notes what a line says; returns whether GE reads on."""
-        if not self._fix and len(line.encode("utf-8", "surrogateescape")) > LONGEST:
+        if not self._fix and len(encoded(line)) > LONGEST:
             self._findings.skip(
                 (number, 1),
                 f"GE stops reading here: the line has more than {LONGEST} bytes. It reports no "
@@ -135,8 +135,7 @@ class _Lines:
         except LineError as error:
             self._refuse(line, number, error)
             return True
-        if held(line, number, self._findings):
-            self._note(read, number)
+        self._note(read, number)
         return True
 
     def _note(self, read: DtypeLine, number: int) -> None:
@@ -177,16 +176,22 @@ class _Lines:
         shown = trimmed(line)
         if not shown:
             message = "GE refuses the whole file for this blank line."
-            hint = "Take it out, as fixed() does."
+            hint = "Take it out, as fixed() and `config check-file --fix` do."
         elif shown.startswith(("#", "//", ";")):
             message = (
                 "GE refuses the whole file for this comment. The sample in the manual has comments "
                 "for the reader only."
             )
-            hint = "Take it out, as fixed() does."
+            hint = "Take it out, as fixed() and `config check-file --fix` do."
         else:
             message, hint = f"GE refuses the whole file for this line: {error}", ""
         self._findings.refuse((number, error.column), message, hint or None)
+
+
+def _dtypes(given: Any) -> Any:
+    """A mapping of the fields of `Dtypes` as such; everything else as it is."""
+    is_fields = isinstance(given, Mapping) and set(given) <= {"inputs", "outputs"}
+    return Dtypes(**given) if is_fields else given
 
 
 def _slots(given: Sequence[Any]) -> Tuple[Optional[str], ...]:
@@ -213,21 +218,19 @@ def _line(name: str, dtypes: Dtypes, is_type: bool) -> str:
     said += f"{OUT}:{outputs}" if dtypes.outputs else ""
     line = f"{head}{colons}{said}"
     # One colon is enough, where two are a byte too much.
-    return line if len(line.encode("utf-8", "replace")) <= LONGEST else f"{head}:{said}"
+    return line if len(line.encode("utf-8", "surrogatepass")) <= LONGEST else f"{head}:{said}"
 
 
 def _check_entry(name: object, dtypes: object, is_type: bool) -> None:
     option = CustomDtypes.OPTION
     if not isinstance(dtypes, Dtypes):
-        raise unusable(option, f"{name!r} needs Dtypes, not {dtypes!r}.")
+        raise unusable(option, f"{name!r} needs Dtypes (inputs, outputs), not {dtypes!r}.")
     wrong = f"{name!r} cannot stand in {CustomDtypes.NAME}"
     if not isinstance(name, str) or set(name) & set(":\n\0") or IN in name or OUT in name:
         raise unusable(option, f"{wrong}: a name is one line without ':' and {IN} and {OUT}.")
     line = _line(name, dtypes, is_type)
-    try:
-        size = len(line.encode("utf-8"))
-    except UnicodeEncodeError:
-        raise unusable(option, f"{name!r} has half a surrogate pair in it.") from None
+    check_text_of(option, repr(name), name)
+    size = len(encoded(line))
     if size > LONGEST:
         raise unusable(
             option, f"{name[:60]!r}: its line has {size} bytes, and GE stops at {LONGEST}."

@@ -1,20 +1,28 @@
 """The older form of a fusion switch file: ``Pass:on`` or ``Pass:off`` on each line.
 
-Source: hicann/ge, fusion_config_parser.cc (LoadOldFormatFusionSwitchFile).
+Source: hicann/ge, fusion_config_parser.cc (LoadOldFormatFusionSwitchFile), and fusion_utils.cc
+(ParseFusionSwitchFile), which reads the same file for the passes of the newer framework and gives
+up with a warning where it is no JSON.
 """
 
 from typing import Dict
 
 from ascend_session.option_files.fusion_parts import GRAPH, UB, FusionParts
-from ascend_session.option_files.lines import BOM, lines_of, trimmed
+from ascend_session.option_files.lines import BOM, lines_of, shortened, strange_bytes, trimmed
 from ascend_session.option_files.remarks import Findings
 
 __all__ = ["read_lines"]
+
+_OLD = (
+    "This is the older form, Pass:on. GE's newer framework of fusion passes reads JSON only, so "
+    "that none of its passes is switched by this file."
+)
 
 
 def read_lines(text: str, findings: Findings, fix: bool, parts: FusionParts) -> None:
     """Reads all lines into ``parts``; each counts for graph fusion and for UB fusion."""
     numbers: Dict[str, int] = {}
+    findings.skip((1, 1), _OLD, "Write JSON, as fixed() and `config check-file --fix` do.")
     for number, line in enumerate(lines_of(text), 1):
         if fix:
             line = trimmed(line[1:] if line.startswith(BOM) else line)
@@ -32,16 +40,19 @@ def _take(
     name, value = trimmed(name), trimmed(value)
     place = (number, 1)
     if not colon:
-        shown = "blank line" if not trimmed(line) else f"line: {line[:40]!r} has no ':'"
+        shown = "blank line" if not trimmed(line) else f"line: {shortened(line, 40)!r} has no ':'"
         hint = "Only a line with nothing at all in it is skipped; this one has blanks."
         said = "" if trimmed(line) else hint
         findings.refuse(place, f"GE refuses the whole file for this {shown}.", said or None)
     elif value not in ("on", "off"):
         column = len(line.partition(":")[0]) + 2
-        message = f"The switch of {name!r} must be on or off, not {value[:40]!r}."
+        message = f"The switch of {name!r} must be on or off, not {shortened(value, 40)!r}."
         findings.refuse((number, column), message)
     elif not name:
         findings.skip(place, "GE skips this line: it names no pass.")
+    elif strange_bytes(name) is not None:
+        message = f"No pass is called {shortened(name)!r}, which is not UTF-8 text."
+        findings.skip(place, message)
     elif name in numbers:
         findings.refuse(place, f"The pass {name!r} stands in line {numbers[name]} already.")
     else:

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.option_files.base import Frozen, OptionFile, unusable
+from ascend_session.option_files.base import Frozen, OptionFile, check_text_of, unusable
 from ascend_session.option_files.fusion_json import FusionJson
 from ascend_session.option_files.fusion_lines import read_lines
 from ascend_session.option_files.fusion_parts import ALL, GRAPH, LEVELS, UB, FusionParts, level_of
@@ -29,7 +29,7 @@ class Switching(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FusionSwitch(OptionFile):
     """Switches of fusion passes, for ``fusion_switch_file``; frozen.
 
@@ -129,17 +129,28 @@ class FusionSwitch(OptionFile):
 
 
 def _read(source: Source, findings: Findings, fix: bool, parts: FusionParts) -> None:
-    """JSON, or lines if it is none; what begins with a bracket is meant as JSON."""
+    """JSON, or lines if it is none; a fault in what begins with a bracket is one of its JSON."""
     reader = Reader(source, findings, fix)
     try:
         node = reader.try_value()
     except NotJsonError as error:
-        if trimmed(source.text.lstrip(BOM))[:1] in ("{", "["):
+        if _is_meant_as_json(source.text) and not _has_lines(source.text):
             findings.refuse(reader.place(error.at), error.message, error.hint)
         else:
             read_lines(source.text, findings, fix, parts)
         return
     FusionJson(reader, findings, fix, parts).take(node)
+
+
+def _is_meant_as_json(text: str) -> bool:
+    return trimmed(text.lstrip(BOM))[:1] in ("{", "[")
+
+
+def _has_lines(text: str) -> bool:
+    """Whether GE takes the text in the older form, whatever is meant."""
+    tried = Findings()
+    read_lines(text, tried, False, FusionParts())
+    return not tried.refused
 
 
 def _levels(priorities: Mapping[str, int]) -> Dict[str, Dict[str, str]]:
@@ -154,8 +165,7 @@ def _check_pass(name: object) -> None:
         raise unusable(
             FusionSwitch.OPTION, f"{name!r} is no name of a pass: text without blanks at its ends."
         )
-    if any("\ud800" <= letter <= "\udfff" for letter in name):
-        raise unusable(FusionSwitch.OPTION, f"{name!r} has half a surrogate pair in it.")
+    check_text_of(FusionSwitch.OPTION, repr(name), name, strict=True)
 
 
 def _check_value(field: str, name: str, value: object, kind: type) -> None:

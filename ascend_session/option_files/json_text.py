@@ -10,9 +10,9 @@ import math
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ascend_session.option_files.lines import BOM
+from ascend_session.option_files.lines import BOM, shortened, strange_bytes
 from ascend_session.option_files.remarks import Findings, Place
-from ascend_session.option_files.source import Source
+from ascend_session.option_files.source import Source, is_writable
 
 __all__ = ["Member", "Node", "NotJsonError", "Reader", "kind_of"]
 
@@ -21,7 +21,6 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 _WORDS = (("true", True), ("false", False), ("null", None))
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Node(NamedTuple):
@@ -93,7 +92,7 @@ class Reader:
         node, end = self._node(at, 0)
         rest = self._blank(end)
         if rest < len(self._text):
-            shown = self._text[rest : rest + 20]
+            shown = shortened(self._text[rest : rest + 20], 20)
             self._findings.skip(
                 self.place(rest), f"Behind the JSON value stands {shown!r}, which is never read."
             )
@@ -160,8 +159,8 @@ class Reader:
         """Whether the object or array ends here, where a value may stand."""
         if self._text[at : at + 1] != bracket:
             return False
-        comma = self._text.rfind(",", 0, at)
-        if not first and not self._fix and not self._text[comma + 1 : at].strip():
+        comma = -1 if first or self._fix else self._text.rfind(",", 0, at)
+        if comma >= 0 and not self._text[comma + 1 : at].strip():
             raise NotJsonError(comma, f"A comma must not stand in front of {bracket!r} in JSON.")
         return True
 
@@ -181,7 +180,10 @@ class Reader:
             if error.msg.startswith("Unterminated"):
                 raise NotJsonError(at, "The file ends in the middle of this text.") from None
             raise NotJsonError(error.pos, f"This is not JSON: {error.msg}.") from None
-        if _HALF.search(said):
+        strange = strange_bytes(self._text[at:end])
+        if strange is not None:
+            raise NotJsonError(at + strange, "This is not UTF-8 text.", "Save the file as UTF-8.")
+        if not is_writable(said, strict=True):
             raise NotJsonError(at, "This text has half a surrogate pair (\\uD8xx) in it.")
         return said, end
 
@@ -213,9 +215,9 @@ class Reader:
                 at,
                 "This is a comment, and JSON has none: the whole file is refused. The samples in "
                 "the manuals have comments for the reader only.",
-                "Take the comments out, as fixed() does.",
+                "Take the comments out, as fixed() and `config check-file --fix` do.",
             )
-        return NotJsonError(at, f"This is not JSON: {wanted} is needed, not {rest!r}.")
+        return NotJsonError(at, f"This is not JSON: {wanted} is needed, not {shortened(rest)!r}.")
 
 
 def kind_of(node: Node) -> str:

@@ -5,23 +5,25 @@ getline, for which only a line feed ends a line.
 """
 
 import re
-from typing import List, Optional
+from typing import Iterator, Optional
 
-from ascend_session.option_files.remarks import Findings
-
-__all__ = ["BOM", "held", "lines_of", "strange_bytes", "trimmed"]
+__all__ = ["BOM", "lines_of", "shortened", "strange_bytes", "trimmed"]
 
 BOM = "\ufeff"
 _BLANKS = " \t\n\v\f\r"
 _ESCAPED = re.compile("[\udc80-\udcff]")
 
 
-def lines_of(text: str) -> List[str]:
+def lines_of(text: str) -> Iterator[str]:
     """The lines of ``text``, carriage returns included; what follows the last line feed is one."""
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+    start = 0
+    end = text.find("\n")
+    while end >= 0:
+        yield text[start:end]
+        start = end + 1
+        end = text.find("\n", start)
+    if start < len(text):
+        yield text[start:]
 
 
 def trimmed(text: str) -> str:
@@ -35,13 +37,8 @@ def strange_bytes(text: str) -> Optional[int]:
     return None if found is None else found.start()
 
 
-def held(line: str, number: int, findings: Findings) -> bool:
-    """Whether ``line`` is text; if not, it is refused."""
-    at = strange_bytes(line)
-    if at is not None:
-        findings.refuse(
-            (number, at + 1),
-            "this is not UTF-8 text, so that it names nothing in a graph.",
-            "Save the file as UTF-8.",
-        )
-    return at is None
+def shortened(text: str, most: int = 60) -> str:
+    """``text`` for a message: what is too long or no UTF-8 at its end becomes three dots."""
+    at = strange_bytes(text)
+    shown = text if at is None else text[:at] + "..."
+    return shown if len(shown) <= most else shown[: most - 3] + "..."

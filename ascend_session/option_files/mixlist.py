@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.option_files.base import OptionFile, unusable
+from ascend_session.option_files.base import OptionFile, check_text_of, unusable
 from ascend_session.option_files.json_text import Member, Node, Reader, kind_of
 from ascend_session.option_files.lines import trimmed
 from ascend_session.option_files.remarks import Findings
@@ -60,7 +60,7 @@ class Policy(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MixList(OptionFile):
     """Operators to add to and to remove from the lists of mixed precision; frozen.
 
@@ -91,8 +91,7 @@ class MixList(OptionFile):
         for operator, changes in self._changes().items():
             if frozenset(changes) not in _ALLOWED:
                 raise unusable(self.OPTION, _refusal(operator, changes), _COMBINING)
-            if any("\ud800" <= letter <= "\udfff" for letter in operator):
-                raise unusable(self.OPTION, f"{operator!r} has half a surrogate pair in it.")
+            check_text_of(self.OPTION, repr(operator), operator, strict=True)
 
     def policy(self, operator: str, built_in: Optional[str] = None) -> Policy:
         """Which list an operator is in with this file, and why.

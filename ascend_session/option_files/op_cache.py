@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, NamedTuple, Optional
 
-from ascend_session.option_files.base import OptionFile, unusable
-from ascend_session.option_files.lines import BOM, held, lines_of, strange_bytes, trimmed
+from ascend_session.option_files.base import OptionFile, check_text_of, unusable
+from ascend_session.option_files.lines import BOM, lines_of, shortened, trimmed
 from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.source import Kind, Source, encoded
 
 __all__ = ["OpCache"]
 
@@ -28,7 +28,7 @@ class _Entry(NamedTuple):
     value: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpCache(OptionFile):
     """Limits of the operator cache; frozen.
 
@@ -49,8 +49,7 @@ class OpCache(OptionFile):
 
     OPTION: ClassVar[str] = "op_compiler_cache_dir"
     NAME: ClassVar[str] = "op_cache.ini"
-    KIND: ClassVar[Kind] = Kind("a file of cache limits", "The operator compiler")
-    STRICT: ClassVar[bool] = False  # a comment may have any bytes
+    KIND: ClassVar[Kind] = Kind("a file of cache limits", "the operator compiler")
 
     def __post_init__(self) -> None:
         for field in (_SIZE, _RATIO):
@@ -82,19 +81,18 @@ class OpCache(OptionFile):
     def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
         sections = _sections(source.text, findings, fix)
         entries = sections.get(_SECTION, {})
-        earlier = sorted(name for name in sections if name.encode("utf-8", "surrogateescape")
-                         < _SECTION.encode())  # fmt: skip
+        earlier = sorted(name for name in sections if encoded(name) < encoded(_SECTION))
         if not entries:
             findings.skip((1, 1), f"There is nothing in a section [{_SECTION}]: nothing is used.")
         elif earlier:
-            message = f"Nothing here is used: the compiler meets [{_shown(earlier[0])}] first."
+            message = f"Nothing here is used: the compiler meets [{shortened(earlier[0])}] first."
             findings.skip((1, 1), message, "Take that section out.")
         given: Dict[str, Any] = {}
         for field in (_SIZE, _RATIO):
             if field in entries:
                 given[field] = _number(field, entries[field], findings)
         for field in _VERSIONS:
-            if field in entries and held(entries[field].value, entries[field].number, findings):
+            if field in entries:
                 given[field] = entries[field].value
         _remark(entries, given, findings)
         if earlier and not fix:
@@ -119,7 +117,9 @@ def _sections(text: str, findings: Findings, fix: bool) -> Dict[str, Dict[str, _
             end = line.rfind("]")
             section = trimmed(line[1:end]) if end >= 0 else section
             if end < 0 or section in found:
-                what = "it has no ']'" if end < 0 else f"[{_shown(section)}] stands there already"
+                what = (
+                    "it has no ']'" if end < 0 else f"[{shortened(section)}] stands there already"
+                )
                 findings.skip((number, 1), f"This section is not used: {what}.")
             continue
         key, equals, value = line.partition("=")
@@ -128,7 +128,7 @@ def _sections(text: str, findings: Findings, fix: bool) -> Dict[str, Dict[str, _
                 findings.skip((number, 1), "The compiler skips this line: it is no KEY=VALUE.")
             continue
         if trimmed(key) not in (_SIZE, _RATIO, *_VERSIONS):
-            findings.skip((number, 1), f"No limit is called {_shown(trimmed(key))!r}.")
+            findings.skip((number, 1), f"No limit is called {shortened(trimmed(key))!r}.")
         entries[trimmed(key)] = _Entry(number, trimmed(value))
     if section and entries:
         found.setdefault(section, entries)
@@ -141,11 +141,11 @@ def _number(field: str, entry: _Entry, findings: Findings) -> Optional[int]:
     place = (entry.number, 1)
     value = int(digits.group()) if digits and len(digits.group()) < 20 else None
     if digits is None or value is None or not _legal(field, value):
-        message = f"{field}={_shown(entry.value)} is not used: {_range(field)}."
+        message = f"{field}={shortened(entry.value)} is not used: {_range(field)}."
         findings.skip(place, f"{message} Then the other limit is not used either.")
         return None
     if digits.end() < len(entry.value):
-        rest = _shown(entry.value[digits.end() :])
+        rest = shortened(entry.value[digits.end() :])
         findings.skip(place, f"Of {field}, the compiler reads {value} only, without {rest!r}.")
     return value
 
@@ -153,13 +153,13 @@ def _number(field: str, entry: _Entry, findings: Findings) -> Optional[int]:
 def _remark(entries: Dict[str, _Entry], given: Dict[str, Any], findings: Findings) -> None:
     missing: List[str] = [field for field in (_SIZE, _RATIO) if field not in entries]
     if entries and missing:
-        message = f"{' and '.join(missing)} is missing: the limits are used together only."
+        message = f"{_absent(missing)} missing: the limits are used together only."
         findings.skip((1, 1), message)
     unnamed = [field for field in _VERSIONS if field not in given]
     if given and unnamed:
         findings.skip(
             (1, 1),
-            f"{' and '.join(unnamed)} is missing: the compiler then uses no limit of the file, "
+            f"{_absent(unnamed)} missing: the compiler then uses no limit of the file, "
             "although the manual's sample has none.",
             "Let the compiler make the file at its first run, and change the limits in that.",
         )
@@ -176,10 +176,8 @@ def _range(field: str) -> str:
 def _check_version(field: str, value: object) -> None:
     if not isinstance(value, str) or not value or trimmed(value) != value or "\n" in value:
         raise unusable(OpCache.OPTION, f"{field}: {value!r} is no one line of text.")
-    if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise unusable(OpCache.OPTION, f"{field}: {value!r} has half a surrogate pair in it.")
+    check_text_of(OpCache.OPTION, f"{field}: {value!r}", value)
 
 
-def _shown(text: str) -> str:
-    at = strange_bytes(text)
-    return (text if at is None else text[:at] + "...")[:40]
+def _absent(fields: List[str]) -> str:
+    return f"{' and '.join(fields)} {'is' if len(fields) == 1 else 'are'}"

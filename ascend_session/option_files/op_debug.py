@@ -1,14 +1,16 @@
 """op_debug_config: what the operator compiler adds for debugging, and for which operators.
 
 Source: hicann/ge, op_debug_config_parser.cc; options notes c and a39. GE fails for a missing file
-only: a line that it cannot use it reports, and goes on.
+only: a line that it cannot use it reports, and goes on. If that is the line of the items
+(SetOpdebugConfig), the line itself stays where the items should be, and without a list
+(IsOpDebugListOp) it is passed on for all operators.
 """
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Tuple
 
-from ascend_session.option_files.base import OptionFile, unusable
-from ascend_session.option_files.lines import BOM, held, lines_of, trimmed
+from ascend_session.option_files.base import OptionFile, check_text_of, unusable
+from ascend_session.option_files.lines import BOM, lines_of, shortened, trimmed
 from ascend_session.option_files.remarks import Findings
 from ascend_session.option_files.source import Kind, Source
 
@@ -19,7 +21,7 @@ DEBUG_ITEMS = ("oom", "dump_cce", "dump_loc", "ccec_O0", "ccec_g", "check_flag",
 _CONFIG, _LIST = "op_debug_config", "op_debug_list"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpDebugConfig(OptionFile):
     """What is added to operators, for ``op_debug_config``; frozen.
 
@@ -40,7 +42,6 @@ class OpDebugConfig(OptionFile):
     OPTION: ClassVar[str] = "op_debug_config"
     NAME: ClassVar[str] = "op_debug.cfg"
     KIND: ClassVar[Kind] = Kind("a file of debug items")
-    STRICT: ClassVar[bool] = False  # a comment may have any bytes
 
     def __post_init__(self) -> None:
         for field in ("items", "names", "types"):
@@ -72,12 +73,13 @@ class OpDebugConfig(OptionFile):
             if fix:
                 line = (line[1:] if line.startswith(BOM) else line).partition("#")[0]
             _take(trimmed(line), number, findings, found)
-        items, _ = _words(_CONFIG, found, findings)
-        names, types = _words(_LIST, found, findings) if items else ([], [])
-        if not items and _LIST in found:
+        items, usable = _items(found, findings, fix)
+        names, types = _listed(found, findings) if usable and items else ([], [])
+        if not (usable and items) and _LIST in found:
             message = f"GE does not look at {_LIST}, as there is no usable {_CONFIG}."
             findings.skip((found[_LIST][0], 1), message)
-        _remark(items, found, findings)
+        if usable:
+            _remark(items, found, findings)
         return lambda: cls(tuple(items), tuple(names), tuple(types))
 
 
@@ -100,35 +102,54 @@ def _take(line: str, number: int, findings: Findings, found: Dict[str, Tuple[int
     found[key] = (number, line)
 
 
-def _words(
-    key: str, found: Dict[str, Tuple[int, str]], findings: Findings
-) -> Tuple[List[str], List[str]]:
-    """What stands behind '=': plain words, and what follows '::' if it is the list."""
-    number, line = found.get(key, (0, ""))
+def _items(
+    found: Dict[str, Tuple[int, str]], findings: Findings, fix: bool
+) -> Tuple[List[str], bool]:
+    """The items, and whether they are what the line means to say."""
+    number, line = found.get(_CONFIG, (0, ""))
     if not number:
-        return [], []
-    _, equals, value = line.partition("=")
-    if not equals or not value:
-        missing = "it has no '='" if not equals else "nothing stands behind '='"
+        return [], False
+    missing = _missing(line)
+    if not missing:
+        return _split(line.partition("=")[2]), True
+    findings.skip(
+        (number, 1),
+        f"GE reports an error for this line ({missing}), and passes on the line itself as an item, "
+        "for all operators.",
+        "Take the line out, or name items.",
+    )
+    return ([], False) if fix else (_split(line), False)
+
+
+def _listed(found: Dict[str, Tuple[int, str]], findings: Findings) -> Tuple[List[str], List[str]]:
+    """Names and types; a word with '::' in it is a type, and stands behind that."""
+    number, line = found.get(_LIST, (0, ""))
+    missing = _missing(line) if number else ""
+    if missing:
         message = f"GE reports an error for this line ({missing}), and goes on without it."
         findings.skip((number, 1), message)
         return [], []
-    if not held(line, number, findings):
-        return [], []
-    words = [trimmed(word) for word in value.split(",") if trimmed(word)]
-    if key == _CONFIG:
-        return words, []
-    return (
-        [word for word in words if "::" not in word],
-        [kind for kind in (word.partition("::")[2] for word in words if "::" in word) if kind],
-    )
+    words = _split(line.partition("=")[2])
+    types = [word.partition("::")[2] for word in words if "::" in word]
+    return [word for word in words if "::" not in word], [kind for kind in types if kind]
+
+
+def _missing(line: str) -> str:
+    _, equals, value = line.partition("=")
+    if not equals:
+        return "it has no '='"
+    return "" if value else "nothing stands behind '='"
+
+
+def _split(words: str) -> List[str]:
+    return [trimmed(word) for word in words.split(",") if trimmed(word)]
 
 
 def _remark(items: List[str], found: Dict[str, Tuple[int, str]], findings: Findings) -> None:
     place = (found.get(_CONFIG, (1, ""))[0], 1)
     for item in items:
         if item not in DEBUG_ITEMS:
-            message = f"{item[:40]!r} is no known item; GE passes it on unchecked."
+            message = f"{shortened(item, 40)!r} is no known item; GE passes it on unchecked."
             findings.skip(place, message, f"Known are {', '.join(DEBUG_ITEMS)}.")
     if {"oom", "ccec_O0"} <= set(items):
         message = "oom and ccec_O0 exclude each other: operators fail on the device."
@@ -141,8 +162,7 @@ def _check_word(field: str, word: object) -> None:
         raise unusable(
             option, f"{field}: {word!r} cannot be written: it is one word of text without ','."
         )
-    if any("\ud800" <= letter <= "\udfff" for letter in word):
-        raise unusable(option, f"{field}: {word!r} has half a surrogate pair in it.")
+    check_text_of(option, f"{field}: {word!r}", word)
     if field == "names" and "::" in word:
         raise unusable(option, f"names: {word!r} is a type for GE.", "Give it in types.")
     if field != "items" and _CONFIG in word:

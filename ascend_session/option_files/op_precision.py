@@ -10,13 +10,13 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple
 
-from ascend_session.option_files.base import Frozen, OptionFile, unusable
-from ascend_session.option_files.lines import BOM, held, lines_of, strange_bytes, trimmed
-from ascend_session.option_files.precedence import Decision, decide
+from ascend_session.option_files.base import Frozen, OptionFile, check_text_of, unusable
+from ascend_session.option_files.lines import BOM, lines_of, shortened, trimmed
+from ascend_session.option_files.precedence import Decision, decide, not_implemented
 from ascend_session.option_files.remarks import Findings
 from ascend_session.option_files.source import Kind, Source
 
-__all__ = ["MODES", "OpPrecision"]
+__all__ = ["BY_NODE", "BY_TYPE", "MODES", "OpPrecision", "mode_hint"]
 
 # What GE's parser takes, each with its meaning (seed 000; norm_class stands in the parser only)
 MODES: Dict[str, str] = {
@@ -29,10 +29,11 @@ MODES: Dict[str, str] = {
     "enable_hi_float_32_execution": "computes in HF32 (documented as not supported yet)",
     "norm_class": "known to GE's parser and to no manual",
 }
-_TYPES, _NODES = "[ByOpType]", "[ByNodeName]"
+# The sections
+BY_TYPE, BY_NODE = "[ByOpType]", "[ByNodeName]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpPrecision(OptionFile):
     """The modes of operators, for ``op_precision_mode``; frozen.
 
@@ -51,7 +52,6 @@ class OpPrecision(OptionFile):
     OPTION: ClassVar[str] = "op_precision_mode"
     NAME: ClassVar[str] = "op_precision.ini"
     KIND: ClassVar[Kind] = Kind("an operator precision file")
-    STRICT: ClassVar[bool] = False  # a comment may have any bytes
 
     def __post_init__(self) -> None:
         for field in ("by_type", "by_node"):
@@ -106,11 +106,20 @@ class OpPrecision(OptionFile):
         """
         return decide(self.by_type, self.by_node, op_type, node, hf32 or {}, implemented)
 
+    def against(self, implemented: Mapping[str, Any]) -> Tuple[str, ...]:
+        """Which modes do nothing with an installed toolkit, in sentences; nodes are not looked at.
+
+        Args:
+            implemented: ``{operator type: modes}`` of its all_ops_impl_mode.ini.
+        """
+        found = (not_implemented(name, mode, implemented) for name, mode in self.by_type.items())
+        return tuple(fault for fault in found if fault)
+
     def text(self) -> str:
         """The lines of the file: types first, then nodes."""
-        lines = [_TYPES, *map(_line, self.by_type.items())]
+        lines = [BY_TYPE, *map(_line, self.by_type.items())]
         if self.by_node:
-            lines += [_NODES, *map(_line, self.by_node.items())]
+            lines += [BY_NODE, *map(_line, self.by_node.items())]
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
@@ -118,16 +127,16 @@ class OpPrecision(OptionFile):
         reader = _Reader(findings, fix)
         for number, line in enumerate(lines_of(source.text), 1):
             reader.take(line, number)
-        return lambda: cls(reader.modes[_TYPES], reader.modes[_NODES])
+        return lambda: cls(reader.modes[BY_TYPE], reader.modes[BY_NODE])
 
 
 class _Reader:
     """Takes one line after the other."""
 
     def __init__(self, findings: Findings, fix: bool) -> None:
-        self.modes: Dict[str, Dict[str, str]] = {_TYPES: {}, _NODES: {}}
+        self.modes: Dict[str, Dict[str, str]] = {BY_TYPE: {}, BY_NODE: {}}
         self._lines: Dict[Tuple[str, str], int] = {}
-        self._section = _TYPES
+        self._section = BY_TYPE
         self._findings = findings
         self._fix = fix
 
@@ -145,10 +154,10 @@ class _Reader:
 
     def _header(self, line: str, number: int) -> None:
         found = trimmed(line)
-        if found in (_TYPES, _NODES):
+        if found in (BY_TYPE, BY_NODE):
             self._section = found
             return
-        meant = {_TYPES.lower(): _TYPES, _NODES.lower(): _NODES}.get(found.strip(BOM).lower())
+        meant = {BY_TYPE.lower(): BY_TYPE, BY_NODE.lower(): BY_NODE}.get(found.strip(BOM).lower())
         if self._fix and meant is not None:
             self._section = meant
         if not found:
@@ -180,7 +189,7 @@ class _Reader:
             self._findings.skip(
                 (number, 1), f"GE skips this line: {name} has a mode in line {first} already."
             )
-        elif held(line, number, self._findings):
+        else:
             self._remark(name, number)
             self._lines[self._section, name] = number
             self.modes[self._section][name] = mode
@@ -194,7 +203,7 @@ class _Reader:
             hint = "A comment stands on a line of its own, with # in column 1."
             self._findings.skip(place, message, hint)
         else:
-            self._findings.skip(place, message, _suggestion(mode))
+            self._findings.skip(place, message, functools.partial(mode_hint, mode))
 
     def _remark(self, name: str, number: int) -> None:
         if name.startswith(BOM):
@@ -207,11 +216,11 @@ class _Reader:
                 f"This is no comment but the operator {_short(name)}, which no graph has.",
                 "A comment begins with # in column 1.",
             )
-        elif self._section == _TYPES and "/" in name:
+        elif self._section == BY_TYPE and "/" in name:
             self._findings.skip(
                 (number, 1),
                 f"{_short(name)} looks like a node name and stands among the types.",
-                f"Write it below {_NODES}.",
+                f"Write it below {BY_NODE}.",
             )
 
 
@@ -219,7 +228,7 @@ def _check_entry(name: object, mode: object) -> None:
     option = OpPrecision.OPTION
     if not isinstance(mode, str) or mode not in MODES:
         raise unusable(
-            option, f"{name!r}: {mode!r} is no mode that GE knows.", _suggestion(str(mode))
+            option, f"{name!r}: {mode!r} is no mode that GE knows.", mode_hint(str(mode))
         )
     if not isinstance(name, str) or not name or trimmed(name) != name or set(name) & set("=\n"):
         raise unusable(
@@ -227,10 +236,7 @@ def _check_entry(name: object, mode: object) -> None:
             f"{name!r} cannot stand in {OpPrecision.NAME}: a name is one line without '=' and "
             "without blanks at its ends.",
         )
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise unusable(option, f"{name!r} has half a surrogate pair in it.") from None
+    check_text_of(option, repr(name), name)
 
 
 def _line(entry: Tuple[str, str]) -> str:
@@ -239,12 +245,11 @@ def _line(entry: Tuple[str, str]) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _suggestion(mode: str) -> str:
+def mode_hint(mode: str) -> str:
+    """What to write instead of a mode that GE does not know."""
     near = difflib.get_close_matches(mode.lower(), MODES, 1) if len(mode) < 60 else []
     return f"Write {near[0]}." if near else f"The modes are {', '.join(MODES)}."
 
 
 def _short(text: str) -> str:
-    at = strange_bytes(text)
-    shown = text if at is None else text[:at] + "..."
-    return repr(shown if len(shown) <= 60 else shown[:57] + "...")
+    return repr(shortened(text))

@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.errors import ConfigError, Problem
 
-__all__ = ["Decision", "decide", "decide_by_select"]
+__all__ = ["Decision", "decide", "decide_by_select", "not_implemented"]
 
 _ALL = ("high_precision_for_all", "high_performance_for_all")
 _PLAIN = ("high_precision", "high_performance")
@@ -55,9 +55,9 @@ def decide(
     why = f"{mode}, by {source}."
     for other, passed in rest:
         why += f" It counts before {other}, which says {passed}."
-    missing = _not_implemented(op_type, mode, implemented)
+    missing = not_implemented(op_type, mode, implemented)
     if missing:
-        return Decision(None, f"{missing} ({why[:-1]})", tuple(found))
+        return Decision(None, f"{missing} Asked for is {why}", tuple(found))
     return Decision(mode, why, rest)
 
 
@@ -99,7 +99,8 @@ def decide_by_select(
     return Decision(found, f"{found}, by {said}.")
 
 
-def _not_implemented(op_type: str, mode: str, implemented: Optional[Mapping[str, Any]]) -> str:
+def not_implemented(op_type: str, mode: str, implemented: Optional[Mapping[str, Any]]) -> str:
+    """Why an operator does not have a mode; empty if it does, or if that is not known."""
     if implemented is None:
         return ""
     if op_type not in implemented:

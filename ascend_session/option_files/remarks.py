@@ -1,13 +1,14 @@
 """What is found in a file: why it is refused, and what its reader skips without a word."""
 
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Callable, List, NamedTuple, Optional, Tuple, Union
 
 from ascend_session.errors import AscendError, ConfigError, Problem
-from ascend_session.option_files.source import Kind
+from ascend_session.option_files.source import Kind, Source
 
-__all__ = ["Findings", "Place", "Remark"]
+__all__ = ["Findings", "Place", "Remark", "about_mark"]
 
 Place = Tuple[int, int]
+Hint = Union[None, str, Callable[[], str]]
 _MOST_TOLD = 20
 _MANY = 1000
 
@@ -33,7 +34,7 @@ class Remark(NamedTuple):
 
 
 class Findings:
-    """Collects what is found while a file is read.
+    """Collects what is found while a file is read; of very many findings, the first thousand.
 
     Attributes:
         refused: Why the real reader refuses the file.
@@ -43,6 +44,9 @@ class Findings:
     def __init__(self) -> None:
         self.refused: List[Remark] = []
         self.skipped: List[Remark] = []
+        self._more_refused = 0
+        self._more_skipped = 0
+        self._first_left_out: Place = (1, 1)
 
     @property
     def many(self) -> bool:
@@ -51,34 +55,78 @@ class Findings:
 
     def refuse(self, place: Place, message: str, hint: Optional[str] = None) -> None:
         """Notes why the file is refused."""
-        self.refused.append(Remark(place[0], place[1], message, hint))
+        if self.many:
+            self._more_refused += 1
+        else:
+            self.refused.append(Remark(place[0], place[1], message, hint))
 
-    def skip(self, place: Place, message: str, hint: Optional[str] = None) -> None:
-        """Notes what is skipped or means something else than it says."""
-        self.skipped.append(Remark(place[0], place[1], message, hint))
+    def skip(self, place: Place, message: str, hint: Hint = None) -> None:
+        """Notes what is skipped or means something else than it says.
+
+        Args:
+            place: Line and column.
+            message: What stands there and what becomes of it.
+            hint: What to write instead, or how to find out, if that takes long.
+        """
+        if len(self.skipped) < _MANY:
+            told = hint() if callable(hint) else hint
+            self.skipped.append(Remark(place[0], place[1], message, told))
+            return
+        if not self._more_skipped:
+            self._first_left_out = place
+        self._more_skipped += 1
+
+    def skip_all_for(self, message: str, hint: str) -> None:
+        """Notes one thing about the whole file in place of all else that is skipped."""
+        self.skipped = [Remark(1, 1, message, hint)]
+        self._more_skipped = 0
 
     def remarks(self) -> Tuple[Remark, ...]:
-        """What is skipped, in the order of the file."""
-        return tuple(sorted(self.skipped, key=lambda remark: remark[:2]))
+        """What is skipped, in the order of the file; how much is left out stands at the end."""
+        told = sorted(self.skipped, key=lambda remark: remark[:2])
+        if self._more_skipped:
+            verb = "remark is" if self._more_skipped == 1 else "remarks are"
+            message = f"{self._more_skipped:,} more such {verb} left out here."
+            told.append(Remark(self._first_left_out[0], self._first_left_out[1], message))
+        return tuple(told)
 
-    def raise_if_refused(self, name: str, kind: Kind, option: str) -> None:
+    def raise_if_refused(self, source: Source, kind: Kind, option: str) -> None:
         """Raises one error of the kind's type for all that was refused.
 
         Raises:
             AscendError: If anything was.
         """
-        if not self.refused:
+        found = self.refusals(source, kind)
+        if not found:
             return
-        found = sorted(self.refused, key=lambda remark: remark[:2])
+        name = source.name
         problems = [
             Problem(option, f"{name}:{one.line}:{one.column}: {one.message}", one.hint)
             for one in found[:_MOST_TOLD]
         ]
         if len(found) > _MOST_TOLD:
             least = "at least " if self.many else ""
-            more = f"{name}: has {least}{len(found) - _MOST_TOLD:,} more such faults."
-            problems.append(Problem(option, more))
+            count = len(found) - _MOST_TOLD + self._more_refused
+            problems.append(Problem(option, f"{name}: has {least}{count:,} more such faults."))
         raise _error(kind, problems, name)
+
+    def refusals(self, source: Source, kind: Kind) -> Tuple[Remark, ...]:
+        """Why the file is refused, in its order."""
+        if self.refused and source.mark is not None:
+            # What a parser makes of such bytes helps nobody.
+            message, hint = about_mark(source.mark, kind)
+            return (Remark(1, 1, message, hint),)
+        return tuple(sorted(self.refused, key=lambda remark: remark[:2]))
+
+
+def about_mark(mark: str, kind: Kind) -> Tuple[str, str]:
+    """What there is to say about a file that is ``UTF-16`` or ``compressed``, and what to do."""
+    message = (
+        f"This is {mark}, not UTF-8 text; {kind.reader} reads {kind.what} as bytes, and finds "
+        "nothing that it knows."
+    )
+    how = "Unpack it." if mark == "compressed" else "Save it as UTF-8 without a byte order mark."
+    return message, how
 
 
 def _error(kind: Kind, problems: List[Problem], name: str) -> AscendError:

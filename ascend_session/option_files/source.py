@@ -1,20 +1,22 @@
-"""From a file to its text: bytes in bounded memory, UTF-8, and every fault with its place.
+"""From a file to its text: bytes in bounded memory, and the place of every character.
 
 Serves every file that the vendor's stack reads and a person writes. Who reads it, and which error
-of this package tells about it, says a `Kind`.
+of this package tells about it, says a `Kind`. GE compares bytes: what is no UTF-8 is kept as it is,
+in Python's form for such bytes (``surrogateescape``).
 """
 
-import bisect
+import contextlib
 import os
 import stat
 from typing import List, NamedTuple, Optional, Tuple, Type
 
 from ascend_session.errors import AscendError, ConfigError
 
-__all__ = ["Kind", "Places", "Source", "decoded", "read_content"]
+__all__ = ["Kind", "Places", "Source", "decoded", "encoded", "is_writable", "read_content"]
 
 _WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
 _MIB = 1 << 20
+_BLOCK = 4096  # characters
 
 
 class Kind(NamedTuple):
@@ -22,7 +24,7 @@ class Kind(NamedTuple):
 
     Attributes:
         what: What such a file is, with its article.
-        reader: The program of the vendor that reads it.
+        reader: The program of the vendor that reads it, as it is called inside a sentence.
         error: The error that tells that one cannot be used.
         most_bytes: What is read of it at most; a larger file is refused.
     """
@@ -30,23 +32,32 @@ class Kind(NamedTuple):
     what: str
     reader: str = "GE"
     error: Type[AscendError] = ConfigError
-    most_bytes: int = 4 * _MIB
+    most_bytes: int = 64 * _MIB
 
 
 class Places:
     """Line and column, both from 1, of each character of a text."""
 
     def __init__(self, text: str) -> None:
-        self._starts: List[int] = [0]
-        end = text.find("\n")
-        while end >= 0:
-            self._starts.append(end + 1)
-            end = text.find("\n", end + 1)
+        self._text = text
+        self._before: List[Tuple[int, int]] = []  # of each block: line feeds, and the last one
 
     def of(self, at: int) -> Tuple[int, int]:
         """Line and column of the character ``at``, counted from 0."""
-        line = bisect.bisect_right(self._starts, at)
-        return line, at - self._starts[line - 1] + 1
+        if not self._before:
+            self._count()
+        start = at // _BLOCK * _BLOCK
+        found, last = self._before[at // _BLOCK]
+        found += self._text.count("\n", start, at)
+        last = max(last, self._text.rfind("\n", start, at))
+        return found + 1, at - last
+
+    def _count(self) -> None:
+        found, last = 0, -1
+        for start in range(0, len(self._text) + 1, _BLOCK):
+            self._before.append((found, last))
+            found += self._text.count("\n", start, start + _BLOCK)
+            last = max(last, self._text.rfind("\n", start, start + _BLOCK))
 
 
 class Source(NamedTuple):
@@ -56,11 +67,14 @@ class Source(NamedTuple):
         name: What messages call it: its path, as it was given.
         text: The text; a byte that is no UTF-8 is a surrogate, as with ``surrogateescape``.
         places: Line and column of each character.
+        mark: What its first bytes say that it is instead of UTF-8 text, ``UTF-16`` or
+            ``compressed``; None if they do not.
     """
 
     name: str
     text: str
     places: Places
+    mark: Optional[str] = None
 
 
 def read_content(path: str, kind: Kind) -> bytes:
@@ -84,34 +98,39 @@ def read_content(path: str, kind: Kind) -> bytes:
         os.close(descriptor)
 
 
-def decoded(name: str, content: bytes, kind: Kind, strict: bool = True) -> Source:
+def decoded(name: str, content: bytes, fix: bool = False) -> Source:
     """The text of ``content``.
 
     Args:
         name: What messages call the file.
         content: Its bytes.
-        kind: What it should be.
-        strict: Whether every byte must belong to UTF-8 text.
-
-    Raises:
-        AscendError: Of the kind's type, if it is no such text.
+        fix: Whether UTF-16 is taken for what it means.
     """
-    for mark, found in _WRONG_MARKS:
-        if content.startswith(mark):
-            raise kind.error(
-                f"{name}:1:1: is {found}, not UTF-8 text; {kind.reader} reads {kind.what} as "
-                "bytes, and finds nothing that it knows.",
-                hint="Save it as UTF-8 without a byte order mark.",
-            )
+    mark = next((found for start, found in _WRONG_MARKS if content.startswith(start)), None)
+    text = content.decode("utf-8", "surrogateescape")
+    if fix and mark == "UTF-16":
+        with contextlib.suppress(UnicodeDecodeError):
+            text, mark = content.decode("utf-16"), None
+    return Source(name, text, Places(text), mark)
+
+
+def encoded(text: str) -> bytes:
+    """The bytes of ``text``; the opposite of `decoded`."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def is_writable(text: str, strict: bool = False) -> bool:
+    """Whether ``text`` is read back as it is once it is written; half a surrogate pair is not.
+
+    Args:
+        text: The text.
+        strict: Whether it may not have bytes that are no UTF-8 either, as in JSON.
+    """
+    errors = "strict" if strict else "surrogateescape"
     try:
-        text = content.decode("utf-8", "strict" if strict else "surrogateescape")
-    except UnicodeDecodeError as error:
-        line, column = _place(content, error.start)
-        raise kind.error(
-            f"{name}:{line}:{column}: is not UTF-8 text (byte {error.start}).",
-            hint="Save it as UTF-8 without a byte order mark.",
-        ) from None
-    return Source(name, text, Places(text))
+        return text.encode("utf-8", errors).decode("utf-8", errors) == text
+    except UnicodeEncodeError:
+        return False
 
 
 def _content(path: str, kind: Kind, descriptor: int) -> bytes:
@@ -138,17 +157,10 @@ def _content(path: str, kind: Kind, descriptor: int) -> bytes:
 def _unreadable(path: str, kind: Kind, error: OSError) -> AscendError:
     if isinstance(error, FileNotFoundError):
         return kind.error(
-            f"{path}: is not there; {kind.reader} fails to initialise without it.",
+            f"{path}: is not there.",
             hint="Relative paths start in the directory where the program runs; nobody expands ~.",
         )
     return kind.error(
         f"{path}: cannot be read: {error.strerror}.",
         hint="Whoever runs the program must be able to read it.",
     )
-
-
-def _place(content: bytes, at: int) -> Tuple[int, int]:
-    before = content[:at]
-    line_start = before.rfind(b"\n") + 1
-    column = len(before[line_start:].decode("utf-8", "replace")) + 1
-    return before.count(b"\n") + 1, column

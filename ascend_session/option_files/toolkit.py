@@ -13,13 +13,10 @@ from ascend_session.option_files.base import PathLike
 from ascend_session.option_files.lines import lines_of, trimmed
 from ascend_session.option_files.source import Kind, decoded, read_content
 
-__all__ = ["IMPL_MODES", "built_in_lists", "implemented_modes"]
-
-# Below the folder of the toolkit
-IMPL_MODES = os.path.join("opp", "built-in", "op_impl", "ai_core", "tbe", "impl_mode")
+__all__ = ["built_in_lists", "implemented_modes"]
 
 _MODES = Kind("the toolkit's list of modes")
-_OPS_INFO = Kind("the toolkit's list of operators", most_bytes=64 << 20)
+_OPS_INFO = Kind("the toolkit's list of operators")
 _LIST_OF = {"true": "white-list", "false": "black-list"}
 
 
@@ -31,7 +28,7 @@ def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
     """
     name = os.fspath(path)
     found: Dict[str, Tuple[str, ...]] = {}
-    for line in lines_of(decoded(name, read_content(name, _MODES), _MODES).text):
+    for line in lines_of(decoded(name, read_content(name, _MODES)).text):
         operator, equals, modes = line.partition("=")
         if equals and not line.startswith("#"):
             known = tuple(trimmed(mode) for mode in modes.split(",") if trimmed(mode))
@@ -46,7 +43,7 @@ def built_in_lists(path: PathLike) -> Dict[str, str]:
         ConfigError: If the file cannot be read, or is no JSON object of operators.
     """
     name = os.fspath(path)
-    text = decoded(name, read_content(name, _OPS_INFO), _OPS_INFO).text
+    text = decoded(name, read_content(name, _OPS_INFO)).text
     try:
         operators = json.loads(text)
     except (ValueError, RecursionError) as error:

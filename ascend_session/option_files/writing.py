@@ -14,7 +14,7 @@ from typing import Iterator, Optional
 from ascend_session.errors import AscendError
 from ascend_session.option_files.source import Kind
 
-__all__ = ["store_content", "write_content"]
+__all__ = ["store_content", "stored_path", "write_content"]
 
 _DIGITS = 16  # of a SHA-256 in hexadecimal: enough that no two files ever share a name
 
@@ -71,9 +71,7 @@ def store_content(folder: str, name: str, content: bytes, kind: Kind) -> str:
     Raises:
         AscendError: Of the kind's type, if it cannot be written.
     """
-    stem, suffix = os.path.splitext(name)
-    digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
-    path = os.path.join(os.path.abspath(folder), f"{stem}-{digest}{suffix}")
+    path = stored_path(folder, name, content)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if not _holds(path, content):
@@ -81,6 +79,13 @@ def store_content(folder: str, name: str, content: bytes, kind: Kind) -> str:
     except OSError as error:
         raise kind.error(f"{path}: cannot be written: {error.strerror}.") from error
     return path
+
+
+def stored_path(folder: str, name: str, content: bytes) -> str:
+    """The path that `store_content` gives to a file."""
+    stem, suffix = os.path.splitext(name)
+    digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
+    return os.path.join(os.path.abspath(folder), f"{stem}-{digest}{suffix}")
 
 
 def _holds(path: str, content: bytes) -> bool:

@@ -9,7 +9,6 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session import registry
-from ascend_session.session.agreement import check_init_options
 from ascend_session.session.conditions import warn_of_unused_loops
 from ascend_session.session.interrupt import Terminated
 from ascend_session.session.open_session import OpenSession
@@ -102,7 +101,7 @@ def _enter_system(
                 f"of this process is on the {system.backend}."
             )
         if config is not None and config is not system.config:
-            check_init_options(system.parameters, config.parameter_map())
+            system.check_init_options(config)
     except BaseException:
         registry.leave(system)
         raise

@@ -9,6 +9,7 @@ from ascend_session.cluster.job import Job
 from ascend_session.config import host
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.checking import warn
+from ascend_session.config.file_store import FileStore
 from ascend_session.session.events import EventLog
 from ascend_session.session.patience import Patience
 from ascend_session.session.protos import Protos
@@ -36,9 +37,10 @@ def prepare(
 
     backend = create(choice, environ)
     job = backend.job(environ)
-    protos = Protos(config, base)
+    # The stub reads no such file: what is in it is checked, and the entry is that of a device.
+    protos = Protos(config, base, FileStore(environ, writes=choice.name != "stub"))
     parameters = protos.of_system.parameters
-    host.check_opening({**config.values(), **parameters}, environ)
+    host.check_opening({**config.values(), **protos.files.restored(parameters)}, environ)
     LEFTOVERS.check(parameters)
     check_backend(backend, job, parameters)
     return Prepared(backend, job, protos)

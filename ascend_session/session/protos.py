@@ -4,6 +4,7 @@ from typing import Any, Dict, NamedTuple, Optional
 
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.checking import report_new
+from ascend_session.config.file_store import FileStore
 from ascend_session.config.proto import add_to_entry, read_entry
 from ascend_session.errors import ConfigError, UnsupportedError
 from ascend_session.session.agreement import check_init_options, init_options
@@ -45,12 +46,19 @@ class Protos:
 
     Attributes:
         of_system: What the system is initialised with, and its sessions by default.
+        files: Where the files go that configurations hold as objects.
     """
 
-    def __init__(self, config: AscendConfig, base: Optional[Any] = None) -> None:
+    def __init__(
+        self,
+        config: AscendConfig,
+        base: Optional[Any] = None,
+        files: Optional[FileStore] = None,
+    ) -> None:
         self._config = config
         self._base = base
-        proto = config.to_config_proto(base)
+        self.files = FileStore() if files is None else files
+        proto = self.files.stored(config).to_config_proto(base)
         self.of_system = SessionProto(proto, read_entry(proto))
 
     def for_session(
@@ -66,7 +74,7 @@ class Protos:
             wanted = _on_device(wanted, device_id)
         if wanted is self._config and base is self._base:
             return self.of_system
-        proto = wanted.to_config_proto(base)
+        proto = self.files.stored(wanted).to_config_proto(base)
         parameters = read_entry(proto)
         check_init_options(self.of_system.parameters, parameters)
         return SessionProto(proto, self._completed(proto, parameters))

@@ -15,6 +15,7 @@ from ascend_session.config import host
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError, LifecycleError
 from ascend_session.failures import translate
+from ascend_session.session.agreement import check_init_options
 from ascend_session.session.conditions import check_conditions
 from ascend_session.session.events import EventLog
 from ascend_session.session.interrupt import SignalGuard
@@ -86,6 +87,11 @@ class AscendSystem(PlaceInJob):
     def is_open(self) -> bool:
         """Whether sessions can be opened on it."""
         return self._state == "open" and self.pid == os.getpid()
+
+    def check_init_options(self, config: AscendConfig) -> None:
+        """Raises ConfigError if this system cannot take on init-scope options of ``config``."""
+        wanted = self._protos.files.stored(config).parameter_map()
+        check_init_options(self.parameters, wanted)
 
     def session(
         self,
@@ -178,7 +184,7 @@ class AscendSystem(PlaceInJob):
         """What a session opens with, checked as the system's own options were."""
         wanted = self._protos.for_session(config, base, device_id)
         if wanted is not self._protos.of_system:
-            host.check_opening(wanted.parameters, self._environ)
+            host.check_opening(self._protos.files.restored(wanted.parameters), self._environ)
             check_backend(self._backend, self._job, wanted.parameters)
         return wanted
 

@@ -13,8 +13,9 @@ Names are loaded when they are first used, so that this module imports no Tensor
 classes of TensorFlow's.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING
+
+from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
     from ascend_session.training.acceleration import TellMeStepOrLossHook as TellMeStepOrLossHook
@@ -49,14 +50,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> List[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late_names(__name__, _HOMES, globals())

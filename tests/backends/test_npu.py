@@ -14,6 +14,7 @@ from ascend_session import (
     AscendConfig,
     AscendConfigWarning,
     BackendError,
+    ConfigError,
     DeviceError,
     InitializationError,
     JobError,
@@ -23,6 +24,7 @@ from ascend_session import (
     current_system,
 )
 from ascend_session.failures import FailureClass, failure_of
+from ascend_session.option_files import OpPrecision
 from tests.backend_contract import open_and_close
 from tests.fake_host.vendor import live_host, loaded
 
@@ -58,6 +60,29 @@ def life(calls: List[str]) -> List[str]:
     """The calls that make and end the engine and its sessions."""
     wanted = ("GEInitialize", "GEFinalize", "GESession", "GESessionDestroy", "NPUShutdown")
     return [call for call in calls if call in wanted]
+
+
+class TestFilesGivenAsObjects:
+    def test_a_file_is_there_when_the_device_is_initialised_and_stays(
+        self, ge: Any, tf: Any, tmp_path: Path, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setenv("ASCEND_WORK_PATH", str(tmp_path / "work"))
+        modes = OpPrecision({"MatMul": "high_precision"})
+        with ascend_session(AscendConfig(op_precision_mode=modes)) as sess:
+            sess.run(product(tf))
+        (started,) = ge.of("GEInitialize")
+        path = started["options"]["op_precision_mode"]
+        assert OpPrecision.read(path) == modes
+        assert Path(path).parent == tmp_path / "work" / "ascend_option_files"
+
+    def test_a_folder_that_cannot_be_made_is_told_before_anything_starts(
+        self, ge: Any, tmp_path: Path, monkeypatch: Any
+    ) -> None:
+        (tmp_path / "work").write_text("")
+        monkeypatch.setenv("ASCEND_WORK_PATH", str(tmp_path / "work"))
+        with pytest.raises(ConfigError, match="cannot be written"):
+            open_and_close(ascend_system(AscendConfig(op_precision_mode=OpPrecision())))
+        assert ge.of("GEInitialize") == []
 
 
 class TestWhatItNeeds:

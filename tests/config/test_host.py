@@ -16,6 +16,7 @@ from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import HOST_RULES
 from ascend_session.config.rules._rule import Finding
+from ascend_session.option_files import AoeConfigFile, OpPrecision
 
 TABLE: Dict[str, List[Dict[str, Any]]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "host_rules.yaml").read_text(encoding="utf-8")
@@ -61,6 +62,13 @@ NEAR = [one for one in CASES if one.option is None]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "file.cfg").write_text("")
+    (tmp_path / "typo.ini").write_text("[ByOpType]\nRelu=high_precison\n")
+    (tmp_path / "many.ini").write_text("nonsense\n" * 7)
+    (tmp_path / "deep.cfg").write_text('{"feature": ["deeper_opat"]}')
+    (tmp_path / "gbk.ini").write_bytes("# 注释\n名=keep_fp16\n".encode("gbk"))
+    (tmp_path / "large.cfg").touch()
+    os.truncate(str(tmp_path / "large.cfg"), 100 << 20)
+    os.mkfifo(str(tmp_path / "pipe"))
     return tmp_path
 
 
@@ -242,3 +250,17 @@ def test_a_path_that_only_a_shell_would_expand_is_explained() -> None:
 def test_an_environment_that_is_no_mapping_is_refused() -> None:
     with pytest.raises(TypeError, match=r"os\.environ"):
         AscendConfig().check_host(None)  # type: ignore[arg-type]
+
+
+def test_at_most_five_remarks_about_a_file_are_told(folder: Path) -> None:
+    values = {"op_precision_mode": f"{folder}/many.ini"}
+    found = list(BY_NAME["files_say_what_ge_reads"].check(Entry(values, environ={})))
+    assert len(found) == 6
+    assert "has 2 more such remarks" in str(found[-1].problem)
+
+
+def test_a_file_that_is_given_as_an_object_is_checked_without_a_path() -> None:
+    config = quiet(aoe_mode="1", aoe_config_file=AoeConfigFile(feature=("deeper_opat",)))
+    with pytest.raises(ConfigError, match="aoe_config_file: feature deeper_opat needs aoe_mode 2"):
+        config.check_host({})
+    AscendConfig(op_precision_mode=OpPrecision()).check_host({})

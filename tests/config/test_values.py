@@ -1,5 +1,6 @@
 """Options whose value is a list, a number or a path."""
 
+import os
 import pathlib
 import random
 import re
@@ -268,6 +269,8 @@ class _BytesPath:
     [
         ("", "it is empty"),
         ("a\0b", "a path has no NUL character in it"),
+        ("a\ud800", "it is not UTF-8 text (half a surrogate pair)"),
+        (os.fsdecode(b"a\xff"), "it is not UTF-8 text"),
         (b"dump", "b'dump' cannot be used: it is bytes and text is needed, so decode it first"),
         (_BytesPath(), "b'dump' cannot be used: it is bytes"),
         (3, "a value of type int is not among the accepted forms (text, os.PathLike)"),

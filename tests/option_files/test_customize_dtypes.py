@@ -152,10 +152,13 @@ def test_what_ge_refuses_is_refused_with_its_place(line: str, expected: str) -> 
     assert expected in refusal(line)
 
 
-def test_a_name_that_is_no_text_is_refused_with_its_place() -> None:
-    assert "c.cfg:2:3: this is not UTF-8 text" in refusal(
-        b"A::InputDtype:int8\nna\xefve::InputDtype:int8"
-    )
+def test_a_name_in_another_encoding_is_kept_as_it_is() -> None:
+    content = "名::InputDtype:int8\n".encode("gbk")
+    made = CustomDtypes.parse(content)
+    assert [name.encode("utf-8", "surrogateescape") for name in made.by_name] == [
+        "名".encode("gbk")
+    ]
+    assert CustomDtypes.check_text(content) == ()
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ def test_priorities_and_exceptions_are_read() -> None:
         ("A:on\n\r\nB:on", "2:1: GE refuses the whole file for this blank line."),
         ("A:on\nB: ON", "2:3: The switch of 'B' must be on or off, not 'ON'."),
         ("A:on\n A :off", "2:1: The pass 'A' stands in line 1 already."),
-        (b"A:on\nB\xff:on", "f.cfg:2:2: is not UTF-8 text"),
+        (b'{"Switch": {"UBFusion": {"\xff": "on"}}}', "f.cfg:1:27: This is not UTF-8 text"),
+        ("{\nA:on", "f.cfg:2:1: This is not JSON: a key in double quotes is needed"),
     ],
 )  # fmt: skip
 def test_what_ge_refuses_is_refused_with_its_place(content: Any, expected: str) -> None:
@@ -122,16 +123,35 @@ def test_what_ge_refuses_is_refused_with_its_place(content: Any, expected: str) 
         ("{} A:on", "which is never read", FusionSwitch()),
         ('{"Switch": {}, "Switch": {"UBFusion": {"A": "on"}}}', "only this one counts",
          FusionSwitch(ub={"A": True})),
-        (":on", "it names no pass", FusionSwitch()),
-        ("# A:on", "This is no comment", FusionSwitch({"# A": True}, {"# A": True})),
-        ("\ufeffA:on", "A byte order mark is part of the name",
-         FusionSwitch({"\ufeffA": True}, {"\ufeffA": True})),
     ],
 )  # fmt: skip
 def test_what_ge_takes_differently_is_told(content: str, expected: Any, made: Any) -> None:
     remarks = FusionSwitch.check_text(content)
     assert len(remarks) == (0 if expected is None else 1)
     assert all(expected in str(remark) for remark in remarks)
+    assert FusionSwitch.parse(content) == made
+
+
+@pytest.mark.parametrize(
+    ("content", "expected", "made"),
+    [
+        (":on", "it names no pass", FusionSwitch()),
+        ("# A:on", "This is no comment", FusionSwitch({"# A": True}, {"# A": True})),
+        ("\ufeffA:on", "A byte order mark is part of the name",
+         FusionSwitch({"\ufeffA": True}, {"\ufeffA": True})),
+        ("A:on", None, FusionSwitch({"A": True}, {"A": True})),
+        ("{A:on", None, FusionSwitch({"{A": True}, {"{A": True})),
+        (b"A:on\nB\xff:on", "which is not UTF-8 text", FusionSwitch({"A": True}, {"A": True})),
+    ],
+)  # fmt: skip
+def test_the_older_form_is_taken_and_does_not_reach_the_newer_passes(
+    content: Any, expected: Any, made: Any
+) -> None:
+    first, *others = FusionSwitch.check_text(content)
+    assert "GE's newer framework of fusion passes reads JSON only" in str(first)
+    assert [expected is not None and expected in str(remark) for remark in others] == (
+        [] if expected is None else [True]
+    )
     assert FusionSwitch.parse(content) == made
 
 

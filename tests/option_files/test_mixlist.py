@@ -119,7 +119,7 @@ def test_changes_that_exclude_each_other_are_refused_with_their_place() -> None:
         ('{"black-list": {"to-add": ["\\ud800"]}}', "half a surrogate pair"),
         ('{"black-list": {"to-add": ["a\tb"]}}', "This is not JSON: Invalid control character"),
         ("[" * 100_000, "nested more deeply"),
-        (b'{"black-list": {"to-add": ["\xe9"]}}', "mix.json:1:29: is not UTF-8 text"),
+        (b'{"black-list": {"to-add": ["\xe9"]}}', "mix.json:1:29: This is not UTF-8 text"),
     ],
 )
 def test_what_ge_refuses_is_refused_with_its_place(content: Any, expected: str) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import pickle
 import random
+import time
 from pathlib import Path
 from typing import Dict, Tuple
 
@@ -109,10 +110,24 @@ def test_what_ge_skips_is_told(line: str, expected: str) -> None:
     assert expected in found
 
 
-def test_a_name_that_is_no_text_is_refused_with_its_place() -> None:
-    with pytest.raises(ConfigError) as caught:
-        OpPrecision.parse(b"A=keep_fp16\nna\xefve=keep_fp16\n", "op.ini")
-    assert "op.ini:2:3: this is not UTF-8 text" in str(caught.value)
+def test_a_file_in_another_encoding_is_read_as_the_bytes_that_it_is(tmp_path: Path) -> None:
+    content = "# 注释\n名=keep_fp16\n".encode("gbk")
+    made = OpPrecision.parse(content)
+    assert [name.encode("utf-8", "surrogateescape") for name in made.by_type] == [
+        "名".encode("gbk")
+    ]
+    made.write(tmp_path / "op.ini")
+    assert (tmp_path / "op.ini").read_bytes() == "[ByOpType]\n名=keep_fp16\n".encode("gbk")
+    assert OpPrecision.read(tmp_path / "op.ini") == made
+
+
+def test_of_very_many_remarks_a_thousand_are_told_quickly() -> None:
+    modes = (f"A=mode_{number}\n" for number in range(100_000))
+    start = time.monotonic()
+    found = OpPrecision.check_text("".join(modes))
+    assert time.monotonic() - start < 20  # half a second here; it was minutes
+    assert len(found) == 1001
+    assert str(found[-1]) == "1001:3: 99,000 more such remarks are left out here."
 
 
 def test_the_reader_agrees_with_ges_parser_on_whatever_stands_in_a_file() -> None:

@@ -1,13 +1,22 @@
 """What is no text file: refused with file, line, column and rule, quickly and without a hang."""
 
+import gzip
 import os
+import random
 from pathlib import Path
 
 import pytest
 
 from ascend_session import ConfigError, JobError
-from ascend_session.option_files import CustomDtypes, OpPrecision
-from ascend_session.option_files.source import Kind, Places, decoded, read_content
+from ascend_session.option_files import CustomDtypes, MixList, OpCache, OpPrecision
+from ascend_session.option_files.source import (
+    Kind,
+    Places,
+    decoded,
+    encoded,
+    is_writable,
+    read_content,
+)
 
 KIND = Kind("a table", "HCCL", JobError, most_bytes=1 << 20)
 
@@ -44,7 +53,7 @@ def test_a_file_of_100_megabytes_is_refused_without_reading_it(tmp_path: Path) -
         file.truncate(100 << 20)
     message = refusal(tmp_path / "big.ini")
     assert "has 100 MiB" in message
-    assert "at most 4 MiB" in message
+    assert "at most 64 MiB" in message
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -55,15 +64,45 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_utf_16_is_named(tmp_path: Path, encoding: str) -> None:
-    (tmp_path / "a.ini").write_bytes("\ufeffRelu=high_precision\n".encode(encoding))
-    assert "a.ini:1:1: is UTF-16, not UTF-8 text" in refusal(tmp_path / "a.ini")
+def test_utf_16_is_a_remark_where_ge_only_skips(encoding: str) -> None:
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    content = f"{mark}Relu=high_precision\n".encode(encoding)
+    assert OpPrecision.parse(content) == OpPrecision()
+    (found,) = OpPrecision.check_text(content)
+    assert str(found).startswith("1:1: This is UTF-16, not UTF-8 text; GE reads an operator")
+    assert OpPrecision.fixed_text(content) == OpPrecision({"Relu": "high_precision"})
 
 
-def test_the_error_is_of_the_kinds_type_and_names_line_and_column() -> None:
-    with pytest.raises(JobError) as caught:
-        decoded("hccl.json", "eins\nzwö".encode() + b"\xff", KIND)
-    assert "hccl.json:2:4: is not UTF-8 text (byte 9)" in str(caught.value)
+def test_compressed_text_is_refused_where_ge_refuses_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(gzip.compress(b"{}"))
+    with pytest.raises(ConfigError) as caught:
+        MixList.read(tmp_path / "a.json")
+    assert "a.json:1:1: This is compressed, not UTF-8 text; GE reads" in str(caught.value)
+    assert caught.value.hint == "Unpack it."
+
+
+def test_an_error_is_of_the_kinds_type(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match="is not there"):
+        read_content(str(tmp_path / "hccl.json"), KIND)
+
+
+def test_sentences_name_the_reader_as_it_is_called_inside_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not a file; the operator compiler reads"):
+        OpCache.read(tmp_path)
+
+
+def test_what_is_written_is_read_back_byte_for_byte() -> None:
+    rng = random.Random(3)
+    for _ in range(500):
+        text = "".join(rng.choice("Aä\ufeff\udc80\udcc3\udca4\ud800") for _ in range(4))
+        if is_writable(text):
+            assert decoded("a", encoded(text)).text == text
+        if is_writable(text, strict=True):
+            assert text.encode() == encoded(text)
+    assert is_writable("\udc80")
+    assert not is_writable("\udc80", strict=True)
+    assert not is_writable("\udcc3\udca4")  # together they are UTF-8
+    assert not is_writable("\ud800")
 
 
 def test_a_large_file_is_refused_in_the_words_of_its_kind(tmp_path: Path) -> None:
@@ -77,6 +116,15 @@ def test_a_large_file_is_refused_in_the_words_of_its_kind(tmp_path: Path) -> Non
 def test_places_count_from_one() -> None:
     places = Places("ab\n\ncd")
     assert [places.of(at) for at in range(6)] == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 2)]
+    assert Places("").of(0) == (1, 1)
+
+
+def test_places_are_right_in_long_texts() -> None:
+    rng = random.Random(4)
+    text = "".join(rng.choice("ab\n") for _ in range(3 * 4096))
+    places = Places(text)
+    for at in [0, 4095, 4096, 4097, 8192, len(text), *(rng.randrange(len(text)) for _ in "x" * 99)]:
+        assert places.of(at) == (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
 
 
 def test_of_a_thousand_faults_twenty_are_told_and_nothing_is_read_behind_them() -> None:

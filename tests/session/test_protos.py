@@ -1,11 +1,14 @@
 """The protos of one system: its own, and those of sessions that share it."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ascend_session import AscendConfig, ConfigError
+from ascend_session.config.file_store import FileStore
+from ascend_session.option_files import OpPrecision
 from ascend_session.session.protos import Protos
 
 
@@ -83,3 +86,30 @@ def test_others_may_change_the_proto_they_are_given(system: Any, as_base: bool) 
     again = system.session_config(base=mine if as_base else None)
     assert again.graph_options.rewrite_options.custom_optimizers[0].name == "NpuOptimizer"
     assert (again.operation_timeout_in_ms == 1) is as_base
+
+
+MODES = OpPrecision({"Relu": "keep_fp16"})
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_file_that_is_given_as_an_object_is_written_and_its_path_is_told(
+    tmp_path: Path, writes: bool
+) -> None:
+    store = FileStore({"ASCEND_WORK_PATH": str(tmp_path)}, writes)
+    protos = Protos(AscendConfig(op_precision_mode=MODES), None, store)
+    path = read(protos.of_system.proto)["op_precision_mode"]
+    assert Path(path).parent == tmp_path / "ascend_option_files"
+    assert Path(path).exists() is writes
+    assert not writes or OpPrecision.read(path) == MODES
+    again = protos.for_session(AscendConfig(op_precision_mode=MODES, hcom_parallel=True), None, 1)
+    assert again.parameters["op_precision_mode"] == path
+    with pytest.raises(ConfigError, match="cannot be had"):
+        protos.for_session(AscendConfig(op_precision_mode=OpPrecision()), None, None)
+
+
+def test_a_proto_that_is_made_without_a_system_names_a_file_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    proto = AscendConfig(op_precision_mode=MODES).to_config_proto()
+    assert OpPrecision.read(read(proto)["op_precision_mode"]) == MODES

@@ -17,6 +17,7 @@ from ascend_session import (
     ascend_session,
     ascend_system,
 )
+from ascend_session.option_files import OpPrecision
 from tests.backend_contract import open_and_close, steps
 
 
@@ -122,3 +123,30 @@ class TestTheHostIsChecked:
 def caching_in(path: Path) -> AscendConfig:
     """A config that works on hosts with that folder only."""
     return AscendConfig(experimental_config=ExperimentalConfig(graph_compiler_cache_dir=str(path)))
+
+
+def test_an_option_file_is_checked_on_the_stub_and_only_its_path_is_told(
+    tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = AscendConfig(op_precision_mode=OpPrecision({"Relu": "keep_fp16"}))
+    with ascend_system(config) as system:
+        path = system.parameters["op_precision_mode"]
+        monkeypatch.chdir("/")
+        same = AscendConfig(op_precision_mode=OpPrecision({"Relu": "keep_fp16"}))
+        with ascend_session(same) as session:
+            assert session.run(tf.constant(7)) == 7
+        with pytest.raises(ConfigError, match="op_precision_mode"):
+            ascend_session(AscendConfig(op_precision_mode=OpPrecision())).__enter__()
+    assert os.path.dirname(path) == str(tmp_path / "ascend_option_files")
+    assert not os.listdir(str(tmp_path))
+
+
+def test_a_file_that_the_vendor_would_refuse_is_refused_before_anything_starts(
+    tf: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "d.cfg").write_text("# by name\nA::InputDtype:int8\n")
+    with pytest.raises(
+        ConfigError, match=r"d\.cfg:1:1: GE refuses the whole file for this comment"
+    ):
+        ascend_system(AscendConfig(customize_dtypes=tmp_path / "d.cfg")).__enter__()

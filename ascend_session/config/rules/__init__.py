@@ -12,6 +12,7 @@ from ascend_session.config.rules import (
     dump,
     dynamic,
     estimator,
+    files,
     paths,
     performance,
     precision,
@@ -29,4 +30,4 @@ RULES: List[Rule] = [
     for rule in theme.RULES
 ]
 
-HOST_RULES: List[Rule] = [rule for theme in (paths, variables) for rule in theme.RULES]
+HOST_RULES: List[Rule] = [rule for theme in (paths, files, variables) for rule in theme.RULES]

@@ -6,6 +6,7 @@ from typing import Iterator, Optional, Tuple
 from ascend_session.config import profiling_options
 from ascend_session.config.entry import Entry
 from ascend_session.config.rules._rule import Finding, Findings, RuleBook, error, warning
+from ascend_session.option_files.kinds import FILE_OPTIONS
 
 __all__ = ["OPENING_RULES", "RULES", "tuning_mode"]
 
@@ -14,13 +15,7 @@ OPENING_RULES = RuleBook()
 
 # Files that GE or AOE reads when it initialises (options_notes c; options.json, python_type path)
 _FILES = (
-    "modify_mixlist",
-    "customize_dtypes",
-    "fusion_switch_file",
-    "op_precision_mode",
-    "op_debug_config",
-    "aoe_config_file",
-    "insert_op_file",
+    *FILE_OPTIONS,
     "compress_weight_conf",
     "graph_parallel_option_path",
     "resource_config_path",
@@ -110,7 +105,7 @@ def _can_be_directory(path: str) -> bool:
 def _missing_files(entry: Entry) -> Iterator[Tuple[str, str]]:
     for key in _FILES:
         path = entry.get(key)
-        if path is None or (key in _OF_TUNING and tuning_mode(entry) is None):
+        if not isinstance(path, str) or (key in _OF_TUNING and tuning_mode(entry) is None):
             continue
         if os.path.isdir(path) or not os.path.exists(path):  # /dev/null is an empty file to GE
             yield key, path

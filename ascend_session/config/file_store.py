@@ -1,0 +1,61 @@
+"""Where the files go that a configuration holds as objects."""
+
+import os
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+
+if TYPE_CHECKING:
+    from ascend_session.option_files.base import OptionFile
+
+__all__ = ["FOLDER", "FileStore", "is_file"]
+
+FOLDER = "ascend_option_files"
+
+
+def is_file(value: object) -> bool:
+    """Whether an option's value is a file as an object, and not its path."""
+    if value is None or type(value) in (str, int, bool, float):
+        return False
+    from ascend_session.option_files.base import OptionFile
+
+    return isinstance(value, OptionFile)
+
+
+class FileStore:
+    """Puts files into one folder, which stays the same whatever the current directory becomes.
+
+    A file has a digest of its content in its name: ranks and systems that say the same share it,
+    and one that is in use never changes.
+
+    Attributes:
+        folder: ``ascend_option_files`` below ``ASCEND_WORK_PATH``, else the current directory.
+    """
+
+    def __init__(self, environ: Optional[Mapping[str, str]] = None, writes: bool = True) -> None:
+        """Nothing is written yet, and never if ``writes`` is False; paths are told all the same."""
+        known = os.environ if environ is None else environ
+        above = os.path.abspath(known.get("ASCEND_WORK_PATH") or os.curdir)
+        self.folder = os.path.join(above, FOLDER)
+        self._writes = writes
+        self._files: Dict[str, OptionFile] = {}
+
+    def stored(self, config: Any) -> Any:
+        """``config`` with paths instead of objects, whose files are there then.
+
+        Raises:
+            ConfigError: If a file cannot be written.
+        """
+        paths = {name: self.path(file) for name, file in config.given().items() if is_file(file)}
+        return config.model_copy(update=paths) if paths else config
+
+    def path(self, file: "OptionFile") -> str:
+        """The path of a file, which is there then; see `stored`."""
+        path = file.store(self.folder) if self._writes else file.path_in(self.folder)
+        self._files[path] = file
+        return path
+
+    def restored(self, values: Mapping[str, Any]) -> Dict[str, Any]:
+        """``values`` with the objects whose paths they have from here."""
+        return {
+            key: self._files.get(value, value) if isinstance(value, str) else value
+            for key, value in values.items()
+        }

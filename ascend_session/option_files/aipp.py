@@ -1,0 +1,171 @@
+"""insert_op_file: preprocessing of images in front of a network (AIPP).
+
+Source: hicann/ge, insert_aipp_op_util.cc (Parse, CheckPositionNotRepeat) and aipp_op.cc; protobuf's
+text format; options notes c.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Dict, Iterator, List, Mapping, Sequence, Tuple
+
+from ascend_session.option_files.aipp_fields import (
+    AIPP_MODES,
+    INPUT_FORMATS,
+    AippField,
+    AippOp,
+    aipp_fields,
+    faults,
+)
+from ascend_session.option_files.aipp_places import FieldPlaces, plain
+from ascend_session.option_files.aipp_proto import message_class, protobuf
+from ascend_session.option_files.aipp_remarks import remarks_about
+from ascend_session.option_files.base import OptionFile, unusable
+from ascend_session.option_files.lines import shortened
+from ascend_session.option_files.remarks import Findings
+from ascend_session.option_files.source import Kind, Source
+
+__all__ = ["Aipp", "AippOp"]
+
+_WORDS = {"AippMode": AIPP_MODES, "InputFormat": INPUT_FORMATS}
+_BLOCK = "aipp_op"
+
+
+@dataclass(frozen=True, repr=False)
+class Aipp(OptionFile):
+    """The preprocessing of a network's inputs, for ``insert_op_file``; frozen.
+
+    Attributes:
+        ops: One `AippOp`, or a mapping of its fields, for each input that has one.
+
+    Raises:
+        ConfigError: For what GE refuses.
+    """
+
+    ops: Tuple[AippOp, ...] = ()
+
+    OPTION: ClassVar[str] = "insert_op_file"
+    NAME: ClassVar[str] = "insert_op.cfg"
+    KIND: ClassVar[Kind] = Kind("an AIPP file")
+
+    def __post_init__(self) -> None:
+        given = self.ops
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
+            raise unusable(self.OPTION, f"ops is a list of AippOp, not {given!r}.")
+        object.__setattr__(self, "ops", tuple(map(_op, given)))
+        for number, _, message in _clashes([vars(op) for op in self.ops]):
+            raise unusable(self.OPTION, f"ops[{number}]: {message}")
+
+    def text(self) -> str:
+        """The blocks in protobuf's text form, only what is said."""
+        lines: List[str] = [] if self.ops else ["# no input is preprocessed"]
+        for op in self.ops:
+            lines += [f"{_BLOCK} {{", *_lines(op), "}"]
+        return "".join(f"{line}\n" for line in lines)
+
+    @classmethod
+    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+        text = plain(source.text, fix)
+        places = FieldPlaces(source, text)
+        if not source.text:
+            findings.refuse((1, 1), "The file is empty.")
+            return cls
+        blocks = _parsed(text, findings, places)
+        for number, block in enumerate(blocks):
+            for name, message in faults(block) if not findings.refused else ():
+                findings.refuse(places.of(number, name), f"{name}: {message}")
+            for name, message in remarks_about(block):
+                findings.skip(places.of(number, name), f"{name}: {message}")
+        for number, name, message in _clashes(blocks):
+            findings.refuse(places.of(number, name), message)
+        return lambda: cls(tuple(AippOp(**block) for block in blocks))
+
+
+def _parsed(text: str, findings: Findings, places: FieldPlaces) -> List[Dict[str, Any]]:
+    """The blocks of the text, as the values of their fields."""
+    text_format = protobuf("text_format")
+    message = message_class()()
+    try:
+        text_format.Parse(text, message)
+    except text_format.ParseError as error:
+        place = (error.GetLine() or 1, error.GetColumn() or 1)
+        said = str(error).split(" : ", 1)[-1].strip()
+        findings.refuse(place, f"This is not protobuf's text form: {shortened(said, 200)}")
+        return []
+    except (RecursionError, ValueError) as error:
+        findings.refuse((1, 1), f"This is not protobuf's text form: {error}")
+        return []
+    if message.multi_shape_op:
+        findings.skip((1, 1), "GE does not look at multi_shape_op.")
+    blocks = []
+    for number, op in enumerate(message.aipp_op):
+        block: Dict[str, Any] = {}
+        for field in aipp_fields():
+            found = getattr(op, field.name)
+            if field.form == "once" and len(found) > 1:
+                place = places.of(number, field.name)
+                findings.refuse(place, f"{field.name} may stand in a block only once.")
+            block[field.name] = _value(field, found)
+        blocks.append(block)
+    return blocks
+
+
+def _value(field: AippField, found: Any) -> Any:
+    if field.form == "many":
+        return tuple(found)
+    if field.form == "once":
+        return found[0] if found else None
+    words = _WORDS.get(field.kind)
+    if words is not None:
+        return words[found] if 0 <= found < len(words) else str(found)
+    return found
+
+
+def _clashes(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Tuple[int, str, str]]:
+    """Blocks that GE refuses beside the first: number, field and a sentence."""
+    if not blocks:
+        return
+    by_name = bool(blocks[0]["related_input_name"])
+    field = "related_input_name" if by_name else "related_input_rank"
+    seen: Dict[Any, int] = {}
+    for number, block in enumerate(blocks):
+        if number and bool(block["related_input_name"]) != by_name:
+            message = f"The first block has {field}, and then every other needs it too."
+            yield number, field, message
+        elif block[field] in seen:
+            message = f"{field}: {block[field]!r} has block {seen[block[field]] + 1} already."
+            yield number, field, message
+        seen.setdefault(block[field], number)
+
+
+def _lines(op: AippOp) -> Iterator[str]:
+    for field in aipp_fields():
+        value = getattr(op, field.name)
+        for one in value if field.form == "many" else (value,):
+            if one is not None and (field.form != "one" or one not in _UNSAID):
+                yield f"    {field.name}: {_written(field, one)}"
+
+
+_UNSAID: Tuple[Any, ...] = (0, False, "", "undefined", "UNDEFINED")
+
+
+def _written(field: AippField, value: Any) -> str:
+    if field.kind == "bool":
+        return "true" if value else "false"
+    if field.kind == "string":
+        return '"' + "".join(map(_letter, value.encode("utf-8"))) + '"'
+    return repr(value) if field.kind == "float" else str(value)
+
+
+def _letter(byte: int) -> str:
+    """One byte inside of quotes."""
+    return chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}"
+
+
+def _op(given: Any) -> AippOp:
+    if isinstance(given, Mapping):
+        try:
+            return AippOp(**given)
+        except TypeError as error:
+            raise unusable(Aipp.OPTION, f"{dict(given)!r} are no fields: {error}.") from None
+    if not isinstance(given, AippOp):
+        raise unusable(Aipp.OPTION, f"{given!r} is no AippOp.")
+    return given

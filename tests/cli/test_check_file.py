@@ -1,0 +1,122 @@
+"""``ascend-session config check-file``: files that options point to."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ascend_session.option_files import CustomDtypes, Dtypes, MixList
+
+MIX = '{ // all\n "black-list": {"to-add": ["Relu"]},}'
+DTYPES = "# By operator name\n\nA::InputDtype:int8\n"
+
+
+def test_a_file_that_the_vendor_takes_is_ok(call: Any, write: Any) -> None:
+    name = write("A::InputDtype:int8\n", "d.cfg")
+    assert call("config", "check-file", "customize_dtypes", name) == (0, f"{name}: ok\n", "")
+    report = json.loads(call("config", "check-file", "customize_dtypes", name, "--json").out)
+    assert report == {
+        "option": "customize_dtypes", "file": name, "ok": True, "refused": [], "remarks": [],
+        "fixed": None, "fixed_ok": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "made"),
+    [
+        ("modify_mixlist", MIX, MixList(black_add=("Relu",))),
+        ("customize_dtypes", DTYPES, CustomDtypes({"A": Dtypes(["int8"])})),
+    ],
+)
+def test_the_samples_of_the_manuals_are_refused_and_fixed(
+    call: Any, write: Any, option: str, text: str, made: Any
+) -> None:
+    name = write(text, "sample.cfg")
+    copy = name.replace("sample.cfg", "sample.fixed.cfg")
+    refused = call("config", "check-file", option, name)
+    assert refused.code == 1
+    assert "comment" in refused.out
+    assert "hint: Take" in refused.out
+    assert "as fixed() and `config check-file --fix` do." in refused.out
+    fixed = call("config", "check-file", option, name, "--fix")
+    assert fixed.code == 0
+    assert f"\n{copy}: ok\n" in fixed.out
+    assert type(made).read(copy) == made
+    assert Path(name).read_text() == text
+
+
+def test_nothing_is_overwritten_without_force(call: Any, write: Any) -> None:
+    name, words = write(MIX, "mix.json"), ("config", "check-file", "modify_mixlist")
+    refused = call(*words, name, "--fix", "-o", name)
+    assert refused.code == 1
+    assert refused.err.endswith("is there already.\n  hint: Give --force to replace it.\n")
+    assert Path(name).read_text() == MIX
+    mended = json.loads(call(*words, name, "--fix", "-o", name, "--force", "--json").out)
+    assert (mended["fixed"], mended["fixed_ok"], mended["ok"]) == (name, True, False)
+    assert MixList.read(name) == MixList(black_add=("Relu",))
+
+
+def test_remarks_are_findings_too(call: Any, write: Any) -> None:
+    name = write("op_debug_config=\n", "debug.cfg")
+    called = call("config", "check-file", "op_debug_config", name)
+    assert called.code == 1
+    assert f"{name}:1:1: warning: GE reports an error for this line" in called.out
+
+
+def test_a_file_that_cannot_be_read_is_said(call: Any, tmp_path: Path) -> None:
+    words = ("config", "check-file", "modify_mixlist", str(tmp_path / "none"))
+    called = call(*words)
+    assert (called.code, called.out) == (1, "")
+    assert "none: is not there." in called.err
+    report = json.loads(call(*words, "--json").out)
+    assert report["ok"] is False
+    assert report["error"].endswith("none: is not there.")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["work_path", "a"], "work_path points to no file that is known here; these do: op_prec"),
+        (["modify_mixlist", "a", "--force"], "it goes with --fix."),
+        (["modify_mixlist", "a", "-o", "b"], "it goes with --fix."),
+        (["op_debug_config", "a", "--soc", "b"], "it goes with modify_mixlist."),
+    ],
+)
+def test_a_wrong_call_is_two(call: Any, more: Any, said: str) -> None:
+    called = call("config", "check-file", *more)
+    assert (called.code, called.out) == (2, "")
+    assert said in " ".join(called.err.split())
+
+
+def test_of_many_remarks_a_hundred_are_shown(call: Any, write: Any) -> None:
+    name = write("nonsense\n" * 150, "op.ini")
+    called = call("config", "check-file", "op_precision_mode", name)
+    assert called.out.splitlines()[0] == f"{name}: 150 remarks"
+    assert called.out.endswith("  50 more; --json has them.\n")
+
+
+def test_a_mix_list_is_compared_with_the_lists_of_the_toolkit(
+    call: Any, host: Any, write: Any, tmp_path: Path
+) -> None:
+    config = tmp_path / "cann/opp/built-in/op_impl/ai_core/tbe/config"
+    facts = {"Relu": {"precision_reduce": {"flag": "true"}}, "Add": {}}
+    for soc in ("ascend910b", "ascend310p"):
+        (config / soc).mkdir(parents=True)
+        (config / soc / f"aic-{soc}-ops-info.json").write_text(json.dumps(facts))
+    name = write('{"white-list": {"to-add": ["Relu", "Nope"]}}', "mix.json")
+    words = ("config", "check-file", "modify_mixlist", name, "--toolkit", str(tmp_path / "cann"))
+    called = call(*words, "--soc", "ascend910b")
+    assert called.code == 1
+    assert called.out == (
+        f"{name}: 2 entries without effect with this toolkit\n"
+        "  Relu: is to be added to white-list, where it is already.\n"
+        "  Nope: this toolkit has no such operator.\n"
+    )
+    unnamed = call(*words)
+    assert unnamed.code == 0
+    assert "not checked: The toolkit has ascend310p, ascend910b; --soc names one." in unnamed.out
+    (config / "ascend310p/aic-ascend310p-ops-info.json").unlink()
+    assert json.loads(call(*words, "--json").out)["toolkit"][0].startswith("Relu: is to be added")
+    nowhere = json.loads(call("config", "check-file", "modify_mixlist", name, "--json").out)
+    assert (nowhere["ok"], nowhere["toolkit"]) == (True, None)

@@ -1,0 +1,210 @@
+"""``ascend-session precision``: the modes of operators, a file for each network."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ascend_session.option_files import OpPrecision
+
+LISTS = {
+    "all_ops_impl_mode.ini": "Pooling=high_precision,high_performance\n"
+    "SoftmaxV2=high_performance,high_precision\nLRN=high_precision\n",
+    "high_performance_for_all.ini": "# all\n[ByOpType]\nPooling=high_performance\n"
+    "SoftmaxV2=high_performance\n",
+    "high_precision.ini": "Pooling=high_precision\n",
+    "allow_hf32_matmul_f_conv_t.ini": "SoftmaxV2=enable_hi_float_32_execution\n",
+}
+
+
+@pytest.fixture
+def toolkit(host: Any) -> Path:
+    """A toolkit with its lists, where toolkits usually are."""
+    home = Path(host.environ["ASCEND_SESSION_HOST_ROOT"]) / "usr/local/Ascend/cann"
+    folder = home / "opp/built-in/op_impl/ai_core/tbe/impl_mode"
+    folder.mkdir(parents=True)
+    for name, text in LISTS.items():
+        (folder / name).write_text(text)
+    return home
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    return tmp_path / "net.ini"
+
+
+def test_the_whole_procedure_of_the_manual(call: Any, toolkit: Path, net: Path) -> None:
+    made = call("precision", "new", str(net), "--from", "high_performance_for_all.ini")
+    assert made.code == 0
+    assert made.out.startswith(f"{net}: 2 operators, from {toolkit}/opp/built-in/")
+    assert call("precision", "set", str(net), "SoftmaxV2=high_precision") == (
+        0,
+        f"{net}: SoftmaxV2=high_precision\n",
+        "",
+    )
+    assert call("precision", "check", str(net)) == (0, f"{net}: ok\n", "")
+    explained = call("precision", "explain", str(net), "--op", "SoftmaxV2")
+    assert explained.out == (
+        "SoftmaxV2: high_precision\n  high_precision, by the type SoftmaxV2 below [ByOpType].\n"
+    )
+    expected = {"Pooling": "high_performance", "SoftmaxV2": "high_precision"}
+    assert OpPrecision.read(net) == OpPrecision(expected)
+
+
+def test_a_name_without_a_suffix_is_an_ini_file(call: Any, toolkit: Path, net: Path) -> None:
+    short = str(net)[:-4]
+    assert call("precision", "new", short, "--from", "high_precision").code == 0
+    assert call("precision", "set", short, "LRN=high_precision").code == 0
+    assert json.loads(call("precision", "check", short, "--json").out) == {
+        "file": str(net), "ok": True, "refused": [], "remarks": [], "toolkit": [],
+        "not_checked": None,
+    }  # fmt: skip
+
+
+def test_nothing_is_overwritten_without_force(call: Any, toolkit: Path, net: Path) -> None:
+    net.write_text("mine")
+    arguments = ("precision", "new", str(net), "--from", "high_precision")
+    refused = call(*arguments)
+    assert refused == (
+        1,
+        "",
+        f"ascend-session: {net}: is there already.\n  hint: Give --force to replace it.\n",
+    )
+    assert net.read_text() == "mine"
+    assert json.loads(call(*arguments, "--json").out)["ok"] is False
+    assert json.loads(call(*arguments, "--json", "--force").out)["operators"] == 1
+
+
+def test_a_list_may_be_any_file_and_what_ge_skips_is_not_copied(
+    call: Any, host: Any, net: Path, write: Any
+) -> None:
+    source = write("A=keep_fp16\nB=fast\n", "old.ini")
+    made = call("precision", "new", str(net), "--from", source)
+    assert made.out.startswith(f"{net}: 1 operator, from {source}\n")
+    assert f"note: not copied: {source}:2:3: GE skips this line" in made.err
+
+
+@pytest.mark.parametrize("name", ["high_precision_for_all", "nothing.ini"])
+def test_a_list_that_is_not_there_is_named(call: Any, toolkit: Path, net: Path, name: str) -> None:
+    called = call("precision", "new", str(net), "--from", name)
+    assert (called.code, called.out) == (1, "")
+    assert f"impl_mode has no {name}." in called.err
+    assert "hint: It has all_ops_impl_mode.ini, " in called.err
+    assert not net.exists()
+
+
+def test_without_a_toolkit_its_lists_are_asked_for(call: Any, host: Any, net: Path) -> None:
+    called = call("precision", "new", str(net), "--from", "high_precision")
+    assert called.code == 1
+    assert "No toolkit with lists of implementation modes was found here" in called.err
+    net.write_text("A=keep_fp16\n")
+    checked = call("precision", "check", str(net))
+    assert checked.code == 0
+    assert "  not checked: No toolkit" in checked.out
+    assert json.loads(call("precision", "check", str(net), "--json").out)["toolkit"] is None
+
+
+def test_set_keeps_comments_and_warns_of_modes_that_do_nothing(
+    call: Any, toolkit: Path, net: Path
+) -> None:
+    net.write_text("# mine\nPooling=high_precision # why\n")
+    called = call("precision", "set", str(net), "Pooling=high_performance", "LRN=keep_fp16")
+    assert called.code == 0
+    assert "note: LRN has no mode keep_fp16 and keeps its default" in called.err
+    # The line with a comment behind its mode never counted, and stays.
+    assert net.read_text() == (
+        "# mine\nPooling=high_precision # why\nPooling=high_performance\nLRN=keep_fp16\n"
+    )
+    assert OpPrecision.read(net).by_type == {"Pooling": "high_performance", "LRN": "keep_fp16"}
+    assert call("precision", "set", str(net), "n/a=keep_fp16", "--node").code == 0
+    assert OpPrecision.read(net).by_node == {"n/a": "keep_fp16"}
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("Relu", "Relu is not of the form OP=MODE."),
+        ("Relu=keep_fp", "GE knows no mode 'keep_fp'. Write keep_fp16."),
+        ("a/b=keep_fp16", "a/b looks like the name of a node: give --node."),
+    ],
+)
+def test_a_wrong_word_is_a_wrong_call(call: Any, net: Path, word: str, said: str) -> None:
+    net.write_text("")
+    called = call("precision", "set", str(net), word)
+    assert (called.code, called.out) == (2, "")
+    assert said in called.err
+    assert net.read_text() == ""
+
+
+def test_check_finds_what_ge_skips_and_what_the_toolkit_lacks(
+    call: Any, toolkit: Path, net: Path
+) -> None:
+    net.write_text("LRN=high_performance\nRelu=keep_fp16\nPooling=fast\n")
+    called = call("precision", "check", str(net), "--toolkit", str(toolkit))
+    assert called.code == 1
+    assert called.out.startswith(f"{net}: 1 remark, 2 entries without effect with this toolkit\n")
+    assert f"  {net}:3:9: warning: GE skips this line: it knows no mode 'fast'." in called.out
+    assert "  LRN has no mode high_performance and keeps its default" in called.out
+    assert "  Relu has one implementation only" in called.out
+
+
+def test_a_toolkit_without_lists_is_a_wrong_call(call: Any, net: Path, tmp_path: Path) -> None:
+    net.write_text("")
+    called = call("precision", "check", str(net), "--toolkit", str(tmp_path))
+    assert called.code == 2
+    assert "has no lists of modes" in called.err
+
+
+def test_explain_names_all_that_was_passed_over(call: Any, toolkit: Path, net: Path) -> None:
+    net.write_text("SoftmaxV2=high_performance\n[ByNodeName]\nn/a=high_precision\n")
+    words = ("precision", "explain", str(net), "--op", "SoftmaxV2", "--hf32", "10", "--json")
+    by_type, by_node = json.loads(call(*words).out), json.loads(call(*words, "--node", "n/a").out)
+    assert by_node["mode"] == "high_precision"
+    assert [one["mode"] for one in by_node["passed_over"]] == [
+        "enable_hi_float_32_execution",
+        "high_performance",
+    ]
+    assert by_type["mode"] is None
+    assert "SoftmaxV2 has no mode enable_hi_float_32_execution" in by_type["why"]
+    said = call("precision", "explain", str(net), "--op", "LRN", "--select", "high_precision").out
+    assert said.startswith("LRN: its own default\n")
+    assert "op_select_implmode" in said
+
+
+def test_explain_without_a_file_goes_by_op_select_implmode(call: Any, toolkit: Path) -> None:
+    words = ("precision", "explain", "--op", "Pooling", "--select", "high_precision")
+    said = call(*words).out
+    assert "by the toolkit's list high_precision.ini." in said
+    assert "The manual advises a file for each network" in said
+    listed = call(*words, "--types", "LRN, SoftmaxV2")
+    assert listed.out.startswith("Pooling: its own default\n")
+    assert call("precision", "explain", "--op", "Pooling").code == 2
+    assert call("precision", "explain", "--op", "Pooling", "--select", "fast").code == 1
+    assert call(*words, "--hf32", "2").code == 2
+
+
+def test_hf32_counts_before_op_select_implmode_too(call: Any, toolkit: Path) -> None:
+    words = ("precision", "explain", "--op", "SoftmaxV2", "--select", "high_precision", "--json")
+    assert "is not in the toolkit's list" in json.loads(call(*words).out)["why"]
+    assert "SoftmaxV2 has no mode" in json.loads(call(*words, "--hf32", "10").out)["why"]
+
+
+def test_newer_toolkits_have_other_lists_for_hf32(call: Any, toolkit: Path, net: Path) -> None:
+    folder = toolkit / "opp/built-in/op_impl/ai_core/config/allow_hf32"
+    folder.mkdir(parents=True)
+    text = "[ByOpType]\nLRN=enable_float_32_execution\n"
+    (folder / "ops_allow_hf32_nn.ini").write_text(text)
+    net.write_text("SoftmaxV2=high_precision\n")
+    words = ("precision", "explain", str(net), "--hf32", "10", "--json", "--op")
+    assert json.loads(call(*words, "SoftmaxV2").out)["mode"] == "high_precision"
+    passed = json.loads(call(*words, "LRN").out)["passed_over"]
+    assert passed == [{"source": "ENABLE_HF32_EXECUTION", "mode": "enable_float_32_execution"}]
+
+
+def test_an_operator_with_one_implementation_keeps_it_with_op_select_implmode(
+    call: Any, toolkit: Path
+) -> None:
+    words = ("precision", "explain", "--select", "high_performance", "--types", "Relu,LRN", "--op")
+    assert "Relu has one implementation only and keeps it" in call(*words, "Relu").out
+    assert call(*words, "LRN").out.startswith("LRN: its own default\n")
