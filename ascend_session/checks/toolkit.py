@@ -153,6 +153,9 @@ def _script(environ: Mapping[str, str], root: str) -> Optional[str]:
     """The first ``set_env.sh`` that is there: that of the toolkit which the environment names."""
     homes = [below(root, environ[name]) for name in _HOMES if environ.get(name)]
     named = [f"{place}/set_env.sh" for home in homes for place in (home, f"{home}/..")]
+    if environ.get("HOME"):  # where whoever is not root installs it (seed 003)
+        own = below(root, environ["HOME"])
+        named += [f"{own}/Ascend/{name}/set_env.sh" for name in ("ascend-toolkit", "cann")]
     for place in [*(glob.escape(path) for path in named), *_PLACES]:
         for path in sorted(glob.glob(os.path.join(glob.escape(root), place))):
             if os.path.isfile(path):
