@@ -81,7 +81,9 @@ def _static_memory(run: Run) -> Condition:
     wrong += [f"{_STATIC}={variable}"] * (variable not in ("", "0"))
     if wrong:
         said = f"{' and '.join(wrong)} would spoil the result."
-        todo = f"cfg.for_tuning() sets static_memory_policy to 0; unset {_STATIC}."
+        mend = ["cfg.for_tuning() sets static_memory_policy to 0"] * (policy != 0)
+        mend += [f"unset {_STATIC}"] * (variable not in ("", "0"))
+        todo = f"{'; '.join(mend)}."
         return Condition(name, FAILS, " and ".join(wrong), needed, "", said, todo)
     return _of_config(run, name, needed, "static_memory_policy is 0, and so is the variable.")
 
@@ -90,10 +92,13 @@ def _profiling(run: Run) -> Condition:
     name, needed = "profiling", "off"
     profiling = None if run.config is None else run.config.profiling_config
     wrong = ["enable_profiling=True"] * bool(profiling and profiling.enable_profiling)
-    wrong += ["PROFILING_MODE=true"] * (run.environ.get("PROFILING_MODE") == "true")
+    variable = run.environ.get("PROFILING_MODE") == "true"
+    wrong += ["PROFILING_MODE=true"] * variable
     if wrong:
         said = f"{' and '.join(wrong)} would spoil the result."
-        todo = "cfg.for_tuning() leaves profiling_config out; unset PROFILING_MODE."
+        mend = ["cfg.for_tuning() leaves profiling_config out"] * (len(wrong) > variable)
+        mend += ["unset PROFILING_MODE"] * variable
+        todo = f"{'; '.join(mend)}."
         return Condition(name, FAILS, " and ".join(wrong), needed, "", said, todo)
     return _of_config(run, name, needed, "No option and no variable turns it on.")
 
@@ -103,7 +108,8 @@ def _of_config(run: Run, name: str, needed: str, said: str) -> Condition:
     if run.config is not None:
         return Condition(name, OK, "off", needed, "", said)
     said = "No variable turns it on; what the training script says is not known."
-    return Condition(name, NOT_CHECKED, None, needed, "", said, "Give config.", ("config",))
+    todo = "Give the configuration that the training script opens its session with."
+    return Condition(name, NOT_CHECKED, None, needed, "", said, todo, ("config",))
 
 
 def _one_device(run: Run) -> Condition:

@@ -17,7 +17,7 @@ from ascend_session.hardware.command import TIME_LIMIT
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.survey import survey
 
-__all__ = ["ADVICE", "AoePlan"]
+__all__ = ["ADVICE", "AoePlan", "mode_of"]
 
 ADVICE = (
     "Train on the device first: the script has to run there, with the accuracy that is expected.",
@@ -77,7 +77,7 @@ class AoePlan:
         """
         asked = Asked(**known)
         given = dict(os.environ if environ is None else environ)
-        number = mode_number(mode or _mode_of(config, given))
+        number = mode_number(mode or mode_of(config, given))
         top = root or host_root(given)
         parallel = tuners(asked, given, top)
         memory = asked.training_memory
@@ -112,6 +112,7 @@ class AoePlan:
         }
 
 
-def _mode_of(config: Optional[AscendConfig], environ: Mapping[str, str]) -> str:
+def mode_of(config: Optional[AscendConfig], environ: Mapping[str, str]) -> str:
+    """What is tuned if nobody asks for a mode: the option, else ``AOE_MODE``, else operators."""
     option = None if config is None else config.aoe_mode
     return option or environ.get("AOE_MODE") or "operator"

@@ -1,0 +1,182 @@
+"""Runs one process in which AOE tunes: checks first, shows how far it is, and says what came."""
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+import typer
+
+from ascend_session.aoe.environment import earlier_files, result_files, result_folders, variables_of
+from ascend_session.aoe.plan import mode_of
+from ascend_session.aoe.progress import Progress
+from ascend_session.aoe.repository import repository_of
+from ascend_session.cli._aoe_preflight import measured, read_config, show
+from ascend_session.cli._output import complain
+from ascend_session.config.tuning import MODES, mode_number, mode_word
+from ascend_session.launcher.events import Event, Finished, Planned, Started
+
+if TYPE_CHECKING:
+    from ascend_session.aoe.environment import FileState
+    from ascend_session.launcher.config import LaunchConfig
+
+__all__ = ["tuned"]
+
+_LOOK = 1.0  # seconds between two looks how far the run is
+
+
+def tuned(asked: Mapping[str, Any]) -> int:
+    """Does what ``ascend-session aoe run`` is asked; returns its exit code.
+
+    Args:
+        asked: The parameters of the command.
+
+    Raises:
+        AscendError: If what was asked cannot be; nothing was started then.
+        typer.BadParameter: For a mode that one process cannot tune.
+    """
+    config, refused = read_config(asked["config"], "--config")
+    number = mode_number(asked["mode"] or mode_of(config, os.environ))
+    if number == MODES["gradient"]:
+        said = (
+            "gradient splitting is tuned in a job of several ranks, and this runs one process; "
+            "`ascend-session launch --env AOE_MODE=4` runs several."
+        )
+        raise typer.BadParameter(said, param_hint="--mode")
+    _make_folders(asked)
+    added = variables_of(number, os.environ, asked["work_path"], asked["bank"])
+    environ = {**os.environ, **added}
+    if not asked["no_preflight"]:
+        plan = measured(config, refused, {**asked, "mode": number}, environ)
+        if not plan.ok:
+            show(plan)
+            complain("Nothing was started.", "With --no-preflight it starts all the same.")
+            return 1
+        unknown = len(plan.of("not checked"))
+        complain(f"No condition fails; {unknown} could not be checked.")
+    before = earlier_files(environ)
+    code, backend = _run(_launch_config(asked, added), environ, before)
+    found = _report(environ, before, backend)
+    if found and code == 0:
+        _what_now(number, environ)
+    return code if code or found else 1
+
+
+def _make_folders(asked: Mapping[str, Any]) -> None:
+    """Makes the folders that were named here; those in variables are somebody else's."""
+    for flag, name in (("--work-path", "work_path"), ("--bank", "bank")):
+        if asked[name] is not None:
+            try:
+                os.makedirs(asked[name], exist_ok=True)
+            except OSError as failure:
+                said = f"{asked[name]} cannot be made: {failure.strerror}."
+                raise typer.BadParameter(said, param_hint=flag) from None
+
+
+def _launch_config(asked: Mapping[str, Any], added: Dict[str, str]) -> "LaunchConfig":
+    from ascend_session.launcher.config import LaunchConfig
+
+    kind = "module" if asked["as_module"] else "script"
+    device = asked["device"] if asked["device"] is not None else _device_of(os.environ)
+    given = {
+        kind: asked["what"],
+        "args": asked["arguments"] or [],
+        "devices": None if device is None else [device],
+        "backend": asked["backend"],
+        "python": asked["python"],
+        "log_dir": asked["log_dir"],
+        "wait_for_devices": asked["wait_for_devices"],
+    }
+    return LaunchConfig(
+        processes=1,
+        env=added,
+        bind="none",  # seed 003 advises against binding
+        preflight=not asked["no_preflight"],
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def _device_of(environ: Mapping[str, str]) -> Optional[int]:
+    """The device that the environment names, which a launch would number itself."""
+    text = environ.get("ASCEND_DEVICE_ID", "")
+    return int(text) if text.isdigit() else None
+
+
+def _run(
+    config: "LaunchConfig", environ: Mapping[str, str], before: "Mapping[str, FileState]"
+) -> Tuple[int, str]:
+    from ascend_session.cli._launch_run import run
+
+    with _Watch(environ, before) as watch:
+        code = run(config, False, watch.note)
+    return code, watch.backend
+
+
+class _Watch:
+    """Looks how far the run is, in a thread of its own, from its start to its end."""
+
+    def __init__(self, environ: Mapping[str, str], before: "Mapping[str, FileState]") -> None:
+        self.backend = ""
+        self._environ = environ
+        self._before = before
+        self._progress: Optional[Progress] = None
+        self._say: Callable[[str], None] = complain
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="aoe progress", daemon=True)
+
+    def __enter__(self) -> "_Watch":
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        self._end()
+
+    def note(self, event: Event, say: Callable[[str], None]) -> None:
+        """Takes an event of the launch."""
+        if isinstance(event, Planned):
+            rank = event.plan.ranks[0]
+            self._say, self.backend = say, event.plan.backend
+            logs = [rank.stdout, rank.stderr, rank.plog]
+            self._progress = Progress(logs, self._environ, self._before)
+            if self.backend == "stub":
+                say("This is the stub, on which AOE tunes nothing.")
+        elif isinstance(event, Started):
+            self._thread.start()
+        elif isinstance(event, Finished):
+            self._end()
+            self._look()  # what came since the last look
+
+    def _watch(self) -> None:
+        while not self._over.wait(_LOOK):
+            self._look()
+
+    def _look(self) -> None:
+        for sentence in [] if self._progress is None else self._progress.look():
+            self._say(sentence)
+
+    def _end(self) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+
+def _report(
+    environ: Mapping[str, str], before: "Mapping[str, FileState]", backend: str
+) -> List[str]:
+    """Says which result files the run has left, and with what they are read; returns them."""
+    found = list(result_files(environ, before))
+    if not found:
+        why = " The stub tunes nothing." if backend == "stub" else ""
+        folders = " or ".join(result_folders(environ))
+        complain(f"No result file of AOE came into {folders}: nothing was tuned.{why}")
+    for path in found:
+        complain(f"result file: {path}", f"ascend-session aoe report {path}")
+    return found
+
+
+def _what_now(number: str, environ: Mapping[str, str]) -> None:
+    """Says how to see whether tuning has helped (seed 003, performance verification)."""
+    found = repository_of(number, environ)
+    where = f"{found.variable}={found.base}" if found.variable else "HOME as it is now"
+    complain(
+        f"To see what it brings, run the script once with cfg.for_verifying({mode_word(number)!r}) "
+        f"and {where}: the tuned repository is {found.path}."
+    )
