@@ -6,7 +6,7 @@ AOE.md (products, work_path).
 
 import os
 import warnings
-from typing import Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional
 
 from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition, judged
 from ascend_session.aoe.folders import fault_of
@@ -159,18 +159,20 @@ def _work_path(run: Run) -> Condition:
 
 def _operators_to_tune(run: Run) -> Iterator[Condition]:
     """What aoe_config_file asks for goes with the mode (a41)."""
-    path = None if run.config is None else run.config.aoe_config_file
-    if not isinstance(path, (str, os.PathLike)):
+    given: Any = None if run.config is None else run.config.aoe_config_file
+    if given is None:
         return
     name, needed = "aoe_config_file", f"one for mode {run.mode}"
+    path = given if isinstance(given, str) else type(given).__name__
     try:
-        against = AoeConfigFile.read(path).against(run.mode)
+        file = given if isinstance(given, AoeConfigFile) else AoeConfigFile.read(given)
     except ConfigError as error:
-        yield Condition(name, FAILS, str(path), needed, "", error.message, error.hint)
+        yield Condition(name, FAILS, path, needed, "", error.message, error.hint)
         return
+    against = file.against(run.mode)
     said = " ".join(against) or "What it asks for goes with the mode."
     todo = "Take the feature out, or tune in its mode."
-    yield judged(name, not against, str(path), needed, "", said, todo)
+    yield judged(name, not against, path, needed, "", said, todo)
 
 
 def _rest(run: Run) -> Iterator[Condition]:

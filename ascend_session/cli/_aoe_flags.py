@@ -1,21 +1,38 @@
-"""The options that the commands about tuning have in common."""
+"""The options of the commands about tuning."""
 
-from typing import Optional
+from typing import List, Optional
 
 import typer
 from typing_extensions import Annotated
 
+from ascend_session.cli._durations import parse_duration
+
 __all__ = [
+    "Arguments",
+    "Backend",
+    "Bank",
+    "Config",
+    "Device",
     "DeviceCores",
     "DeviceMemory",
+    "LogDir",
     "Mode",
+    "Module",
+    "NoPreflight",
     "OperatorCores",
     "Processes",
+    "Python",
+    "Script",
     "StaticOperators",
     "TrainingMemory",
     "TuningParallelNum",
+    "Wait",
+    "WorkPath",
     "parse_size",
 ]
+
+_Text = Optional[str]
+_Number = Optional[int]
 
 
 def parse_size(text: str) -> int:
@@ -36,33 +53,33 @@ def parse_size(text: str) -> int:
 
 
 Mode = Annotated[
-    Optional[str],
+    _Text,
     typer.Option(
         metavar="WHAT",
         help="operator, subgraph or gradient; as the configuration or AOE_MODE says, or operator.",
     ),
 ]
 Processes = Annotated[
-    Optional[int],
+    _Number,
     typer.Option(metavar="N", help="Processes of the training script; 1 if not given."),
 ]
 TrainingMemory = Annotated[
-    Optional[int],
+    _Number,
     typer.Option(
         metavar="SIZE", parser=parse_size, help="Host memory the training needs, as in 12GiB."
     ),
 ]
 TuningParallelNum = Annotated[
-    Optional[int],
+    _Number,
     typer.Option(metavar="N", help="AOE's TUNING_PARALLEL_NUM; as in aoe.ini if not given."),
 ]
-DeviceCores = Annotated[Optional[int], typer.Option(metavar="N", help="AI cores of the device.")]
+DeviceCores = Annotated[_Number, typer.Option(metavar="N", help="AI cores of the device.")]
 OperatorCores = Annotated[
-    Optional[int],
+    _Number,
     typer.Option(metavar="N", help="The most cores that an operator of the model uses."),
 ]
 DeviceMemory = Annotated[
-    Optional[int],
+    _Number,
     typer.Option(
         metavar="SIZE", parser=parse_size, help="Device memory the training needs, as in 20GiB."
     ),
@@ -70,4 +87,41 @@ DeviceMemory = Annotated[
 StaticOperators = Annotated[
     Optional[bool],
     typer.Option("--static-operators", help="All operators of the model have static shapes."),
+]
+
+# What follows is for a run only. Hidden from the list of arguments; the usage names them.
+Script = Annotated[str, typer.Argument(metavar="SCRIPT", hidden=True)]
+Arguments = Annotated[Optional[List[str]], typer.Argument(metavar="ARGS", hidden=True)]
+Config = Annotated[
+    _Text,
+    typer.Option(metavar="FILE", help="What SCRIPT opens its session with, for the conditions."),
+]
+WorkPath = Annotated[
+    _Text,
+    typer.Option(metavar="FOLDER", help="Where result files go (ASCEND_WORK_PATH); it is made."),
+]
+Bank = Annotated[
+    _Text,
+    typer.Option(metavar="FOLDER", help="The tuned repository (TUNE_BANK_PATH); it is made."),
+]
+Device = Annotated[
+    _Number,
+    typer.Option(metavar="ID", help="Logical id; ASCEND_DEVICE_ID, or the first, if not given."),
+]
+Backend = Annotated[_Text, typer.Option(metavar="NAME", help="auto, npu or stub.")]
+Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a Python module.")]
+Python = Annotated[_Text, typer.Option(metavar="PROGRAM", help="The Python that runs SCRIPT.")]
+LogDir = Annotated[
+    _Text, typer.Option(metavar="FOLDER", help="Where logs go; ascend-logs if not given.")
+]
+Wait = Annotated[
+    Optional[float],
+    typer.Option(
+        metavar="TIME",
+        parser=parse_duration,
+        help="Wait so long, as in 10m, until nobody holds the device.",
+    ),
+]
+NoPreflight = Annotated[
+    bool, typer.Option("--no-preflight", help="Start although conditions fail.")
 ]

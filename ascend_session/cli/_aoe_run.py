@@ -44,7 +44,8 @@ def tuned(asked: Mapping[str, Any]) -> int:
         raise typer.BadParameter(said, param_hint="--mode")
     _make_folders(asked)
     added = variables_of(number, os.environ, asked["work_path"], asked["bank"])
-    environ = {**os.environ, **added}
+    device = asked["device"] if asked["device"] is not None else _device_of(os.environ)
+    environ = _environment(os.environ, added, device)
     if not asked["no_preflight"]:
         plan = measured(config, refused, {**asked, "mode": number}, environ)
         if not plan.ok:
@@ -54,7 +55,7 @@ def tuned(asked: Mapping[str, Any]) -> int:
         unknown = len(plan.of("not checked"))
         complain(f"No condition fails; {unknown} could not be checked.")
     before = earlier_files(environ)
-    code, backend = _run(_launch_config(asked, added), environ, before)
+    code, backend = _run(_launch_config(asked, added, device), environ, before)
     found = _report(environ, before, backend)
     if found and code == 0:
         _what_now(number, environ)
@@ -72,11 +73,23 @@ def _make_folders(asked: Mapping[str, Any]) -> None:
                 raise typer.BadParameter(said, param_hint=flag) from None
 
 
-def _launch_config(asked: Mapping[str, Any], added: Dict[str, str]) -> "LaunchConfig":
+def _environment(
+    environ: Mapping[str, str], added: Mapping[str, str], device: Optional[int]
+) -> Dict[str, str]:
+    """The environment of the run as far as conditions look at it: a launch of one rank."""
+    found = {**environ, **added, "RANK_SIZE": "1"}
+    found.pop("CM_WORKER_SIZE", None)
+    if device is not None:
+        found["ASCEND_DEVICE_ID"] = str(device)
+    return found
+
+
+def _launch_config(
+    asked: Mapping[str, Any], added: Dict[str, str], device: Optional[int]
+) -> "LaunchConfig":
     from ascend_session.launcher.config import LaunchConfig
 
     kind = "module" if asked["as_module"] else "script"
-    device = asked["device"] if asked["device"] is not None else _device_of(os.environ)
     given = {
         kind: asked["what"],
         "args": asked["arguments"] or [],
@@ -88,6 +101,7 @@ def _launch_config(asked: Mapping[str, Any], added: Dict[str, str]) -> "LaunchCo
     }
     return LaunchConfig(
         processes=1,
+        nnodes=1,
         env=added,
         bind="none",  # seed 003 advises against binding
         preflight=not asked["no_preflight"],

@@ -1,13 +1,12 @@
 """``ascend-session aoe``: what tuning needs, the tuning run, and what came of it."""
 
 import os
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli import _aoe_flags as flags
-from ascend_session.cli._durations import parse_duration
 from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._groups import ScriptCommand, group, help_without_command
 from ascend_session.cli._output import complain, show_json
@@ -59,53 +58,19 @@ def preflight(
 @app.command("run", cls=ScriptCommand, context_settings={"allow_interspersed_args": False})
 def run_tuning(
     context: typer.Context,
-    what: Annotated[str, typer.Argument(metavar="SCRIPT", hidden=True)],
-    arguments: Annotated[Optional[List[str]], typer.Argument(metavar="ARGS", hidden=True)] = None,
-    config: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="FILE", help="What SCRIPT opens its session with, for the conditions."
-        ),
-    ] = None,
+    what: flags.Script,
+    arguments: flags.Arguments = None,
+    config: flags.Config = None,
     mode: flags.Mode = None,
-    work_path: Annotated[
-        Optional[str],
-        typer.Option(metavar="FOLDER", help="Where result files go (ASCEND_WORK_PATH); made."),
-    ] = None,
-    bank: Annotated[
-        Optional[str],
-        typer.Option(metavar="FOLDER", help="The tuned repository (TUNE_BANK_PATH); made."),
-    ] = None,
-    device: Annotated[
-        Optional[int],
-        typer.Option(
-            metavar="ID", help="Logical id; ASCEND_DEVICE_ID, or the first, if not given."
-        ),
-    ] = None,
-    backend: Annotated[
-        Optional[str], typer.Option(metavar="NAME", help="auto, npu or stub.")
-    ] = None,
-    as_module: Annotated[
-        bool, typer.Option("-m", "--module", help="SCRIPT is a Python module.")
-    ] = False,
-    python: Annotated[
-        Optional[str], typer.Option(metavar="PROGRAM", help="The Python that runs SCRIPT.")
-    ] = None,
-    log_dir: Annotated[
-        Optional[str],
-        typer.Option(metavar="FOLDER", help="Where logs go; ascend-logs if not given."),
-    ] = None,
-    wait_for_devices: Annotated[
-        Optional[float],
-        typer.Option(
-            metavar="TIME",
-            parser=parse_duration,
-            help="Wait so long, as in 10m, until nobody holds the device.",
-        ),
-    ] = None,
-    no_preflight: Annotated[
-        bool, typer.Option("--no-preflight", help="Start although conditions fail.")
-    ] = False,
+    work_path: flags.WorkPath = None,
+    bank: flags.Bank = None,
+    device: flags.Device = None,
+    backend: flags.Backend = None,
+    as_module: flags.Module = False,
+    python: flags.Python = None,
+    log_dir: flags.LogDir = None,
+    wait_for_devices: flags.Wait = None,
+    no_preflight: flags.NoPreflight = False,
     processes: flags.Processes = None,
     training_memory: flags.TrainingMemory = None,
     tuning_parallel_num: flags.TuningParallelNum = None,

@@ -12,7 +12,8 @@ folder = os.path.join(os.environ["ASCEND_PROCESS_LOG_PATH"], "debug", "plog")
 os.makedirs(folder)
 with open(os.path.join(folder, "plog-1_2.log"), "w") as log:
     log.write("[GEOP] in tune mode, training graph handled by tools.\\n")
-print("mode", os.environ["AOE_MODE"], os.environ.get("TUNE_BANK_PATH"), sys.argv[1:])
+names = ["AOE_MODE", "TUNE_BANK_PATH", "ASCEND_DEVICE_ID", "RANK_SIZE"]
+print(*map(os.environ.get, names), sys.argv[1:])
 name = os.path.join(os.environ["ASCEND_WORK_PATH"], "aoe_result_opat_20261121_1.json")
 with open(name, "w") as file:
     json.dump({"report_1": [{"basic": {"tuning_name": "a"}}]}, file)
@@ -121,7 +122,7 @@ def test_a_run_is_followed_and_ends_with_its_result_files(run, tmp_path):
     bank = ("--bank", str(tmp_path / "bank"))
     called = run(_TUNES, "--no-preflight", *bank, arguments=["--steps", "1"])
     assert called.code == 0, called.err
-    assert called.out == f"[0] mode 2 {tmp_path / 'bank'} ['--steps', '1']\n"
+    assert called.out == f"[0] 2 {tmp_path / 'bank'} 0 1 ['--steps', '1']\n"
     result = tmp_path / "work" / "aoe_result_opat_20261121_1.json"
     for said in (
         "on which AOE tunes nothing",
@@ -136,13 +137,15 @@ def test_a_run_is_followed_and_ends_with_its_result_files(run, tmp_path):
 def test_the_exit_code_is_that_of_the_script(run):
     called = run(_TUNES, "--no-preflight", "--mode", "subgraph", CODE="7")
     assert called.code == 7
+    assert called.out == "[0] 1 None 0 1 []\n"
     assert "result file: " in called.err
     assert "for_verifying" not in called.err
 
 
 def test_a_run_that_leaves_no_result_is_not_in_order(run, tmp_path):
-    called = run("print('trained')", "--no-preflight")
-    assert called.code == 1
+    show = "import os; print(os.environ['ASCEND_DEVICE_ID'], os.environ['RANK_SIZE'])"
+    called = run(show, "--no-preflight", ASCEND_DEVICE_ID="3", RANK_SIZE="8")
+    assert (called.code, called.out) == (1, "[0] 3 1\n")
     assert f"No result file of AOE came into {tmp_path / 'work'} or " in called.err
 
 
