@@ -20,13 +20,14 @@ from ascend_session.cluster.variables import number
 from ascend_session.config.tuning import MODES
 from ascend_session.hardware.command import ask, find
 from ascend_session.hardware.device import Device, DeviceReport
-from ascend_session.hardware.families import named_family
+from ascend_session.hardware.families import family
 
 __all__ = ["devices", "software"]
 
 _VERSION = re.compile(r"Python ([0-9]+)\.([0-9]+)[.0-9]*")
 _OLDEST = (3, 7)
-_NO_SUBGRAPHS = (named_family("A2"), named_family("A3"))
+# AOE tunes training on these, and subgraphs on the first alone.
+_ABLE = tuple(str(family(chip)) for chip in ("910A", "910B", "910C"))
 _MB = 2**20
 
 
@@ -75,14 +76,16 @@ def _device(report: DeviceReport, environ: Mapping[str, str]) -> Optional[Device
 
 
 def _product(device: Optional[Device], mode: str) -> Condition:
-    name, needed = "product", "910A" if mode == MODES["subgraph"] else "910A, A2, A3"
+    able = _ABLE[:1] if mode == MODES["subgraph"] else _ABLE
+    name, needed = "product", ", ".join(able)
     if device is None or device.family is None:
         said = "Which product tunes is not known: no Ascend processor is seen here."
         return Condition(name, NOT_CHECKED, None, needed, "", said, "Look where it is to tune.")
-    wrong = mode == MODES["subgraph"] and device.family in _NO_SUBGRAPHS
     said = f"The device is {device.family}."
-    todo = "Tune operators: subgraphs cannot be tuned on A2 and A3."
-    return judged(name, not wrong, device.family, needed, "", said, todo)
+    todo = f"Tune on {' or '.join(able)}."
+    if device.family in _ABLE:
+        todo = "Tune operators: subgraphs cannot be tuned on A2 and A3."
+    return judged(name, device.family in able, device.family, needed, "", said, todo)
 
 
 def _one_user(report: DeviceReport, device: Optional[Device]) -> Condition:

@@ -30,6 +30,7 @@ class Load(NamedTuple):
         training_memory: Host memory that the training needs, bytes; None if not known.
         tuners: TUNING_PARALLEL_NUM.
         compilers: TE_PARALLEL_COMPILER.
+        devices: Devices of the host; 1 if there are none here.
     """
 
     mode: str
@@ -37,6 +38,7 @@ class Load(NamedTuple):
     training_memory: Optional[int]
     tuners: Parallel
     compilers: Parallel
+    devices: int = 1
 
 
 def resources(machine: Machine, load: Load) -> Iterator[Condition]:
@@ -44,7 +46,7 @@ def resources(machine: Machine, load: Load) -> Iterator[Condition]:
     yield _home(machine)
     yield _tuners(load.tuners)
     yield _memory(machine, load)
-    yield _compilers(machine, load.compilers)
+    yield _compilers(machine, load)
     yield _cpus(machine, load)
     yield _pinning(machine)
 
@@ -105,12 +107,18 @@ def _memory(machine: Machine, load: Load) -> Condition:
     return judged("memory", have >= needed, have, needed, "bytes", said, todo)
 
 
-def _compilers(machine: Machine, compilers: Parallel) -> Condition:
-    name, needed = "TE_PARALLEL_COMPILER", "1 to 32"
+def _compilers(machine: Machine, load: Load) -> Condition:
+    """At most 80 % of the CPU cores for each device (options_notes b); the default is as it is."""
+    name, compilers, needed = "TE_PARALLEL_COMPILER", load.compilers, "1 to 32"
     if not compilers.legal:
         todo = "Mend or unset TE_PARALLEL_COMPILER."
         return Condition(name, FAILS, compilers.number, needed, "", f"{compilers.origin}.", todo)
-    return Condition(name, OK, compilers.number, needed, "", f"{compilers.origin}.")
+    most = max(1, machine.cpus * 4 // 5 // load.devices)
+    if compilers.number is None or not compilers.is_set or compilers.number <= most:
+        return Condition(name, OK, compilers.number, needed, "", f"{compilers.origin}.")
+    said = f"{compilers.origin} is more than 80 % of the CPUs for each of {load.devices} device(s)."
+    todo = f"export TE_PARALLEL_COMPILER={most}"
+    return Condition(name, FAILS, compilers.number, f"1 to {most}", "", said, todo)
 
 
 def _cpus(machine: Machine, load: Load) -> Condition:

@@ -29,18 +29,22 @@ class Parallel(NamedTuple):
         number: The number; None if it is not known.
         origin: Where it is from, or why it is not known, in a few words.
         legal: Whether the vendor's software takes it.
+        is_set: Whether anybody has said it; otherwise it is the default.
     """
 
     number: Optional[int]
     origin: str
     legal: bool = True
+    is_set: bool = True
 
 
 def compilers(environ: Mapping[str, str]) -> Parallel:
     """TE_PARALLEL_COMPILER: how many processes compile operators."""
     given = environ.get(_COMPILERS, "").strip()
     if not given:
-        return Parallel(_DEFAULT, f"{_COMPILERS} is not set, and {_DEFAULT} by default")
+        return Parallel(
+            _DEFAULT, f"{_COMPILERS} is not set, and {_DEFAULT} by default", is_set=False
+        )
     number = _whole(given)
     if number is None or not 1 <= number <= _MOST_COMPILERS:
         said = f"{_COMPILERS}={given!r} is no whole number from 1 to {_MOST_COMPILERS}"

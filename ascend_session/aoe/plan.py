@@ -79,10 +79,15 @@ class AoePlan:
         given = dict(os.environ if environ is None else environ)
         number = mode_number(mode or mode_of(config, given))
         top = root or host_root(given)
-        parallel = tuners(asked, given, top)
-        memory = asked.training_memory
-        load = Load(number, asked.processes, memory, parallel, compilers(given))
         report = survey(given, top, timeout, addresses=False)
+        load = Load(
+            mode=number,
+            processes=asked.processes,
+            training_memory=asked.training_memory,
+            tuners=tuners(asked, given, top),
+            compilers=compilers(given),
+            devices=max(1, len(report)),
+        )
         found: List[Condition] = [
             *resources(Machine.measured(given), load),
             *configuration(Run(number, config, given, asked.static_operators)),

@@ -85,10 +85,10 @@ def show(plan: AoePlan) -> None:
         coloured = [
             [Text(row[0]), Text(row[1], style=_STYLES[row[1]]), *map(Text, row[2:])] for row in rows
         ]
-        draw(table(_HEADERS, coloured))
+        draw(table(_HEADERS, coloured), Text("\n".join(lines(plan))))
     else:
         show_table(_HEADERS, rows)
-    typer.echo("\n".join(lines(plan)))
+        typer.echo("\n".join(lines(plan)))
 
 
 def lines(plan: AoePlan) -> Iterator[str]:

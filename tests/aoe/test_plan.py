@@ -2,13 +2,19 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
 from ascend_session import AscendConfig, MemoryConfig, ProfilingConfig
 from ascend_session.aoe import AoePlan
+from ascend_session.aoe.asked import Asked
+from ascend_session.aoe.conditions_host import devices
 from ascend_session.aoe.repository import repository_of
 from ascend_session.errors import ConfigError
+from ascend_session.hardware.device import Device, DeviceReport
+from ascend_session.hardware.families import family
+from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from tests.fake_host import Reply, install
 
 KNOWN = {
@@ -183,6 +189,28 @@ def test_subgraphs_are_not_tuned_on_this_product(plan, tuning):
     tuning.add_device()
     found = _one(plan(AscendConfig(aoe_mode="1"), "subgraph"), "product")
     assert (found.verdict, found.measured) == ("fails", "A2 (910B)")
+
+
+@pytest.mark.parametrize(
+    ("product", "mode", "verdict"),
+    [
+        ("910A", "subgraph", "ok"),
+        ("910A", "operator", "ok"),
+        ("910C", "operator", "ok"),
+        ("910C", "subgraph", "fails"),
+        ("310P3", "operator", "fails"),
+        ("nobody knows", "operator", "not checked"),
+    ],
+)
+def test_each_product_tunes_what_the_manual_says(product, mode, verdict):
+    device = Device(0, None, None, family=family(product))
+    found = list(devices(DeviceReport((device,)), "12"[mode == "operator"], Asked(), {}))
+    assert found[0].name == "product"
+    # A device without an id is none that a process can have.
+    assert found[0].verdict == "not checked"
+    own = replace(device, physical_id=PhysicalDeviceId(0), logical_id=LogicalDeviceId(0))
+    found = list(devices(DeviceReport((own,)), "12"[mode == "operator"], Asked(), {}))
+    assert found[0].verdict == verdict
 
 
 def test_the_users_of_the_device_are_named(plan, tuning):

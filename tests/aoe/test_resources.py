@@ -149,6 +149,21 @@ def test_a_number_that_the_compiler_does_not_take_fails_and_is_not_counted_with(
     assert found["CPUs"].verdict == "not checked"
 
 
+@pytest.mark.parametrize(("devices", "verdict"), [(1, "ok"), (3, "ok"), (4, "fails")])
+def test_compilers_are_few_enough_for_each_device(devices, verdict):
+    # options_notes b: at most cores x 0.8 / devices; 96 x 0.8 / 4 = 19.2
+    load = _load()._replace(devices=devices, compilers=compilers({"TE_PARALLEL_COMPILER": "20"}))
+    found = {one.name: one for one in resources(ROOM, load)}["TE_PARALLEL_COMPILER"]
+    assert found.verdict == verdict
+    assert verdict == "ok" or found.todo == "export TE_PARALLEL_COMPILER=19"
+
+
+def test_the_default_number_of_compilers_is_nobodys_fault():
+    small = ROOM._replace(cpus=2, all_cpus=2)
+    found = {one.name: one for one in resources(small, _load()._replace(compilers=compilers({})))}
+    assert found["TE_PARALLEL_COMPILER"].verdict == "ok"
+
+
 class TestTuners:
     """Where TUNING_PARALLEL_NUM is from."""
 

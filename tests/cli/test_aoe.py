@@ -1,9 +1,13 @@
 """``ascend-session aoe``: the conditions of a tuning run, and the run itself."""
 
 import json
+import os
+import re
 import signal
 
 import pytest
+
+from tests.cli.terminal import Terminal
 
 # What the adapter and AOE do, as far as one sees it: seed 003 and geop_npu.cc.
 _TUNES = """
@@ -63,6 +67,21 @@ def test_conditions_are_a_table_with_what_to_do_and_a_verdict(preflight):
     assert "\nset_env.sh, fails: No set_env.sh was found" in called.out
     assert "Give --training-memory" in called.out
     assert called.out.rstrip().splitlines()[-1].endswith(" fail.")
+
+
+def test_a_terminal_gets_colours_and_folded_lines(start, host, tmp_path):
+    terminal = Terminal(columns=70)
+    process = start("aoe", "preflight", stdout=terminal.theirs, TERM="xterm", **host.environ)
+    os.close(terminal.theirs)
+    while terminal.read():
+        pass
+    err = process.stderr.read()
+    process.stderr.close()
+    terminal.close()
+    assert (process.wait(), err) == (1, b"")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal.shown)
+    assert max(map(len, plain.splitlines())) <= 70
+    assert "\x1b[1;31mfails" in terminal.shown
 
 
 def test_json_has_numbers_in_bytes(preflight, write):
