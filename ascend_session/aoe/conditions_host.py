@@ -11,7 +11,7 @@ from typing import Iterator, Mapping, Optional
 from ascend_session.aoe.asked import Asked
 from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition, judged, shown
 from ascend_session.aoe.folders import fault_of
-from ascend_session.aoe.repository import BANK, CACHE, repository_of
+from ascend_session.aoe.repository import BANK, repository_of
 from ascend_session.checks.finding import OK as FOUND_OK
 from ascend_session.checks.finding import one_line
 from ascend_session.checks.holders import Seen
@@ -147,11 +147,11 @@ def _repository(mode: str, environ: Mapping[str, str]) -> Condition:
         while not os.path.exists(place) and os.path.dirname(place) != place:
             place = os.path.dirname(place)
     fault = fault_of(place)
-    where = found.variable or f"Neither {BANK} nor {CACHE} is set, so that {place}"
+    origin = f"which {found.variable} names" if found.variable else "where HOME leads to"
     said = f"The tuned repository will be {found.path}."
     if fault is None:
         return Condition("repository", OK, found.path, needed, "", said)
-    said = f"{where} {fault.said}: {place}; AOE ends with an error. {said}"
+    said = f"{place}, {origin}, {fault.said}; AOE ends with an error. {said}"
     return Condition("repository", FAILS, place, needed, "", said, fault.todo)
 
 

@@ -261,7 +261,11 @@ def test_the_repository_has_to_be_there_if_it_is_named(plan, tuning, made):
         path.mkdir()
     found = _one(plan(TUNE_BANK_PATH=str(path)), "repository")
     assert found.verdict == ("ok" if made == "folder" else "fails")
-    assert made != "nothing" or found.todo == f"mkdir -p {path}"
+    if made == "nothing":
+        assert found.said.startswith(
+            f"{path}, which TUNE_BANK_PATH names, does not exist; AOE ends"
+        )
+        assert found.todo == f"mkdir -p {path}"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 """``ascend-session aoe``: the conditions of a tuning run, and the run itself."""
 
 import json
-import os
 import re
 import signal
 
 import pytest
-
-from tests.cli.terminal import Terminal
 
 # What the adapter and AOE do, as far as one sees it: seed 003 and geop_npu.cc.
 _TUNES = """
@@ -69,19 +66,12 @@ def test_conditions_are_a_table_with_what_to_do_and_a_verdict(preflight):
     assert called.out.rstrip().splitlines()[-1].endswith(" fail.")
 
 
-def test_a_terminal_gets_colours_and_folded_lines(start, host, tmp_path):
-    terminal = Terminal(columns=70)
-    process = start("aoe", "preflight", stdout=terminal.theirs, TERM="xterm", **host.environ)
-    os.close(terminal.theirs)
-    while terminal.read():
-        pass
-    err = process.stderr.read()
-    process.stderr.close()
-    terminal.close()
-    assert (process.wait(), err) == (1, b"")
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal.shown)
+def test_a_terminal_gets_colours_and_folded_lines(on_terminal, host):
+    called = on_terminal("aoe", "preflight", columns=70, **host.environ)
+    assert (called.code, called.err) == (1, "")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", called.out)
     assert max(map(len, plain.splitlines())) <= 70
-    assert "\x1b[1;31mfails" in terminal.shown
+    assert "\x1b[1;31mfails" in called.out
 
 
 def test_json_has_numbers_in_bytes(preflight, write):
