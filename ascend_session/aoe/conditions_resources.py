@@ -5,7 +5,7 @@ conditions are met"; options_notes d. A GB of the manual is taken as 2**30 bytes
 """
 
 import math
-from typing import Iterator, NamedTuple, Optional
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition, judged, shown
 from ascend_session.aoe.machine import Machine
@@ -59,7 +59,7 @@ def cpus_needed(mode: str, processes: int, tuners: int, compilers: int, cores: i
         processes: Processes of the training script.
         tuners: TUNING_PARALLEL_NUM.
         compilers: TE_PARALLEL_COMPILER.
-        cores: CPU cores of the host.
+        cores: CPU cores, as `nproc` counts them.
     """
     if mode == MODES["subgraph"]:
         return processes * (2 * tuners + compilers)
@@ -95,6 +95,11 @@ def _memory(machine: Machine, load: Load) -> Condition:
     have, each, tuners = machine.memory, load.training_memory, load.tuners.number
     known = load.tuners.legal and tuners is not None
     said = f"{shown(have, 'bytes')} of host memory are available."
+    if machine.is_limited:
+        said = (
+            f"{shown(have, 'bytes')} of memory are left by the limit of the control group, as of a "
+            "container or batch job."
+        )
     if each is None or (not known and have >= each):
         asks = ["training_memory"] * (each is None) + ["tuning_parallel_num"] * (not known)
         said = f"{said} What is needed is training_memory times TUNING_PARALLEL_NUM."
@@ -122,16 +127,16 @@ def _compilers(machine: Machine, load: Load) -> Condition:
 
 
 def _cpus(machine: Machine, load: Load) -> Condition:
-    have, tuners, compilers = machine.cpus, load.tuners, load.compilers
-    said = f"This process may use {have} CPUs."
+    tuners, compilers = load.tuners, load.compilers
+    have, said = _usable(machine)
     if load.mode not in (MODES["operator"], MODES["subgraph"]):
         said = f"{said} The manual has no formula for gradient tuning."
         return Condition("CPUs", NOT_CHECKED, have, None, "CPUs", said)
     known = tuners.legal and tuners.number is not None
     number = tuners.number if known and tuners.number is not None else 1
     count = compilers.number if compilers.legal and compilers.number is not None else 1
-    needed = cpus_needed(load.mode, load.processes, number, count, have)
-    formula = _formula(load, str(number) if known else "TUNING_PARALLEL_NUM", have)
+    needed = cpus_needed(load.mode, load.processes, number, count, machine.cpus)
+    formula = _formula(load, str(number) if known else "TUNING_PARALLEL_NUM", machine.cpus)
     enough = have >= needed
     if enough and not (known and compilers.legal):
         asks = () if known else ("tuning_parallel_num",)
@@ -141,6 +146,16 @@ def _cpus(machine: Machine, load: Load) -> Condition:
     said = f"{said} Recommended are {formula} = {needed}{'' if known else ' or more'}."
     todo = "Tune on a host with more CPUs, or lower TUNING_PARALLEL_NUM and the processes."
     return judged("CPUs", enough, have, needed, "CPUs", said, todo)
+
+
+def _usable(machine: Machine) -> Tuple[int, str]:
+    """How many CPUs there are to tune with, and a sentence about them."""
+    cpus, quota = machine.cpus, machine.quota
+    said = f"This process may use {cpus} CPUs"
+    if quota is None or quota >= cpus:
+        return cpus, f"{said}."
+    said = f"{said}, but its control group lets it have the time of {quota:g} of them."
+    return math.floor(quota), said
 
 
 def _formula(load: Load, tuners: str, cores: int) -> str:

@@ -7,6 +7,7 @@ level INFO, 1, which the vendor's log does not keep by default.
 
 import glob
 import os
+import stat
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
 from ascend_session.aoe.repository import BANK
@@ -109,8 +110,11 @@ def earlier_files(environ: Mapping[str, str]) -> Dict[str, FileState]:
 
 
 def _state(path: str) -> Optional[FileState]:
+    """How the file is now; None if it is gone, or no file."""
     try:
         state = os.stat(path)
     except OSError:
+        return None
+    if not stat.S_ISREG(state.st_mode):  # a pipe would keep whoever opens it
         return None
     return FileState(state.st_mtime_ns, path, state.st_size)

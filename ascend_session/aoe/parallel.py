@@ -89,6 +89,8 @@ def _files(environ: Mapping[str, str], root: str) -> Iterator[str]:
 
 
 def _text(path: str) -> Optional[str]:
+    if not os.path.isfile(path):  # a pipe would keep whoever opens it
+        return None
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(_MOST_CHARACTERS)

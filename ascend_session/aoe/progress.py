@@ -98,7 +98,7 @@ class Progress:
                 found += sorted(glob.glob(pattern, recursive=True))
             else:
                 found.append(log)
-        return found
+        return [path for path in found if os.path.isfile(path)]  # a pipe would keep us
 
     def _mark(self, line: bytes) -> List[str]:
         failed = _FAILED.search(line)

@@ -163,6 +163,16 @@ def test_subgraphs_are_counted_by_their_keys(folder):
     assert said == [f"{path.name}: 2 tasks, 1 subgraph added or updated so far."]
 
 
-def test_a_file_that_cannot_be_read_counts_for_nothing(folder):
-    (folder / "here" / "aoe_result_opat_1.json").mkdir()
-    assert Progress([], {}, {}).look()[0].endswith("0 tasks, 0 operators added or updated so far.")
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_is_no_result_and_no_log(folder, make):
+    make(str(folder / "here" / "aoe_result_opat_1.json"))
+    make(str(folder / "here" / "plog-1.log"))
+    make(str(folder / "stdout.log"))
+    assert result_files({}) == {}
+    assert Progress([str(folder / "here"), str(folder / "stdout.log")], {}, {}).look() == []
+
+
+def test_a_line_that_never_ends_is_no_trouble(log):
+    for _ in range(5):
+        assert log(b"x" * 2**20) == []
+    assert log("\n" + TAKEN) == ["The adapter has handed graph 1 to AOE."]

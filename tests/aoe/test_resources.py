@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from ascend_session.aoe import machine as measured
 from ascend_session.aoe.asked import Asked
 from ascend_session.aoe.condition import shown
 from ascend_session.aoe.conditions_resources import Load, cpus_needed, resources
@@ -102,7 +103,10 @@ def test_a_process_that_is_bound_to_some_cpus_is_said_with_both_numbers():
     assert "taskset" in str(found.todo)
 
 
-def test_the_numbers_are_those_of_df_free_and_nproc():
+def test_the_numbers_are_those_of_df_free_and_nproc(monkeypatch):
+    # Of a control group, which may limit this very test, `free` knows nothing.
+    monkeypatch.setattr(measured, "memory_left", lambda: None)
+
     def asked(*words):
         ran = subprocess.run(words, stdout=subprocess.PIPE, check=True, env={**os.environ})
         return ran.stdout.decode()
@@ -121,6 +125,13 @@ def test_a_home_that_is_not_there_is_no_crash(tmp_path):
     machine = Machine.measured({"HOME": str(tmp_path / "none")})
     assert machine.home_free is None
     assert machine.home_problem == "cannot be looked at: No such file or directory"
+
+
+def test_room_in_a_home_that_this_user_cannot_write_to_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, rights: path != str(tmp_path))
+    machine = Machine.measured({"HOME": str(tmp_path)})
+    assert machine.home_free is None
+    assert machine.home_problem == "cannot be written to by this user"
 
 
 @pytest.mark.parametrize(
@@ -202,6 +213,13 @@ class TestTuners:
         verdicts = {one.name: one.verdict for one in resources(ROOM, load)}
         assert verdicts["TUNING_PARALLEL_NUM"] == "fails"
         assert verdicts["CPUs"] == "not checked"
+
+    @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+    def test_what_is_no_file_does_not_say_it(self, host, make):
+        path = host.aoe_ini("4")
+        path.unlink()
+        make(str(path))
+        assert tuners(Asked(), host.environ, str(host.root)).number is None
 
     def test_without_a_file_it_is_not_known(self, host):
         assert tuners(Asked(), host.environ, str(host.root)).number is None
