@@ -30,7 +30,8 @@ class Condition(NamedTuple):
         unit: ``bytes``, ``CPUs`` or whatever is counted; empty for text.
         said: What was found, in full sentences.
         todo: What to do; None if there is nothing to do.
-        asks: The members of `Asked` that would supply what is missing.
+        asks: The members of `Asked` that would supply what is missing; or ``config``, which is the
+            configuration itself.
     """
 
     name: str

@@ -22,13 +22,17 @@ from ascend_session.hardware.command import ask, find
 from ascend_session.hardware.device import Device, DeviceReport
 from ascend_session.hardware.families import family
 
-__all__ = ["devices", "software"]
+__all__ = ["DEVICE_MEMORY", "ONE_USER", "devices", "software"]
+
+ONE_USER, DEVICE_MEMORY = "one user", "device memory"
+"""What may fail because others hold the device, and only until they have ended."""
 
 _VERSION = re.compile(r"Python ([0-9]+)\.([0-9]+)[.0-9]*")
 _OLDEST = (3, 7)
 # AOE tunes training on these, and subgraphs on the first alone.
 _ABLE = tuple(str(family(chip)) for chip in ("910A", "910B", "910C"))
 _MB = 2**20
+_THERE = "Measure it on the machine that is to tune."
 
 
 def devices(
@@ -80,7 +84,7 @@ def _product(device: Optional[Device], mode: str) -> Condition:
     name, needed = "product", ", ".join(able)
     if device is None or device.family is None:
         said = "Which product tunes is not known: no Ascend processor is seen here."
-        return Condition(name, NOT_CHECKED, None, needed, "", said, "Look where it is to tune.")
+        return Condition(name, NOT_CHECKED, None, needed, "", said, _THERE)
     said = f"The device is {device.family}."
     todo = f"Tune on {' or '.join(able)}."
     if device.family in _ABLE:
@@ -89,10 +93,10 @@ def _product(device: Optional[Device], mode: str) -> Condition:
 
 
 def _one_user(report: DeviceReport, device: Optional[Device]) -> Condition:
-    name, needed = "one user", "nobody else on the device"
+    name, needed = ONE_USER, "nobody else on the device"
     if device is None:
         said = "Who uses the device is not known: no Ascend processor is seen here."
-        return Condition(name, NOT_CHECKED, None, needed, "", said, "Look where it is to tune.")
+        return Condition(name, NOT_CHECKED, None, needed, "", said, _THERE)
     seen = Seen.of(report)
     others = [holder for holder in device.holders if not holder.own]
     if others:
@@ -126,12 +130,12 @@ def _device_memory(device: Optional[Device], asked: Asked) -> Condition:
     total = None if device is None else device.memory_total_mb
     used = 0 if device is None else device.memory_used_mb or 0
     free = None if total is None else (total - used) * _MB
-    needed, name = asked.device_memory, "device memory"
+    needed, name = asked.device_memory, DEVICE_MEMORY
     if free is None or needed is None:
         asks = ("device_memory",) if needed is None else ()
         have = "" if free is None else f" {shown(free, 'bytes')} of it are free."
         said = f"Device memory depends on the model and how far it is overcommitted.{have}"
-        todo = "Give device_memory." if asks else "Look where it is to tune."
+        todo = "Give device_memory." if asks else _THERE
         return Condition(name, NOT_CHECKED, free, needed, "bytes", said, todo, asks)
     said = f"{shown(free, 'bytes')} of the device's memory are free."
     todo = "Tune with a smaller batch, or on a device with more memory."

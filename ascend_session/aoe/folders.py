@@ -1,6 +1,7 @@
 """Whether a folder is there and can be used."""
 
 import os
+import shlex
 from typing import NamedTuple, Optional
 
 __all__ = ["Fault", "fault_of"]
@@ -26,7 +27,7 @@ def fault_of(path: str, rights: int = os.R_OK | os.W_OK | os.X_OK) -> Optional[F
         rights: What this user must be allowed to do there, as for `os.access`.
     """
     if not os.path.exists(path):
-        return Fault("does not exist", f"mkdir -p {path}")
+        return Fault("does not exist", f"mkdir -p {shlex.quote(path)}")
     if not os.path.isdir(path):
         return Fault("is no directory", "Give a directory.")
     if not os.access(path, rights):

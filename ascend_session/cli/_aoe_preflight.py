@@ -71,7 +71,12 @@ def measured(
     plan = AoePlan.measure(config, asked["mode"], environ, **known)
     if refused is None:
         return plan
-    return dataclasses.replace(plan, conditions=(*plan.conditions, refused))
+    # It was given, so that it is not to be asked for.
+    todo = "Mend the configuration first."
+    told = [
+        one._replace(todo=todo, asks=()) if "config" in one.asks else one for one in plan.conditions
+    ]
+    return dataclasses.replace(plan, conditions=(*told, refused))
 
 
 def show(plan: AoePlan) -> None:

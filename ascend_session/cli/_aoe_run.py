@@ -1,18 +1,26 @@
 """Runs one process in which AOE tunes: checks first, shows how far it is, and says what came."""
 
 import os
+import shlex
+import signal
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import typer
 
+from ascend_session.aoe.condition import FAILS, NOT_CHECKED
+from ascend_session.aoe.conditions_host import DEVICE_MEMORY, ONE_USER
 from ascend_session.aoe.environment import earlier_files, result_files, result_folders, variables_of
-from ascend_session.aoe.plan import mode_of
+from ascend_session.aoe.plan import AoePlan, mode_of
 from ascend_session.aoe.progress import Progress
 from ascend_session.aoe.repository import repository_of
+from ascend_session.backends import choose
 from ascend_session.cli._aoe_preflight import measured, read_config, show
+from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._output import complain
+from ascend_session.cluster.variables import number as number_of
 from ascend_session.config.tuning import MODES, mode_number, mode_word
+from ascend_session.errors import BackendError
 from ascend_session.launcher.events import Event, Finished, Planned, Started
 
 if TYPE_CHECKING:
@@ -42,24 +50,52 @@ def tuned(asked: Mapping[str, Any]) -> int:
             "`ascend-session launch --env AOE_MODE=4` runs several."
         )
         raise typer.BadParameter(said, param_hint="--mode")
+    _refuse_the_stub(asked["backend"])
     _make_folders(asked)
     added = variables_of(number, os.environ, asked["work_path"], asked["bank"])
     device = asked["device"] if asked["device"] is not None else _device_of(os.environ)
     environ = _environment(os.environ, added, device)
     if not asked["no_preflight"]:
-        plan = measured(config, refused, {**asked, "mode": number}, environ)
-        if not plan.ok:
-            show(plan)
-            complain("Nothing was started.", "With --no-preflight it starts all the same.")
+        try:
+            with programs_ended_with_this():
+                plan = measured(config, refused, {**asked, "mode": number}, environ)
+        except KeyboardInterrupt:
+            complain("Interrupted before anything was started.")
+            return 128 + signal.SIGINT
+        if not _may_start(plan, bool(asked["wait_for_devices"])):
             return 1
-        unknown = len(plan.of("not checked"))
-        complain(f"No condition fails; {unknown} could not be checked.")
     before = earlier_files(environ)
-    code, backend = _run(_launch_config(asked, added, device), environ, before)
-    found = _report(environ, before, backend)
+    code, was_begun = _run(_launch_config(asked, added, device), environ, before)
+    if not was_begun:
+        return code
+    found = _report(environ, before)
     if found and code == 0:
         _what_now(number, environ)
     return code if code or found else 1
+
+
+def _refuse_the_stub(backend: Optional[str]) -> None:
+    choice = choose(backend or "auto", os.environ)
+    if choice.name == "stub":
+        raise BackendError(
+            f"AOE tunes on a device only, and this would run on the stub: {choice.reason}.",
+            hint="Run it where an Ascend processor is; `ascend-session aoe preflight` and "
+            "`ascend-session launch` run anywhere.",
+        )
+
+
+def _may_start(plan: AoePlan, waits: bool) -> bool:
+    """Whether nothing stands in the way but, perhaps, who will be waited for; says so."""
+    failing = {one.name for one in plan.of(FAILS)}
+    is_held = waits and ONE_USER in failing
+    if failing - ({ONE_USER, DEVICE_MEMORY} if is_held else set()):
+        show(plan)
+        complain("Nothing was started.", "With --no-preflight it starts all the same.")
+        return False
+    held = "The device is held, which is waited for. " if is_held else ""
+    unknown = len(plan.of(NOT_CHECKED))
+    complain(f"{held}No {'other ' * is_held}condition fails; {unknown} could not be checked.")
+    return True
 
 
 def _make_folders(asked: Mapping[str, Any]) -> None:
@@ -111,25 +147,26 @@ def _launch_config(
 
 def _device_of(environ: Mapping[str, str]) -> Optional[int]:
     """The device that the environment names, which a launch would number itself."""
-    text = environ.get("ASCEND_DEVICE_ID", "")
-    return int(text) if text.isdigit() else None
+    found = number_of(environ, "ASCEND_DEVICE_ID")
+    return found if found is not None and found >= 0 else None
 
 
 def _run(
     config: "LaunchConfig", environ: Mapping[str, str], before: "Mapping[str, FileState]"
-) -> Tuple[int, str]:
+) -> Tuple[int, bool]:
+    """The exit code, and whether anything was begun."""
     from ascend_session.cli._launch_run import run
 
     with _Watch(environ, before) as watch:
         code = run(config, False, watch.note)
-    return code, watch.backend
+    return code, watch.was_begun
 
 
 class _Watch:
     """Looks how far the run is, in a thread of its own, from its start to its end."""
 
     def __init__(self, environ: Mapping[str, str], before: "Mapping[str, FileState]") -> None:
-        self.backend = ""
+        self.was_begun = False
         self._environ = environ
         self._before = before
         self._progress: Optional[Progress] = None
@@ -147,11 +184,9 @@ class _Watch:
         """Takes an event of the launch."""
         if isinstance(event, Planned):
             rank = event.plan.ranks[0]
-            self._say, self.backend = say, event.plan.backend
+            self._say, self.was_begun = say, True
             logs = [rank.stdout, rank.stderr, rank.plog]
             self._progress = Progress(logs, self._environ, self._before)
-            if self.backend == "stub":
-                say("This is the stub, on which AOE tunes nothing.")
         elif isinstance(event, Started):
             self._thread.start()
         elif isinstance(event, Finished):
@@ -172,24 +207,22 @@ class _Watch:
             self._thread.join()
 
 
-def _report(
-    environ: Mapping[str, str], before: "Mapping[str, FileState]", backend: str
-) -> List[str]:
+def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> List[str]:
     """Says which result files the run has left, and with what they are read; returns them."""
     found = list(result_files(environ, before))
     if not found:
-        why = " The stub tunes nothing." if backend == "stub" else ""
         folders = " or ".join(result_folders(environ))
-        complain(f"No result file of AOE came into {folders}: nothing was tuned.{why}")
+        said = f"No result file of AOE came into {folders}: nothing was tuned."
+        complain(said, "The log says what AOE did; the script has to open its session on a device.")
     for path in found:
-        complain(f"result file: {path}", f"ascend-session aoe report {path}")
+        complain(f"result file: {path}", f"ascend-session aoe report {shlex.quote(path)}")
     return found
 
 
 def _what_now(number: str, environ: Mapping[str, str]) -> None:
     """Says how to see whether tuning has helped (seed 003, performance verification)."""
     found = repository_of(number, environ)
-    where = f"{found.variable}={found.base}" if found.variable else "HOME as it is now"
+    where = f"{found.variable}={shlex.quote(found.base)}" if found.variable else "HOME as it is now"
     complain(
         f"To see what it brings, run the script once with cfg.for_verifying({mode_word(number)!r}) "
         f"and {where}: the tuned repository is {found.path}."

@@ -79,7 +79,7 @@ def run_tuning(
     device_memory: flags.DeviceMemory = None,
     static_operators: flags.StaticOperators = None,
 ) -> None:
-    """Run a training script in one process in which AOE tunes, and say what came of it.
+    """Run a training script on a device, in one process in which AOE tunes; say what came of it.
 
     AOE_MODE, ASCEND_WORK_PATH and, with --bank, TUNE_BANK_PATH are set for it. A script that sets
     aoe_mode itself keeps that. What follows SCRIPT belongs to it, options too.

@@ -315,6 +315,21 @@ def test_the_first_python_on_the_path_counts(plan, tuning, said, verdict):
     assert _one(plan(), "Python").verdict == verdict
 
 
+@pytest.mark.parametrize(("opp", "verdict"), [("/usr/local/Ascend/opp", "ok"), ("", "fails")])
+def test_of_a_script_that_cannot_be_read_nothing_is_claimed(plan, tuning, opp, verdict):
+    script = tuning.host.root / "usr/local/Ascend/ascend-toolkit/set_env.sh"
+    script.write_text(". ./setenv.bash\n")  # as good as unreadable: it exports nothing itself
+    found = _one(plan(ASCEND_TOOLKIT_HOME="", ASCEND_OPP_PATH=opp), "set_env.sh")
+    assert found.verdict == verdict
+    assert "which this environment lacks" not in found.said
+    assert found.todo == (None if opp else f"source /{script.relative_to(tuning.host.root)}")
+
+
+def test_commands_that_are_said_can_be_copied_whatever_the_path(plan, tuning):
+    path = str(tuning.folder / "my bank")
+    assert _one(plan(TUNE_BANK_PATH=path), "repository").todo == f"mkdir -p '{path}'"
+
+
 def test_a_toolkit_of_ones_own_is_found_in_the_home_directory(plan, tuning):
     script = tuning.host.root / "usr/local/Ascend/ascend-toolkit/set_env.sh"
     text = script.read_text()

@@ -6,6 +6,10 @@ import signal
 
 import pytest
 
+from ascend_session.aoe import AoePlan
+from ascend_session.aoe.condition import FAILS, OK, Condition
+from ascend_session.cli import _aoe_run
+
 # What the adapter and AOE do, as far as one sees it: seed 003 and geop_npu.cc.
 _TUNES = """
 import os, sys, json
@@ -40,15 +44,21 @@ def preflight(call, host, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def run(program, tmp_path):
-    """Runs ``aoe run`` of a script on the stub."""
+def device(host):
+    """The host, with a device in it, which AOE needs."""
+    host.nodes([0])
+    return host
+
+
+@pytest.fixture
+def run(program, device, tmp_path):
+    """Runs ``aoe run`` of a script on the device of the fake host."""
 
     def run(text, *words, arguments=(), **environ):
         (tmp_path / "train.py").write_text(text)
         script = str(tmp_path / "train.py")
-        settings = ("--backend", "stub", "--log-dir", str(tmp_path / "logs"))
-        work = ("--work-path", str(tmp_path / "work"))
-        return program("aoe", "run", *settings, *work, *words, script, *arguments, **environ)
+        settings = ("--log-dir", str(tmp_path / "logs"), "--work-path", str(tmp_path / "my work"))
+        return program("aoe", "run", *settings, *words, script, *arguments, **environ)
 
     return run
 
@@ -127,17 +137,23 @@ def test_a_wrong_call_is_two(preflight, words, said):
     assert said in called.err
 
 
+@pytest.mark.parametrize("text", ["aoe_mode: '2'\nmemory_config: {static_memory_policy: 2}\n", "{"])
+def test_a_configuration_that_was_given_is_not_asked_for(preflight, write, text):
+    found = _conditions(preflight(write(text), "--json"))
+    for name in ("static memory", "profiling"):
+        assert (found[name]["todo"], found[name]["asks"]) == ("Mend the configuration first.", [])
+
+
 def test_a_run_is_followed_and_ends_with_its_result_files(run, tmp_path):
     bank = ("--bank", str(tmp_path / "bank"))
     called = run(_TUNES, "--no-preflight", *bank, arguments=["--steps", "1"])
     assert called.code == 0, called.err
     assert called.out == f"[0] 2 {tmp_path / 'bank'} 0 1 ['--steps', '1']\n"
-    result = tmp_path / "work" / "aoe_result_opat_20261121_1.json"
+    result = tmp_path / "my work" / "aoe_result_opat_20261121_1.json"
     for said in (
-        "on which AOE tunes nothing",
         "The adapter has handed graph 1 to AOE.",
         f"{result.name}: 1 task, 0 operators added or updated so far.",
-        f"result file: {result}\n  hint: ascend-session aoe report {result}\n",
+        f"result file: {result}\n  hint: ascend-session aoe report '{result}'\n",
         f"cfg.for_verifying('operator') and TUNE_BANK_PATH={tmp_path / 'bank'}",
     ):
         assert called.err.count(said) == 1
@@ -151,26 +167,25 @@ def test_the_exit_code_is_that_of_the_script(run):
     assert "for_verifying" not in called.err
 
 
-def test_a_run_that_leaves_no_result_is_not_in_order(run, tmp_path):
+def test_a_run_that_leaves_no_result_is_not_in_order(run, device, tmp_path):
+    device.nodes([0, 1, 2, 3])
     show = "import os; print(os.environ['ASCEND_DEVICE_ID'], os.environ['RANK_SIZE'])"
     called = run(show, "--no-preflight", ASCEND_DEVICE_ID="3", RANK_SIZE="8")
     assert (called.code, called.out) == (1, "[0] 3 1\n")
-    assert f"No result file of AOE came into {tmp_path / 'work'} or " in called.err
+    assert f"No result file of AOE came into {tmp_path / 'my work'} or " in called.err
 
 
 def test_a_result_of_an_earlier_run_is_none_of_this(run, tmp_path):
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "aoe_result_opat_1_1.json").write_text("{}")
+    (tmp_path / "my work").mkdir()
+    (tmp_path / "my work" / "aoe_result_opat_1_1.json").write_text("{}")
     assert run("print('trained')", "--no-preflight").code == 1
 
 
-def test_a_signal_ends_the_run_and_is_its_code(start, tmp_path):
+def test_a_signal_ends_the_run_and_is_its_code(start, device, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(_WAITS)
     folders = ("--log-dir", str(tmp_path / "logs"), "--work-path", str(tmp_path / "work"))
-    process = start(
-        "aoe", "run", "--no-preflight", "--backend", "stub", *folders, "--", str(script)
-    )
+    process = start("aoe", "run", "--no-preflight", *folders, "--", str(script))
     assert process.stdout.readline() == b"[0] here\n"
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate()
@@ -178,7 +193,68 @@ def test_a_signal_ends_the_run_and_is_its_code(start, tmp_path):
     assert b"No result file of AOE" in err
 
 
-def test_nothing_is_started_if_a_condition_fails(call, host, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "environ", "why"),
+    [
+        ([], {}, "no Ascend processor is present"),
+        (["--backend", "stub"], {}, '--backend="stub" was asked for'),
+        ([], {"ASCEND_SESSION_BACKEND": "stub"}, "ASCEND_SESSION_BACKEND=stub is set"),
+    ],
+)
+def test_on_the_stub_it_refuses_whatever_else_is_asked(
+    call, host, tmp_path, monkeypatch, words, environ, why
+):
+    if why.startswith("-") or environ:
+        host.nodes([0])
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    bank = tmp_path / "bank"
+    called = call("aoe", "run", "--no-preflight", "--bank", str(bank), *words, "train.py")
+    assert (called.code, called.out) == (2, "")
+    assert f"AOE tunes on a device only, and this would run on the stub: {why}" in called.err
+    assert not bank.exists()
+
+
+def test_while_conditions_are_measured_ctrl_c_ends_it(call, device, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_aoe_run, "measured", interrupted)
+    called = call("aoe", "run", "train.py")
+    assert (called.code, called.out) == (128 + signal.SIGINT, "")
+    assert called.err == "ascend-session: Interrupted before anything was started.\n"
+
+
+@pytest.mark.parametrize("text", ["\u00b2", "-1", "x", "9" * 5000])
+def test_a_device_that_is_none_fails_and_is_no_crash(call, device, tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASCEND_DEVICE_ID", text)
+    called = call("aoe", "run", "train.py")
+    assert called.code == 1
+    assert "Nothing was started." in called.err
+
+
+@pytest.mark.parametrize(
+    ("failing", "waits", "starts"),
+    [
+        ([], False, True),
+        (["one user"], False, False),
+        (["one user"], True, True),
+        (["one user", "device memory"], True, True),  # which the others may hold
+        (["one user", "CPUs"], True, False),
+        (["device memory"], True, False),
+    ],
+)
+def test_who_waits_for_the_device_is_not_refused_because_it_is_held(capsys, failing, waits, starts):
+    names = ("one user", "device memory", "CPUs")
+    verdicts = ((name, FAILS if name in failing else OK) for name in names)
+    found = (Condition(name, verdict, None, None, "", "") for name, verdict in verdicts)
+    assert _aoe_run._may_start(AoePlan("operator", tuple(found)), waits) is starts
+    said = "No other condition fails" if failing else "No condition fails"
+    assert (said in capsys.readouterr().err) is starts
+
+
+def test_nothing_is_started_if_a_condition_fails(call, device, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("raise SystemExit('started')")
     called = call("aoe", "run", "train.py")
@@ -189,7 +265,7 @@ def test_nothing_is_started_if_a_condition_fails(call, host, tmp_path, monkeypat
     assert not (tmp_path / "ascend-logs").exists()
 
 
-def test_the_mode_is_that_of_the_configuration(call, host, tmp_path, monkeypatch, write):
+def test_the_mode_is_that_of_the_configuration(call, device, tmp_path, monkeypatch, write):
     monkeypatch.chdir(tmp_path)
     called = call("aoe", "run", "--config", write("aoe_mode: '1'\n"), "train.py")
     assert called.out.startswith("subgraph tuning\n")
@@ -205,13 +281,13 @@ def test_the_mode_is_that_of_the_configuration(call, host, tmp_path, monkeypatch
         ([], "Missing argument"),
     ],
 )
-def test_a_run_that_cannot_be_is_a_wrong_call(call, host, words, said):
+def test_a_run_that_cannot_be_is_a_wrong_call(call, device, words, said):
     called = call("aoe", "run", *words)
     assert called.code == 2
     assert said in called.err
 
 
-def test_a_folder_that_cannot_be_made_is_a_wrong_call(call, host, tmp_path):
+def test_a_folder_that_cannot_be_made_is_a_wrong_call(call, device, tmp_path):
     (tmp_path / "file").write_text("")
     called = call("aoe", "run", "--bank", str(tmp_path / "file"), "x.py")
     assert called.code == 2
