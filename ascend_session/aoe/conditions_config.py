@@ -6,7 +6,7 @@ AOE.md (products, work_path).
 
 import os
 import warnings
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition, judged
 from ascend_session.aoe.folders import fault_of
@@ -81,9 +81,11 @@ def _static_memory(run: Run) -> Condition:
     wrong += [f"{_STATIC}={variable}"] * (variable not in ("", "0"))
     if wrong:
         said = f"{' and '.join(wrong)} would spoil the result."
-        mend = ["cfg.for_tuning() sets static_memory_policy to 0"] * (policy != 0)
+        mend = ["set static_memory_policy to 0 for this run, as cfg.for_tuning() does"] * (
+            policy != 0
+        )
         mend += [f"unset {_STATIC}"] * (variable not in ("", "0"))
-        todo = f"{'; '.join(mend)}."
+        todo = _sentence(mend)
         return Condition(name, FAILS, " and ".join(wrong), needed, "", said, todo)
     return _of_config(run, name, needed, "static_memory_policy is 0, and so is the variable.")
 
@@ -96,11 +98,18 @@ def _profiling(run: Run) -> Condition:
     wrong += ["PROFILING_MODE=true"] * variable
     if wrong:
         said = f"{' and '.join(wrong)} would spoil the result."
-        mend = ["cfg.for_tuning() leaves profiling_config out"] * (len(wrong) > variable)
+        mend = ["leave profiling_config out of this run, as cfg.for_tuning() does"] * (
+            len(wrong) > variable
+        )
         mend += ["unset PROFILING_MODE"] * variable
-        todo = f"{'; '.join(mend)}."
+        todo = _sentence(mend)
         return Condition(name, FAILS, " and ".join(wrong), needed, "", said, todo)
     return _of_config(run, name, needed, "No option and no variable turns it on.")
+
+
+def _sentence(mend: Sequence[str]) -> str:
+    said = "; ".join(mend)
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def _of_config(run: Run, name: str, needed: str, said: str) -> Condition:

@@ -12,8 +12,8 @@ from ascend_session.aoe.asked import Asked
 from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition, judged, shown
 from ascend_session.aoe.folders import fault_of
 from ascend_session.aoe.repository import BANK, repository_of
+from ascend_session.checks.finding import ERROR, one_line
 from ascend_session.checks.finding import OK as FOUND_OK
-from ascend_session.checks.finding import one_line
 from ascend_session.checks.holders import Seen
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import number
@@ -197,6 +197,8 @@ def _sourced(environ: Mapping[str, str], root: str) -> Condition:
     findings = list(check_sourced(environ, root))
     said = " ".join(finding.said for finding in findings)
     wrong = [finding for finding in findings if finding.severity != FOUND_OK]
-    measured = "not, or in part" if wrong else "sourced"
+    measured = "sourced"
+    if wrong:
+        measured = "not" if any(one.severity == ERROR for one in wrong) else "in part"
     todo = " ".join(finding.hint for finding in wrong if finding.hint)
     return judged("set_env.sh", not wrong, measured, "sourced", "", said, todo)

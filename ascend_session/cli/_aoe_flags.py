@@ -108,7 +108,9 @@ Device = Annotated[
     _Number,
     typer.Option(metavar="ID", help="Logical id; ASCEND_DEVICE_ID, or the first, if not given."),
 ]
-Backend = Annotated[_Text, typer.Option(metavar="NAME", help="auto, npu or stub.")]
+Backend = Annotated[
+    _Text, typer.Option(metavar="NAME", help="auto or npu; AOE tunes on a device only.")
+]
 Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a Python module.")]
 Python = Annotated[_Text, typer.Option(metavar="PROGRAM", help="The Python that runs SCRIPT.")]
 LogDir = Annotated[

@@ -25,6 +25,7 @@ from ascend_session.launcher.events import Event, Finished, Planned, Started
 
 if TYPE_CHECKING:
     from ascend_session.aoe.environment import FileState
+    from ascend_session.config.ascend_config import AscendConfig
     from ascend_session.launcher.config import LaunchConfig
 
 __all__ = ["tuned"]
@@ -52,7 +53,8 @@ def tuned(asked: Mapping[str, Any]) -> int:
         raise typer.BadParameter(said, param_hint="--mode")
     _refuse_the_stub(asked["backend"])
     _make_folders(asked)
-    added = variables_of(number, os.environ, asked["work_path"], asked["bank"])
+    folder = asked["work_path"] or _work_path_of(config, os.environ)
+    added = variables_of(number, os.environ, folder, asked["bank"])
     device = asked["device"] if asked["device"] is not None else _device_of(os.environ)
     environ = _environment(os.environ, added, device)
     if not asked["no_preflight"]:
@@ -118,6 +120,13 @@ def _environment(
     if device is not None:
         found["ASCEND_DEVICE_ID"] = str(device)
     return found
+
+
+def _work_path_of(config: "Optional[AscendConfig]", environ: Mapping[str, str]) -> Optional[str]:
+    """AOE's own place for result files, the option work_path, if no variable says another."""
+    if config is None or config.work_path is None or environ.get("ASCEND_WORK_PATH"):
+        return None
+    return os.fspath(config.work_path)
 
 
 def _launch_config(

@@ -27,12 +27,13 @@ def mode_number(mode: str) -> str:
     Raises:
         ConfigError: If it is neither.
     """
-    if mode in _WORDS:
+    if isinstance(mode, str) and mode in _WORDS:
         return mode
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         known = ", ".join(f"{word} ({number})" for word, number in MODES.items())
         message = f"mode={mode!r} is nothing that AOE tunes; it tunes {known}."
-        raise ConfigError.of([Problem("aoe_mode", message, None)])
+        hint = f"Write mode={str(mode)!r}." if str(mode) in _WORDS else None  # as of the number 2
+        raise ConfigError.of([Problem("aoe_mode", message, hint)])
     return MODES[mode]
 
 

@@ -163,6 +163,29 @@ def test_variables_stand_in_the_way_as_options_do(plan, name, variable, value):
     assert {one.name for one in plan(**{variable: value}).of("fails")} == {name}
 
 
+def test_what_is_on_is_said_with_what_turns_it_off_wherever_it_is(plan):
+    config = AscendConfig(memory_config=MemoryConfig(static_memory_policy=2))
+    found = _one(plan(config, GE_USE_STATIC_MEMORY="2"), "static memory")
+    assert found.measured == "static_memory_policy=2 and GE_USE_STATIC_MEMORY=2"
+    assert found.todo == (
+        "Set static_memory_policy to 0 for this run, as cfg.for_tuning() does; "
+        "unset GE_USE_STATIC_MEMORY."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "measured"),
+    [
+        ({}, "sourced"),
+        ({"ASCEND_OPP_PATH": ""}, "in part"),
+        ({"ASCEND_OPP_PATH": "", "ASCEND_TOOLKIT_HOME": ""}, "not"),
+    ],
+)
+def test_whether_the_toolkit_was_sourced_is_said(plan, given, measured):
+    found = _one(plan(**given), "set_env.sh")
+    assert (found.measured, found.verdict == "ok") == (measured, not given)
+
+
 @pytest.mark.parametrize(("variable", "value"), [("GE_USE_STATIC_MEMORY", "0"), ("RANK_SIZE", "1")])
 def test_variables_that_say_what_holds_anyway_do_not(plan, variable, value):
     assert plan(**{variable: value}).ok

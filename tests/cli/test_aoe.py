@@ -272,6 +272,23 @@ def test_the_mode_is_that_of_the_configuration(call, device, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
+    ("variable", "words", "folder"),
+    [("", [], "tune"), ("given", [], "given"), ("given", ["--work-path", "asked"], "asked")],
+)
+def test_results_go_where_the_option_says_the_variable_or_the_configuration(
+    call, device, tmp_path, monkeypatch, write, variable, words, folder
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("tune", "given"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("ASCEND_WORK_PATH", variable)
+    config = write("aoe_mode: '2'\nwork_path: tune\n")
+    called = call("aoe", "run", "--config", config, *words, "train.py")
+    (row,) = (line for line in called.out.splitlines() if line.startswith("result folder"))
+    assert row.split()[3] == str(tmp_path / folder)
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--mode", "gradient", "x.py"], "tuned in a job of several ranks"),

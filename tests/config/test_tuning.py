@@ -36,6 +36,14 @@ def test_another_mode_is_refused_with_those_there_are(own, mode):
     assert "subgraph (1), operator (2), gradient (4)" in str(failed.value)
 
 
+def test_a_number_that_is_no_text_is_told_how_it_is_written(own):
+    with pytest.raises(ConfigError) as failed:
+        own.for_tuning(2)
+    assert failed.value.hint == "Write mode='2'."
+    with pytest.raises(ConfigError, match="nothing that AOE tunes"):
+        own.for_tuning(["2"])
+
+
 def test_what_tuning_does_not_go_with_is_taken_out_and_the_rest_stays(own, tmp_path):
     tuning = own.for_tuning(work_path=str(tmp_path))
     assert tuning.parameter_map() == {
