@@ -27,9 +27,9 @@ def mode_number(mode: str) -> str:
     Raises:
         ConfigError: If it is neither.
     """
-    if isinstance(mode, str) and mode in _WORDS:
+    if mode in (*_WORDS,):  # a tuple, for what has no hash is no mode either
         return mode
-    if not isinstance(mode, str) or mode not in MODES:
+    if mode not in (*MODES,):
         known = ", ".join(f"{word} ({number})" for word, number in MODES.items())
         message = f"mode={mode!r} is nothing that AOE tunes; it tunes {known}."
         hint = f"Write mode={str(mode)!r}." if str(mode) in _WORDS else None  # as of the number 2
