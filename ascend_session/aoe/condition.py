@@ -27,7 +27,7 @@ class Condition(NamedTuple):
         verdict: ``ok``, ``fails`` or ``not checked``.
         measured: What there is, in ``unit``, or as text; None if nobody could say.
         needed: What is needed, likewise.
-        unit: ``bytes``, ``CPUs`` or whatever is counted; empty for text.
+        unit: ``bytes``, ``CPUs`` or whatever is counted, in the plural; empty for text.
         said: What was found, in full sentences.
         todo: What to do; None if there is nothing to do.
         asks: The members of `Asked` that would supply what is missing; or ``config``, which is the
@@ -73,4 +73,4 @@ def shown(value: Value, unit: str = "") -> str:
         return value
     if unit == "bytes":
         return f"{math.floor(value / _GIB * 10) / 10:g} GiB"
-    return f"{value:g} {unit}".rstrip()
+    return f"{value:g} {unit[:-1] if value == 1 else unit}".rstrip()

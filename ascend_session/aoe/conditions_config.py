@@ -6,7 +6,7 @@ AOE.md (products, work_path).
 
 import os
 import warnings
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition, judged
 from ascend_session.aoe.folders import fault_of
@@ -65,8 +65,12 @@ def _mode(run: Run) -> Condition:
     name, origin = ("aoe_mode", option) if option else ("AOE_MODE", variable)
     if measured is None:
         said = "Neither aoe_mode nor AOE_MODE says what to tune."
+        asks: Tuple[str, ...] = ()
+        if run.config is None:
+            said = "AOE_MODE is not set; what the training script says of aoe_mode is not known."
+            asks = ("config",)
         todo = f"`ascend-session aoe run` sets AOE_MODE={needed}; or use cfg.for_tuning()."
-        return Condition("mode", NOT_CHECKED, None, needed, "", said, todo)
+        return Condition("mode", NOT_CHECKED, None, needed, "", said, todo, asks)
     said = f"{name}={origin} counts."
     todo = f"Say {mode_word(needed)} ({needed}) there, or take it out."
     return judged("mode", measured == needed, measured, needed, "", said, todo)

@@ -151,7 +151,7 @@ def _cpus(machine: Machine, load: Load) -> Condition:
 def _usable(machine: Machine) -> Tuple[int, str]:
     """How many CPUs there are to tune with, and a sentence about them."""
     cpus, quota = machine.cpus, machine.quota
-    said = f"This process may use {cpus} CPUs"
+    said = f"This process may use {shown(cpus, 'CPUs')}"
     if quota is None or quota >= cpus:
         return cpus, f"{said}."
     said = f"{said}, but its control group lets it have the time of {quota:g} of them."

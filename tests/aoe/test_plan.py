@@ -147,7 +147,15 @@ def test_the_option_hides_the_variable(plan):
 def test_without_a_configuration_what_it_may_say_is_not_checked(tuning):
     made = AoePlan.measure(None, "operator", tuning.environ)
     assert _one(made, "static memory").asks == _one(made, "profiling").asks == ("config",)
-    assert _one(made, "mode").verdict == "not checked"
+    found = _one(made, "mode")
+    assert (found.verdict, found.asks) == ("not checked", ("config",))
+    assert "what the training script says of aoe_mode is not known" in found.said
+
+
+def test_a_configuration_that_says_no_mode_needs_the_variable(plan):
+    found = _one(plan(AscendConfig()), "mode")
+    assert (found.verdict, found.asks) == ("not checked", ())
+    assert "`ascend-session aoe run` sets AOE_MODE=2" in str(found.todo)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +247,11 @@ def test_each_product_tunes_what_the_manual_says(product, mode, verdict):
 def test_the_users_of_the_device_are_named(plan, tuning):
     tuning.add_device()
     tuning.host.process(77, "python3 other.py", devices=[0])
+    tuning.host.process(78, "python3 third.py", devices=[0])
     found = _one(plan(), "one user")
-    assert found.verdict == "fails"
+    assert (found.verdict, found.measured) == ("fails", "2 on it")
     assert "process 77 (python3 other.py) of user " in found.said
+    assert " and process 78 (python3 third.py) of user " in found.said
 
 
 def test_where_there_is_no_device_its_conditions_are_not_checked(plan):

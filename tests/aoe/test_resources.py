@@ -247,3 +247,9 @@ def test_sizes_are_shown_rounded_down():
     assert shown(20 * GIB - 1, "bytes") == "19.9 GiB"
     assert shown(20 * GIB, "bytes") == "20 GiB"
     assert [shown(74, "CPUs"), shown("off"), shown(None, "bytes")] == ["74 CPUs", "off", "-"]
+
+
+def test_one_is_no_plural():
+    assert [shown(1, "CPUs"), shown(1, "cores"), shown(1, "")] == ["1 CPU", "1 core", "1"]
+    found = _found(ROOM._replace(cpus=1, all_cpus=1))["CPUs"]
+    assert found.said.startswith("This process may use 1 CPU. Recommended are ")
