@@ -8,6 +8,7 @@ firmware); the vendor's installation guide, running dependencies (TensorFlow and
 import glob
 import os
 import re
+import shlex
 from typing import Iterator, List, Mapping, Optional, Tuple
 
 from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
@@ -42,17 +43,21 @@ def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
     """
     path = _script(environ, root)
     shown = None if path is None else f"/{os.path.relpath(path, root)}"
-    wanted = _exported(path) if path else []
-    wanted = [name for name in wanted if name not in _COMMON] or [*_HOMES, OPP_VARIABLE]
+    exported = [name for name in _exported(path) if name not in _COMMON] if path else []
+    wanted = exported or [*_HOMES, OPP_VARIABLE]
     have = [name for name in wanted if environ.get(name)]
     lacking = [name for name in wanted if not environ.get(name)]
-    if path is not None and lacking:
+    source = f"source {shlex.quote(shown or '')}"
+    if exported and lacking:
         kind = "not been sourced" if not have else "been sourced only in part"
         said = f"{shown} has {kind}: it sets {', '.join(lacking)}, which this environment lacks."
-        yield Finding(_SOURCED, WARNING if have else ERROR, said, f"source {shown}")
+        yield Finding(_SOURCED, WARNING if have else ERROR, said, source)
     elif have:
-        where = "" if shown is None else f", which {shown} sets"
+        where = f", which {shown} sets" if exported else ""
         yield Finding(_SOURCED, OK, f"This environment has {', '.join(have)}{where}.")
+    elif path is not None:  # nobody can read what it sets
+        said = f"{shown} has not been sourced, it seems: none of {', '.join(wanted)} is set."
+        yield Finding(_SOURCED, ERROR, said, source)
     else:
         said = f"No set_env.sh was found, and none of {', '.join(wanted)} is set."
         hint = "Source the set_env.sh of the toolkit (CANN), wherever it is installed."
@@ -153,6 +158,9 @@ def _script(environ: Mapping[str, str], root: str) -> Optional[str]:
     """The first ``set_env.sh`` that is there: that of the toolkit which the environment names."""
     homes = [below(root, environ[name]) for name in _HOMES if environ.get(name)]
     named = [f"{place}/set_env.sh" for home in homes for place in (home, f"{home}/..")]
+    if environ.get("HOME"):  # where whoever is not root installs it (seed 003)
+        own = below(root, environ["HOME"])
+        named += [f"{own}/Ascend/{name}/set_env.sh" for name in ("ascend-toolkit", "cann")]
     for place in [*(glob.escape(path) for path in named), *_PLACES]:
         for path in sorted(glob.glob(os.path.join(glob.escape(root), place))):
             if os.path.isfile(path):

@@ -1,10 +1,19 @@
 """How every group of commands is set up: plain help and errors, help when no command is given."""
 
-from typing import Any
+from typing import Any, List
 
 import typer
+from typer.core import TyperCommand
 
-__all__ = ["group", "help_without_command"]
+__all__ = ["ScriptCommand", "group", "help_without_command"]
+
+
+class ScriptCommand(TyperCommand):
+    """A command that starts a script; what follows the script's name belongs to it."""
+
+    def collect_usage_pieces(self, ctx: Any) -> List[str]:
+        """What stands behind the name of the command in its help."""
+        return ["[OPTIONS]", "SCRIPT", "[ARGS]..."]  # releases of typer differ in how they say it
 
 
 def group(**settings: Any) -> typer.Typer:

@@ -5,7 +5,7 @@ import importlib
 import json
 import os
 import signal
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING, Callable, List, Optional
 
 from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._launch_words import Words
@@ -24,16 +24,24 @@ if TYPE_CHECKING:
     from ascend_session.launcher.config import LaunchConfig
     from ascend_session.launcher.result import LaunchResult
 
-__all__ = ["run"]
+__all__ = ["Beside", "run"]
+
+Beside = Callable[[Event, Callable[[str], None]], None]
 
 _STDOUT, _STDERR = 1, 2
 _LOOK = 0.5  # seconds between two looks whether a signal came while nobody reads the summary
 
 
-def run(config: "LaunchConfig", as_json: bool) -> int:
+def run(config: "LaunchConfig", as_json: bool, beside: Optional[Beside] = None) -> int:
     """Runs it and says what became of it; returns the exit code.
 
     Signals end the job, and the code says so; this process is not ended by them.
+
+    Args:
+        config: What is asked.
+        as_json: Whether the result is printed as one JSON object, and lines go to stderr.
+        beside: Is told each event too, and what says a sentence among the job's lines; it may say
+            more from a thread of its own until the event `Finished`.
     """
     environ = dict(os.environ)
     try:
@@ -43,7 +51,7 @@ def run(config: "LaunchConfig", as_json: bool) -> int:
         complain("Interrupted before anything was started.")
         return 128 + signal.SIGINT
     with first.reserved, Signals() as signals:
-        told = _Told(config, signals)
+        told = _Told(config, signals, beside)
         result = launch_within(
             signals,
             config,
@@ -71,7 +79,8 @@ def _say_first(sentence: str) -> None:
 class _Told:
     """What happens, as it is shown: in words, on the status line, and at the end."""
 
-    def __init__(self, config: "LaunchConfig", signals: Signals) -> None:
+    def __init__(self, config: "LaunchConfig", signals: Signals, beside: Optional[Beside]) -> None:
+        self._beside = beside
         self._grace = config.grace
         self._words = Words(self._say, signals, config.grace)
         self._status: Optional[StatusLine] = None
@@ -90,6 +99,8 @@ class _Told:
         if isinstance(event, Started):  # while the ranks begin
             importlib.import_module("ascend_session.cli._launch_summary")
         self._words.note(event)
+        if self._beside is not None:
+            self._beside(event, self._say)
         if self._status is not None:
             self._status.note(event)
 

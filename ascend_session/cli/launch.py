@@ -6,18 +6,17 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
 
 import typer
-from typer.core import TyperCommand
 from typing_extensions import Annotated
 
 from ascend_session.cli._durations import parse_duration
-from ascend_session.cli._groups import group
+from ascend_session.cli._groups import ScriptCommand, group
 from ascend_session.cli._output import complain, show_json
 from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
 
 if TYPE_CHECKING:
     from ascend_session.launcher.config import LaunchConfig
 
-__all__ = ["app"]
+__all__ = ["app", "wrong_calls_said"]
 
 _Seconds = Optional[float]
 # Hidden from the list of arguments; the usage names them.
@@ -111,16 +110,11 @@ _Wait = Annotated[
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and start nothing.")]
 
 
-class _Command(TyperCommand):
-    def collect_usage_pieces(self, ctx: Any) -> List[str]:
-        return ["[OPTIONS]", "SCRIPT", "[ARGS]..."]  # releases of typer differ in how they say it
-
-
 app = group()
 
 
 # What follows the script is the script's own.
-@app.command("launch", cls=_Command, context_settings={"allow_interspersed_args": False})
+@app.command("launch", cls=ScriptCommand, context_settings={"allow_interspersed_args": False})
 def launch(
     context: typer.Context,
     what: _What,
@@ -177,7 +171,7 @@ def _launch(asked: Dict[str, Any]) -> None:
     as_json = asked["as_json"]
     from ascend_session.launcher.open_files import standard_streams
 
-    with standard_streams(), _wrong_calls_said(as_json):
+    with standard_streams(), wrong_calls_said(as_json):
         config = _config({**asked, **program, "env": variables})
         show_or_run = _show_plan if asked["dry_run"] else _run
         raise typer.Exit(show_or_run(config, as_json))
@@ -226,7 +220,7 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> int:
 
 
 @contextlib.contextmanager
-def _wrong_calls_said(as_json: bool) -> Iterator[None]:
+def wrong_calls_said(as_json: bool) -> Iterator[None]:
     """Says why what was asked cannot be; nothing was started then, and nothing is left."""
     try:
         yield

@@ -1,6 +1,6 @@
 """AscendConfig: the options of options.py, checked together, and the ways in and out."""
 
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
 
 from ascend_session.config import checking
 from ascend_session.config.options import AdapterOptions
@@ -66,6 +66,46 @@ class AscendConfig(AdapterOptions):
             ConfigError: As from the constructor.
         """
         return type(self)(**{**self.given(), **changes})
+
+    def for_tuning(
+        self, mode: str = "operator", work_path: Optional[str] = None
+    ) -> "AscendConfig":
+        """This configuration, changed so that AOE can tune with it.
+
+        ``aoe_mode`` is set, static_memory_policy is 0, and profiling_config is left out, as seed
+        003 asks for; everything else stays. ``AoePlan`` says what else a tuning run needs.
+
+        Args:
+            mode: What is tuned: ``"operator"``, ``"subgraph"`` or ``"gradient"``, or the number
+                that the manual has for it: ``"2"``, ``"1"``, ``"4"``.
+            work_path: Existing folder for AOE's files; None keeps what this configuration says,
+                without which it is the working directory.
+
+        Raises:
+            ConfigError: For another mode, and as from the constructor.
+        """
+        from ascend_session.config.tuning import to_tune
+
+        return to_tune(self, mode, work_path)
+
+    def for_verifying(self, mode: Optional[str] = None) -> "AscendConfig":
+        """This configuration, changed so that a run shows what tuning has brought.
+
+        Options of tuning are left out. After operator tuning op_compiler_cache_mode is
+        ``"force"``, for the cache has the operators as they were before; call it for one run only,
+        as each such run compiles everything anew. The tuned repository is no option: the run
+        finds it as the tuning run did, see `ascend_session.aoe.repository`.
+
+        Args:
+            mode: What was tuned, as in `for_tuning`; None means what this configuration says, and
+                operators if it says nothing.
+
+        Raises:
+            ConfigError: For another mode, and as from the constructor.
+        """
+        from ascend_session.config.tuning import to_verify
+
+        return to_verify(self, mode)
 
     @classmethod
     def from_parameter_map(cls, parameters: Mapping[str, Any]) -> "AscendConfig":

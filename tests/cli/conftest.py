@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 from typer.testing import CliRunner
 
+from tests.cli.terminal import Terminal
 from tests.fake_host import FakeHost
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,6 +77,24 @@ def program(start):
         return Called(process.returncode, out.decode(), err.decode())
 
     return program
+
+
+@pytest.fixture
+def on_terminal(start):
+    """Runs the real program on a terminal of so many columns: its exit code, and what is shown."""
+
+    def on_terminal(*arguments, columns, **environ):
+        terminal = Terminal(columns=columns)
+        process = start(*arguments, stdout=terminal.theirs, TERM="xterm", **environ)
+        os.close(terminal.theirs)
+        while terminal.read():
+            pass
+        err = process.stderr.read()
+        process.stderr.close()
+        terminal.close()
+        return Called(process.wait(), terminal.shown, err.decode())
+
+    return on_terminal
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 
 from tests.checks.healthy import Healthy, table
 from tests.cli.conftest import ROOT
-from tests.cli.terminal import Terminal
 
 
 @pytest.fixture
@@ -114,21 +113,14 @@ def test_a_folder_that_has_been_removed_is_said(healthy, tmp_path):
         assert "is not there any more." in called.stdout
 
 
-def test_on_a_terminal_it_is_a_table_that_fits(start, healthy):
+def test_on_a_terminal_it_is_a_table_that_fits(on_terminal, healthy):
     healthy.host.process(4321, "python3 train.py", devices=[1])
-    terminal = Terminal(columns=70)
     words = ["doctor", "--python", str(healthy.python)]
-    process = start(*words, stdout=terminal.theirs, TERM="xterm", **healthy.environ)
-    os.close(terminal.theirs)
-    while terminal.read():
-        pass
-    err = process.stderr.read()
-    process.stderr.close()
-    terminal.close()
-    assert (process.wait(), err) == (1, b"")
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal.shown)
+    called = on_terminal(*words, columns=70, **healthy.environ)
+    assert (called.code, called.err) == (1, "")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", called.out)
     assert max(map(len, plain.splitlines())) <= 70
-    assert "\x1b[1;31merror" in terminal.shown
+    assert "\x1b[1;31merror" in called.out
     assert "things were looked at: 1 error" in plain
 
 

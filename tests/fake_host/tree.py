@@ -99,6 +99,14 @@ class FakeHost:
         text = "# Copyright\nif [ -d x ]; then :; fi\n" + "".join(lines)
         return self.write("usr/local/Ascend/ascend-toolkit/set_env.sh", text)
 
+    def aoe_ini(self, tuners: str = "8") -> Path:
+        """Installs AOE's own configuration (options_notes c, aoe_config_file: TUNING_PARALLEL_NUM).
+
+        The manual of AOE, "Configuration File", has it below tools/aoe/conf of the toolkit.
+        """
+        text = f"[aoe]\n# parallel\nWORK_PATH = ./\nTUNING_PARALLEL_NUM = {tuners}\nRUN_LOOP = 10\n"
+        return self.write("usr/local/Ascend/ascend-toolkit/latest/tools/aoe/conf/aoe.ini", text)
+
     def numa(self, cpus: Sequence[str], buses: Mapping[str, int]) -> None:
         """Tells the CPUs of each NUMA node, and the node of each PCI device (the kernel's sysfs).
 

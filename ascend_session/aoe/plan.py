@@ -1,0 +1,123 @@
+"""AoePlan: every condition of a tuning run, measured before it is started."""
+
+import os
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ascend_session.aoe.asked import Asked
+from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition
+from ascend_session.aoe.conditions_config import Run, configuration
+from ascend_session.aoe.conditions_host import devices, software
+from ascend_session.aoe.conditions_resources import Load, resources
+from ascend_session.aoe.machine import Machine
+from ascend_session.aoe.parallel import compilers, tuners
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.tuning import mode_number, mode_word
+from ascend_session.hardware.command import TIME_LIMIT
+from ascend_session.hardware.nodes import host_root
+from ascend_session.hardware.survey import survey
+
+__all__ = ["ADVICE", "AoePlan", "mode_of"]
+
+ADVICE = (
+    "Train on the device first: the script has to run there, with the accuracy that is expected.",
+    "Use as few steps as run every operator once; often that is one.",
+    "Where both can be tuned, tune subgraphs first and operators then.",
+)
+"""What the manual asks for and nobody can measure (seed 003; manual of AOE, tuning workflow)."""
+
+_ORDER = (FAILS, NOT_CHECKED, OK)
+
+
+@dataclass(frozen=True)
+class AoePlan:
+    """What a tuning run needs and what there is; frozen.
+
+    Example:
+        >>> plan = AoePlan.measure(cfg, mode="operator")  # doctest: +SKIP
+        >>> [condition.name for condition in plan.of("fails")]  # doctest: +SKIP
+        ['CPUs']
+
+    Attributes:
+        mode: What is tuned: ``operator``, ``subgraph`` or ``gradient``.
+        conditions: Each condition, in the order in which it was looked at.
+    """
+
+    mode: str
+    conditions: Tuple[Condition, ...]
+
+    @classmethod
+    def measure(
+        cls,
+        config: Optional[AscendConfig] = None,
+        mode: Optional[str] = None,
+        environ: Optional[Mapping[str, str]] = None,
+        root: Optional[str] = None,
+        timeout: float = TIME_LIMIT,
+        **known: Any,
+    ) -> "AoePlan":
+        """Measures this machine, this environment and the configuration; starts no training.
+
+        Runs ``npu-smi``, where there are devices, and ``python3 --version``.
+
+        Args:
+            config: What the training script opens its session with; None if that is not known.
+            mode: ``"operator"``, ``"subgraph"``, ``"gradient"`` or the manual's number; None means
+                what the configuration says, else ``AOE_MODE``, else operators.
+            environ: The environment of the tuning run; None means this one.
+            root: Root of the host; None means ``ASCEND_SESSION_HOST_ROOT``, else ``/``.
+            timeout: Seconds that an answer of ``npu-smi`` may take.
+            **known: What cannot be measured: the members of `ascend_session.aoe.asked.Asked`, as
+                in ``training_memory=12 * 2**30``.
+
+        Raises:
+            ConfigError: If ``mode``, or ``AOE_MODE`` where that counts, is no mode of AOE, and for
+                numbers that cannot be.
+            TypeError: For a name that `Asked` does not have.
+        """
+        asked = Asked(**known)
+        given = dict(os.environ if environ is None else environ)
+        number = mode_number(mode or mode_of(config, given))
+        top = root or host_root(given)
+        report = survey(given, top, timeout, addresses=False)
+        load = Load(
+            mode=number,
+            processes=asked.processes,
+            training_memory=asked.training_memory,
+            tuners=tuners(asked, given, top),
+            compilers=compilers(given),
+            devices=max(1, len(report)),
+        )
+        found: List[Condition] = [
+            *resources(Machine.measured(given), load),
+            *configuration(Run(number, config, given, asked.static_operators)),
+            *devices(report, number, asked, given),
+            *software(number, given, top),
+        ]
+        return cls(mode_word(number), tuple(found))
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing fails; what was not checked may still be wrong."""
+        return not self.of(FAILS)
+
+    def of(self, verdict: str) -> Tuple[Condition, ...]:
+        """The conditions of one verdict: ``ok``, ``fails`` or ``not checked``."""
+        return tuple(one for one in self.conditions if one.verdict == verdict)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """The plan as plain values, which JSON can hold; sizes in bytes."""
+        return {
+            "ok": self.ok,
+            "mode": self.mode,
+            "aoe_mode": mode_number(self.mode),
+            "counts": {verdict: len(self.of(verdict)) for verdict in _ORDER},
+            "conditions": [one.as_dict() for one in self.conditions],
+            "advice": list(ADVICE),
+        }
+
+
+def mode_of(config: Optional[AscendConfig], environ: Mapping[str, str]) -> str:
+    """What is tuned if nobody asks for a mode: the option, else ``AOE_MODE``, else operators."""
+    option = None if config is None else config.aoe_mode
+    return option or environ.get("AOE_MODE") or "operator"
