@@ -1,0 +1,1 @@
+"""Tuning with AOE: its conditions, its run and its results."""
