@@ -32,6 +32,7 @@ from ascend_session.aoe.results_model import (
     Task,
     Tuned,
     Tuning,
+    percent_faster,
 )
 from ascend_session.aoe.results_order import FILTERS, SORTS, Filter, chosen, in_order
 from ascend_session.aoe.results_reading import parse_result, read_file
@@ -62,6 +63,7 @@ __all__ = [
     "find_results",
     "in_order",
     "parse_result",
+    "percent_faster",
     "read_results",
     "result_folders",
     "totals",

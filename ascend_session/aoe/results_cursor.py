@@ -225,10 +225,15 @@ def place_of(text: str, at: int, path: Sequence[Union[str, int]]) -> int:
     """
     for step in path:
         cursor = Cursor(text, Notes(text), at)
+        keys: Iterator[Union[str, int]]
         kind = cursor.ahead()
-        if kind not in ("{", "["):
+        if kind == "[":
+            keys = cursor.items()
+        elif kind == "{":
+            keys = (name for name, _ in cursor.members())
+        else:
             return at
-        for key in cursor.items() if kind == "[" else (name for name, _ in cursor.members()):
+        for key in keys:
             if key == step:
                 at = cursor.at
             cursor.value()

@@ -54,7 +54,8 @@ def files_in(folder: str) -> List[str]:
         except (OSError, ValueError):
             continue
         known = [(_NAME.fullmatch(name), name) for name in names]
-        found += [(match[1], os.path.join(place, name)) for match, name in known if match]
+        inside = "" if place == os.curdir else place
+        found += [(match[1], os.path.join(inside, name)) for match, name in known if match]
     return [path for _, path in sorted(found)]
 
 

@@ -65,7 +65,7 @@ class Values:
             return "", None
         seconds = None
         if _TASK_TIME in found:
-            seconds = self._number(found[_TASK_TIME], at, (_TASK_TIME,))
+            seconds = self._number(found[_TASK_TIME], at, (), _TASK_TIME)
         return self._text(found, "tuning_name", at, ()), seconds
 
     def operator(self, found: Any, at: int, mode: str = "") -> Optional[Operator]:
@@ -119,7 +119,7 @@ class Values:
 
     def outcome(self, found: Any, at: int) -> str:
         """What became of a tuning."""
-        return found if self._is(str, found, at, ("opat_tuning_result",)) else ""
+        return str(found) if self._is(str, found, at, ("opat_tuning_result",)) else ""
 
     def is_array(self, found: Any, at: int, name: str) -> bool:
         """Whether a value is an array; if not, it is noted."""
@@ -136,10 +136,9 @@ class Values:
     def _measured(
         self, found: Dict[str, Any], at: int, path: _Path, names: _Times, what: str
     ) -> _Measured:
-        before, after = (
-            self._number(found.get(name), at, (*path, name)) for name in (names.before, names.after)
-        )
-        said = self._percent(found.get(names.percent), at, (*path, names.percent))
+        before = self._number(found.get(names.before), at, path, names.before)
+        after = self._number(found.get(names.after), at, path, names.after)
+        said = self._percent(found.get(names.percent), at, path, names.percent)
         real = percent_faster(before, after)
         if said is not None and real is not None and not abs(said - real) <= _TOLERANCE:
             message = (
@@ -158,10 +157,10 @@ class Values:
         self._wrong(at, ("op_type",), "op_type", types, "the name of a type, or an array of them")
         return ()
 
-    def _number(self, found: Any, at: int, path: _Path) -> Optional[float]:
+    def _number(self, found: Any, at: int, path: _Path, name: str) -> Optional[float]:
         if type(found) in (float, int) and 0 <= found <= sys.float_info.max:
             return float(found)
-        self._wrong(at, path, path[-1], found, "a number that is not negative")
+        self._wrong(at, (*path, name), name, found, "a number that is not negative")
         return None
 
     def _count(self, found: Dict[str, Any], name: str, at: int) -> Optional[int]:
@@ -171,12 +170,12 @@ class Values:
         self._wrong(at, (name,), name, number, "a whole number that is not negative")
         return None
 
-    def _percent(self, found: Any, at: int, path: _Path) -> Optional[float]:
+    def _percent(self, found: Any, at: int, path: _Path, name: str) -> Optional[float]:
         if isinstance(found, str) and _PERCENT.fullmatch(found):
             number = float(found[:-1])
             if math.isfinite(number):
                 return number
-        self._wrong(at, path, path[-1], found, "a percentage as text, as in '12.34%'")
+        self._wrong(at, (*path, name), name, found, "a percentage as text, as in '12.34%'")
         return None
 
     def _text(self, found: Dict[str, Any], name: str, at: int, path: _Path) -> str:
