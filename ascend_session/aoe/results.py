@@ -148,18 +148,18 @@ def totals(items: Iterable[Union[Operator, Subgraph]]) -> Totals:
     return Totals(number, before, after)
 
 
-def read_results(paths: Sequence[PathLike]) -> Results:
+def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     """Reads result files.
 
     Args:
-        paths: Files, and folders in which all result files are meant.
+        paths: A file or several, and folders in which all result files are meant.
 
     Raises:
         ResultError: If none of them can be read.
     """
     files: List[ResultFile] = []
     unread: List[ResultError] = []
-    for path in paths:
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         for name in _files_of(os.fspath(path), unread):
             try:
                 files.append(read_file(name))

@@ -93,7 +93,7 @@ def _bars(items: Sequence[Item], unit: str) -> "Table":
         for place, (time, colour) in enumerate(((one.before, "red"), (one.after, "green"))):
             label = printable(tail(one.name, letters)) if place == 0 else ""
             long = min(time or 0.0, most)
-            bar: "RenderableType" = Bar(most, 0, long, width=width, color=colour)
+            bar: RenderableType = Bar(most, 0, long, width=width, color=colour)
             if plain:
                 bar = Text("#" * round(width * long / most), style=colour)
             made.add_row(label, bar, f"{number(time, 3)} {unit}")
