@@ -19,8 +19,6 @@ from ascend_session.aoe.results_files import (
     result_folders,
 )
 from ascend_session.aoe.results_model import (
-    FAILED,
-    INCOMPLETE,
     OPERATORS,
     OUTCOMES,
     SUBGRAPHS,
@@ -133,9 +131,11 @@ class Results(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether all was read, and no tuning failed or is incomplete. Doubts do not count."""
-        bad = any(tuning.outcome in (FAILED, INCOMPLETE) for tuning in self.tunings)
-        return not (bad or self.unread or any(file.damage for file in self.files))
+        """Whether all was read, and no tuning failed, is incomplete or was interrupted.
+
+        Doubts do not count.
+        """
+        return not self.unread and all(file.ok for file in self.files)
 
 
 def totals(items: Iterable[Union[Operator, Subgraph]]) -> Totals:

@@ -5,6 +5,7 @@ operators are in microseconds, those of sub-graphs and models in milliseconds. W
 not say, or says wrongly, is None.
 """
 
+import os
 from typing import NamedTuple, Optional, Tuple
 
 from ascend_session.option_files.remarks import Remark
@@ -27,6 +28,7 @@ __all__ = [
 
 OPERATORS, SUBGRAPHS = "OPAT", "SGAT"
 SUCCESSFUL, FAILED, INCOMPLETE = "tuning successful", "tuning failed", "tune tuning incomplete"
+_OF_SUBGRAPHS = "aoe_result_sgat_"
 OUTCOMES = (SUCCESSFUL, FAILED, INCOMPLETE)
 
 
@@ -204,7 +206,8 @@ class Task(NamedTuple):
         key: Its key in the file, as ``report_20240101_120000123_4711``; empty in files of old
             releases, which hold one task.
         name: Its name.
-        seconds: How long it took; None if it was interrupted (core dump, out of memory).
+        seconds: How long it took; None if that is not known.
+        interrupted: Whether the file has no time for it, as after a core dump or out of memory.
         line: The line in which it begins.
         tunings: What was tuned; empty if there was nothing to tune, or the tuning of sub-graphs
             failed.
@@ -213,6 +216,7 @@ class Task(NamedTuple):
     key: str
     name: str
     seconds: Optional[float]
+    interrupted: bool
     line: int
     tunings: Tuple[Tuning, ...]
 
@@ -231,6 +235,24 @@ class ResultFile(NamedTuple):
     tasks: Tuple[Task, ...]
     damage: Tuple[Remark, ...]
     doubts: Tuple[Remark, ...]
+
+    def outcomes(self, task: Task) -> Tuple[str, ...]:
+        """What became of each tuning of a task of this file, in words; at least one.
+
+        A task of sub-graphs of which nothing is told has failed, says the manual; one of operators
+        had none that could be tuned.
+        """
+        if task.tunings:
+            return tuple(tuning.outcome for tuning in task.tunings)
+        return (FAILED if os.path.basename(self.name).startswith(_OF_SUBGRAPHS) else "",)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all of it was read and no tuning failed, is incomplete or was interrupted."""
+        return not self.damage and not any(
+            task.interrupted or {FAILED, INCOMPLETE} & set(self.outcomes(task))
+            for task in self.tasks
+        )
 
 
 def _less(before: Optional[float], after: Optional[float]) -> Optional[float]:

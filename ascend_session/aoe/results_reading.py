@@ -6,7 +6,7 @@ that is damaged the next task is looked for; what lies between is noted as lost.
 
 import os
 import re
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Set
 
 from ascend_session.aoe.results_cursor import Cursor, DamageError, Notes, word_for
 from ascend_session.aoe.results_model import ResultFile, Task
@@ -85,6 +85,7 @@ class _Tasks:
         self._notes = notes
         self._reader = TaskReader(cursor, notes)
         self._tasks: List[Task] = []
+        self._seen: Set[str] = set()
         self._budget = _MOST_READ * len(cursor.text)
         self._attempts = _MOST_DAMAGE
         self.first: Optional[DamageError] = None
@@ -111,15 +112,14 @@ class _Tasks:
             cursor.at, inside = following, True
 
     def _members(self, inside: bool) -> None:
-        seen = set()
         for key, at in self._cursor.members(inside):
             self._begin, self._key = self._cursor.at, key
             if key.startswith(_PREFIX):
-                if key in seen:
+                self._add(key, at)
+                if key in self._seen:
                     said = f"The key {word_for(key)} stands here again; both tasks are counted."
                     self._notes.doubt(at, (), said)
-                seen.add(key)
-                self._add(key, at)
+                self._seen.add(key)
             else:
                 self._cursor.value()
                 self._notes.doubt(at, (), f"{word_for(key)} is no task ('{_PREFIX}...').")
@@ -139,7 +139,9 @@ class _Tasks:
         found = None if enough else _TASK_KEY.search(self._cursor.text, self._begin)
         lost = f"The task {word_for(self._key)} is lost" if self._key else ""
         if found is not None:
-            lost = f"{lost or 'What stands here is lost'}; the next task is read."
+            between = self._cursor.text[self._begin : found.start()].strip("\ufeff \t\r\n")
+            lost = lost or ("What stands here is lost" if between else "Nothing is lost")
+            lost = f"{lost}; the next task is read."
             self._begin = found.end()
         elif enough:
             lost = f"{lost or 'The rest is lost'}: there is so much damage that nobody reads on."

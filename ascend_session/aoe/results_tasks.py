@@ -55,7 +55,7 @@ class TaskReader:
             start = cursor.at
             self._values.is_array(cursor.value(), start, word_for(key))
             return None
-        name, seconds = "", None
+        name, seconds, interrupted = "", None, False
         tunings: List[Tuning] = []
         for _ in cursor.items():
             if cursor.ahead() != "{":
@@ -64,13 +64,14 @@ class TaskReader:
             for part in self._keys():
                 start = cursor.at
                 if part == "basic":
-                    name, seconds = self._values.basic(cursor.value(), start)
+                    name, seconds, interrupted = self._values.basic(cursor.value(), start)
                 elif part in (OPERATORS, SUBGRAPHS):
                     tunings += self._tuning(part)
                 else:
                     cursor.value()
                     self._notes.doubt(start, (), f"{word_for(part)} is no part of a task.")
-        return Task(key, name, seconds, self._notes.line_of(at), tuple(tunings))
+        line = self._notes.line_of(at)
+        return Task(key, name, seconds, interrupted, line, tuple(tunings))
 
     def _tuning(self, kind: str) -> Iterator[Tuning]:
         cursor, values = self._cursor, self._values

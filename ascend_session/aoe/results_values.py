@@ -59,14 +59,14 @@ class Values:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
 
-    def basic(self, found: Any, at: int) -> Tuple[str, Optional[float]]:
-        """The name of a task and the seconds that it took."""
+    def basic(self, found: Any, at: int) -> Tuple[str, Optional[float], bool]:
+        """The name of a task, the seconds that it took, and whether they are missing."""
         if not self._is(dict, found, at, ("basic",)):
-            return "", None
-        seconds = None
-        if _TASK_TIME in found:
-            seconds = self._number(found[_TASK_TIME], at, (), _TASK_TIME)
-        return self._text(found, "tuning_name", at, ()), seconds
+            return "", None, False
+        name = self._text(found, "tuning_name", at, ())
+        if _TASK_TIME not in found:
+            return name, None, True
+        return name, self._number(found[_TASK_TIME], at, (), _TASK_TIME), False
 
     def operator(self, found: Any, at: int, mode: str = "") -> Optional[Operator]:
         """An operator; None if it is none.

@@ -49,7 +49,11 @@ def as_dict(view: View) -> Dict[str, Any]:
 
 def _file(file: ResultFile) -> Dict[str, Any]:
     tasks = [
-        {**task._asdict(), "tunings": [_tuning(tuning) for tuning in task.tunings]}
+        {
+            **task._asdict(),
+            "outcomes": file.outcomes(task),
+            "tunings": [_tuning(tuning) for tuning in task.tunings],
+        }
         for task in file.tasks
     ]
     return {

@@ -72,7 +72,7 @@ def _body(view: View) -> Iterator[str]:
     yield "<h2>Tasks</h2>"
     for file in view.results.files:
         yield f"<p>{escaped(file.name)}: {many(len(file.tasks), 'task')}</p>"
-        yield from _table(TASK_COLUMNS, task_rows(file.tasks), 3)
+        yield from _table(TASK_COLUMNS, task_rows(file), 3)
     if view.comparison is not None:
         yield from _compared(view)
     doubts = [said for label, said in remarks(view.results) if label == "doubtful"]

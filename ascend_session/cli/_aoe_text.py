@@ -44,7 +44,7 @@ def show(view: View) -> None:
     for file in view.results.files:
         typer.echo(f"{printable(file.name)}: {many(len(file.tasks), 'task')}")
         if file.tasks:
-            show_table(TASK_COLUMNS, list(task_rows(file.tasks)))
+            show_table(TASK_COLUMNS, list(task_rows(file)))
         typer.echo()
     for tuning in view.results.tunings:
         said = model_sentence(tuning)

@@ -4,13 +4,14 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ascend_session.aoe.results import (
     OPERATORS,
+    SUBGRAPHS,
     Change,
     Comparison,
     Operator,
+    ResultFile,
     Results,
     Subgraph,
     Summary,
-    Task,
     Tuning,
     totals,
 )
@@ -47,6 +48,8 @@ MICRO, MILLI = "us", "ms"
 COUNTS = ("ADDED", "UPDATED", "RESERVED", "HIT", "UNSATISFIED", "TOTAL")
 CHANGE_COLUMNS = ("CHANGE", "DIFFERENCE", "THERE", "HERE", "UNIT", "NAME")
 TASK_COLUMNS = ("TASK", "TUNED", "OUTCOME", "SECONDS", *COUNTS)
+
+_KINDS = {OPERATORS: "operators", SUBGRAPHS: "sub-graphs"}
 
 Item = Union[Operator, Subgraph]
 
@@ -114,17 +117,17 @@ def columns(unit: str, what: str) -> List[str]:
     return [*times, "FASTER %", "WAY", "UPDATE", "TYPE", what.upper()]
 
 
-def task_rows(tasks: Sequence[Task]) -> Iterator[List[str]]:
+def task_rows(file: ResultFile) -> Iterator[List[str]]:
     """A row for each tuning of each task, with its counts; see `TASK_COLUMNS`."""
-    for task in tasks:
+    for task in file.tasks:
         name = printable(task.name or task.key, 80) or "-"
-        seconds = "interrupted" if task.seconds is None else f"{task.seconds:g}"
-        for tuning in task.tunings:
-            what = "operators" if tuning.kind == OPERATORS else "sub-graphs"
-            outcome = printable(tuning.outcome, 40) or "-"
-            yield [name, what, outcome, seconds, *counts(tuning.summary or Summary())]
-        if not task.tunings:
-            yield [name, "nothing", "-", seconds, *counts(Summary())]
+        seconds = "interrupted" if task.interrupted else "-"
+        if task.seconds is not None:
+            seconds = f"{task.seconds:,g}"
+        kinds = [_KINDS[tuning.kind] for tuning in task.tunings] or ["nothing"]
+        summaries = [tuning.summary or Summary() for tuning in task.tunings] or [Summary()]
+        for kind, outcome, summary in zip(kinds, file.outcomes(task), summaries):
+            yield [name, kind, printable(outcome, 40) or "-", seconds, *counts(summary)]
 
 
 def counts(summary: Summary) -> List[str]:

@@ -75,6 +75,24 @@ def test_a_task_without_anything_to_tune_is_a_task() -> None:
     assert (found.name, found.seconds, found.tunings) == ("net", None, ())
 
 
+def test_a_task_without_a_time_was_interrupted(tmp_path: Path) -> None:
+    for time, interrupted in [({}, True), ({"tuning_time(s)": 3}, False)]:
+        parsed = parse_result(content([{"basic": {"tuning_name": "net", **time}}]))
+        assert parsed.tasks[0].interrupted is interrupted
+        assert parsed.ok is not interrupted
+    wrong = parse_result(content([{"basic": {"tuning_name": "net", "tuning_time(s)": "3"}}]))
+    assert not wrong.tasks[0].interrupted
+    assert len(wrong.doubts) == 1
+
+
+def test_a_task_of_subgraphs_of_which_nothing_is_told_has_failed() -> None:
+    empty = content([{"basic": {"tuning_name": "net", "tuning_time(s)": 3}}])
+    operators = parse_result(empty, "/work/aoe_result_opat_20240315_101530123_1.json")
+    subgraphs = parse_result(empty, "/work/aoe_result_sgat_20240315_101530123_1.json")
+    assert (operators.ok, operators.outcomes(operators.tasks[0])) == (True, ("",))
+    assert (subgraphs.ok, subgraphs.outcomes(subgraphs.tasks[0])) == (False, ("tuning failed",))
+
+
 def test_an_operator_of_several_types_and_ways_saves_from_its_slowest_to_its_fastest() -> None:
     one = operator("a", 58.0, 29.0, ["Conv2D", "Relu"], "Format")
     one["tune_performance"]["Schedule"] = {
@@ -185,7 +203,8 @@ def test_tasks_without_braces_around_them_are_read() -> None:
     inner = text(OPERATOR_TASK, SUBGRAPH_TASK).strip()[1:-1]
     parsed = parse_result(inner.encode())
     assert [one.key for one in parsed.tasks] == [key(), key(1)]
-    assert parsed.damage
+    (start, *_) = parsed.damage
+    assert str(start).endswith("Nothing is lost; the next task is read.")
 
 
 def test_two_files_in_one_are_both_read() -> None:
