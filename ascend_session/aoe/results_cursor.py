@@ -54,6 +54,11 @@ class Notes:
         self._doubts: List[_Note] = []
         self._more = 0
         self._counted = (0, 1)
+        self._known: Dict[int, Dict[str, int]] = {}
+
+    def know(self, at: int, key: str, place: int) -> None:
+        """Keeps the place of a member of a large object, which is not gone through again."""
+        self._known.setdefault(at, {})[key] = place
 
     def line_of(self, at: int) -> int:
         """The line of a place, from 1; quick if asked in the order of the text."""
@@ -70,6 +75,10 @@ class Notes:
         if len(self._doubts) >= _MOST:
             self._more += 1
             return
+        members = self._known.get(at)
+        if members is not None and path:
+            known = str(path[0])
+            at, path = (members[known], path[1:]) if known in members else (at, ())
         self._doubts.append(_Note(place_of(self._text, at, path) if path else at, message))
 
     def repeated(self, at: int, key: str) -> None:

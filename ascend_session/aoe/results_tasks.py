@@ -87,6 +87,7 @@ class TaskReader:
         others: Dict[str, Any] = {}
         for key in self._keys():
             start = cursor.at
+            self._notes.know(begin, key, start)
             if key == _MODIFIED_OPERATORS:
                 operators = [*self._modified(values.operator)]
             elif key == _MODIFIED_SUBGRAPHS:
