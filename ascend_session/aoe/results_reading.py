@@ -67,8 +67,8 @@ def parse_result(content: bytes, name: str = "<text>") -> ResultFile:
         if reader.first is None:
             said = f"is JSON without any task ('{_PREFIX}...'), so no result file of AOE."
             raise ResultError(f"{name}:1:1: {said}", hint=_HINT)
-        place = damage[0]
         said = reader.first.message
+        place = next(one for one in damage if one.message.startswith(said))
         raise ResultError(f"{name}:{place.line}:{place.column}: {said}", hint=_HINT)
     return ResultFile(name, tuple(tasks), damage, doubts)
 

@@ -233,6 +233,7 @@ def test_a_byte_that_is_no_text_is_named_and_the_rest_read() -> None:
         (b" \n\t", "a.json:1:1: is empty."),
         (b"\n hello", "a.json:2:2: This is not JSON: '{' is needed, not 'hello'."),
         (b"null", "a.json:1:1: This is not JSON"),
+        (b'{"\xff": 1 2}', "a.json:1:9: This is not JSON: ',' or '}' is needed, not '2}'."),
         (b'{"a": 1}', "a.json:1:1: is JSON without any task"),
         (b"[1, 2]", "a.json:1:1: is JSON without any task"),
         ("{}".encode("utf-16"), "a.json:1:1: is UTF-16, not UTF-8 text"),
