@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ascend_session.errors import JobError as JobError
     from ascend_session.errors import LifecycleError as LifecycleError
     from ascend_session.errors import PreflightError as PreflightError
+    from ascend_session.errors import ResultError as ResultError
     from ascend_session.errors import ShutdownError as ShutdownError
     from ascend_session.errors import UnsupportedError as UnsupportedError
     from ascend_session.failures import RetryPolicy as RetryPolicy
@@ -77,6 +78,7 @@ _HOMES = {
     "ProfilingConfig": "config.profiling",
     "ProfilingOptions": "config.profiling_options",
     "RankTable": "cluster.rank_table",
+    "ResultError": "errors",
     "RetryPolicy": "failures",
     "ShutdownError": "errors",
     "UnsupportedError": "errors",

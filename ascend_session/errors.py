@@ -13,6 +13,7 @@ The tree (the builtin that each leaf also is, in brackets)::
     ├── FanOutError            [RuntimeError]     the work of one device among several failed
     ├── CollectiveError        [RuntimeError]     what the ranks of a job cannot do together
     ├── PreflightError         [RuntimeError]     what was checked before a job stands in its way
+    ├── ResultError            [ValueError]       a file of AOE's results that tells of none
     ├── UnsupportedError       [NotImplementedError]  what this backend does not do
     └── DeviceTimeoutError     [TimeoutError]     waited long enough for a device
 
@@ -35,6 +36,7 @@ __all__ = [
     "LifecycleError",
     "PreflightError",
     "Problem",
+    "ResultError",
     "ShutdownError",
     "UnsupportedError",
 ]
@@ -197,6 +199,10 @@ class PreflightError(AscendError, RuntimeError):
         super().__init__(message, hint=hint)
         self.findings: Tuple[Any, ...] = tuple(findings)
         self.is_wrong_call = is_wrong_call
+
+
+class ResultError(AscendError, ValueError):
+    """A file that should hold results of tuning with AOE cannot be read, or holds none at all."""
 
 
 class UnsupportedError(AscendError, NotImplementedError):

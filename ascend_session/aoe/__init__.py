@@ -1,17 +1,12 @@
 """Tuning with the vendor's AOE: what it needs, the tuning run, and what came of it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
     from ascend_session.aoe.plan import AoePlan as AoePlan
 
 __all__ = ["AoePlan"]
 
-
-def __getattr__(name: str) -> Any:
-    """Loads the plan, and all that it measures with, when it is asked for."""
-    if name != "AoePlan":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ascend_session.aoe.plan import AoePlan
-
-    return AoePlan
+__getattr__, __dir__ = late_names(__name__, {"AoePlan": "plan"}, globals())

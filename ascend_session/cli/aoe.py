@@ -10,6 +10,7 @@ from ascend_session.cli import _aoe_flags as flags
 from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._groups import ScriptCommand, group, help_without_command
 from ascend_session.cli._output import complain, show_json
+from ascend_session.cli.aoe_report import report
 from ascend_session.errors import ConfigError
 
 __all__ = ["app"]
@@ -93,6 +94,9 @@ def run_tuning(
 
     with standard_streams(), wrong_calls_said(as_json=False):
         raise typer.Exit(tuned(context.params))
+
+
+app.command()(report)
 
 
 def _wrong(error: ConfigError) -> Any:

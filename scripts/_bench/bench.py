@@ -8,7 +8,7 @@ from typing import Iterable, Sequence
 
 from timing import Row
 
-PARTS = ("session", "launching", "output", "tables", "collectives")
+PARTS = ("session", "launching", "output", "tables", "tuned", "collectives")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from launching import launching
 from output import showing
 from ranktables import tables
 from timing import Row, best, calls, fresh
+from tuned import tuned
 
 STEPS = 100
 CLOCKS = {"by the clock": perf_counter, "processor time": process_time}
@@ -29,6 +30,8 @@ def rows(repeat: int, environ: Mapping[str, str], parts: Collection[str]) -> Ite
         yield showing(min(repeat, 5))
     if "tables" in parts:
         yield from tables(min(repeat, 5))
+    if "tuned" in parts:
+        yield from tuned(min(repeat, 10))
     if "collectives" in parts:
         yield from collectives(repeat)
 

@@ -108,6 +108,18 @@ def test_a_large_rank_table_is_compared_with_its_json() -> None:
     assert float(row["limit"]) == 10.0
 
 
+def test_results_of_tuning_are_compared_with_their_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    module = import_module("tuned")
+    monkeypatch.setattr(module, "OPERATORS", 50)
+    read, report = module.tuned(1)
+    assert (read.limits_ratio, report.limit, report.limits_ratio) == (True, 1000.0, False)
+    assert 0 < read.theirs < report.ours
+    assert (
+        module.result(3)["report_20240315_101530123_1"][1]["OPAT"]["repo_summary"]["total_num"] == 3
+    )
+
+
 def test_nothing_can_be_measured_less_than_once() -> None:
     outcome = bench("--repeat", "0")
     assert outcome.code == 2

@@ -1,0 +1,122 @@
+"""The JSON form of ``ascend-session aoe report``."""
+
+from typing import Any, Dict, Optional, Sequence
+
+from ascend_session.aoe.results import (
+    Change,
+    Comparison,
+    Operator,
+    ResultFile,
+    Subgraph,
+    Tuned,
+    Tuning,
+    percent_faster,
+    totals,
+)
+from ascend_session.cli._aoe_view import MICRO, MILLI, Item, View, unit_of
+
+__all__ = ["as_dict"]
+
+
+def as_dict(view: View) -> Dict[str, Any]:
+    """The report as JSON can hold it; times of operators in microseconds, else milliseconds."""
+    results = view.results
+    made = {
+        "ok": results.ok,
+        "files": [_file(file) for file in results.files],
+        "unread": [{"message": one.message, "hint": one.hint} for one in results.unread],
+        "summary": results.summary._asdict(),
+        "failed": list(results.failed),
+        "totals": {
+            "operators": _totals(view.operators, MICRO),
+            "subgraphs": _totals(view.subgraphs, MILLI),
+        },
+        "operators": [_operator(one) for one in view.operators[: view.top]],
+        "subgraphs": [_subgraph(one) for one in view.subgraphs[: view.top]],
+    }
+    if view.comparison is not None and view.other is not None:
+        made["against"] = {
+            "files": [file.name for file in view.other.files],
+            "summary": view.other.summary._asdict(),
+            "totals": {
+                "operators": _totals(view.other.operators, MICRO),
+                "subgraphs": _totals(view.other.subgraphs, MILLI),
+            },
+            **_comparison(view.comparison, view.top),
+        }
+    return made
+
+
+def _file(file: ResultFile) -> Dict[str, Any]:
+    tasks = [
+        {
+            **task._asdict(),
+            "outcomes": file.outcomes(task),
+            "tunings": [_tuning(tuning) for tuning in task.tunings],
+        }
+        for task in file.tasks
+    ]
+    return {
+        "file": file.name,
+        "damage": [one._asdict() for one in file.damage],
+        "doubts": [one._asdict() for one in file.doubts],
+        "tasks": tasks,
+    }
+
+
+def _tuning(tuning: Tuning) -> Dict[str, Any]:
+    return {
+        "kind": tuning.kind,
+        "outcome": tuning.outcome or None,
+        "operators": len(tuning.operators),
+        "subgraphs": len(tuning.subgraphs),
+        "summary": tuning.summary and tuning.summary._asdict(),
+        "failed": list(tuning.failed),
+        "model": tuning.model and tuning.model._asdict(),
+    }
+
+
+def _totals(items: Sequence[Item], unit: str) -> Dict[str, Any]:
+    found = totals(items)
+    return {
+        "unit": unit,
+        "number": len(items),
+        "known": found.number,
+        "before": found.before,
+        "after": found.after,
+        "saved": found.saved,
+    }
+
+
+def _operator(one: Operator) -> Dict[str, Any]:
+    return {
+        "name": one.name,
+        "types": one.types,
+        **_times(one),
+        "tuned": [dict(zip(Tuned._fields, way)) for way in one.tuned],
+    }
+
+
+def _subgraph(one: Subgraph) -> Dict[str, Any]:
+    return {"name": one.name, **_times(one), "said": one.said, "update_mode": one.update_mode}
+
+
+def _times(one: Item) -> Dict[str, Optional[float]]:
+    before, after = one.before, one.after
+    saved = None if before is None or after is None else before - after
+    faster = percent_faster(before, after)
+    return {"before": before, "after": after, "saved": saved, "improvement": faster}
+
+
+def _comparison(found: Comparison, top: Optional[int]) -> Dict[str, Any]:
+    made: Dict[str, Any] = {"same": found.same}
+    for name in ("faster", "slower", "only_here", "only_there"):
+        changes: Sequence[Change] = getattr(found, name)
+        made[name] = [_change(one) for one in changes[:top]]
+    made["failed_here"] = list(found.failed_here)
+    made["failed_there"] = list(found.failed_there)
+    return made
+
+
+def _change(one: Change) -> Dict[str, Any]:
+    return {**one._asdict(), "difference": one.difference, "unit": unit_of(one.kind)}

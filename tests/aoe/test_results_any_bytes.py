@@ -1,0 +1,123 @@
+"""Reading results: no bytes make it fail in any other way than its own, and no task is lost."""
+
+import contextlib
+import json
+import random
+import tracemalloc
+from time import process_time
+
+import pytest
+
+from ascend_session.aoe.results import parse_result
+from ascend_session.errors import ResultError
+from tests.aoe.samples import OLD_TASK, OPERATOR_TASK, SUBGRAPH_TASK, content, many, operator, task
+
+WHOLE = content(OPERATOR_TASK, SUBGRAPH_TASK, indent=None)
+SECOND = WHOLE.index(b'"report_', 10)
+
+
+def test_cut_at_any_byte_the_whole_tasks_are_given_and_the_rest_is_said_to_be_missing() -> None:
+    whole = parse_result(WHOLE).tasks
+    for end in range(1, len(WHOLE) - 1):
+        found = parse_result(WHOLE[:end])
+        count = (end >= SECOND - 2) + (end >= len(WHOLE) - 3)
+        assert found.tasks == whole[:count], end
+        (damage,) = found.damage
+        assert "missing. Before it: " in damage.message, end
+        shown = WHOLE[:end].decode().split("\n")
+        assert (damage.line, damage.column) <= (len(shown), len(shown[-1]) + 1)
+    assert parse_result(WHOLE[:-1]).damage == ()
+
+
+def test_cut_in_the_middle_of_a_letter_it_is_still_the_first_half() -> None:
+    whole = content(OPERATOR_TASK, task(operator("调优", 2.0, 1.0))).decode()
+    whole = whole.encode().decode("unicode_escape").encode()
+    at = whole.index("优".encode())
+    for end in (at + 1, at + 2):
+        found = parse_result(whole[:end])
+        assert len(found.tasks) == 1
+        assert any("missing" in one.message for one in found.damage)
+
+
+def changed(sample: bytes, dice: random.Random) -> bytes:
+    made = bytearray(sample)
+    for _ in range(dice.choice([1, 1, 2, 5, 50])):
+        at, length = dice.randrange(len(made)), dice.randrange(1, 200)
+        kind = dice.random()
+        if kind < 0.4:
+            made[at] = dice.randrange(256)
+        elif kind < 0.7 and len(made) > length:
+            del made[at : at + length]
+        else:
+            other = dice.randrange(len(made))
+            made[at:at] = made[other : other + length]
+    return bytes(made)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bytes_make_it_fail_but_in_its_own_way(seed: int) -> None:
+    dice = random.Random(seed)
+    samples = [WHOLE, json.dumps(OLD_TASK).encode(), bytes(dice.randrange(256) for _ in range(99))]
+    read = 0
+    for _ in range(400):
+        with contextlib.suppress(ResultError):
+            found = parse_result(changed(dice.choice(samples), dice))
+            read += len(found.tasks)
+            assert all(one.line >= 1 and one.column >= 1 for one in found.damage + found.doubts)
+    assert read
+
+
+def of_strange_values(dice: random.Random):
+    """A task in which every value may be another than it should."""
+    values = [None, True, -1, 0, 1e400, -0.0, "", "x", "1%", "-5.00%", [], {}, [[]], 10**400]
+    names = ["basic", "OPAT", "SGAT", "tuning_name", "repo_summary", "total_num", "op_name"]
+    names += ["repo_modified_operators", "repo_modified_subgraphs", "add_repo_subgraphs"]
+    names += ["tune_performance", "Format", "tuning_failed_operators", "performance_improvement"]
+
+    def value(depth):
+        kind = dice.random()
+        if depth > 6 or kind < 0.2:
+            return dice.choice(values)
+        if kind < 0.5:
+            return [value(depth + 1) for _ in range(dice.randrange(4))]
+        return {dice.choice(names): value(depth + 1) for _ in range(dice.randrange(6))}
+
+    return [value(0) for _ in range(3)]
+
+
+def test_no_values_make_it_fail_and_all_tasks_are_there() -> None:
+    dice = random.Random(7)
+    for _ in range(200):
+        written = content(*(of_strange_values(dice) for _ in range(3)), indent=None)
+        assert len(parse_result(written).tasks) == 3
+
+
+def test_ten_thousand_operators_are_read_in_a_fraction_of_a_second() -> None:
+    written = content(many(10_000), indent=None)
+    begin = process_time()
+    found = parse_result(written)
+    assert process_time() - begin < 2.0  # a quarter of a second, where nothing else runs
+    assert len(found.tasks[0].tunings[0].operators) == 10_000
+    assert found.doubts == ()
+
+
+def test_thousands_of_doubts_are_counted_and_the_first_of_them_told() -> None:
+    one = operator("a", 2.0, 1.0, said="3.00%")
+    found = parse_result(content(task(*[one] * 3000), indent=None)).doubts
+    assert len(found) == 1001
+    assert found[-1].message == "There is more to doubt, 2,000 times."
+
+
+@pytest.mark.parametrize("wrong", ["total_num", "model_baseline_performance(ms)"])
+def test_memory_is_a_small_multiple_of_the_file_also_where_there_are_doubts(wrong: str) -> None:
+    tuned = many(4000)
+    tuned[1]["OPAT"]["repo_summary"][wrong] = tuned[1]["OPAT"][wrong] = -1
+    written = content(tuned, indent=None)
+    tracemalloc.start()
+    try:
+        found = parse_result(written)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.doubts
+    assert most < 4 * len(written)
