@@ -159,7 +159,10 @@ def _whole_tasks(number: int) -> str:
 
 
 def _text_of(content: bytes, name: str) -> _Text:
-    decoded(name, content[:2], KIND, strict=False)  # refuses what is no such text at all
+    mark = decoded(name, content[:2]).mark
+    if mark is not None:
+        said = f"{name}:1:1: is {mark}, not UTF-8 text; AOE writes {KIND.what} as that."
+        raise ResultError(said, hint="Name the file as AOE has written it.")
     try:
         text = content.decode("utf-8")
         wrong = None
