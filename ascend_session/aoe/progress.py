@@ -9,7 +9,7 @@ import os
 import re
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
-from ascend_session.aoe.environment import FileState, result_files
+from ascend_session.aoe.results_new import FileState, result_files
 
 __all__ = ["Progress"]
 

@@ -4,16 +4,17 @@ import os
 import shlex
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 
 import typer
 
 from ascend_session.aoe.condition import FAILS, NOT_CHECKED
 from ascend_session.aoe.conditions_host import DEVICE_MEMORY, ONE_USER
-from ascend_session.aoe.environment import earlier_files, result_files, result_folders, variables_of
+from ascend_session.aoe.environment import variables_of
 from ascend_session.aoe.plan import AoePlan, mode_of
 from ascend_session.aoe.progress import Progress
 from ascend_session.aoe.repository import repository_of
+from ascend_session.aoe.results_new import earlier_files, result_files
 from ascend_session.backends import choose
 from ascend_session.cli._aoe_preflight import measured, read_config, show
 from ascend_session.cli._ending import programs_ended_with_this
@@ -24,7 +25,7 @@ from ascend_session.errors import BackendError
 from ascend_session.launcher.events import Event, Finished, Planned, Started
 
 if TYPE_CHECKING:
-    from ascend_session.aoe.environment import FileState
+    from ascend_session.aoe.results_new import FileState
     from ascend_session.config.ascend_config import AscendConfig
     from ascend_session.launcher.config import LaunchConfig
 
@@ -70,10 +71,10 @@ def tuned(asked: Mapping[str, Any]) -> int:
     code, was_begun = _run(_launch_config(asked, added, device), environ, before)
     if not was_begun:
         return code
-    found = _report(environ, before)
-    if found and code == 0:
+    is_well = _report(environ, before)
+    if is_well and code == 0:
         _what_now(number, environ)
-    return code if code or found else 1
+    return code if code or is_well else 1
 
 
 def _refuse_the_stub(backend: Optional[str]) -> None:
@@ -216,16 +217,22 @@ class _Watch:
             self._thread.join()
 
 
-def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> List[str]:
-    """Says which result files the run has left, and with what they are read; returns them."""
+def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> bool:
+    """Shows what the result files of the run say; whether there are any, and no tuning failed."""
+    from ascend_session.aoe.results import read_results, result_folders
+    from ascend_session.cli.aoe_report import show_results
+
     found = list(result_files(environ, before))
     if not found:
-        folders = " or ".join(result_folders(environ))
+        folders = " or ".join(map(os.path.abspath, result_folders(environ)))
         said = f"No result file of AOE came into {folders}: nothing was tuned."
         complain(said, "The log says what AOE did; the script has to open its session on a device.")
+        return False
     for path in found:
         complain(f"result file: {path}", f"ascend-session aoe report {shlex.quote(path)}")
-    return found
+    results = read_results(found)
+    show_results(results)
+    return results.ok
 
 
 def _what_now(number: str, environ: Mapping[str, str]) -> None:

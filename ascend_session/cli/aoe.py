@@ -86,7 +86,7 @@ def run_tuning(
     aoe_mode itself keeps that. What follows SCRIPT belongs to it, options too.
 
     Exit code that of the script, 128+n for a signal; 1 if a condition fails, with which nothing is
-    started, or if no result file came; 2 for a wrong call, and where there is no device.
+    started, if no result file came, or if a tuning failed; 2 for a wrong call, or without a device.
     """
     from ascend_session.cli._aoe_run import tuned
     from ascend_session.cli.launch import wrong_calls_said

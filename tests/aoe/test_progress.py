@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from ascend_session.aoe.environment import earlier_files, result_files, variables_of
+from ascend_session.aoe.environment import variables_of
 from ascend_session.aoe.progress import Progress
+from ascend_session.aoe.results_new import earlier_files, result_files
 from ascend_session.errors import ConfigError
 
 # ExecuteAoeTuning in the adapter's geop_npu.cc; seed 003, tuning result viewing.
