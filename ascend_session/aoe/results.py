@@ -8,11 +8,12 @@ Example::
 """
 
 import os
-from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ascend_session.aoe.results_compare import Change, Comparison, compare
 from ascend_session.aoe.results_files import (
     FILE_NAMES,
+    WRITTEN,
     files_in,
     find_results,
     is_folder,
@@ -43,6 +44,7 @@ __all__ = [
     "OUTCOMES",
     "SORTS",
     "SUBGRAPHS",
+    "WRITTEN",
     "Change",
     "Comparison",
     "Filter",
@@ -152,15 +154,21 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     """Reads result files.
 
     Args:
-        paths: A file or several, and folders in which all result files are meant.
+        paths: A file or several, and folders in which all result files are meant. A file that
+            is named twice, or by itself and with its folder, is read and counted once.
 
     Raises:
         ResultError: If none of them can be read.
     """
     files: List[ResultFile] = []
     unread: List[ResultError] = []
+    seen: Set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         for name in _files_of(os.fspath(path), unread):
+            real = _real(name)
+            if real in seen:
+                continue
+            seen.add(real)
             try:
                 files.append(read_file(name))
             except ResultError as error:
@@ -173,15 +181,27 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
 def _files_of(path: str, unread: List[ResultError]) -> List[str]:
     if not is_folder(path):
         return [path]
-    found = files_in(path)
+    try:
+        found = files_in(path)
+    except ResultError as error:
+        unread.append(error)
+        return []
     if not found:
         unread.append(
             ResultError(
                 f"{path}: there is no file {FILE_NAMES} in this folder.",
-                hint="AOE writes it where ASCEND_WORK_PATH says, else where the training runs.",
+                hint=WRITTEN,
             )
         )
     return found
+
+
+def _real(path: str) -> str:
+    """The name of a file without links."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # a null character, or links in a circle
+        return path
 
 
 def _sum(counts: Iterable[Optional[int]]) -> Optional[int]:

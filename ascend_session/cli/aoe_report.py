@@ -141,7 +141,12 @@ def _wanted(sort: str, filters: List[str]) -> "Tuple[Filter, ...]":
 
 
 def _read(paths: List[str]) -> "Results":
-    from ascend_session.aoe.results import find_results, read_results, result_folders
+    from ascend_session.aoe.results import (
+        WRITTEN,
+        find_results,
+        read_results,
+        result_folders,
+    )
     from ascend_session.errors import ResultError
 
     found = paths or find_results()
@@ -150,8 +155,7 @@ def _read(paths: List[str]) -> "Results":
         raise ResultError(
             f"There is no result file of AOE (aoe_result_opat_*.json, aoe_result_sgat_*.json) in "
             f"{looked}.",
-            hint="Name the file or its folder. AOE writes it where ASCEND_WORK_PATH says, else "
-            "into the working directory of the training.",
+            hint=f"Name the file or its folder. {WRITTEN}",
         )
     return read_results(found)
 
