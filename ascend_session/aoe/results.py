@@ -132,6 +132,18 @@ class Results(NamedTuple):
         return Summary(*(_sum(counts) for counts in zip(*known))) if known else Summary()
 
     @property
+    def whole(self) -> bool:
+        """Whether all was read: no file is missing or damaged."""
+        return not self.unread and not any(file.damage for file in self.files)
+
+    def only(self, filters: Sequence[Filter]) -> "Results":
+        """The same with those operators and sub-graphs that all filters take.
+
+        Counts and failed operators stay as they are: the files do not say whose counts they are.
+        """
+        return self._replace(files=tuple(_only(file, filters) for file in self.files))
+
+    @property
     def ok(self) -> bool:
         """Whether all was read, and no tuning failed, is incomplete or was interrupted.
 
@@ -194,6 +206,17 @@ def _files_of(path: str, unread: List[ResultError]) -> List[str]:
             )
         )
     return found
+
+
+def _only(file: ResultFile, filters: Sequence[Filter]) -> ResultFile:
+    def narrowed(tuning: Tuning) -> Tuning:
+        return tuning._replace(
+            operators=tuple(chosen(tuning.operators, filters)),
+            subgraphs=tuple(chosen(tuning.subgraphs, filters)),
+        )
+
+    tasks = (task._replace(tunings=tuple(map(narrowed, task.tunings))) for task in file.tasks)
+    return file._replace(tasks=tuple(tasks))
 
 
 def _real(path: str) -> str:

@@ -17,7 +17,7 @@ from ascend_session.cli._aoe_view import (
     columns,
     count_rows,
     many,
-    model_sentence,
+    model_sentences,
     remarks,
     row,
     saved_sentences,
@@ -57,15 +57,15 @@ def page(view: View) -> str:
 
 
 def _body(view: View) -> Iterator[str]:
-    for label, said in remarks(view.results):
+    found = list(remarks(view))
+    for label, said in found:
         if label == "damaged":
             yield f'<p class="damaged">damaged: {escaped(said)}</p>'
-    for error in view.results.unread:
+    unread = view.results.unread + (view.other.unread if view.other is not None else ())
+    for error in unread:
         yield f'<p class="damaged">{escaped(error.message)}</p>'
-    for tuning in view.results.tunings:
-        told = model_sentence(tuning)
-        if told is not None:
-            yield f"<p>{escaped(told)}</p>"
+    for told in model_sentences(view.results):
+        yield f"<p>{escaped(told)}</p>"
     for what, unit, items in view.parts:
         yield from _part(view, what, unit, items)
     yield from _failed(view.results.failed)
@@ -75,7 +75,7 @@ def _body(view: View) -> Iterator[str]:
         yield from _table(TASK_COLUMNS, task_rows(file), 3)
     if view.comparison is not None:
         yield from _compared(view)
-    doubts = [said for label, said in remarks(view.results) if label == "doubtful"]
+    doubts = [said for label, said in found if label == "doubtful"]
     if doubts:
         yield "<h2>Doubts</h2>"
         yield from _list(doubts)

@@ -73,7 +73,7 @@ def report(
     if html is not None:
         _write_page(html, force, _view(results, sort, top, wanted, other))
     show_results(results, as_json, sort, top, wanted, other)
-    raise typer.Exit(0 if results.ok else 1)
+    raise typer.Exit(0 if results.ok and (other is None or other.whole) else 1)
 
 
 def show_results(
@@ -115,16 +115,18 @@ def _view(
     wanted: "Tuple[Filter, ...]",
     other: "Optional[Results]",
 ) -> "View":
-    from ascend_session.aoe.results import chosen, compare, in_order
+    from ascend_session.aoe.results import compare, in_order
     from ascend_session.cli._aoe_view import View
 
+    here = results.only(wanted)
+    there = None if other is None else other.only(wanted)
     return View(
         results,
-        tuple(in_order(chosen(results.operators, wanted), sort)),
-        tuple(in_order(chosen(results.subgraphs, wanted), sort)),
+        tuple(in_order(here.operators, sort)),
+        tuple(in_order(here.subgraphs, sort)),
         top,
-        other,
-        None if other is None else compare(results, other),
+        there,
+        None if there is None else compare(here, there),
     )
 
 
