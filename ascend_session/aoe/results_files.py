@@ -17,7 +17,7 @@ FILE_NAMES = "aoe_result_opat_*.json or aoe_result_sgat_*.json"
 # Where to look, as a hint.
 WRITTEN = (
     "AOE writes it where ASCEND_WORK_PATH says, else into the directory in which it tunes: "
-    "work_path, or where the training runs."
+    "work_path, WORK_PATH of aoe.ini, or where the training runs."
 )
 _NAME = re.compile(r"aoe_result_(?:opat|sgat)_(.+)\.json")
 _BELOW = "aoe_data"

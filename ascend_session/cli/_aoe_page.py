@@ -3,7 +3,7 @@
 The page is well-formed XML as well, so that it can be checked, and read by other programs.
 """
 
-from typing import Iterable, Iterator, List, Sequence
+from typing import Iterable, Iterator, Sequence
 
 from ascend_session.cli._aoe_bars import Bars, escaped, svg
 from ascend_session.cli._aoe_view import (
@@ -35,7 +35,7 @@ table { border-collapse: collapse; margin: 1em 0 }
 th, td { padding: .15em .7em; text-align: left; vertical-align: top; overflow-wrap: anywhere }
 th { border-bottom: 1px solid #888 }
 tr:nth-child(even) td { background: #f4f4f4 }
-td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
+th.n, td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
 .damaged { color: #a00 }
 svg { max-width: 100%; height: auto }
 """
@@ -123,13 +123,15 @@ def _table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], first: int, last: int = 99
 ) -> Iterator[str]:
     """A table; the columns from ``first`` to before ``last`` are numbers."""
-    yield f"<table><tr>{''.join(f'<th>{escaped(head)}</th>' for head in heads)}</tr>"
+
+    def made(tag: str, cells: Sequence[str]) -> str:
+        kinds = (' class="n"' if first <= place < last else "" for place in range(len(cells)))
+        inner = (f"<{tag}{kind}>{escaped(cell)}</{tag}>" for kind, cell in zip(kinds, cells))
+        return f"<tr>{''.join(inner)}</tr>"
+
+    yield f"<table>{made('th', heads)}"
     for cells in rows:
-        made: List[str] = []
-        for place, cell in enumerate(cells):
-            kind = ' class="n"' if first <= place < last else ""
-            made.append(f"<td{kind}>{escaped(cell)}</td>")
-        yield f"<tr>{''.join(made)}</tr>"
+        yield made("td", cells)
     yield "</table>"
 
 

@@ -265,6 +265,8 @@ def test_the_page_has_a_picture_and_loads_nothing(call, work):
     assert widths == pytest.approx([420, 420 * 26.876 / 58.781, 119.4, 112.25], abs=0.02)
     assert len(list(subgraphs.iter(f"{SVG}g"))) == 2
     assert any("total_num is 121" in (one.text or "") for one in made.iter(f"{XHTML}li"))
+    head, row = [[one.get("class") for one in found] for found in made.findall(f".//{XHTML}tr")[:2]]
+    assert head == row == ["n"] * 4 + [None] * 4
     tags = {one.tag for one in made.iter()}
     assert not tags & {f"{XHTML}{name}" for name in ("script", "link", "img", "iframe")}
     assert not [one for one in made.iter() if one.get("src") or one.get("href")]
