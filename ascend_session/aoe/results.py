@@ -8,11 +8,12 @@ Example::
 """
 
 import os
-from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ascend_session.aoe.results_compare import Change, Comparison, compare
 from ascend_session.aoe.results_files import (
     FILE_NAMES,
+    WRITTEN,
     files_in,
     find_results,
     is_folder,
@@ -43,6 +44,7 @@ __all__ = [
     "OUTCOMES",
     "SORTS",
     "SUBGRAPHS",
+    "WRITTEN",
     "Change",
     "Comparison",
     "Filter",
@@ -130,6 +132,18 @@ class Results(NamedTuple):
         return Summary(*(_sum(counts) for counts in zip(*known))) if known else Summary()
 
     @property
+    def whole(self) -> bool:
+        """Whether all was read: no file is missing or damaged."""
+        return not self.unread and not any(file.damage for file in self.files)
+
+    def only(self, filters: Sequence[Filter]) -> "Results":
+        """The same with those operators and sub-graphs that all filters take.
+
+        Counts and failed operators stay as they are: the files do not say whose counts they are.
+        """
+        return self._replace(files=tuple(_only(file, filters) for file in self.files))
+
+    @property
     def ok(self) -> bool:
         """Whether all was read, and no tuning failed, is incomplete or was interrupted.
 
@@ -152,15 +166,21 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     """Reads result files.
 
     Args:
-        paths: A file or several, and folders in which all result files are meant.
+        paths: A file or several, and folders in which all result files are meant. A file that
+            is named twice, or by itself and with its folder, is read and counted once.
 
     Raises:
         ResultError: If none of them can be read.
     """
     files: List[ResultFile] = []
     unread: List[ResultError] = []
+    seen: Set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         for name in _files_of(os.fspath(path), unread):
+            real = _real(name)
+            if real in seen:
+                continue
+            seen.add(real)
             try:
                 files.append(read_file(name))
             except ResultError as error:
@@ -173,15 +193,38 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
 def _files_of(path: str, unread: List[ResultError]) -> List[str]:
     if not is_folder(path):
         return [path]
-    found = files_in(path)
+    try:
+        found = files_in(path)
+    except ResultError as error:
+        unread.append(error)
+        return []
     if not found:
         unread.append(
             ResultError(
                 f"{path}: there is no file {FILE_NAMES} in this folder.",
-                hint="AOE writes it where ASCEND_WORK_PATH says, else where the training runs.",
+                hint=WRITTEN,
             )
         )
     return found
+
+
+def _only(file: ResultFile, filters: Sequence[Filter]) -> ResultFile:
+    def narrowed(tuning: Tuning) -> Tuning:
+        return tuning._replace(
+            operators=tuple(chosen(tuning.operators, filters)),
+            subgraphs=tuple(chosen(tuning.subgraphs, filters)),
+        )
+
+    tasks = (task._replace(tunings=tuple(map(narrowed, task.tunings))) for task in file.tasks)
+    return file._replace(tasks=tuple(tasks))
+
+
+def _real(path: str) -> str:
+    """The name of a file without links."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # a null character, or links in a circle
+        return path
 
 
 def _sum(counts: Iterable[Optional[int]]) -> Optional[int]:

@@ -28,7 +28,8 @@ def _outcome(tuning: Tuning) -> Iterator[_Doubt]:
     if tuning.kind != OPERATORS:
         return
     if tuning.outcome not in OUTCOMES:
-        said = f"opat_tuning_result is {word_for(tuning.outcome)}, none of {', '.join(OUTCOMES)}."
+        found = f"is {word_for(tuning.outcome)}," if tuning.outcome else "says"
+        said = f"opat_tuning_result {found} none of {', '.join(OUTCOMES)}."
         yield ("opat_tuning_result",), said
     elif tuning.failed and tuning.outcome != FAILED:
         said = (

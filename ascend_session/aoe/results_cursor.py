@@ -15,6 +15,7 @@ __all__ = ["Cursor", "DamageError", "Notes", "place_of", "word_for"]
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _MOST = 1000  # doubts of a file that are kept
+_MOST_WALKED = 1_000_000  # letters that are gone through for their places; then they are rougher
 _SHOWN = 100  # letters of a name in a sentence
 _DIGITS = 300  # of a whole number; longer ones Python 3.11 refuses to convert
 _ENDS = "The file ends here, in the middle."
@@ -53,6 +54,7 @@ class Notes:
         self._damage: List[_Note] = []
         self._doubts: List[_Note] = []
         self._more = 0
+        self._walked = 0
         self._counted = (0, 1)
         self._known: Dict[int, Dict[str, int]] = {}
 
@@ -79,12 +81,19 @@ class Notes:
         if members is not None and path:
             known = str(path[0])
             at, path = (members[known], path[1:]) if known in members else (at, ())
-        self._doubts.append(_Note(place_of(self._text, at, path) if path else at, message))
+        self._doubts.append(_Note(self._place(at, path), message))
 
-    def repeated(self, at: int, key: str) -> None:
-        """Notes that an object at ``at`` has the same key twice."""
-        said = f"The key {word_for(key)} stands twice in one object; only the last one counts."
-        self.doubt(at, (), said)
+    def _place(self, at: int, path: Sequence[Union[str, int]]) -> int:
+        if not path or self._walked > _MOST_WALKED:
+            return at
+        place, walked = place_of(self._text, at, path)
+        self._walked += walked
+        return place
+
+    def repeated(self, at: int, key: str, both: bool = False) -> None:
+        """Notes that an object at ``at`` has a key twice, of which ``both`` or the last counts."""
+        counted = "both count" if both else "only the last one counts"
+        self.doubt(at, (), f"The key {word_for(key)} stands twice in one object; {counted}.")
 
     def remarks(self) -> Tuple[Tuple[Remark, ...], Tuple[Remark, ...]]:
         """Damage and doubts, in the order of the text."""
@@ -224,15 +233,19 @@ class Cursor:
         return made
 
 
-def place_of(text: str, at: int, path: Sequence[Union[str, int]]) -> int:
-    """The place of a value inside the one that begins at ``at``, which is whole.
+def place_of(text: str, at: int, path: Sequence[Union[str, int]]) -> Tuple[int, int]:
+    """The place of a value inside the one that begins at ``at``, and how far one goes to find it.
+
+    What begins at ``at`` must be whole.
 
     Args:
         text: The JSON text.
         at: Where to begin.
         path: Keys and numbers of items; where it ends in nothing, the last value on it is meant.
     """
+    walked = 0
     for step in path:
+        begin = at
         cursor = Cursor(text, Notes(text), at)
         keys: Iterator[Union[str, int]]
         kind = cursor.ahead()
@@ -241,12 +254,13 @@ def place_of(text: str, at: int, path: Sequence[Union[str, int]]) -> int:
         elif kind == "{":
             keys = (name for name, _ in cursor.members())
         else:
-            return at
+            break
         for key in keys:
             if key == step:
                 at = cursor.at
             cursor.value()
-    return at
+        walked += cursor.at - begin
+    return at, walked
 
 
 def word_for(value: Any) -> str:

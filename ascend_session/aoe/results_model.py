@@ -5,6 +5,7 @@ operators are in microseconds, those of sub-graphs and models in milliseconds. W
 not say, or says wrongly, is None.
 """
 
+import math
 import os
 from typing import NamedTuple, Optional, Tuple
 
@@ -36,11 +37,12 @@ def percent_faster(before: Optional[float], after: Optional[float]) -> Optional[
     """The improvement in percent as AOE counts it, which is ``before / after - 1``.
 
     The manual calls it the percentage by which the time is reduced, and prints 118.71 % for 58.781
-    and 26.876 microseconds.
+    and 26.876 microseconds. None if a time is unknown, or nothing beside the other.
     """
     if before is None or not after:
         return None
-    return 100.0 * (before / after - 1.0)
+    improvement = 100.0 * (before / after - 1.0)
+    return improvement if math.isfinite(improvement) else None
 
 
 class Tuned(NamedTuple):

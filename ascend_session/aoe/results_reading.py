@@ -40,8 +40,13 @@ def read_file(path: str) -> ResultFile:
         ResultError: As `parse_result`, or if there is no such file, it is no file, cannot be read
             or has more than 100 MiB. A pipe is refused and never waited for.
     """
-    if "\0" not in path and not os.path.lexists(path):
-        raise ResultError(f"{path}: is not there.", hint=_HINT)
+    if "\0" not in path:
+        try:
+            os.stat(path)
+        except FileNotFoundError:
+            raise ResultError(f"{path}: is not there.", hint=_HINT) from None
+        except OSError as error:
+            raise ResultError(f"{path}: cannot be read: {error.strerror}.", hint=_HINT) from error
     return parse_result(read_content(path, KIND), path)
 
 

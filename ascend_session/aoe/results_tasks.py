@@ -4,7 +4,7 @@ Source: the manual's tables of both result files; the old forms (one task as an 
 below ``add_repo_operators``) are those of the manual of CANN 6.2 and 6.3.
 """
 
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ascend_session.aoe.results_checks import check_tuning
 from ascend_session.aoe.results_cursor import Cursor, Notes, word_for
@@ -61,7 +61,7 @@ class TaskReader:
             if cursor.ahead() != "{":
                 self._skip("An item of a task", "an object")
                 continue
-            for part in self._keys():
+            for part in self._keys(lambda part: part in (OPERATORS, SUBGRAPHS)):
                 start = cursor.at
                 if part == "basic":
                     name, seconds, interrupted = self._values.basic(cursor.value(), start)
@@ -114,7 +114,7 @@ class TaskReader:
         if cursor.ahead() == "[":
             yield from self._listed(made, "")
         elif cursor.ahead() == "{":
-            for key in self._keys():
+            for key in self._keys(lambda _: True):
                 if cursor.ahead() == "[":
                     yield from self._listed(made, _MODES.get(key, key))
                 else:
@@ -129,11 +129,12 @@ class TaskReader:
             if one is not None:
                 yield one
 
-    def _keys(self) -> Iterator[str]:
+    def _keys(self, adds: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
+        """The keys of an object; if one stands twice, ``adds`` says whether both count."""
         seen = set()
         for key, at in self._cursor.members():
             if key in seen:
-                self._notes.repeated(at, key)
+                self._notes.repeated(at, key, adds(key))
             seen.add(key)
             yield key
 

@@ -25,6 +25,8 @@ _Path = Tuple[Union[str, int], ...]
 _PERCENT = re.compile(r"-?[0-9]+(\.[0-9]+)?%")
 _TOLERANCE = 0.01 + 1e-9  # AOE rounds some percentages to two digits and cuts others off
 _TASK_TIME = "tuning_time(s)"
+# No time is longer, in any unit: 30 years of microseconds. Sums of all in a file stay finite.
+_LONGEST = 1e15
 _COUNTS = {
     "added": "repo_add_num",
     "updated": "repo_update_num",
@@ -112,10 +114,14 @@ class Values:
         """The names of operators that could not be tuned."""
         if not self._is(list, found, at, ("tuning_failed_operators",)):
             return ()
-        for number, name in enumerate(found):
-            if not isinstance(name, str):
-                self._wrong(at, (number,), "tuning_failed_operators", name, "the name of one")
-        return tuple(name for name in found if isinstance(name, str))
+        names = tuple(name for name in found if isinstance(name, str))
+        others = len(found) - len(names)
+        if others:
+            first = next(place for place, name in enumerate(found) if not isinstance(name, str))
+            said = f"{word_for(found[first])} is" if others == 1 else f"{others:,} items are"
+            message = f"{said} no name of an operator, in tuning_failed_operators."
+            self._notes.doubt(at, (first,), message)
+        return names
 
     def outcome(self, found: Any, at: int) -> str:
         """What became of a tuning."""
@@ -158,9 +164,11 @@ class Values:
         return ()
 
     def _number(self, found: Any, at: int, path: _Path, name: str) -> Optional[float]:
-        if type(found) in (float, int) and 0 <= found <= sys.float_info.max:
+        if type(found) in (float, int) and 0 <= found <= _LONGEST:
             return float(found)
-        self._wrong(at, (*path, name), name, found, "a number that is not negative")
+        large = type(found) in (float, int) and found > _LONGEST
+        wanted = "a number below 1e15" if large else "a number that is not negative"
+        self._wrong(at, (*path, name), name, found, wanted)
         return None
 
     def _count(self, found: Dict[str, Any], name: str, at: int) -> Optional[int]:

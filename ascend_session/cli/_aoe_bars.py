@@ -6,7 +6,7 @@ from typing import List, NamedTuple, Sequence
 
 from ascend_session.cli._aoe_view import tail
 
-__all__ = ["Bars", "escaped", "svg"]
+__all__ = ["Bars", "escaped", "longest", "svg"]
 
 _NAME, _BARS, _TEXT = 330, 420, 130  # widths, in pixels
 _HEIGHT, _BAR = 38, 14
@@ -22,6 +22,11 @@ class Bars(NamedTuple):
     after: float
 
 
+def longest(bars: Sequence[Bars]) -> float:
+    """The longest time, before or after, which is as wide as there is room; never 0."""
+    return max((time for one in bars for time in one[1:]), default=0.0) or 1.0
+
+
 def svg(bars: Sequence[Bars], unit: str) -> str:
     """A picture of two bars for each name, the upper one before and the lower one after.
 
@@ -33,7 +38,7 @@ def svg(bars: Sequence[Bars], unit: str) -> str:
         Well-formed XML of one element.
     """
     width, height = _NAME + _BARS + _TEXT, _HEIGHT * len(bars) + 24
-    most = max((time for one in bars for time in one[1:]), default=0.0) or 1.0
+    most = longest(bars)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">',

@@ -1,12 +1,13 @@
 """The JSON form of ``ascend-session aoe report``."""
 
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from ascend_session.aoe.results import (
     Change,
     Comparison,
     Operator,
     ResultFile,
+    Results,
     Subgraph,
     Tuned,
     Tuning,
@@ -24,7 +25,7 @@ def as_dict(view: View) -> Dict[str, Any]:
     made = {
         "ok": results.ok,
         "files": [_file(file) for file in results.files],
-        "unread": [{"message": one.message, "hint": one.hint} for one in results.unread],
+        "unread": _unread(results),
         "summary": results.summary._asdict(),
         "failed": list(results.failed),
         "totals": {
@@ -37,6 +38,12 @@ def as_dict(view: View) -> Dict[str, Any]:
     if view.comparison is not None and view.other is not None:
         made["against"] = {
             "files": [file.name for file in view.other.files],
+            "damage": [
+                {"file": file.name, **one._asdict()}
+                for file in view.other.files
+                for one in file.damage
+            ],
+            "unread": _unread(view.other),
             "summary": view.other.summary._asdict(),
             "totals": {
                 "operators": _totals(view.other.operators, MICRO),
@@ -45,6 +52,10 @@ def as_dict(view: View) -> Dict[str, Any]:
             **_comparison(view.comparison, view.top),
         }
     return made
+
+
+def _unread(results: Results) -> List[Dict[str, Optional[str]]]:
+    return [{"message": one.message, "hint": one.hint} for one in results.unread]
 
 
 def _file(file: ResultFile) -> Dict[str, Any]:

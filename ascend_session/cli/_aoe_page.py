@@ -3,7 +3,7 @@
 The page is well-formed XML as well, so that it can be checked, and read by other programs.
 """
 
-from typing import Iterable, Iterator, List, Sequence
+from typing import Iterable, Iterator, Sequence
 
 from ascend_session.cli._aoe_bars import Bars, escaped, svg
 from ascend_session.cli._aoe_view import (
@@ -17,7 +17,7 @@ from ascend_session.cli._aoe_view import (
     columns,
     count_rows,
     many,
-    model_sentence,
+    model_sentences,
     remarks,
     row,
     saved_sentences,
@@ -35,7 +35,7 @@ table { border-collapse: collapse; margin: 1em 0 }
 th, td { padding: .15em .7em; text-align: left; vertical-align: top; overflow-wrap: anywhere }
 th { border-bottom: 1px solid #888 }
 tr:nth-child(even) td { background: #f4f4f4 }
-td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
+th.n, td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
 .damaged { color: #a00 }
 svg { max-width: 100%; height: auto }
 """
@@ -57,15 +57,15 @@ def page(view: View) -> str:
 
 
 def _body(view: View) -> Iterator[str]:
-    for label, said in remarks(view.results):
+    found = list(remarks(view))
+    for label, said in found:
         if label == "damaged":
             yield f'<p class="damaged">damaged: {escaped(said)}</p>'
-    for error in view.results.unread:
+    unread = view.results.unread + (view.other.unread if view.other is not None else ())
+    for error in unread:
         yield f'<p class="damaged">{escaped(error.message)}</p>'
-    for tuning in view.results.tunings:
-        told = model_sentence(tuning)
-        if told is not None:
-            yield f"<p>{escaped(told)}</p>"
+    for told in model_sentences(view.results):
+        yield f"<p>{escaped(told)}</p>"
     for what, unit, items in view.parts:
         yield from _part(view, what, unit, items)
     yield from _failed(view.results.failed)
@@ -75,7 +75,7 @@ def _body(view: View) -> Iterator[str]:
         yield from _table(TASK_COLUMNS, task_rows(file), 3)
     if view.comparison is not None:
         yield from _compared(view)
-    doubts = [said for label, said in remarks(view.results) if label == "doubtful"]
+    doubts = [said for label, said in found if label == "doubtful"]
     if doubts:
         yield "<h2>Doubts</h2>"
         yield from _list(doubts)
@@ -123,13 +123,15 @@ def _table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], first: int, last: int = 99
 ) -> Iterator[str]:
     """A table; the columns from ``first`` to before ``last`` are numbers."""
-    yield f"<table><tr>{''.join(f'<th>{escaped(head)}</th>' for head in heads)}</tr>"
+
+    def made(tag: str, cells: Sequence[str]) -> str:
+        kinds = (' class="n"' if first <= place < last else "" for place in range(len(cells)))
+        inner = (f"<{tag}{kind}>{escaped(cell)}</{tag}>" for kind, cell in zip(kinds, cells))
+        return f"<tr>{''.join(inner)}</tr>"
+
+    yield f"<table>{made('th', heads)}"
     for cells in rows:
-        made: List[str] = []
-        for place, cell in enumerate(cells):
-            kind = ' class="n"' if first <= place < last else ""
-            made.append(f"<td{kind}>{escaped(cell)}</td>")
-        yield f"<tr>{''.join(made)}</tr>"
+        yield made("td", cells)
     yield "</table>"
 
 

@@ -1,9 +1,10 @@
 """The report of a tuning for a terminal, with a picture of the times, and for pipes without."""
 
-from typing import TYPE_CHECKING, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterable, Sequence, Tuple
 
 import typer
 
+from ascend_session.cli._aoe_bars import Bars, longest
 from ascend_session.cli._aoe_view import (
     CHANGE_COLUMNS,
     COUNTS,
@@ -16,7 +17,7 @@ from ascend_session.cli._aoe_view import (
     columns,
     count_rows,
     many,
-    model_sentence,
+    model_sentences,
     number,
     remarks,
     row,
@@ -26,7 +27,7 @@ from ascend_session.cli._aoe_view import (
     tail,
     task_rows,
 )
-from ascend_session.cli._output import console, draw, is_terminal, show_table
+from ascend_session.cli._output import console, draw, is_terminal, show_table, table
 from ascend_session.cluster.rank_table.values import printable
 
 if TYPE_CHECKING:
@@ -46,10 +47,8 @@ def show(view: View) -> None:
         if file.tasks:
             show_table(TASK_COLUMNS, list(task_rows(file)))
         typer.echo()
-    for tuning in view.results.tunings:
-        said = model_sentence(tuning)
-        if said is not None:
-            typer.echo(said)
+    for said in model_sentences(view.results):
+        typer.echo(said)
     for what, unit, items in view.parts:
         _part(view, what, unit, items)
     if not view.parts:
@@ -64,25 +63,42 @@ def _part(view: View, what: str, unit: str, items: Sequence[Item]) -> None:
     typer.echo(sentence(what, unit, items))
     typer.echo()
     some = shown(view, items)
-    show_table(columns(unit, what), [row(one) for one in some])
+    _table(columns(unit, what), [row(one) for one in some], range(4))
     if len(some) < len(items):
         typer.echo(f"... and {len(items) - len(some):,} more; --top shows them, and --json.")
     typer.echo()
-    if is_terminal():
-        draw(_bars(some[:_BARS], unit))
+    known = [
+        Bars(printable(one.name, len(one.name)), one.before, one.after)
+        for one in some
+        if one.before is not None and one.after is not None
+    ]
+    if known and is_terminal():
+        draw(_bars(known[:_BARS], unit))
         typer.echo()
 
 
-def _bars(items: Sequence[Item], unit: str) -> "Table":
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Iterable[int]) -> None:
+    """Prints a table, of which no column of ``numbers`` is folded: half a number misleads."""
+    if not is_terminal():
+        show_table(heads, rows)
+        return
+    made = table(heads, rows)
+    for place in numbers:
+        made.columns[place].no_wrap = True
+    draw(made)
+
+
+def _bars(items: Sequence[Bars], unit: str) -> "Table":
     """Two bars below each other for each item: its time before, and after."""
     from rich.bar import Bar
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
     plain = console().options.ascii_only
-    most = max((one.before or 0.0) for one in items) or 1.0
+    most = longest(items)
     room = console().width
-    letters = min(max(len(one.name) for one in items), max(_NAME, room // 2))
+    letters = min(max(cell_len(one.name) for one in items), max(_NAME, room // 2))
     width = max(10, min(60, room - letters - 16))
     made = Table.grid(padding=(0, 1))
     made.title = "Before is above, after is below"
@@ -91,11 +107,10 @@ def _bars(items: Sequence[Item], unit: str) -> "Table":
     made.add_column(no_wrap=True)
     for one in items:
         for place, (time, colour) in enumerate(((one.before, "red"), (one.after, "green"))):
-            label = printable(tail(one.name, letters)) if place == 0 else ""
-            long = min(time or 0.0, most)
-            bar: RenderableType = Bar(most, 0, long, width=width, color=colour)
+            label = tail(one.name, letters) if place == 0 else ""
+            bar: RenderableType = Bar(most, 0, time, width=width, color=colour)
             if plain:
-                bar = Text("#" * round(width * long / most), style=colour)
+                bar = Text("#" * round(width * time / most), style=colour)
             made.add_row(label, bar, f"{number(time, 3)} {unit}")
     return made
 
@@ -113,7 +128,7 @@ def _compared(view: View) -> None:
     changes = list(change_rows(found, FEW if view.top is None else view.top))
     if changes:
         typer.echo()
-        show_table(CHANGE_COLUMNS, changes)
+        _table(CHANGE_COLUMNS, changes, range(1, 4))
     for word, failed in (("here", found.failed_here), ("there", found.failed_there)):
         if failed:
             typer.echo(f"Tuning failed only {word}: {_names(failed)}.")
@@ -132,7 +147,7 @@ def _names(names: Tuple[str, ...]) -> str:
 
 
 def _remarks(view: View) -> None:
-    found = list(remarks(view.results))
+    found = list(remarks(view))
     for label, said in found[:FEW]:
         typer.echo(f"{label}: {said}")
     if len(found) > FEW:

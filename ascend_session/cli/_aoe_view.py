@@ -31,7 +31,7 @@ __all__ = [
     "columns",
     "count_rows",
     "many",
-    "model_sentence",
+    "model_sentences",
     "number",
     "remarks",
     "row",
@@ -62,7 +62,7 @@ class View(NamedTuple):
         operators: Those operators that were asked for, in order.
         subgraphs: The same of sub-graphs.
         top: How many of each are shown at most; None if nobody said.
-        other: Another run.
+        other: Those of another run that were asked for.
         comparison: The results compared with it.
     """
 
@@ -85,12 +85,15 @@ class View(NamedTuple):
 
 def sentence(what: str, unit: str, items: Sequence[Item]) -> str:
     """How much time is saved by all of them."""
+    if not items:
+        return f"no {what}."
     found = totals(items)
     if not found.number:
         return f"{many(len(items), what)}, of which no time is known."
     faster = f" ({100 * (found.before / found.after - 1):.2f} % faster)" if found.after else ""
     rest = len(items) - found.number
-    unknown = f" The times of {rest} more are not known." if rest else ""
+    times, are = ("time", "is") if rest == 1 else ("times", "are")
+    unknown = f" The {times} of {rest:,} more {are} not known." if rest else ""
     return (
         f"{many(found.number, what)}: {found.before:,.3f} {unit} before, {found.after:,.3f} {unit} "
         f"after, {found.saved:,.3f} {unit} saved{faster}.{unknown}"
@@ -145,15 +148,14 @@ def saved_sentences(view: View) -> Iterator[str]:
     """What another run saved, and what this one does."""
     if view.other is None:
         return
-    results = view.results
     pairs: List[Tuple[str, str, Sequence[Item], Sequence[Item]]] = [
-        ("operator", MICRO, view.other.operators, results.operators),
-        ("sub-graph", MILLI, view.other.subgraphs, results.subgraphs),
+        ("operator", MICRO, view.other.operators, view.operators),
+        ("sub-graph", MILLI, view.other.subgraphs, view.subgraphs),
     ]
     for what, unit, there, here in pairs:
         if there or here:
-            yield f"There {sentence(what, unit, there)}"
-            yield f"Here  {sentence(what, unit, here)}"
+            yield f"There: {sentence(what, unit, there)}"
+            yield f"Here:  {sentence(what, unit, here)}"
 
 
 def change_sentence(found: Comparison) -> str:
@@ -194,8 +196,20 @@ def _difference(one: Change) -> str:
     return f"{one.difference:+,.3f}" if known else "-"
 
 
-def model_sentence(tuning: Tuning) -> Optional[str]:
-    """How the time of the whole model changed; None if it was not measured."""
+def model_sentences(results: Results) -> List[str]:
+    """How the time of the whole model changed, for each task that measured it."""
+    made = [
+        (task.name or task.key, said)
+        for task in results.tasks
+        for said in map(_model_sentence, task.tunings)
+        if said is not None
+    ]
+    if len(made) == 1:
+        return [said for _, said in made]
+    return [f"{printable(name, 80)}: {said}" for name, said in made]
+
+
+def _model_sentence(tuning: Tuning) -> Optional[str]:
     model = tuning.model
     if model is None or model.before is None or model.after is None:
         return None
@@ -207,12 +221,15 @@ def model_sentence(tuning: Tuning) -> Optional[str]:
     )
 
 
-def remarks(results: Results) -> Iterator[Tuple[str, str]]:
-    """What there is to say against the files: ``damaged`` or ``doubtful``, and a sentence."""
-    for file in results.files:
+def remarks(view: View) -> Iterator[Tuple[str, str]]:
+    """What there is to say against the files: ``damaged`` or ``doubtful``, and a sentence.
+
+    Of another run only the damage, since what is lost there is missing in the comparison.
+    """
+    for file in (*view.results.files, *(view.other.files if view.other is not None else ())):
         for one in file.damage:
             yield "damaged", f"{printable(file.name)}:{printable(str(one))}"
-    for file in results.files:
+    for file in view.results.files:
         for one in file.doubts:
             yield "doubtful", f"{printable(file.name)}:{printable(str(one))}"
 
@@ -223,8 +240,15 @@ def shown(view: View, items: Sequence[Item]) -> Sequence[Item]:
 
 
 def tail(name: str, letters: int) -> str:
-    """The end of a name, where operators differ most, in at most so many letters."""
-    return name if len(name) <= letters else f"...{name[3 - letters :]}"
+    """The end of a name, where operators differ most, not wider than so many Latin letters."""
+    from rich.cells import cell_len
+
+    if cell_len(name) <= letters:
+        return name
+    kept = name[3 - letters :]
+    while cell_len(kept) > letters - 3:
+        kept = kept[1:]
+    return f"...{kept}"
 
 
 def number(value: Optional[float], digits: int) -> str:

@@ -49,10 +49,10 @@ def show_json_line(data: Any) -> None:
 
 
 def complain(message: str, hint: Optional[str] = None) -> None:
-    """Prints a sentence on the standard error stream."""
-    typer.echo(f"ascend-session: {message}", err=True)
+    """Prints a sentence on the standard error stream; nothing in it controls a terminal."""
+    typer.echo(f"ascend-session: {_harmless(message)}", err=True)
     if hint is not None:
-        typer.echo(f"  hint: {hint}", err=True)
+        typer.echo(f"  hint: {_harmless(hint)}", err=True)
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -100,6 +100,14 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)
+
+
+def _harmless(text: str) -> str:
+    if text.replace("\n", "").isprintable():
+        return text
+    from ascend_session.cluster.rank_table.values import printable
+
+    return "\n".join(printable(line, len(line)) for line in text.split("\n"))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> List[str]:

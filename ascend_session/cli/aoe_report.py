@@ -73,7 +73,7 @@ def report(
     if html is not None:
         _write_page(html, force, _view(results, sort, top, wanted, other))
     show_results(results, as_json, sort, top, wanted, other)
-    raise typer.Exit(0 if results.ok else 1)
+    raise typer.Exit(0 if results.ok and (other is None or other.whole) else 1)
 
 
 def show_results(
@@ -115,16 +115,18 @@ def _view(
     wanted: "Tuple[Filter, ...]",
     other: "Optional[Results]",
 ) -> "View":
-    from ascend_session.aoe.results import chosen, compare, in_order
+    from ascend_session.aoe.results import compare, in_order
     from ascend_session.cli._aoe_view import View
 
+    here = results.only(wanted)
+    there = None if other is None else other.only(wanted)
     return View(
         results,
-        tuple(in_order(chosen(results.operators, wanted), sort)),
-        tuple(in_order(chosen(results.subgraphs, wanted), sort)),
+        tuple(in_order(here.operators, sort)),
+        tuple(in_order(here.subgraphs, sort)),
         top,
-        other,
-        None if other is None else compare(results, other),
+        there,
+        None if there is None else compare(here, there),
     )
 
 
@@ -141,7 +143,12 @@ def _wanted(sort: str, filters: List[str]) -> "Tuple[Filter, ...]":
 
 
 def _read(paths: List[str]) -> "Results":
-    from ascend_session.aoe.results import find_results, read_results, result_folders
+    from ascend_session.aoe.results import (
+        WRITTEN,
+        find_results,
+        read_results,
+        result_folders,
+    )
     from ascend_session.errors import ResultError
 
     found = paths or find_results()
@@ -150,8 +157,7 @@ def _read(paths: List[str]) -> "Results":
         raise ResultError(
             f"There is no result file of AOE (aoe_result_opat_*.json, aoe_result_sgat_*.json) in "
             f"{looked}.",
-            hint="Name the file or its folder. AOE writes it where ASCEND_WORK_PATH says, else "
-            "into the working directory of the training.",
+            hint=f"Name the file or its folder. {WRITTEN}",
         )
     return read_results(found)
 

@@ -1,7 +1,9 @@
 """The result files of AOE: what the manual's samples say, and what stands in none of them."""
 
 import copy
+import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,8 @@ SUMS = (1, "OPAT", "repo_summary")
         ((*FORMAT, "performance_after_tune(us)"), "26", "'26'; it should be a number"),
         ((*FORMAT, "performance_before_tune(us)"), float("nan"), "NaN; it should be a number"),
         ((*FORMAT, "performance_before_tune(us)"), float("inf"), "Infinity; it should be"),
+        ((*FORMAT, "performance_before_tune(us)"), 1e308, "1e+308; it should be a number below"),
+        ((*FORMAT, "performance_before_tune(us)"), 10**400, "Infinity; it should be a number"),
         ((*FORMAT, "performance_before_tune(us)"), True, "true; it should be a number"),
         ((*FORMAT, "performance_before_tune(us)"), [], "an array; it should be a number"),
         ((*FORMAT, "performance_improvement"), 118.71, "118.71; it should be a percentage"),
@@ -159,6 +163,7 @@ SUMS = (1, "OPAT", "repo_summary")
         ((*SUMS, "total_num"), 13.0, "13.0; it should be a whole number"),
         ((*SUMS, "repo_hit_num"), -1, "-1; it should be a whole number"),
         ((1, "OPAT", "opat_tuning_result"), "done", "'done', none of tuning successful"),
+        ((1, "OPAT", "opat_tuning_result"), "", "says none of tuning successful, tuning failed"),
         ((0, "basic", "tuning_time(s)"), "44", "'44'; it should be a number"),
     ],
 )
@@ -185,6 +190,43 @@ def test_what_is_of_the_wrong_type_is_named_with_its_place(path, value, said) ->
 )
 def test_what_does_not_add_up_is_pointed_out(path, value, said) -> None:
     assert any(said in one for one in doubts(parse_result(content(changed(path, value)))))
+
+
+def test_a_part_of_a_task_that_stands_twice_is_counted_as_is_said() -> None:
+    basic, tuned = (json.dumps(one)[1:-1] for one in OPERATOR_TASK)
+    for part, number, said in [(tuned, 2, "both count."), (basic, 1, "only the last one counts.")]:
+        twice = f'{{"{key()}": [{{{basic}, {tuned}, {part}}}]}}'
+        parsed = parse_result(twice.encode())
+        assert len(parsed.tasks[0].tunings) == number
+        (doubt,) = parsed.doubts
+        assert doubt.message.endswith(f"stands twice in one object; {said}")
+
+
+def test_lists_of_the_same_fate_are_both_counted_as_is_said() -> None:
+    whole = json.dumps({key(): SUBGRAPH_TASK}).replace("update_repo", "add_repo")
+    parsed = parse_result(whole.encode())
+    assert [one.update_mode for one in parsed.tasks[0].tunings[0].subgraphs] == ["add", "add"]
+    assert any(
+        "'add_repo_subgraphs' stands twice in one object; both" in one for one in doubts(parsed)
+    )
+
+
+def test_an_improvement_beyond_all_numbers_is_unknown() -> None:
+    assert results.percent_faster(1e15, 5e-324) is None
+    assert results.percent_faster(3.0, 2.0) == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a", 7, "b"], "7 is no name of an operator, in tuning_failed_operators."),
+        (["a", [], 7, "b"], "2 items are no name of an operator, in tuning_failed_operators."),
+    ],
+)
+def test_failed_operators_without_a_name_are_counted_in_one_sentence(names, said) -> None:
+    parsed = parse_result(content(task(outcome="tuning failed", failed=names)))
+    assert parsed.tasks[0].tunings[0].failed == ("a", "b")
+    assert [one.message for one in parsed.doubts] == [said]
 
 
 def test_a_missing_comma_costs_one_task_and_is_named() -> None:
@@ -292,16 +334,42 @@ def test_a_file_that_cannot_be_read_is_told_beside_the_others(tmp_path: Path) ->
     assert not found.ok
 
 
+def test_a_file_that_is_named_twice_is_counted_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "aoe_result_opat_20240316_101530123_12.json", OPERATOR_TASK)
+    (tmp_path / "link").symlink_to(path)
+    found = read_results([path, tmp_path, tmp_path / "link", path])
+    assert [file.name for file in found.files] == [path]
+    other = write(tmp_path / "b", "aoe_result_opat_20240316_101530123_12.json", OPERATOR_TASK)
+    assert len(read_results([path, other]).files) == 2
+
+
+def test_a_folder_that_nobody_can_look_into_is_named(tmp_path: Path, monkeypatch) -> None:
+    good = write(tmp_path, "a.json", OPERATOR_TASK)
+
+    def locked(folder):
+        raise PermissionError(13, "Permission denied", folder)
+
+    monkeypatch.setattr(os, "listdir", locked)
+    said = f"{tmp_path}: this folder cannot be read: Permission denied."
+    assert said in str(read_results([tmp_path, good]).unread[0])
+    with pytest.raises(ResultError, match="Permission denied"):
+        find_results({"ASCEND_WORK_PATH": str(tmp_path)}, tmp_path)
+
+
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(str(tmp_path / "pipe"))
+    (tmp_path / "link").symlink_to("nowhere")
     with open(str(tmp_path / "big.json"), "wb") as file:
         file.truncate((100 << 20) + 1)
     for name, said in [
         ("pipe", "is a pipe or a device, not a file"),
         (".", "there is no file aoe_result_opat_*.json or aoe_result_sgat_*.json"),
         ("big.json", "at most 100 MiB of a result file of AOE are read here"),
-        ("none", "is not there"),
+        ("none", "none: is not there.$"),
+        ("link", "link: is not there.$"),
+        ("big.json/a", "big.json/a: cannot be read: Not a directory.$"),
         ("a\0b", "is no file name"),
     ]:
-        with pytest.raises(ResultError, match=said.replace("*", r"\*")):
+        with pytest.raises(ResultError) as caught:
             read_results([f"{tmp_path}/{name}"])
+        assert re.search(said.replace("*", r"\*"), caught.value.message)

@@ -8,6 +8,7 @@ from time import process_time
 
 import pytest
 
+from ascend_session.aoe import results_cursor
 from ascend_session.aoe.results import parse_result
 from ascend_session.errors import ResultError
 from tests.aoe.samples import OLD_TASK, OPERATOR_TASK, SUBGRAPH_TASK, content, many, operator, task
@@ -106,6 +107,21 @@ def test_thousands_of_doubts_are_counted_and_the_first_of_them_told() -> None:
     found = parse_result(content(task(*[one] * 3000), indent=None)).doubts
     assert len(found) == 1001
     assert found[-1].message == "There is more to doubt, 2,000 times."
+
+
+def test_places_in_a_large_value_are_looked_for_only_so_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A minute went by for an operator of 20,000 wrong ways, which are 200 kilobytes."""
+    monkeypatch.setattr(results_cursor, "_MOST_WALKED", 5_000)
+    one = operator("a", 2.0, 1.0)
+    wrong = task(one)
+    one["tune_performance"] = {str(number): 3 for number in range(100)}
+    written = content(wrong, indent=None)
+    columns = {one.message.split()[0]: one.column for one in parse_result(written).doubts}
+    line = written.decode().splitlines()[1]
+    assert line[columns["0"] - 1 :].startswith('3, "1": 3')
+    assert line[columns["99"] - 1 :].startswith('{"op_name": "a"')
 
 
 @pytest.mark.parametrize("wrong", ["total_num", "model_baseline_performance(ms)"])

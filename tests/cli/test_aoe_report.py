@@ -1,5 +1,6 @@
 """``ascend-session aoe report``: text, JSON, a page, and another run beside it."""
 
+import io
 import json
 import os
 import subprocess
@@ -187,6 +188,63 @@ def test_two_runs_are_compared(call, tmp_path):
     assert found["against"]["failed_there"] == ["gone"]
 
 
+def test_a_filter_holds_for_both_runs_that_are_compared(call, tmp_path):
+    now, then = tmp_path / "now.json", tmp_path / "then.json"
+    now.write_bytes(content(task(operator("a", 9.0, 2.0), operator("b", 9.0, 4.5, "Conv2D"))))
+    then.write_bytes(content(task(operator("a", 9.0, 3.0), operator("b", 9.0, 4.0, "Conv2D"))))
+    arguments = ("aoe", "report", str(now), "--against", str(then), "--filter", "type=MatMul*")
+    said = lines(call(*arguments))
+    assert "After tuning: 1 faster, 0 slower, 0 the same, 0 only here, 0 only there." in said
+    assert (
+        "There: 1 operator: 9.000 us before, 3.000 us after, 6.000 us saved (200.00 % faster)."
+        in said
+    )
+    assert (
+        "Here: 1 operator: 9.000 us before, 2.000 us after, 7.000 us saved (350.00 % faster)."
+        in said
+    )
+    found = json.loads(call(*arguments, "--json").out)
+    assert found["against"]["totals"]["operators"]["before"] == 9.0
+    assert found["against"]["slower"] == []
+
+
+def test_what_is_lost_of_the_other_run_is_told(call, work):
+    (work / "half.json").write_bytes(content(OPERATOR_TASK, OPERATOR_TASK)[:-300])
+    called = call("aoe", "report", OPAT, "--against", "half.json", "--html", "page.html")
+    assert called.code == 1
+    assert "damaged: half.json:" in called.out
+    (damaged,) = [
+        one.text for one in page(work / "page.html").iter() if one.get("class") == "damaged"
+    ]
+    assert damaged.startswith("damaged: half.json:")
+    found = json.loads(call("aoe", "report", OPAT, "--against", "half.json", "--json").out)
+    assert found["against"]["damage"][0]["file"] == "half.json"
+    assert found["against"]["unread"] == []
+
+
+def test_the_time_of_a_model_is_told_with_its_task_where_there_are_several(call, work):
+    said = lines(call("aoe", "report", SGAT))
+    assert next(one for one in said if "model took" in one).startswith("The model took 5.600 ms")
+    both = [dict(SUBGRAPH_TASK[0], basic={"tuning_name": name}) for name in ("bert", "resnet")]
+    (work / SGAT).write_bytes(content(*([basic, SUBGRAPH_TASK[1]] for basic in both)))
+    said = [one for one in lines(call("aoe", "report", SGAT)) if "model took" in one]
+    assert [one.split()[0] for one in said] == ["bert:", "resnet:"]
+
+
+def test_operators_of_unknown_time_are_counted(call, work):
+    for number, said in [(1, "The time of 1 more is not"), (2, "The times of 2 more are not")]:
+        wrong = [operator("b", 2.0, 1.0) for _ in range(number)]
+        for one in wrong:
+            one["tune_performance"]["Schedule"]["performance_after_tune(us)"] = "x"
+        (work / OPAT).write_bytes(content(task(operator("a", 2.0, 1.0), *wrong)))
+        assert f"{said} known." in call("aoe", "report", OPAT).out
+
+
+def test_nothing_in_an_error_controls_the_terminal(call, work):
+    called = call("aoe", "report", "a\x1b[31m.json")
+    assert called.err.startswith("ascend-session: a\\x1b[31m.json: is not there.\n")
+
+
 def page(path: Path) -> ET.Element:
     return ET.fromstring(path.read_text(encoding="utf-8"))
 
@@ -207,6 +265,8 @@ def test_the_page_has_a_picture_and_loads_nothing(call, work):
     assert widths == pytest.approx([420, 420 * 26.876 / 58.781, 119.4, 112.25], abs=0.02)
     assert len(list(subgraphs.iter(f"{SVG}g"))) == 2
     assert any("total_num is 121" in (one.text or "") for one in made.iter(f"{XHTML}li"))
+    head, row = [[one.get("class") for one in found] for found in made.findall(f".//{XHTML}tr")[:2]]
+    assert head == row == ["n"] * 4 + [None] * 4
     tags = {one.tag for one in made.iter()}
     assert not tags & {f"{XHTML}{name}" for name in ("script", "link", "img", "iframe")}
     assert not [one for one in made.iter() if one.get("src") or one.get("href")]
@@ -256,6 +316,48 @@ def test_a_terminal_gets_bars(tmp_path):
     bars = [line.count("█") for line in terminal.shown.splitlines() if "█" in line]
     assert len(bars) == 4
     assert bars[0] > 2 * bars[1] - 2 > bars[2] > bars[3] - 1
+
+
+@pytest.fixture
+def drawn(call, tmp_path, monkeypatch):
+    """What the report of operators is on a terminal of that many columns."""
+    from rich.console import Console
+
+    from ascend_session.cli import _aoe_text, _output
+
+    def drawn(columns, *operators):
+        path = tmp_path / OPAT
+        path.write_bytes(content(task(*operators)))
+        out = io.StringIO()
+        made = Console(file=out, width=columns, markup=False, emoji=False, highlight=False)
+        for module in (_aoe_text, _output):
+            monkeypatch.setattr(module, "console", lambda: made)
+            monkeypatch.setattr(module, "is_terminal", lambda: True)
+        call("aoe", "report", str(path))
+        return out.getvalue().splitlines()
+
+    return drawn
+
+
+def test_bars_are_as_long_as_the_times_also_of_what_became_slower(drawn):
+    wrong = operator("unknown", 2.0, 1.0)
+    wrong["tune_performance"]["Schedule"]["performance_before_tune(us)"] = "x"
+    said = drawn(100, operator("a", 4.0, 2.0), operator("slow", 4.0, 8.0), wrong)
+    bars = [line.count("█") for line in said if "█" in line]
+    assert len(bars) == 4
+    assert bars == [30, 15, 30, 60]
+
+
+def test_no_number_is_folded_on_a_narrow_terminal(drawn):
+    said = drawn(60, operator("net/" * 20, 123456.789, 12345.678))
+    assert any("111,111.111  123,456.789  12,345.678" in line for line in said)
+
+
+def test_the_end_of_a_name_of_wide_letters_is_beside_its_bars(drawn):
+    said = drawn(80, operator("调优" * 30 + "end", 2.0, 1.0))
+    (label,) = [line for line in said if "...优" in line or "...调" in line]
+    assert "优end " in label
+    assert "█" in label
 
 
 def test_ten_thousand_operators_are_shown_quickly(call, tmp_path):
