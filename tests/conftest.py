@@ -112,7 +112,8 @@ def forking_python(tmp_path_factory: Any) -> Iterator[str]:
 def _is_fork_that_ends(child: psutil.Process) -> bool:
     """Whether it is what `forking_python` has made, and sees now that nobody needs it."""
     try:
-        if not any(word.endswith("nursery.py") for word in child.cmdline()):
+        words = child.cmdline()  # none if it is about to be gone
+        if words and not any(word.endswith("nursery.py") for word in words):
             return False
         child.wait(10)
     except psutil.NoSuchProcess:

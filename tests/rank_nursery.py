@@ -33,9 +33,14 @@ link.sendmsg([len(request).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_
 link.sendall(request)
 news = link.makefile()
 rank = int(news.readline())
+def hand_on(number, frame):
+    try:
+        os.kill(rank, number)
+    except ProcessLookupError:
+        pass  # it has ended, and its code is coming
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, lambda number, frame: os.kill(rank, number))
-code = int(news.read() or 1)  # to its end, which is that of the minder
+    signal.signal(number, hand_on)
+code = int(news.readline() or 1)
 if code < 0:
     if code != -signal.SIGKILL:
         signal.signal(-code, signal.SIG_DFL)
