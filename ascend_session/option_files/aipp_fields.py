@@ -1,10 +1,10 @@
 """What one ``aipp_op`` block can say, and what GE demands of it.
 
 Sources: insert_op.proto of the vendor (message AippOpParams, as published in Huawei-Ascend/
-tensorflow, inc/register/proto); the manual's template of such a file for padding_value, which is
-newer: its number is not published, and does not stand in text; hicann/ge, aipp_op.cc
-(ValidateParams for what is refused, SetDefaultParams and ConvertParamToAttr for what is used);
-options notes c for the ranges of the manual.
+tensorflow, inc/register/proto); hicann/ge, aipp_op.cc (SetPaddingData for padding_value, which is
+newer and whose number is not published: it does not stand in text; ValidateParams for what is
+refused; SetDefaultParams and ConvertParamToAttr for what is used); options notes c for the ranges
+of the manual.
 """
 
 import dataclasses
