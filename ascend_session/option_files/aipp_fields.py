@@ -147,6 +147,10 @@ class AippOp(Brief):
         if wrong:
             raise unusable("insert_op_file", " ".join(wrong))
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # Made anew, so that what is no number is equal to itself in another process too.
+        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
 
 @functools.lru_cache(maxsize=None)
 def aipp_fields() -> Tuple[AippField, ...]:

@@ -246,3 +246,10 @@ def test_what_is_known_is_checked_beside_what_is_not() -> None:
         Aipp.check_text(static("new_field { a: 1 } left_padding_size: -1"))
     with pytest.raises(ConfigError, match="not protobuf's text form"):
         Aipp.check_text(static("new_field: 1 crop: maybe"))
+
+
+def test_a_copy_is_equal_even_where_a_value_is_no_number() -> None:
+    made = Aipp([AippOp("static", input_format="RGB888_U8", var_reci_chn_0=math.nan)])
+    assert (
+        pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made == Aipp.parse(made.text())
+    )
