@@ -111,7 +111,8 @@ def _take(
         hint = f"The manual has {_NAMES}, {_TYPES}, {_LEVEL} and {_FEATURE}."
         message = f"The manual has no key {key!r}; what AOE makes of it is not known."
         findings.skip(reader.place(member.at), message, hint)
-        if fix:  # AOE may know it, and the copy would be without it
+        if fix:
+            message = f"{message} A copy would be without it, and is not made."
             findings.refuse(reader.place(member.at), message, hint)
 
 

@@ -139,7 +139,11 @@ def test_what_a_copy_does_not_have_is_told(call: Any, write: Any) -> None:
         ("op_precision_mode", b"\x1f\x8b\x08\x00", "This is compressed, not UTF-8 text"),
         ("op_precision_mode", b"\xff\xfeA", "This is UTF-16, not UTF-8 text"),
         ("op_precision_mode", b"A: fast\n", "nothing in it says anything, so that no copy"),
-        ("aoe_config_file", b'{"tune_ops_name": ["a"], // x\n"new": 1}', "has no key 'new'"),
+        (
+            "aoe_config_file",
+            b'{"tune_ops_name": ["a"], // x\n"new": 1}',
+            "is not known. A copy would be",
+        ),
         ("insert_op_file", b"aipp_op { aipp_mode: dynamic max_src_image_size: 9 new: 1 }", "lost"),
     ],
 )
