@@ -2,20 +2,22 @@
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Callable, Iterator, Optional, Tuple
 
 import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, show_json
-from ascend_session.errors import AscendError
+from ascend_session.errors import AscendError, ConfigError
 
 if TYPE_CHECKING:
     from ascend_session.cli._file_report import Report
+    from ascend_session.option_files import Remark
 
 __all__ = ["check_file", "failed"]
 
 _MIX_LIST = "modify_mixlist"
+_MOST_NOTES = 100
 
 # Hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the usage names them.
 _Option = Annotated[str, typer.Argument(hidden=True)]
@@ -52,23 +54,35 @@ def check_file(
 
     _check_call(option, fix, output, force)
     look = _looker(option, toolkit, soc)
-    copy = None
+    copy: Optional[str] = None
+    notes: Tuple[Remark, ...] = ()
     try:
         found = look(file)
         if fix:
-            copy = _fixed_copy(option, file, output, force)
+            copy, notes = _fixed_copy(option, file, output, force)
         left = look(copy) if copy is not None else found
     except AscendError as error:
         raise failed(error, file if as_json else None) from None
     if as_json:
         more = left.of_toolkit() if option == _MIX_LIST else {}
-        fixed = {"fixed": copy, "fixed_ok": fix and left.ok}
+        told = [remark._asdict() for remark in notes]
+        fixed = {"fixed": copy, "fixed_ok": fix and left.ok, "fix_remarks": told}
         show_json({"option": option, **found.to_dict(), **more, **fixed})
     else:
         typer.echo("\n".join(lines(found)))
         if copy is not None:
-            typer.echo("\n".join(lines(left)))
+            typer.echo("\n".join((*lines(left), *_fresh(notes, found, left))))
     raise typer.Exit(0 if left.ok else 1)
+
+
+def _fresh(notes: "Tuple[Remark, ...]", found: "Report", left: "Report") -> Iterator[str]:
+    """What was noted while the file was copied, and neither of it nor of the copy, in lines."""
+    known = {remark.message for remark in (*found.remarks, *left.remarks)}
+    fresh = [remark for remark in notes if remark.message not in known]
+    for remark in fresh[:_MOST_NOTES]:
+        yield f"  note: {found.file}:{remark}"
+    if len(fresh) > _MOST_NOTES:
+        yield f"  {len(fresh) - _MOST_NOTES:,} more notes; --json has them."
 
 
 def failed(error: AscendError, json_for: Optional[str] = None) -> typer.Exit:
@@ -108,11 +122,17 @@ def _looker(option: str, toolkit: Optional[str], soc: Optional[str]) -> "Callabl
     return partial(report, option)
 
 
-def _fixed_copy(option: str, file: str, output: Optional[str], force: bool) -> str:
+def _fixed_copy(
+    option: str, file: str, output: Optional[str], force: bool
+) -> "Tuple[str, Tuple[Remark, ...]]":
+    """Writes the copy; returns its name, and what there was to say of the file meanwhile."""
     from ascend_session.option_files.kinds import file_type
 
     stem, suffix = os.path.splitext(file)
     copy = f"{stem}.fixed{suffix}" if output is None else output
-    made: Any = file_type(option).fixed(file)
+    made, notes = file_type(option).fixed_with_remarks(file)
+    if notes and made == type(made)():
+        message = f"{file}: nothing in it says anything, so that no copy is made."
+        raise ConfigError(message, hint=f"{notes[0].message} {notes[0].hint or ''}".strip())
     made.write(copy, force=force)
-    return copy
+    return copy, notes

@@ -2,12 +2,14 @@
 
 Source: hicann/ge, op_impl_mode_config_parser.cc (HasNewAllowHF32Files, InitAllowHF32LegacyFiles:
 the lists for HF32, whose operators count before all types; of the two digits the first is for
-convolutions, the second for matrix products; newer toolkits have lists that do not go by them).
+convolutions, the second for matrix products; newer toolkits have lists that do not go by them.
+Initialize: without ENABLE_HF32_EXECUTION the default list is loaded last, and by newer releases
+first as well).
 """
 
 import glob
 import os
-from typing import TYPE_CHECKING, Dict, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Tuple
 
 import typer
 
@@ -24,6 +26,7 @@ _HF32 = {
     "10": "allow_hf32_matmul_f_conv_t.ini",
     "11": "allow_hf32_matmul_t_conv_t.ini",
 }
+_DEFAULT = "10"  # kAllowHF32DefaultMode
 _NEW_HF32 = os.path.join("..", "..", "config", "allow_hf32", "ops_allow_hf32_*.ini")
 
 
@@ -55,12 +58,16 @@ def explained(
     lists = find_lists(toolkit)
     mode, types = select
     modes = {} if hf32 is None else _hf32_modes(hf32, lists)
+    note = _of_default(op, lists) if hf32 is None else ""
     if name is None:
         if op in modes:
             return OpPrecision().decide(op, hf32=modes, implemented=lists.implemented)
-        return _selected(op, mode or "", types or "", lists)
+        chosen = _selected(op, mode or "", types or "", lists)
+        return chosen._replace(why=f"{chosen.why}{note}")
     made = OpPrecision.read(name)
     decision = made.decide(op, node, hf32=modes, implemented=lists.implemented)
+    if node not in made.by_node:
+        decision = decision._replace(why=f"{decision.why}{note}")
     if mode is None or "op_select_implmode" in decision.why:
         return decision
     more = f"op_select_implmode={mode} is not looked at while op_precision_mode is set."
@@ -87,12 +94,29 @@ def _hf32_modes(bits: str, lists: Lists) -> Dict[str, str]:
     """The operators that the toolkit names for HF32."""
     from ascend_session.option_files import OpPrecision
 
-    place = os.path.join(glob.escape(lists.folder or ""), _NEW_HF32)
-    paths = sorted(glob.glob(place)) if lists.folder is not None else []
     found: Dict[str, str] = {}
-    for path in paths or [list_path(_HF32[bits], lists)]:
+    for path in _new_hf32(lists) or [list_path(_HF32[bits], lists)]:
         found.update(OpPrecision.read(path).by_type)
     return found
+
+
+def _new_hf32(lists: Lists) -> List[str]:
+    """The lists of newer toolkits, which have one for each package of operators."""
+    place = os.path.join(glob.escape(lists.folder or ""), _NEW_HF32)
+    return sorted(glob.glob(place)) if lists.folder is not None else []
+
+
+def _of_default(op: str, lists: Lists) -> str:
+    """What there is to add as long as nothing is said of HF32; empty if the operator has none."""
+    legacy = os.path.join(lists.folder or "", _HF32[_DEFAULT])
+    known = lists.folder is not None and (_new_hf32(lists) or os.path.isfile(legacy))
+    mode = _hf32_modes(_DEFAULT, lists).get(op) if known else None
+    if mode is None:
+        return ""
+    return (
+        f" On devices with HF32, GE's default for it gives {op} {mode}: some releases let that "
+        "count first, others only where nothing else names the operator. --hf32 says which is set."
+    )
 
 
 def _lists_of(mode: str, lists: Lists) -> Optional[Dict[str, Mapping[str, str]]]:

@@ -196,18 +196,19 @@ def _change(name: str, wanted: Dict[str, str], node: bool) -> None:
     from ascend_session.option_files import OpPrecision
     from ascend_session.option_files.precision_lines import with_mode
     from ascend_session.option_files.source import decoded, encoded, read_content
-    from ascend_session.option_files.writing import write_content
+    from ascend_session.option_files.writing import one_at_a_time, write_content
 
-    source = decoded(name, read_content(name, OpPrecision.KIND))
-    if source.mark is not None:
-        raise ConfigError(
-            f"{name}: is {source.mark}, not UTF-8 text.",
-            hint=f"ascend-session config check-file {_OPTION} {name} --fix",
-        )
-    text = source.text
-    for operator, mode in wanted.items():
-        text = with_mode(text, operator, mode, node=node)
-    write_content(name, encoded(text), OpPrecision.KIND, force=True)
+    with one_at_a_time(name):
+        source = decoded(name, read_content(name, OpPrecision.KIND))
+        if source.mark is not None:
+            raise ConfigError(
+                f"{name}: is {source.mark}, not UTF-8 text.",
+                hint=f"ascend-session config check-file {_OPTION} {name} --fix",
+            )
+        text = source.text
+        for operator, mode in wanted.items():
+            text = with_mode(text, operator, mode, node=node)
+        write_content(name, encoded(text), OpPrecision.KIND, force=True)
 
 
 def _doubts(wanted: Dict[str, str], implemented: Optional[Dict[str, Tuple[str, ...]]]) -> List[str]:

@@ -48,7 +48,12 @@ class FileStore:
         return config.model_copy(update=paths) if paths else config
 
     def path(self, file: "OptionFile") -> str:
-        """The path of a file, which is there then; see `stored`."""
+        """The path of a file, which is there then; see `stored`.
+
+        Files that are equal have one path, also if their text has another order.
+        """
+        same = next((path for path, known in self._files.items() if known == file), None)
+        file = file if same is None else self._files[same]
         path = file.store(self.folder) if self._writes else file.path_in(self.folder)
         self._files[path] = file
         return path

@@ -4,6 +4,9 @@ Source: hicann/ge, insert_aipp_op_util.cc (Parse, CheckPositionNotRepeat) and ai
 text format; options notes c.
 """
 
+import difflib
+import functools
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Iterator, List, Mapping, Sequence, Tuple
 
@@ -20,13 +23,20 @@ from ascend_session.option_files.aipp_proto import message_class, protobuf
 from ascend_session.option_files.aipp_remarks import remarks_about
 from ascend_session.option_files.base import OptionFile, unusable
 from ascend_session.option_files.lines import shortened
-from ascend_session.option_files.remarks import Findings
+from ascend_session.option_files.remarks import Findings, Place
 from ascend_session.option_files.source import Kind, Source
 
 __all__ = ["Aipp", "AippOp"]
 
 _WORDS = {"AippMode": AIPP_MODES, "InputFormat": INPUT_FORMATS}
 _BLOCK = "aipp_op"
+_OTHER_FIELDS = (_BLOCK, "multi_shape_op", "mode", "batch_list")
+# What protobuf says of a field or value that a newer message may have; outside of a block there is
+# nothing else in any.
+_UNKNOWN = re.compile(
+    r'"domi\.AippOpParams" has no field named "(\w+)"'
+    r'|"domi\.AippOpParams\.\w+" has no value named (\w+)'
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,17 +91,8 @@ class Aipp(OptionFile):
 
 def _parsed(text: str, findings: Findings, places: FieldPlaces) -> List[Dict[str, Any]]:
     """The blocks of the text, as the values of their fields."""
-    text_format = protobuf("text_format")
-    message = message_class()()
-    try:
-        text_format.Parse(text, message)
-    except text_format.ParseError as error:
-        place = (error.GetLine() or 1, error.GetColumn() or 1)
-        said = str(error).split(" : ", 1)[-1].strip()
-        findings.refuse(place, f"This is not protobuf's text form: {shortened(said, 200)}")
-        return []
-    except (RecursionError, ValueError) as error:
-        findings.refuse((1, 1), f"This is not protobuf's text form: {error}")
+    message = _message(text, findings, places)
+    if message is None:
         return []
     if message.multi_shape_op:
         findings.skip((1, 1), "GE does not look at multi_shape_op.")
@@ -106,6 +107,58 @@ def _parsed(text: str, findings: Findings, places: FieldPlaces) -> List[Dict[str
             block[field.name] = _value(field, found)
         blocks.append(block)
     return blocks
+
+
+def _message(text: str, findings: Findings, places: FieldPlaces) -> Any:
+    """The message; None if there is none to look at, which is noted."""
+    text_format = protobuf("text_format")
+    try:
+        return _known_part(text, findings, places)
+    except text_format.ParseError as error:
+        said = str(error).split(" : ", 1)[-1].strip()
+        findings.refuse(_place(error), f"This is not protobuf's text form: {shortened(said, 200)}")
+    except (RecursionError, ValueError) as error:
+        findings.refuse((1, 1), f"This is not protobuf's text form: {error}")
+    return None
+
+
+def _known_part(text: str, findings: Findings, places: FieldPlaces) -> Any:
+    """The message without what a newer one may have, which is noted."""
+    text_format = protobuf("text_format")
+    unknown = None
+    for lenient in (False, True):
+        message = message_class()()
+        try:
+            text_format.Parse(text, message, allow_unknown_field=lenient)
+            break
+        except text_format.ParseError as error:
+            if _UNKNOWN.search(str(error)) is None:
+                raise
+            unknown, message = error, None
+    if unknown is not None:
+        _note_unknown(unknown, findings, places)
+    return message
+
+
+def _note_unknown(error: Any, findings: Findings, places: FieldPlaces) -> None:
+    """Notes fields of a block, or a value, that the message as it is known here does not have."""
+    found = _UNKNOWN.search(str(error))
+    word = (found.group(1) or found.group(2)) if found else ""
+    known = [field.name for field in aipp_fields()]
+    for name, place in places.others((*known, *_OTHER_FIELDS)) or [(word, _place(error))]:
+        message = (
+            f"{shortened(name)!r} is not known here; if GE does not know it, it refuses the file."
+        )
+        findings.not_known(place, message, functools.partial(_near, name, known))
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1) if len(name) < 60 else []
+    return f"Known is {near[0]}." if near else "Look into the manual of your toolkit."
+
+
+def _place(error: Any) -> Place:
+    return (error.GetLine() or 1, error.GetColumn() or 1)
 
 
 def _value(field: AippField, found: Any) -> Any:

@@ -1,9 +1,10 @@
 """What one ``aipp_op`` block can say, and what GE demands of it.
 
 Sources: insert_op.proto of the vendor (message AippOpParams, as published in Huawei-Ascend/
-tensorflow, inc/register/proto; padding_value is newer); hicann/ge, aipp_op.cc (ValidateParams for
-what is refused, SetDefaultParams and ConvertParamToAttr for what is used); options notes c for the
-ranges of the manual.
+tensorflow, inc/register/proto); hicann/ge, aipp_op.cc (SetPaddingData for padding_value, which is
+newer and whose number is not published: it does not stand in text; ValidateParams for what is
+refused; SetDefaultParams and ConvertParamToAttr for what is used); options notes c for the ranges
+of the manual.
 """
 
 import dataclasses
@@ -145,6 +146,10 @@ class AippOp(Brief):
         wrong = wrong or [f"{name}: {fault}" for name, fault in faults(vars(self))]
         if wrong:
             raise unusable("insert_op_file", " ".join(wrong))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # Made anew, so that what is no number is equal to itself in another process too.
+        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,7 +1,7 @@
 """Where a field stands in an AIPP file, for messages: protobuf's parser does not tell."""
 
 import re
-from typing import List
+from typing import Dict, List, Sequence, Tuple
 
 from ascend_session.option_files.lines import BOM
 from ascend_session.option_files.remarks import Place
@@ -11,6 +11,7 @@ __all__ = ["FieldPlaces", "plain"]
 
 _COMMENT_OR_TEXT = re.compile(r"#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
 _SLASHES = re.compile(r"(?m)^([ \t]*)//[^\n]*")
+_FIELD = re.compile(r"\b([A-Za-z_]\w*)[ \t\r\n]*[:{<]")
 _BLOCK = re.compile(r"\baipp_op\b")
 
 
@@ -34,6 +35,15 @@ class FieldPlaces:
         # Of the same length, so that places stay what they are.
         self._text = _COMMENT_OR_TEXT.sub(lambda found: " " * len(found.group()), text)
         self._blocks: List[int] = [found.start() for found in _BLOCK.finditer(self._text)]
+
+    def others(self, known: Sequence[str]) -> List[Tuple[str, Place]]:
+        """Names of fields that are not among ``known``, each where it first stands."""
+        found: Dict[str, Place] = {}
+        for match in _FIELD.finditer(self._text):
+            name = match.group(1)
+            if name not in known and name not in found:
+                found[name] = self._source.places.of(min(match.start(), len(self._source.text)))
+        return list(found.items())
 
     def of(self, block: int, name: str) -> Place:
         """Line and column of the last ``name`` in a block counted from 0, or of the block."""

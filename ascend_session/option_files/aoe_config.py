@@ -83,11 +83,13 @@ class AoeConfigFile(OptionFile):
             findings.refuse(place, f"The top level is an object, not {kind_of(node)}.")
         elif node is not None:
             for member in reader.members(node).values():
-                _take(reader, member, findings, given)
+                _take(reader, member, findings, given, fix)
         return lambda: cls(**given)
 
 
-def _take(reader: Reader, member: Member, findings: Findings, given: Dict[str, Any]) -> None:
+def _take(
+    reader: Reader, member: Member, findings: Findings, given: Dict[str, Any], fix: bool
+) -> None:
     key, node = member.key, member.node
     place = reader.place(node.at)
     if key in (_NAMES, _TYPES, _FEATURE):
@@ -109,6 +111,9 @@ def _take(reader: Reader, member: Member, findings: Findings, given: Dict[str, A
         hint = f"The manual has {_NAMES}, {_TYPES}, {_LEVEL} and {_FEATURE}."
         message = f"The manual has no key {key!r}; what AOE makes of it is not known."
         findings.skip(reader.place(member.at), message, hint)
+        if fix:
+            message = f"{message} A copy would be without it, and is not made."
+            findings.refuse(reader.place(member.at), message, hint)
 
 
 def _is_word(value: object) -> bool:

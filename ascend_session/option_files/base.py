@@ -64,7 +64,8 @@ class OptionFile(Brief):
 
         Raises:
             ConfigError: If the vendor's reader refuses it, with file, line, column and rule; all
-                faults at once.
+                faults at once. And if the object could not say all that is in it, as it is not
+                known here.
         """
         name = os.fspath(path)
         return cls._made(name, read_content(name, cls.KIND), fix=False)[0]
@@ -82,12 +83,14 @@ class OptionFile(Brief):
             ConfigError: As `read`.
         """
         name = os.fspath(path)
-        return cls._made(name, read_content(name, cls.KIND), fix=False)[1].remarks()
+        return cls.check_text(read_content(name, cls.KIND), name)
 
     @classmethod
     def check_text(cls, content: Union[str, bytes], name: str = "<text>") -> Tuple[Remark, ...]:
         """As `check`, for the content of a file."""
-        return cls._made(name, _bytes(content), fix=False)[1].remarks()
+        source, findings, _ = cls._looked(name, _bytes(content), fix=False)
+        findings.raise_if_refused(source, cls.KIND, cls.OPTION)
+        return findings.remarks()
 
     @classmethod
     def fixed(cls: Type[_File], path: PathLike) -> _File:
@@ -99,8 +102,14 @@ class OptionFile(Brief):
             ConfigError: If the file cannot be read, or has faults of which it is not clear what is
                 meant.
         """
+        return cls.fixed_with_remarks(path)[0]
+
+    @classmethod
+    def fixed_with_remarks(cls: Type[_File], path: PathLike) -> Tuple[_File, Tuple[Remark, ...]]:
+        """As `fixed`, and what there is to say of the file then: what it skips is not in it."""
         name = os.fspath(path)
-        return cls._made(name, read_content(name, cls.KIND), fix=True)[0]
+        made, findings = cls._made(name, read_content(name, cls.KIND), fix=True)
+        return made, findings.remarks()
 
     @classmethod
     def fixed_text(cls: Type[_File], content: Union[str, bytes], name: str = "<text>") -> _File:
@@ -178,12 +187,16 @@ class OptionFile(Brief):
         name = os.fspath(path)
         source, findings, made = cls._looked(name, read_content(name, cls.KIND), fix)
         refused = findings.refusals(source, cls.KIND)
-        return Examined(None if refused else made(), refused, findings.remarks())
+        is_whole = not refused and findings.unknown is None
+        return Examined(made() if is_whole else None, refused, findings.remarks())
 
     @classmethod
     def _made(cls: Type[_File], name: str, content: bytes, fix: bool) -> Tuple[_File, Findings]:
         source, findings, made = cls._looked(name, content, fix)
         findings.raise_if_refused(source, cls.KIND, cls.OPTION)
+        if findings.unknown is not None:
+            message = f"{name}:{findings.unknown} It would be lost in an object of this package."
+            raise unusable(cls.OPTION, message)
         return made(), findings
 
     @classmethod
@@ -193,6 +206,8 @@ class OptionFile(Brief):
         made = cls._understood(source, findings, fix)
         if source.mark is not None:
             findings.skip_all_for(*about_mark(source.mark, cls.KIND))
+            if fix:
+                findings.refuse((1, 1), *about_mark(source.mark, cls.KIND))
         return source, findings, made
 
     @classmethod
@@ -211,7 +226,7 @@ class Examined(NamedTuple):
     """What was found in a file.
 
     Attributes:
-        file: What it says; None if it is refused.
+        file: What it says; None if it is refused, or says something that is not known here.
         refused: Why the vendor's reader refuses it.
         remarks: What that reader skips, or takes differently, without telling.
     """

@@ -39,11 +39,13 @@ class Findings:
     Attributes:
         refused: Why the real reader refuses the file.
         skipped: What the real reader skips or takes differently, without an error.
+        unknown: What a newer reader may know and this package does not, the first of it.
     """
 
     def __init__(self) -> None:
         self.refused: List[Remark] = []
         self.skipped: List[Remark] = []
+        self.unknown: Optional[Remark] = None
         self._more_refused = 0
         self._more_skipped = 0
         self._first_left_out: Place = (1, 1)
@@ -75,6 +77,11 @@ class Findings:
         if not self._more_skipped:
             self._first_left_out = place
         self._more_skipped += 1
+
+    def not_known(self, place: Place, message: str, hint: Hint = None) -> None:
+        """Notes what is not checked, as the real reader may know it; `skip` has the arguments."""
+        self.unknown = self.unknown or Remark(place[0], place[1], message)
+        self.skip(place, message, hint)
 
     def skip_all_for(self, message: str, hint: str) -> None:
         """Notes one thing about the whole file in place of all else that is skipped."""

@@ -6,6 +6,7 @@ the disk: whoever opens the name sees all of it, or what was there before.
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import stat
@@ -14,7 +15,7 @@ from typing import Iterator, Optional
 from ascend_session.errors import AscendError
 from ascend_session.option_files.source import Kind
 
-__all__ = ["store_content", "stored_path", "write_content"]
+__all__ = ["one_at_a_time", "store_content", "stored_path", "write_content"]
 
 _DIGITS = 16  # of a SHA-256 in hexadecimal: enough that no two files ever share a name
 
@@ -51,6 +52,21 @@ def write_content(path: str, content: bytes, kind: Kind, force: bool = False) ->
         if isinstance(error, AscendError):
             raise
         raise kind.error(f"{path!r} is no file name.") from None
+
+
+@contextlib.contextmanager
+def one_at_a_time(path: str) -> Iterator[None]:
+    """Lets one process after the other change a file that it has to read before.
+
+    Its folder is locked for that, as far as its file system has locks.
+    """
+    with contextlib.ExitStack() as opened:
+        with contextlib.suppress(OSError, ValueError):
+            folder = os.path.dirname(os.path.realpath(path))
+            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            opened.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def store_content(folder: str, name: str, content: bytes, kind: Kind) -> str:

@@ -18,7 +18,7 @@ def test_a_file_that_the_vendor_takes_is_ok(call: Any, write: Any) -> None:
     report = json.loads(call("config", "check-file", "customize_dtypes", name, "--json").out)
     assert report == {
         "option": "customize_dtypes", "file": name, "ok": True, "refused": [], "remarks": [],
-        "fixed": None, "fixed_ok": False,
+        "fixed": None, "fixed_ok": False, "fix_remarks": [],
     }  # fmt: skip
 
 
@@ -120,3 +120,41 @@ def test_a_mix_list_is_compared_with_the_lists_of_the_toolkit(
     assert json.loads(call(*words, "--json").out)["toolkit"][0].startswith("Relu: is to be added")
     nowhere = json.loads(call("config", "check-file", "modify_mixlist", name, "--json").out)
     assert (nowhere["ok"], nowhere["toolkit"]) == (True, None)
+
+
+def test_what_a_copy_does_not_have_is_told(call: Any, write: Any) -> None:
+    text = '{ // all\n "white-list": {"to-add": ["A"]},\n "white-list": {"to-add": ["B"]} }'
+    name = write(text, "mix.json")
+    words = ("config", "check-file", "modify_mixlist", name, "--fix")
+    called = call(*words)
+    assert "mix.fixed.json: ok\n" in called.out
+    assert f"  note: {name}:3:2: The key 'white-list' stands in line 2 already; only" in called.out
+    (told,) = json.loads(call(*words, "--force", "--json").out)["fix_remarks"]
+    assert told["line"] == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "said"),
+    [
+        ("op_precision_mode", b"\x1f\x8b\x08\x00", "This is compressed, not UTF-8 text"),
+        ("op_precision_mode", b"\xff\xfeA", "This is UTF-16, not UTF-8 text"),
+        ("op_precision_mode", b"A: fast\n", "nothing in it says anything, so that no copy"),
+        (
+            "aoe_config_file",
+            b'{"tune_ops_name": ["a"], // x\n"new": 1}',
+            "is not known. A copy would be",
+        ),
+        ("insert_op_file", b"aipp_op { aipp_mode: dynamic max_src_image_size: 9 new: 1 }", "lost"),
+    ],
+)
+def test_a_file_whose_content_would_be_lost_is_not_copied(
+    call: Any, tmp_path: Path, option: str, content: bytes, said: str
+) -> None:
+    path = tmp_path / "a.cfg"
+    path.write_bytes(content)
+    words = ("config", "check-file", option, str(path), "--fix", "-o", str(path), "--force")
+    called = call(*words)
+    assert called.code == 1
+    assert said in called.err
+    assert path.read_bytes() == content
+    assert [one.name for one in tmp_path.iterdir()] == ["a.cfg"]

@@ -158,3 +158,13 @@ def test_a_configuration_without_such_files_loads_none_of_their_types() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout
     assert out.decode().split() == ["ascend_session.option_files.kinds"]
+
+
+def test_files_that_are_equal_have_one_path_in_a_store(tmp_path: Path) -> None:
+    modes = {"A": "keep_fp16", "B": "high_precision"}
+    store = FileStore({"ASCEND_WORK_PATH": str(tmp_path)})
+    first = store.path(OpPrecision(modes))
+    assert store.path(OpPrecision(dict(reversed(list(modes.items()))))) == first
+    assert store.path(OpPrecision({"A": "keep_fp16"})) != first
+    os.unlink(first)
+    assert OpPrecision.read(store.path(OpPrecision(modes))) == OpPrecision(modes)

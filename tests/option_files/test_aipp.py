@@ -79,8 +79,8 @@ def test_comments_may_have_any_bytes() -> None:
         ("aipp_op { aipp_mode: static }", "input_format: A static AIPP needs it"),
         ("aipp_op { aipp_mode: dynamic }", "max_src_image_size: For a dynamic AIPP it has to be"),
         (static("\n  left_padding_size: -1"), "a.cfg:2:3: left_padding_size: -1 is less than 0."),
-        (static("\n# crop\n x: 1"), 'a.cfg:3:2: This is not protobuf\'s text form: Message type '
-         '"domi.AippOpParams" has no field named "x".'),
+        ("x: 1", 'a.cfg:1:1: This is not protobuf\'s text form: Message type '
+         '"domi.InsertNewOps" has no field named "x".'),
         (static("crop: false crop: true crop: true"), 'should not have multiple "crop" fields'),
         (static("\nmatrix_r0c0: 1\nmatrix_r0c0: 1"), "a.cfg:3:1: matrix_r0c0 may stand in a block"),
         (static("crop: yes"), "a.cfg:1:59: This is not protobuf's text form"),
@@ -210,3 +210,46 @@ def test_without_protobuf_a_file_is_not_checked_and_an_object_is(
     (tmp_path / "a.cfg").write_text(SAMPLE, encoding="utf-8")
     with pytest.warns(AscendConfigWarning, match=r"insert_op_file: .* not checked here: An AIPP"):
         AscendConfig(insert_op_file=tmp_path / "a.cfg").check_host({})
+
+
+UNKNOWN = static("\n  rotation_angle: 0 # note: a comment\n  csc_swich: true\n  crop: true")
+
+
+def test_fields_that_a_newer_ge_may_know_are_not_checked_and_never_lost(tmp_path: Path) -> None:
+    told = [str(remark) for remark in Aipp.check_text(UNKNOWN, "a.cfg")]
+    assert told == [
+        "2:3: 'rotation_angle' is not known here; if GE does not know it, it refuses the file. "
+        "Look into the manual of your toolkit.",
+        "3:3: 'csc_swich' is not known here; if GE does not know it, it refuses the file. "
+        "Known is csc_switch.",
+    ]
+    assert "2:3: 'rotation_angle' is not known here" in refusal(UNKNOWN)
+    (tmp_path / "a.cfg").write_text(UNKNOWN)
+    with pytest.raises(ConfigError, match="It would be lost"):
+        Aipp.fixed(tmp_path / "a.cfg")
+    examined = Aipp.examined(tmp_path / "a.cfg")
+    assert (examined.file, examined.refused, len(examined.remarks)) == (None, (), 2)
+    (tmp_path / "a.cfg").write_text(static("rotation_angle: 0"))
+    with pytest.warns(AscendConfigWarning, match="'rotation_angle' is not known here"):
+        AscendConfig(insert_op_file=tmp_path / "a.cfg").check_host({})
+
+
+@pytest.mark.parametrize("other", ["AYUV_U8", "NV12"])
+def test_a_format_that_a_newer_ge_may_know_is_not_checked(other: str) -> None:
+    text = f"aipp_op {{ aipp_mode: static\n input_format: {other} }}"
+    (told,) = Aipp.check_text(text)
+    assert str(told).startswith(f"2:16: '{other}' is not known here; if GE does not")
+
+
+def test_what_is_known_is_checked_beside_what_is_not() -> None:
+    with pytest.raises(ConfigError, match="left_padding_size: -1 is less than 0"):
+        Aipp.check_text(static("new_field { a: 1 } left_padding_size: -1"))
+    with pytest.raises(ConfigError, match="not protobuf's text form"):
+        Aipp.check_text(static("new_field: 1 crop: maybe"))
+
+
+def test_a_copy_is_equal_even_where_a_value_is_no_number() -> None:
+    made = Aipp([AippOp("static", input_format="RGB888_U8", var_reci_chn_0=math.nan)])
+    assert (
+        pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made == Aipp.parse(made.text())
+    )

@@ -129,11 +129,13 @@ def test_an_option_file_is_checked_on_the_stub_and_only_its_path_is_told(
     tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    config = AscendConfig(op_precision_mode=OpPrecision({"Relu": "keep_fp16"}))
+    modes = {"Relu": "keep_fp16", "Exp": "high_precision"}
+    config = AscendConfig(op_precision_mode=OpPrecision(modes))
     with ascend_system(config) as system:
         path = system.parameters["op_precision_mode"]
         monkeypatch.chdir("/")
-        same = AscendConfig(op_precision_mode=OpPrecision({"Relu": "keep_fp16"}))
+        turned = dict(reversed(list(modes.items())))
+        same = AscendConfig(op_precision_mode=OpPrecision(turned))
         with ascend_session(same) as session:
             assert session.run(tf.constant(7)) == 7
         with pytest.raises(ConfigError, match="op_precision_mode"):

@@ -39,8 +39,7 @@ def _files(entry: Entry) -> Iterator[Tuple[str, str]]:
         path = entry.get(option)
         if not isinstance(path, str) or (option == _AOE and tuning_mode(entry) is None):
             continue
-        # /dev/null is an empty file to GE, and other devices nobody means.
-        if os.path.exists(path) and not os.path.isdir(path) and path != os.devnull:
+        if os.path.exists(path) and not os.path.isdir(path):
             yield option, path
 
 
@@ -48,6 +47,8 @@ def _content(option: str, path: str) -> Tuple[Optional[bytes], str]:
     """The bytes of a file, or why they cannot be had here, although GE may have them."""
     from ascend_session.option_files.source import read_content
 
+    if os.path.realpath(path) == os.devnull:
+        return b"", ""  # an empty file to GE, which some of its parsers refuse
     try:
         return read_content(path, file_type(option).KIND), ""
     except ConfigError as unread:
