@@ -56,7 +56,8 @@ def make(
         pip = [environment.python, "-I", "-m", "pip", "install"]
         # Older ones cannot install a pyproject.toml in editable form.
         _run([*pip, "pip>=21.3"], environment, environ)
-        _run([*pip, *wanted], environment, environ)
+        # Python compiles what is imported itself: a small part of TensorFlow.
+        _run([*pip, "--no-compile", *wanted], environment, environ)
         environment.mark_complete()
     except subprocess.CalledProcessError as exc:
         raise SetupError(explain(environment)) from exc

@@ -31,7 +31,7 @@ def test_the_first_run_sets_up_and_runs(checkout: Any) -> None:
     assert program == "ran ascend_session.examples.demo --epochs 3"
     assert checkout.pip_calls() == [
         "-I -m pip install pip>=21.3",
-        f"-I -m pip install --editable {checkout.top}[demo,tensorflow,test]",
+        f"-I -m pip install --no-compile --editable {checkout.top}[demo,tensorflow,test]",
     ]
 
 
