@@ -8,8 +8,8 @@ from tests.backends.ranks.jobs import Job
 
 
 @pytest.fixture
-def job() -> Iterator[Job]:
-    """A job without ranks yet; they are ended with the test."""
-    job = Job()
+def job(forking_python: str) -> Iterator[Job]:
+    """A job without ranks yet, which will be forked; they are ended with the test."""
+    job = Job(forking_python)
     yield job
     job.close()

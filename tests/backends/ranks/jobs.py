@@ -19,30 +19,44 @@ PATIENCE = 40.0  # seconds after which a test gives up on a process
 
 
 class Member:
-    """One rank's process."""
+    """One rank's process, which ``python`` runs."""
 
     def __init__(
-        self, rank: int, size: int, address: str, job: str, seconds: float, machine: str = ""
+        self,
+        python: str,
+        rank: int,
+        size: int,
+        address: str,
+        job: str,
+        seconds: float,
+        machine: str = "",
     ) -> None:
         arguments = [str(part) for part in (rank, size, address, job, seconds)]
         self.rank = rank
         self._process = subprocess.Popen(
-            [sys.executable, str(_PROGRAM), *arguments],
+            [python, str(_PROGRAM), *arguments],
             env={**os.environ, "PYTHONPATH": str(_ROOT), "MEMBER_MACHINE": machine},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             universal_newlines=True,
         )
-        self.pid = self._process.pid
+        self._pid: queue.Queue[int] = queue.Queue()  # the first that it says
         self._lines: queue.Queue[str] = queue.Queue()
         self._log: List[str] = []
         self._readers = [
-            threading.Thread(target=self._read, args=[self._process.stdout, self._lines.put]),
+            threading.Thread(target=self._read_stdout),
             threading.Thread(target=self._read, args=[self._process.stderr, self._log.append]),
         ]
         for reader in self._readers:
             reader.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that is the rank."""
+        pid = self._pid.get(timeout=PATIENCE)
+        self._pid.put(pid)
+        return pid
 
     def do(self, *words: Any) -> None:
         """Has it do something."""
@@ -106,6 +120,12 @@ class Member:
             assert pipe is not None
             pipe.close()
 
+    def _read_stdout(self) -> None:
+        first = self._process.stdout.readline() if self._process.stdout else ""
+        if first:
+            self._pid.put(int(first))
+        self._read(self._process.stdout, self._lines.put)
+
     def _read(self, pipe: Any, put: Any) -> None:
         for line in pipe:
             put(line)
@@ -113,9 +133,13 @@ class Member:
 
 
 class Job:
-    """A job whose address is held as the launcher holds it: bound, not listening."""
+    """A job whose address is held as the launcher holds it: bound, not listening.
 
-    def __init__(self) -> None:
+    Its ranks are run by ``python``.
+    """
+
+    def __init__(self, python: str = sys.executable) -> None:
+        self._python = python
         self._port = socket.socket()
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._port.bind(("127.0.0.1", 0))
@@ -126,7 +150,7 @@ class Job:
         """Starts a rank that joins at once."""
         job, seconds = given.get("job", "job"), given.get("seconds", 30)
         address, machine = given.get("address", self.address), given.get("machine", "")
-        member = Member(rank, size, address, job, seconds, machine)
+        member = Member(self._python, rank, size, address, job, seconds, machine)
         self.members.append(member)
         member.do("join")
         return member

@@ -41,6 +41,7 @@ def main(rank: str, size: str, address: str, job: str, seconds: str) -> None:
     def ended(sentence: str) -> None:
         say("end", sentence)
 
+    print(os.getpid(), flush=True)
     meeting = Meeting(int(rank), int(size), address, job, float(seconds), ended)
     for line in iter(sys.stdin.readline, ""):
         what, *words = json.loads(line)
