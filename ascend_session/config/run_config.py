@@ -12,12 +12,12 @@ from ascend_session.config.model import ConfigModel, ConfigPart
 from ascend_session.config.option import adapter_options
 from ascend_session.errors import ConfigError, Problem
 
-__all__ = ["run_config_kwargs"]
+__all__ = ["NO_ARGUMENT", "run_config_kwargs"]
 
 _VENDOR_MODULE = "npu_bridge.estimator.npu.npu_config"
 
 # Read by the adapter, but NPURunConfig has no argument for them (options_notes g, "no path")
-_NO_ARGUMENT = (
+NO_ARGUMENT = (
     "use_off_line",
     "job",
     "task_index",
@@ -35,7 +35,7 @@ def run_config_kwargs(config: ConfigModel) -> Dict[str, Any]:
     problems = [
         Problem(name, f"{name}={value!r}: NPURunConfig has no argument of this name.")
         for name, value in config.given().items()
-        if name in _NO_ARGUMENT
+        if name in NO_ARGUMENT
     ]
     problems += _ruined(config)
     if problems:
