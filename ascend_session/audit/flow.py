@@ -1,12 +1,12 @@
 """How statements end, and what calls of functions come to."""
 
 import ast
-from typing import Any, List
+from typing import Any, Dict, List
 
-from ascend_session.audit.scopes import is_object, let_go
+from ascend_session.audit.scopes import dotted, is_object, let_go
 from ascend_session.audit.values import UNKNOWN, either
 
-__all__ = ["ends", "is_main", "returned"]
+__all__ = ["defaults_of", "ends", "is_main", "is_telling", "returned"]
 
 
 def returned(values: List[Any]) -> Any:
@@ -38,3 +38,36 @@ def ends(body: List[ast.stmt]) -> bool:
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
         return dotted(last.value.func) in ("exit", "quit", "sys.exit", "os._exit")
     return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+
+
+_TELLING = {
+    "ConfigProto",
+    "NPURunConfig",
+    "RewriterConfig",
+    "custom_optimizers",
+    "graph_options",
+    "npu_config_proto",
+    "parameter_map",
+    "rewrite_options",
+}
+
+
+def is_telling(function: ast.AST) -> bool:
+    """Whether a function names anything that configurations are built with."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and node.attr in _TELLING:
+            return True
+        if isinstance(node, ast.Name) and node.id in _TELLING:
+            return True
+    return False
+
+
+def defaults_of(parameters: ast.arguments) -> Dict[str, ast.expr]:
+    """The defaults of a function's parameters."""
+    names = [each.arg for each in parameters.args]
+    last = parameters.defaults
+    found = dict(zip(names[len(names) - len(last) :], last))
+    for each, value in zip(parameters.kwonlyargs, parameters.kw_defaults):
+        if value is not None:
+            found[each.arg] = value
+    return found

@@ -5,11 +5,12 @@ calls too), loops over constants, both arms of each ``if``. What is not known st
 """
 
 import ast
+import contextlib
 from typing import Any, Dict, List, Optional, Tuple
 
 from ascend_session.audit.calls import Calls, word_of
 from ascend_session.audit.expressions import LITERALS
-from ascend_session.audit.flow import ends, is_main, returned
+from ascend_session.audit.flow import defaults_of, ends, is_main, is_telling, returned
 from ascend_session.audit.objects import Entry, Instance, Part, Proto
 from ascend_session.audit.scopes import Class, Function, Scope, dotted, is_object, let_go, merged
 from ascend_session.audit.source import Source
@@ -19,6 +20,7 @@ __all__ = ["Reader"]
 
 _DEEPEST = 6  # calls within calls that are followed
 _MOST_CALLS = 400  # of one script
+_SHORT = 6  # statements of a function whose constants are followed too
 _MOST_TURNS = 64  # of a loop over constants
 
 _Arguments = Tuple[List[Any], Dict[str, Any], bool]
@@ -39,6 +41,7 @@ class Reader(Calls):
         self._functions: List[Function] = []
         self._classes: List[Class] = []
         self._followed: set = set()  # type: ignore[type-arg]
+        self._telling: Dict[int, bool] = {}
         self.module = Scope()
 
     def read(self) -> "Reader":
@@ -64,7 +67,7 @@ class Reader(Calls):
         """Follows a function that nobody calls here; whoever calls it gets what it returns."""
         self._calls = 0
         self.branch = ((id(function.node), 0),)  # a run of the script need not pass it
-        let_go(self.run(function, ([], {}, True), instance))
+        let_go(self.run(function, ([], {}, True), instance, alone=True))
         self.branch = ()
 
     def instance_of(self, of: Class, arguments: Optional[_Arguments]) -> Instance:
@@ -74,16 +77,23 @@ class Reader(Calls):
             of.instance = instance
         start = of.scope.names.get("__init__")
         if isinstance(start, Function):
-            self.run(start, arguments or ([], {}, True), instance)
+            self.run(start, arguments or ([], {}, True), instance, alone=True)
         return instance
 
-    def run(self, function: Function, arguments: _Arguments, instance: Optional[Instance]) -> Any:
+    def run(
+        self,
+        function: Function,
+        arguments: _Arguments,
+        instance: Optional[Instance],
+        alone: bool = False,
+    ) -> Any:
         """What a call of a function of the script gives; its body is followed once more."""
         node = function.node
         self._calls += 1
-        deep = len(self._stack) >= _DEEPEST or self._calls > _MOST_CALLS
-        if deep or node in self._stack:
-            for value in (*arguments[0], *arguments[1].values()):
+        given = [*arguments[0], *arguments[1].values()]
+        deep = len(self._stack) >= _DEEPEST or self._calls > _MOST_CALLS or node in self._stack
+        if deep or not (alone or any(map(is_object, given)) or self._matters(node)):
+            for value in given:
                 let_go(value)
             return UNKNOWN
         self._followed.add(id(node))
@@ -110,13 +120,7 @@ class Reader(Calls):
         marks = {dotted(each) for each in function.node.decorator_list}
         if instance is not None and "staticmethod" not in marks:
             positional = [instance, *positional]
-        last = parameters.defaults
-        defaults = dict(zip(names[len(names) - len(last) :], last))
-        defaults.update(
-            (each.arg, value)
-            for each, value in zip(parameters.kwonlyargs, parameters.kw_defaults)
-            if value is not None
-        )
+        defaults = defaults_of(parameters)
         given = {**dict(zip(names, positional)), **named}
         for name in (*names, *(each.arg for each in parameters.kwonlyargs)):
             if name in given:
@@ -129,14 +133,22 @@ class Reader(Calls):
             if rest is not None:
                 scope.names[rest.arg] = UNKNOWN
 
+    def _matters(self, node: Any) -> bool:
+        """Whether a call can tell anything: the function is short, or builds a configuration."""
+        if id(node) not in self._telling:
+            self._telling[id(node)] = len(node.body) <= _SHORT or is_telling(node)
+        return self._telling[id(node)]
+
     def block(self, statements: List[ast.stmt], scope: Scope) -> None:
         """Follows statements in their order."""
         kept = self.branch
         for statement in statements:
-            if isinstance(statement, ast.If):
-                self._if(statement, scope)
-            else:
-                self._statement(statement, scope)
+            # Some thousand texts joined by + are deeper than Python counts, and tell nothing.
+            with contextlib.suppress(RecursionError):
+                if isinstance(statement, ast.If):
+                    self._if(statement, scope)
+                else:
+                    self._statement(statement, scope)
         self.branch = kept
 
     def _statement(self, node: ast.stmt, scope: Scope) -> None:

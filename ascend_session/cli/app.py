@@ -16,7 +16,7 @@ from ascend_session.cli._output import complain
 __all__ = ["app", "run"]
 
 # In the order of the help; each in the module of its name.
-_COMMANDS = ("options", "devices", "doctor", "launch", "ranktable", "config")
+_COMMANDS = ("options", "devices", "doctor", "launch", "ranktable", "config", "audit")
 
 
 class _Commands(TyperGroup):

@@ -1,0 +1,127 @@
+"""``ascend-session audit``: what existing scripts get wrong, found without running them."""
+
+import json
+from typing import TYPE_CHECKING, Any, List, Optional
+
+import typer
+from typing_extensions import Annotated
+
+from ascend_session.cli._output import complain, show_json
+
+if TYPE_CHECKING:
+    from ascend_session.audit.walking import AuditReport
+
+__all__ = ["audit"]
+
+
+def _severity(value: str) -> str:
+    if value not in ("error", "warning", "info"):
+        raise typer.BadParameter(f"{value} is not error, warning or info.")
+    return value
+
+
+_Paths = Annotated[List[str], typer.Argument(hidden=True)]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_Sarif = Annotated[
+    Optional[str], typer.Option(metavar="FILE", help="Also write the findings as SARIF to FILE.")
+]
+_Baseline = Annotated[
+    Optional[str], typer.Option(metavar="FILE", help="Leave out the findings that FILE names.")
+]
+_Update = Annotated[
+    bool, typer.Option("--update-baseline", help="Write all findings to the baseline.")
+]
+_FailOn = Annotated[
+    str,
+    typer.Option(
+        metavar="SEVERITY",
+        callback=_severity,
+        help="Exit with 1 on findings so bad or worse: error, warning or info.",
+    ),
+]
+_Certain = Annotated[
+    bool, typer.Option("--certain", help="Leave out what depends on other code or on branches.")
+]
+
+
+def audit(
+    paths: _Paths,
+    as_json: _Json = False,
+    sarif: _Sarif = None,
+    baseline: _Baseline = None,
+    update_baseline: _Update = False,
+    fail_on: _FailOn = "error",
+    certain: _Certain = False,
+) -> None:
+    """Read scripts, and say which of their options do nothing, or not what they say.
+
+    PATHS are files of Python, notebooks and folders. Nothing in them is run or changed.
+    `# ascend: ignore[RULE]` at the end of a line keeps its findings by that rule out.
+
+    Exit code 1 if there are findings of the severity of --fail-on or worse, else 0.
+    """
+    if update_baseline and baseline is None:
+        raise typer.BadParameter("it needs --baseline FILE.", param_hint="--update-baseline")
+    report = _audited(paths, not as_json)
+    if certain:
+        kept = tuple(one for one in report.findings if one.certain)
+        report = report._replace(findings=kept)
+    report = _beside(report, baseline, update_baseline)
+    if sarif is not None:
+        _write_sarif(report, sarif)
+    if as_json:
+        show_json(report.as_dict())
+    else:
+        from ascend_session.cli._audit_report import show
+
+        show(report)
+    raise typer.Exit(1 if report.has(fail_on) else 0)
+
+
+def _audited(paths: List[str], with_progress: bool) -> "AuditReport":
+    from ascend_session.audit.walking import audit_paths
+    from ascend_session.cli._audit_report import Progress
+
+    try:
+        with Progress(with_progress) as progress:
+            return audit_paths(paths, progress.tell)
+    except FileNotFoundError as error:
+        raise typer.BadParameter(f"{error.args[0]} is not there.", param_hint="PATHS") from None
+
+
+def _beside(report: "AuditReport", baseline: Optional[str], update: bool) -> "AuditReport":
+    """The report without what the baseline names; an updated one names everything."""
+    from ascend_session.audit.baseline import (
+        BaselineError,
+        read_baseline,
+        without_known,
+        write_baseline,
+    )
+
+    if baseline is None:
+        return report
+    try:
+        if update:
+            write_baseline(baseline, report)
+        return without_known(report, baseline, read_baseline(baseline))
+    except BaselineError as error:
+        raise typer.BadParameter(str(error), param_hint="--baseline") from None
+    except OSError as error:
+        raise _unwritten(baseline, error) from None
+
+
+def _write_sarif(report: "AuditReport", file: str) -> None:
+    from ascend_session import __version__
+    from ascend_session.audit.sarif import as_sarif
+
+    try:
+        with open(file, "w", encoding="utf-8") as opened:
+            json.dump(as_sarif(report, __version__), opened, indent=1)
+            opened.write("\n")
+    except OSError as error:
+        raise _unwritten(file, error) from None
+
+
+def _unwritten(file: str, error: OSError) -> Any:
+    complain(f"{file} could not be written: {error.strerror}.")
+    return typer.Exit(2)
