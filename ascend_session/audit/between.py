@@ -18,7 +18,7 @@ from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import RULES, status
 from ascend_session.config.rules._rule import Rule
 
-__all__ = ["Found", "look_between", "rule_findings"]
+__all__ = ["Found", "look_between", "rule_findings", "status_findings"]
 
 _MOST_BRANCHES = 24
 
@@ -60,7 +60,7 @@ def look_between(entry: Entry, book: Book) -> None:
         one, two = _run(first), _run(second)
         for identity, found in {**two, **one}.items():
             both = identity in one and identity in two
-            open_ended = (entry.shared or entry.opaque) and found.source is not _STATUS
+            open_ended = entry.shared or entry.opaque
             places = second.places if identity in two else first.places
             place = _place_of(found, places, entry.place)
             certain = both and not open_ended
@@ -80,7 +80,14 @@ def _together(settings: List[Setting], branch: Branch) -> List[Setting]:
 def rule_findings(values: Dict[str, Any], unreadable: Iterable[str] = ()) -> List[Found]:
     """What the rules of the configuration say of flat values by key."""
     options = Options(values, frozenset(unreadable))
-    return [found for rule in RULES for found in _of_rule(rule, options)]
+    rules = [rule for rule in RULES if rule.check is not _STATUS]
+    return [found for rule in rules for found in _of_rule(rule, options)]
+
+
+def status_findings(key: str) -> List[Found]:
+    """What the rules say of an option whatever its value: deprecated, or read by nothing."""
+    options = Options({key: None})
+    return [found for rule in status.RULES for found in _of_rule(rule, options)]
 
 
 _STATUS = status.deprecated_options

@@ -2,6 +2,7 @@
 
 from typing import Any, Iterator, Optional
 
+from ascend_session.audit.between import status_findings
 from ascend_session.audit.book import Book
 from ascend_session.audit.finding import ERROR, INFO, WARNING, Place
 from ascend_session.audit.objects import Entry, Setting
@@ -16,10 +17,12 @@ from ascend_session.config.entry_words import (
 )
 from ascend_session.config.names import did_you_mean, unknown_key
 
-__all__ = ["adapter_entries", "look_at_entries", "look_at_path"]
+__all__ = ["adapter_entries", "look_at_entries", "look_at_path", "look_at_status"]
 
 # Their entries have nothing to do with the adapter, whatever their keys are called.
 _OTHERS = ("tensorrt", "ngraph", "tfgraph", "constfold", "layout", "xla")
+# The fields of tf.AttrValue.
+_FIELDS = ("b", "f", "func", "i", "list", "placeholder", "s", "shape", "tensor", "type")
 # They are there on every machine.
 _COMMON = ("/tmp", "/dev", "/proc", "/var/tmp")
 
@@ -27,6 +30,8 @@ _COMMON = ("/tmp", "/dev", "/proc", "/var/tmp")
 def adapter_entries(entries: Iterator[Entry], source: Source) -> Iterator[Entry]:
     """The entries that are meant for the adapter."""
     for entry in entries:
+        if not entry.own and any(each.field not in _FIELDS for each in entry.settings):
+            continue  # some other kind of map
         names = [value.value for value, _ in entry.names if isinstance(value, Known)]
         if ENTRY_NAME in names or any(_is_near(name) for name in names):
             yield entry
@@ -77,6 +82,7 @@ def _look_at_setting(setting: Setting, source: Source, book: Book) -> None:
         problem = unknown_key(key)
         book.add("unknown-key", ERROR, place, problem.message, problem.hint)
         return
+    look_at_status(key, place, book)
     if setting.field != option.field:
         problem = wrong_field(key, setting.field, option.field or "")
         book.add("wrong-field", ERROR, place, problem.message, problem.hint)
@@ -91,6 +97,12 @@ def _look_at_setting(setting: Setting, source: Source, book: Book) -> None:
     for each in judged.problems:
         book.add("value-not-allowed", ERROR, place, each.message, each.hint, judged.certain)
     look_at_path(key, judged.value, place, book)
+
+
+def look_at_status(key: str, place: Place, book: Book) -> None:
+    """Says that an option is deprecated, or that nothing reads it, whatever its value."""
+    for found in status_findings(key):
+        book.add(found.rule, found.severity, place, found.said, found.hint)
 
 
 def look_at_variable(key: str, variable: str, place: Place, book: Book) -> None:

@@ -7,6 +7,7 @@ from ascend_session.audit.book import Book
 from ascend_session.audit.finding import WARNING
 from ascend_session.audit.objects import Entry
 from ascend_session.audit.source import Source
+from ascend_session.audit.tree import Tree
 
 __all__ = ["look_at_inference"]
 
@@ -41,13 +42,12 @@ def look_at_inference(entries: List[Entry], source: Source, book: Book) -> None:
         )
 
 
-def _called(tree: ast.AST) -> Set[str]:
+def _called(tree: Tree) -> Set[str]:
     """The last names of all functions that are called."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute):
-                found.add(node.func.attr)
-            elif isinstance(node.func, ast.Name):
-                found.add(node.func.id)
+    found: Set[str] = set()
+    for node in tree.kind(ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            found.add(node.func.attr)
+        elif isinstance(node.func, ast.Name):
+            found.add(node.func.id)
     return found

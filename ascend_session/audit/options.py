@@ -16,6 +16,7 @@ from ascend_session.errors import ConfigError, Problem
 __all__ = ["Judged", "argument_problems", "judge", "known_option", "path_keys", "value_problems"]
 
 _TAKES = {"s": "bytes", "i": "an int", "b": "True or False"}
+_STRICT = ("dynamic_dims", "experimental_accelerate_train_mode", "input_shape", "profiling_options")
 _PYTHON = {"s": (bytes,), "i": (int,), "b": (int, float)}
 
 
@@ -37,6 +38,7 @@ class Judged(NamedTuple):
     certain: bool = True
 
 
+@lru_cache(maxsize=None)
 def known_option(key: str) -> Optional[Option]:
     """The option behind a key of the entry; None if no adapter reads the key."""
     option = options_by_key(AscendConfig).get(key)
@@ -72,9 +74,21 @@ def judge(option: Option, value: Any, old: bool = False) -> Judged:
         kind = "None" if given is None else f"a value of type {type(given).__name__}"
         return Judged(wrong_type=f"{_TAKES[field]} is needed, this is {kind}")
     problems = value_problems(option.key, _read_back(field, given))
+    if problems and option.dead:
+        return Judged()
     if problems:
-        return Judged(problems=problems, certain=given not in (b"", -1))
+        return Judged(problems=problems, certain=given not in (b"", -1) and _is_strict(option.key))
     return Judged(value=_read_back(field, given))
+
+
+@lru_cache(maxsize=None)
+def _is_strict(key: str) -> bool:
+    """Whether the adapter or GE takes nothing but what the definition says.
+
+    Of most texts with a grammar only its main form is documented, and blanks may pass.
+    """
+    free = {each.key for each in references() if each.grammar is not None}
+    return key not in free or key in _STRICT
 
 
 def _read_back(field: str, given: Any) -> Any:

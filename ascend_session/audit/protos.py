@@ -9,7 +9,7 @@ from ascend_session.audit.finding import ERROR, WARNING
 from ascend_session.audit.objects import Entry, Proto, Toggle, compatible, implied
 from ascend_session.audit.scopes import dotted
 from ascend_session.audit.source import Source
-from ascend_session.audit.tree import Parents
+from ascend_session.audit.tree import Tree
 from ascend_session.audit.values import UNKNOWN
 from ascend_session.config.entry_words import several_entries
 
@@ -29,16 +29,25 @@ def look_at_proto(proto: Proto, entries: List[Entry], source: Source, book: Book
         source: The script.
         book: Where it is added.
     """
-    _look_at_count(proto, entries, book)
-    for name in ("memory_optimization", "remapping"):
-        _look_at_toggle(name, proto, entries[0], source, book)
+    _look_at_count(proto, entries, source, book)
+    said: List[Entry] = []
+    for entry in entries:
+        if not any(compatible(entry.branch, each.branch) for each in said):
+            said.append(entry)
+            for name in ("memory_optimization", "remapping"):
+                _look_at_toggle(name, proto, entry, source, book)
     if proto.own and not proto.to_run_config:
         _look_at_use(proto, source, book)
 
 
-def _look_at_count(proto: Proto, entries: List[Entry], book: Book) -> None:
+def _look_at_count(proto: Proto, entries: List[Entry], source: Source, book: Book) -> None:
+    loops = source.tree.kind(ast.For)
+    # Who looks through the entries that are there does not add a second one.
+    is_looking = any(dotted(each.iter).endswith("custom_optimizers") for each in loops)
     for first, second in combinations([e for e in entries if not e.in_loop], 2):
-        if first.place == second.place or not compatible(first.branch, second.branch):
+        if is_looking or first.place == second.place:
+            continue
+        if not compatible(first.branch, second.branch):
             continue
         problem = several_entries(2)
         sure = implied(first.branch, second.branch) or implied(second.branch, first.branch)
@@ -57,16 +66,17 @@ def _look_at_count(proto: Proto, entries: List[Entry], book: Book) -> None:
 
 
 def _look_at_toggle(name: str, proto: Proto, entry: Entry, source: Source, book: Book) -> None:
+    if name == "remapping" and _is_patched(source):
+        return
     rule = f"{name.replace('_', '-')}-on"
     toggles = [each for each in proto.toggles if each.name == name]
+    toggles = [each for each in toggles if compatible(each.branch, entry.branch)]
     explicit = [each for each in toggles if each.value is not UNKNOWN and each.value not in _OFF]
     hint = f"Write {_name_of(proto)}.graph_options.rewrite_options.{name} = RewriterConfig.OFF."
     for toggle in explicit:
         said = f"rewrite_options.{name} is set to {toggle.value}. {_EFFECT[name]}"
-        book.add(rule, WARNING, toggle.place, said, hint, _is_last(toggle, toggles))
-    if explicit or (name == "remapping" and _is_patched(source)):
-        return
-    if any(implied(each.branch, entry.branch) for each in toggles):
+        book.add(rule, WARNING, toggle.place, said, hint, _is_last(toggle, toggles, entry))
+    if explicit or any(implied(each.branch, entry.branch) for each in toggles):
         return
     open_ended = not proto.own or proto.shared or bool(toggles) or name == "remapping"
     said = f"rewrite_options.{name} is not turned off. {_EFFECT[name]}"
@@ -82,8 +92,8 @@ _EFFECT = {
 }
 
 
-def _is_last(toggle: Toggle, toggles: List[Toggle]) -> bool:
-    return toggle is toggles[-1] and not toggle.branch
+def _is_last(toggle: Toggle, toggles: List[Toggle], entry: Entry) -> bool:
+    return toggle is toggles[-1] and implied(toggle.branch, entry.branch)
 
 
 def _is_patched(source: Source) -> bool:
@@ -102,10 +112,9 @@ def _look_at_use(proto: Proto, source: Source, book: Book) -> None:
         return
     region = next(iter(regions.values()))
     names = {name for name, _ in proto.names}
-    parents = Parents(region)
-    if any(_is_use(node, names, parents) for node in _loads(region, names)):
+    if any(_is_use(node, names, source.tree) for node in _loads(region, names, source.tree)):
         return
-    is_script = region is not source.tree or "Session(" in "\n".join(source.lines)
+    is_script = region is not source.tree.root or "Session(" in "\n".join(source.lines)
     book.add(
         "config-not-used",
         ERROR,
@@ -116,13 +125,14 @@ def _look_at_use(proto: Proto, source: Source, book: Book) -> None:
     )
 
 
-def _loads(region: Any, names: Set[str]) -> Iterator[ast.Name]:
-    for node in ast.walk(region):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
+def _loads(region: Any, names: Set[str], tree: Tree) -> Iterator[ast.Name]:
+    for node in tree.kind(ast.Name):
+        is_load = node.id in names and isinstance(node.ctx, ast.Load)
+        if is_load and any(above is region for above in tree.all_of(node)):
             yield node
 
 
-def _is_use(node: ast.Name, names: Set[str], parents: Parents) -> bool:
+def _is_use(node: ast.Name, names: Set[str], parents: Tree) -> bool:
     """Whether a session may get the configuration here."""
     parent = parents.of(node)
     if isinstance(parent, ast.Attribute):
@@ -139,7 +149,7 @@ def _is_use(node: ast.Name, names: Set[str], parents: Parents) -> bool:
     return True
 
 
-def _inner_use(node: ast.Attribute, parents: Parents) -> bool:
+def _inner_use(node: ast.Attribute, parents: Tree) -> bool:
     """Whether an attribute of the configuration does more than being written into."""
     inner: ast.AST = node
     parent = parents.of(inner)

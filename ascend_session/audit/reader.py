@@ -8,11 +8,11 @@ import ast
 import contextlib
 from typing import Any, Dict, List, Optional, Tuple
 
-from ascend_session.audit.calls import Calls, word_of
+from ascend_session.audit.assigning import Assigning
 from ascend_session.audit.expressions import LITERALS
 from ascend_session.audit.flow import defaults_of, ends, is_main, is_telling, returned
-from ascend_session.audit.objects import Entry, Instance, Part, Proto
-from ascend_session.audit.scopes import Class, Function, Scope, dotted, is_object, let_go, merged
+from ascend_session.audit.objects import Instance
+from ascend_session.audit.scopes import Class, Function, Scope, dotted, is_object, let_go
 from ascend_session.audit.source import Source
 from ascend_session.audit.values import UNKNOWN, Known
 
@@ -26,7 +26,7 @@ _MOST_TURNS = 64  # of a loop over constants
 _Arguments = Tuple[List[Any], Dict[str, Any], bool]
 
 
-class Reader(Calls):
+class Reader(Assigning):
     """Reads one script; ``protos``, ``entries`` and ``constructions`` then say what it builds.
 
     Args:
@@ -35,18 +35,16 @@ class Reader(Calls):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._stack: List[Any] = []
         self._calls = 0
         self._returns: List[List[Any]] = []
         self._functions: List[Function] = []
         self._classes: List[Class] = []
         self._followed: set = set()  # type: ignore[type-arg]
         self._telling: Dict[int, bool] = {}
-        self.module = Scope()
 
     def read(self) -> "Reader":
         """Follows the module, and then the functions and classes that nothing in it calls."""
-        self.block(getattr(self.source.tree, "body", []), self.module)
+        self.block(getattr(self.source.tree.root, "body", []), self.module)
         while self._functions or self._classes:
             functions, self._functions = self._functions, []
             classes, self._classes = self._classes, []
@@ -91,7 +89,7 @@ class Reader(Calls):
         node = function.node
         self._calls += 1
         given = [*arguments[0], *arguments[1].values()]
-        deep = len(self._stack) >= _DEEPEST or self._calls > _MOST_CALLS or node in self._stack
+        deep = len(self.stack) >= _DEEPEST or self._calls > _MOST_CALLS or node in self.stack
         if deep or not (alone or any(map(is_object, given)) or self._matters(node)):
             for value in given:
                 let_go(value)
@@ -100,11 +98,11 @@ class Reader(Calls):
         scope = Scope(function.scope)
         self._bind(node.args, arguments, instance, scope, function)
         kept = self.branch, self.loops
-        self._stack.append(node)
+        self.stack.append(node)
         self._returns.append([])
         self.block(node.body, scope)
         self.branch, self.loops = kept
-        self._stack.pop()
+        self.stack.pop()
         return returned(self._returns.pop())
 
     def _bind(
@@ -155,13 +153,13 @@ class Reader(Calls):
         if isinstance(node, ast.Assign):
             value = self.value(node.value, scope)
             for target in node.targets:
-                self._assign(target, value, node.value, scope)
+                self.assign(target, value, node.value, scope)
         elif isinstance(node, ast.AnnAssign):
             if node.value is not None:
-                self._assign(node.target, self.value(node.value, scope), node.value, scope)
+                self.assign(node.target, self.value(node.value, scope), node.value, scope)
         elif isinstance(node, ast.AugAssign):
             self.value(node.value, scope)
-            self._assign(node.target, UNKNOWN, node.value, scope)
+            self.assign(node.target, UNKNOWN, node.value, scope)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self._define(node, scope)
         elif isinstance(node, ast.ClassDef):
@@ -220,20 +218,19 @@ class Reader(Calls):
         if is_constant or is_main(node.test):
             self.block(node.body if not is_constant or test.value else node.orelse, scope)
             return
-        outer, before = self.branch, dict(scope.names)
-        left: List[Optional[Dict[str, Any]]] = []
+        outer = self.branch
+        left: List[Dict[str, Any]] = []
+        going_on: List[int] = []
         for arm, body in enumerate((node.body, node.orelse)):
             self.branch = (*outer, (id(node), arm))
-            scope.names = dict(before)
+            scope.begin()
             self.block(body, scope)
-            left.append(None if ends(body) else scope.names)
-        first, second = left
-        self.branch = outer
-        if first is not None and second is not None:
-            scope.names = merged(first, second)
-        elif first is not None or second is not None:
-            scope.names = first if first is not None else second or {}
-            self.branch = (*outer, (id(node), 0 if first is not None else 1))
+            names = scope.end()
+            if not ends(body):
+                left.append(names)
+                going_on.append(arm)
+        scope.join(*left)
+        self.branch = (*outer, (id(node), going_on[0])) if len(going_on) == 1 else outer
 
     def _for(self, node: Any, scope: Scope) -> None:
         turns = self.value(node.iter, scope)
@@ -244,7 +241,7 @@ class Reader(Calls):
             items = [UNKNOWN]
         self.loops += 1
         for item in items:
-            self._assign(node.target, item, node.iter, scope)
+            self.assign(node.target, item, node.iter, scope)
             self.block(node.body, scope)
         self.loops -= 1
         self.block(node.orelse, scope)
@@ -253,66 +250,19 @@ class Reader(Calls):
         for item in node.items:
             value = self.value(item.context_expr, scope)
             if item.optional_vars is not None:
-                self._assign(item.optional_vars, value, item.context_expr, scope)
+                self.assign(item.optional_vars, value, item.context_expr, scope)
         self.block(node.body, scope)
 
     def _try(self, node: ast.Try, scope: Scope) -> None:
         outer = self.branch
         self.block(node.body, scope)
-        after = scope.names
         for number, handler in enumerate(node.handlers, 1):
-            scope.names = dict(after)
+            scope.begin()
             self.branch = (*outer, (id(node), number))
             self.block(handler.body, scope)
+            names = scope.end()
             if not ends(handler.body):
-                after = merged(after, scope.names)
-        scope.names, self.branch = after, outer
+                scope.join({}, names)
+        self.branch = outer
         self.block(node.orelse, scope)
         self.block(node.finalbody, scope)
-
-    def _assign(self, target: ast.AST, value: Any, written: ast.AST, scope: Scope) -> None:
-        if isinstance(value, Proto):
-            self._note_name(value, target, scope)
-        if isinstance(target, ast.Name):
-            scope.bind(target.id, value)
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            inner = value.value if isinstance(value, Known) else None
-            parts = list(inner) if isinstance(inner, (list, tuple)) else []
-            if len(parts) != len(target.elts):
-                let_go(value)
-                parts = [UNKNOWN] * len(target.elts)
-            for each, part in zip(target.elts, parts):
-                self._assign(each, part, written, scope)
-        elif isinstance(target, ast.Attribute):
-            self._set_attribute(target, value, written, scope)
-        elif isinstance(target, ast.Subscript):
-            self.value(target.value, scope)
-            let_go(value)
-
-    def _note_name(self, proto: Proto, target: ast.AST, scope: Scope) -> None:
-        """Notes the name, and the function it belongs to; None for one that others may see."""
-        function = self._stack[-1] if self._stack else self.source.tree
-        is_plain = isinstance(target, ast.Name) and target.id not in scope.outside
-        is_plain = is_plain and (bool(self._stack) or scope is self.module)
-        proto.names.append((dotted(target), function if is_plain else None))
-
-    def _set_attribute(
-        self, target: ast.Attribute, value: Any, written: ast.AST, scope: Scope
-    ) -> None:
-        owner = self.value(target.value, scope)
-        path: Tuple[Any, ...] = (target.attr,)
-        if isinstance(owner, Part):
-            path, owner = (*owner.path, target.attr), owner.owner
-        if isinstance(owner, Entry):
-            self.set_option(target, owner, path, value)
-        elif isinstance(owner, Proto):
-            self.set_toggle(target, owner, path, word_of(written, value))
-            if path[-1] in ("graph_options", "rewrite_options"):
-                let_go(owner)
-        elif isinstance(owner, Instance):
-            self.assign_dotted(target, dotted(target), value, scope)
-        else:
-            if is_object(value):
-                let_go(value)
-            if dotted(target):
-                scope.bind(dotted(target), value)

@@ -6,11 +6,11 @@ from pydantic import BaseModel
 
 from ascend_session.audit.between import rule_findings
 from ascend_session.audit.book import Book
-from ascend_session.audit.entries import look_at_path
+from ascend_session.audit.entries import look_at_path, look_at_status
 from ascend_session.audit.finding import ERROR, Place
 from ascend_session.audit.objects import Construction
 from ascend_session.audit.options import argument_problems, value_problems
-from ascend_session.audit.values import UNKNOWN, EnvironmentText, Known
+from ascend_session.audit.values import UNKNOWN, Known
 from ascend_session.audit.vendor_names import MODELS
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.names import OBSOLETE, unknown_name
@@ -26,18 +26,20 @@ def look_at_construction(made: Construction, book: Book) -> None:
     known = _arguments(made.name)
     model: Type[BaseModel] = MODELS.get(made.name, AdapterOptions)
     for name, value in made.arguments.items():
-        place = made.places[name]
+        place = made.places.get(name, made.place)
         if name not in known:
             _unknown(made.name, name, value, place, book)
             continue
         option = known[name]
-        if isinstance(value, EnvironmentText):
-            continue  # None is what these arguments have as their default
-        if option.field is None or not isinstance(value, Known) or value.value is None:
+        if isinstance(value, Known) and value.value is None:
+            continue  # which is as good as not said
+        look_at_status(option.key, place, book)
+        if not isinstance(value, Known):
             continue
         given = _lenient(option, value.value)
-        for problem in argument_problems(model, {name: given}):
-            book.add("value-not-allowed", ERROR, place, problem.message, problem.hint)
+        if option.field is not None:
+            for problem in argument_problems(model, {name: given}):
+                book.add("value-not-allowed", ERROR, place, problem.message, problem.hint)
         look_at_path(option.key, given, place, book)
 
 

@@ -1,12 +1,15 @@
 """Names of a script and what they stand for; functions and classes that are followed."""
 
 import ast
-from typing import Any, Dict, Optional, Set
+from typing import Any, Dict, List, Optional, Set
 
 from ascend_session.audit.objects import Entry, Instance, Part, Proto
 from ascend_session.audit.values import UNKNOWN, either
 
-__all__ = ["Class", "Function", "Scope", "dotted", "is_object", "let_go", "merged"]
+__all__ = ["Class", "Function", "Scope", "dotted", "is_object", "let_go"]
+
+
+_ABSENT = object()
 
 
 class Scope:
@@ -16,6 +19,7 @@ class Scope:
         self.parent = parent
         self.names: Dict[str, Any] = {}
         self.outside: Set[str] = set()
+        self._changes: List[Dict[str, Any]] = []
 
     def find(self, name: str) -> Any:
         """What ``name`` (dotted names too) stands for; UNKNOWN if nobody says."""
@@ -32,7 +36,34 @@ class Scope:
         if name in self.outside:
             while scope.parent is not None:
                 scope = scope.parent
+        if scope._changes:
+            scope._changes[-1].setdefault(name, scope.names.get(name, _ABSENT))
         scope.names[name] = value
+
+    def begin(self) -> None:
+        """Remembers from here on what is bound, until `end`."""
+        self._changes.append({})
+
+    def end(self) -> Dict[str, Any]:
+        """What was bound since `begin`, with the last values; the names are as they were then."""
+        changes = self._changes.pop()
+        after = {name: self.names[name] for name in changes}
+        for name, before in changes.items():
+            if before is _ABSENT:
+                del self.names[name]
+            else:
+                self.names[name] = before
+        return after
+
+    def join(self, *ways: Dict[str, Any]) -> None:
+        """Binds what several ways may have left, each as `end` returned it."""
+        for name in dict.fromkeys(name for way in ways for name in way):
+            values = [way.get(name, self.names.get(name, _ABSENT)) for way in ways]
+            left = [value for value in values if value is not _ABSENT]
+            found = left[0]
+            for value in left[1:]:
+                found = _one(found, value)
+            self.bind(name, found)
 
 
 class Function:
@@ -84,14 +115,6 @@ def let_go(value: Any) -> None:
     if isinstance(value, Proto):
         for entry in value.entries:
             entry.shared = True
-
-
-def merged(first: Dict[str, Any], second: Dict[str, Any]) -> Dict[str, Any]:
-    """The names after an ``if``, of what each arm left."""
-    names = dict(first)
-    for name, value in second.items():
-        names[name] = _one(names[name], value) if name in names else value
-    return names
 
 
 def _one(first: Any, second: Any) -> Any:

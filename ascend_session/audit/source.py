@@ -13,6 +13,7 @@ import warnings
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ascend_session.audit.finding import Place
+from ascend_session.audit.tree import Tree
 
 __all__ = [
     "LARGEST",
@@ -54,7 +55,7 @@ class Source(NamedTuple):
     """
 
     file: str
-    tree: ast.AST
+    tree: Tree
     lines: List[str]
     is_npu: bool
     old: bool = False
@@ -105,7 +106,7 @@ def read_python(file: str, data: bytes) -> Source:
     """
     text = decoded(data).replace("\r\n", "\n").replace("\r", "\n").replace("\f", " ")
     tree, old = _tree(text)
-    return Source(file, tree, text.split("\n"), _NPU.search(text) is not None, old)
+    return Source(file, Tree(tree), text.split("\n"), _NPU.search(text) is not None, old)
 
 
 def read_notebook(file: str, data: bytes) -> Source:
@@ -129,7 +130,7 @@ def read_notebook(file: str, data: bytes) -> Source:
     whole = "\n".join(lines)
     is_npu = _NPU.search(whole) is not None
     tree, _ = _tree(whole)
-    return Source(file, tree, lines, is_npu, False, tuple(cells), tuple(remarks))
+    return Source(file, Tree(tree), lines, is_npu, False, tuple(cells), tuple(remarks))
 
 
 def _cells(data: bytes) -> List[Tuple[int, str]]:

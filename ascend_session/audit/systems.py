@@ -12,7 +12,7 @@ from ascend_session.audit.book import Book
 from ascend_session.audit.finding import WARNING
 from ascend_session.audit.scopes import dotted
 from ascend_session.audit.source import Source
-from ascend_session.audit.tree import Parents
+from ascend_session.audit.tree import Tree
 from ascend_session.audit.vendor_names import is_vendor_module
 
 __all__ = ["look_at_systems"]
@@ -38,13 +38,15 @@ class _Runs(NamedTuple):
 
 def look_at_systems(source: Source, book: Book) -> None:
     """Adds what there is to say of the life of the system in one script."""
-    starts = _made("initialize_system", source.tree)
-    if not starts.calls:
+    starts, ends = _made("initialize_system", source.tree), _made("shutdown_system", source.tree)
+    resources = _resources("init_resource", source.tree)
+    if not starts.calls and not resources:
         return
-    parents = Parents(source.tree)
-    ends = _made("shutdown_system", source.tree)
-    started, ended = _runs(starts, source.tree, parents), _runs(ends, source.tree, parents)
-    place = source.place(starts.calls[0])
+    started, ended = _runs(starts, source.tree), _runs(ends, source.tree)
+    # npu_init's init_resource runs the one, and returns the other for shutdown_resource.
+    started.nodes.extend(resources)
+    ended.nodes.extend(_resources("shutdown_resource", source.tree))
+    place = source.place((starts.calls or resources)[0])
     if not started.nodes and not started.leaves:
         book.add(
             "initialize-not-run",
@@ -58,7 +60,7 @@ def look_at_systems(source: Source, book: Book) -> None:
         return
     if not ended.nodes:
         _no_shutdown(source, place, ends, started, ended, book)
-    elif not any(_is_safe(node, source.tree, parents) for node in ended.nodes):
+    elif not any(_is_safe(node, source.tree) for node in ended.nodes):
         book.add(
             "shutdown-skipped",
             WARNING,
@@ -84,18 +86,29 @@ def _no_shutdown(
     book.add("no-shutdown", WARNING, place, f"{said}when the process ends.", _WITH, certain)
 
 
-def _made(function: str, tree: ast.AST) -> _Made:
-    calls, names = [], set()
-    imported = _imported(function, tree)
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _is_vendors(node, function, imported):
-            calls.append(node)
-            found.add(id(node))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and id(node.value) in found:
-            names |= {dotted(target) for target in node.targets if dotted(target)}
-    return _Made(calls, names)
+def _resources(function: str, tree: Tree) -> List[ast.Call]:
+    """The calls of a function of npu_init, if the script has none of that name itself."""
+    own = any(node.name == function for node in tree.kind(ast.FunctionDef))
+    if own or not _is_imported(function, tree):
+        return []
+    return [node for node in tree.kind(ast.Call) if dotted(node.func) == function]
+
+
+def _is_imported(function: str, tree: Tree) -> bool:
+    return any(
+        is_vendor_module(node.module or "")
+        and any(alias.name in ("*", function) for alias in node.names)
+        for node in tree.kind(ast.ImportFrom)
+    )
+
+
+def _made(function: str, tree: Tree) -> _Made:
+    imported = _is_imported(function, tree)
+    calls = [node for node in tree.kind(ast.Call) if _is_vendors(node, function, imported)]
+    found = {id(call) for call in calls}
+    assigned = [node for node in tree.kind(ast.Assign) if id(node.value) in found]
+    names = {dotted(target) for node in assigned for target in node.targets}
+    return _Made(calls, names - {""})
 
 
 def _is_vendors(node: ast.Call, function: str, imported: bool) -> bool:
@@ -105,35 +118,27 @@ def _is_vendors(node: ast.Call, function: str, imported: bool) -> bool:
     return owner.rpartition(".")[2] in ("npu_ops", "npu_plugin") or (not owner and imported)
 
 
-def _imported(function: str, tree: ast.AST) -> bool:
-    for node in ast.walk(tree):
-        is_import = isinstance(node, ast.ImportFrom) and is_vendor_module(node.module or "")
-        if is_import and any(alias.name == function for alias in getattr(node, "names", [])):
-            return True
-    return False
-
-
-def _runs(made: _Made, tree: ast.AST, parents: Parents) -> _Runs:
+def _runs(made: _Made, tree: Tree) -> _Runs:
     """Follows the operation from where it is made, or named, to the call that gets it."""
     nodes: List[ast.Call] = []
     leaves = False
     ours = {id(call) for call in made.calls}
-    for node in ast.walk(tree):
+    for node in tree.kind(ast.Name, ast.Attribute, ast.Call):
         is_name = isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) in made.names
         is_name = is_name and isinstance(getattr(node, "ctx", None), ast.Load)
         if not is_name and id(node) not in ours:
             continue
-        above = parents.of(node)
+        above = tree.of(node)
         while isinstance(above, (ast.List, ast.Tuple, ast.Dict)):
-            above = parents.of(above)
+            above = tree.of(above)
         if isinstance(above, ast.keyword):
-            above = parents.of(above)
-        if isinstance(above, ast.Call) and _last(above.func) in ("run", "shutdown_resource"):
+            above = tree.of(above)
+        if isinstance(above, ast.Call) and _last(above.func) == "run":
             nodes.append(above)
         elif isinstance(above, (ast.Return, ast.Call, ast.Yield, ast.Lambda)):
             leaves = True
         elif isinstance(above, ast.Attribute) and above.attr == "run":  # operation.run()
-            call = parents.of(above)
+            call = tree.of(above)
             nodes += [call] if isinstance(call, ast.Call) else []
         elif isinstance(above, ast.Assign) and is_name:
             leaves = True
@@ -150,30 +155,30 @@ def _is_member(target: ast.AST) -> bool:
     return not isinstance(target, ast.Name)
 
 
-def _is_safe(node: ast.AST, tree: ast.AST, parents: Parents, depth: int = 3) -> bool:
+def _is_safe(node: ast.AST, tree: Tree, depth: int = 3) -> bool:
     """Whether an exception does not keep the program from coming to ``node``."""
     below: ast.AST = node
-    for above in parents.all_of(node):
+    for above in tree.all_of(node):
         if isinstance(above, ast.Try) and any(below is each for each in above.finalbody):
             return True
         if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return _is_safely_called(above, tree, parents, depth)
+            return _is_safely_called(above, tree, depth)
         below = above
     return False
 
 
-def _is_safely_called(function: Any, tree: ast.AST, parents: Parents, depth: int) -> bool:
+def _is_safely_called(function: Any, tree: Tree, depth: int) -> bool:
     if function.name in ("__exit__", "__del__") or depth == 0:
         return True
-    for node in ast.walk(tree):
-        if not isinstance(node, (ast.Name, ast.Attribute)) or _last(node) != function.name:
+    for node in tree.kind(ast.Name, ast.Attribute):
+        if _last(node) != function.name:
             continue
-        call: Optional[ast.AST] = parents.of(node)
+        call: Optional[ast.AST] = tree.of(node)
         if not isinstance(call, ast.Call):
             continue
         if call.func is not node:
             return True  # given to atexit.register, or to whatever calls it
-        is_outside = parents.function_of(call) is not function
-        if is_outside and _is_safe(call, tree, parents, depth - 1):
+        is_outside = tree.function_of(call) is not function
+        if is_outside and _is_safe(call, tree, depth - 1):
             return True
     return False

@@ -1,23 +1,44 @@
-"""The way up in a syntax tree, which Python's own nodes do not have."""
+"""A syntax tree that was walked once: its nodes by kind, and the way up that Python's lack."""
 
 import ast
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
-__all__ = ["Parents"]
+__all__ = ["Tree"]
 
 
-class Parents:
-    """The parents of the nodes below ``root``.
+class Tree:
+    """A syntax tree.
 
     Args:
-        root: A syntax tree.
+        root: The module, as Python's parser returns it.
+
+    Attributes:
+        root: The module.
+        nodes: All nodes.
     """
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: ast.AST) -> None:
+        self.root = root
+        self.nodes: List[ast.AST] = [root]
         self._above: Dict[int, ast.AST] = {}
-        for node in ast.walk(root):
-            for child in ast.iter_child_nodes(node):
-                self._above[id(child)] = node
+        self._kinds: Dict[type, List[Any]] = {}
+        above, kinds = self._above, self._kinds
+        for node in self.nodes:  # grows while it is walked
+            kinds.setdefault(type(node), []).append(node)
+            for field in node._fields:
+                value = getattr(node, field, None)
+                if isinstance(value, ast.AST):
+                    above[id(value)] = node
+                    self.nodes.append(value)
+                elif isinstance(value, list):
+                    for each in value:
+                        if isinstance(each, ast.AST):
+                            above[id(each)] = node
+                            self.nodes.append(each)
+
+    def kind(self, *kinds: type) -> List[Any]:
+        """The nodes of these kinds."""
+        return [node for kind in kinds for node in self._kinds.get(kind, ())]
 
     def of(self, node: ast.AST) -> Optional[ast.AST]:
         """The node around ``node``; None at the root."""

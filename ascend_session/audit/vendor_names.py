@@ -5,6 +5,7 @@ from typing import Dict, List, Set, Type
 
 from pydantic import BaseModel
 
+from ascend_session.audit.tree import Tree
 from ascend_session.config.dump import DumpConfig
 from ascend_session.config.dynamic_input import DynamicInputConfig
 from ascend_session.config.experimental import ExperimentalConfig, GraphMemoryOptimizeConfig
@@ -38,24 +39,22 @@ def is_vendor_module(name: str) -> bool:
     return name.split(".")[0] in _PACKAGES
 
 
-def vendor_classes(tree: ast.AST) -> Set[str]:
+def vendor_classes(tree: Tree) -> Set[str]:
     """The classes of `CLASSES` that mean the vendor's in this script.
 
     NPURunConfig has a name of its own; the others are called like classes of other packages, and
     count where they are imported from the vendor's, or everything is.
     """
     found: Set[str] = set()
-    own: Set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            own.add(node.name)
-        elif isinstance(node, ast.ImportFrom):
-            names = {alias.asname or alias.name for alias in node.names}
-            if is_vendor_module(node.module or ""):
-                found |= set(CLASSES) if names & {"*", "npu_config"} else names
-            else:
-                own |= names
-        elif isinstance(node, ast.Import) and any(is_vendor_module(a.name) for a in node.names):
+    own: Set[str] = {node.name for node in tree.kind(ast.ClassDef)}
+    for node in tree.kind(ast.ImportFrom):
+        names = {alias.asname or alias.name for alias in node.names}
+        if is_vendor_module(node.module or ""):
+            found |= set(CLASSES) if names & {"*", "npu_config"} else names
+        else:
+            own |= names
+    for node in tree.kind(ast.Import):
+        if any(is_vendor_module(alias.name) for alias in node.names):
             found |= set(CLASSES)
     own -= {"NPURunConfig"} & found
     found.add("NPURunConfig")

@@ -58,7 +58,8 @@ def _ending(report: "AuditReport") -> Iterator[str]:
         _count(report.count(severity), word)
         for severity, word in (("error", "error"), ("warning", "warning"), ("info", "note"))
     ]
-    known = f" {report.known:,} more are in the baseline." if report.known else ""
+    are = "is" if report.known == 1 else "are"
+    known = f" {report.known:,} more {are} in the baseline." if report.known else ""
     yield (
         f"{_count(report.files, 'file')} read, {report.looked_at:,} with options for Ascend: "
         f"{', '.join(counts)}.{known}"
