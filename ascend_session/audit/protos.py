@@ -85,8 +85,8 @@ def _look_at_toggle(name: str, proto: Proto, entry: Entry, source: Source, book:
 
 _EFFECT = {
     "memory_optimization": "TensorFlow then changes the graph to save memory before the adapter "
-    "gets it, for example by swapping and recomputing; the adapter's manual and samples turn it "
-    "off.",
+    "gets it, by other orders and by swapping to the host; the adapter's manual and samples turn "
+    "it off.",
     "remapping": "TensorFlow then fuses operators into ones that only a CPU or GPU has, before the "
     "adapter gets the graph; the adapter's manual and samples turn it off.",
 }
