@@ -37,6 +37,13 @@ RULES: Dict[str, str] = {
     "machine-path": "An option holds a path of one machine.",
     "variable-without-default": "An environment variable that is not set ends the script.",
     "inference-as-training": "A frozen graph is compiled for training.",
+    "ranks-lost": "A shell script does not learn that a rank has failed.",
+    "rank-behind-pipe": "A shell script sees the end of tee, not that of the rank.",
+    "no-cleanup": "A shell script leaves its ranks running when it is ended.",
+    "fixed-job-id": "All jobs of a shell script have the same JOB_ID.",
+    "collectives-off": "Variables that are set together switch collectives off.",
+    "rank-table": "The rank table of a shell script is not there, or is refused.",
+    "binding-overruns": "CPUs are chosen so that they do not reach on a second server.",
     "not-read": "The file, or a part of it, could not be read.",
 }
 

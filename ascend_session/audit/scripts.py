@@ -13,6 +13,8 @@ from ascend_session.audit.source import (
     read_python,
 )
 
+_SHELLS = (".sh", ".bash")
+
 __all__ = ["Audited", "audit_bytes", "audit_file"]
 
 
@@ -47,6 +49,8 @@ def audit_file(file: str) -> Audited:
 
 def audit_bytes(file: str, data: bytes) -> Audited:
     """Audits what a file holds."""
+    if file.endswith(_SHELLS):
+        return _audited_shell(file, data)
     if not is_marked(data):
         return Audited(file, False, ())
     try:
@@ -57,6 +61,16 @@ def audit_bytes(file: str, data: bytes) -> Audited:
     except RecursionError:
         said = "It is nested too deeply to be followed."
         return Audited(file, True, (_not_read(file, Place(1, 1), said),))
+
+
+def _audited_shell(file: str, data: bytes) -> Audited:
+    from ascend_session.audit.shell_source import is_job, read_shell
+
+    if not is_job(data):
+        return Audited(file, False, ())
+    from ascend_session.audit.shell_rules import shell_findings
+
+    return Audited(file, True, tuple(shell_findings(read_shell(file, data))))
 
 
 def _not_read(file: str, place: Place, said: str) -> AuditFinding:

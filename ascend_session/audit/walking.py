@@ -9,7 +9,7 @@ from ascend_session.audit.scripts import Audited, audit_file
 
 __all__ = ["AuditReport", "audit_paths", "files_below"]
 
-_ENDINGS = (".py", ".ipynb")
+_ENDINGS = (".py", ".ipynb", ".sh", ".bash")
 _LEFT_OUT = ("__pycache__", "node_modules", "site-packages", ".ipynb_checkpoints")
 _FEW = 200  # files that one process reads as fast as several are started
 _AT_ONCE = 32  # files that go to a process together

@@ -55,7 +55,7 @@ def audit(
 ) -> None:
     """Read scripts, and say which of their options do nothing, or not what they say.
 
-    PATHS are files of Python, notebooks and folders. Nothing in them is run or changed.
+    PATHS are scripts of Python and shells, notebooks, and folders. Nothing in them is run.
     `# ascend: ignore[RULE]` at the end of a line keeps its findings by that rule out.
 
     Exit code 1 if there are findings of the severity of --fail-on or worse, else 0.

@@ -7,7 +7,8 @@ import pytest
 
 from ascend_session.audit import RULES, SEVERITIES, audit_bytes
 
-SCRIPTS = sorted((Path(__file__).parent / "data").glob("*.py"))
+DATA = Path(__file__).parent / "data"
+SCRIPTS = sorted([*DATA.glob("*.py"), *DATA.glob("*.sh")])
 EXPECT = re.compile(r"# expect: ([\w?\- ]+)")
 
 
@@ -21,7 +22,7 @@ def expected(text):
     )
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_what_a_script_marks_is_found_there_and_nothing_else(script):
     text = script.read_text(encoding="utf-8")
     audited = audit_bytes(str(script), text.encode())
@@ -34,7 +35,7 @@ def test_every_rule_has_a_script_that_breaks_it():
     assert marked == set(RULES) - {"not-read"}
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_a_finding_is_said_in_sentences_and_names_its_line(script):
     data = script.read_bytes()
     lines = data.decode().split("\n")
