@@ -179,7 +179,8 @@ def _table(shell: Shell, line: int, value: str) -> List[AuditFinding]:
     try:
         RankTable.read(path)
     except JobError as error:
-        said = f"RANK_TABLE_FILE={value!r} is refused. {error.message.splitlines()[0]}"
+        why = str(error.findings[0]) if error.findings else error.message
+        said = f"HCCL refuses RANK_TABLE_FILE={value!r}. {why}"
         return [_finding(shell, line, "rank-table", ERROR, said, error.hint)]
     return []
 
