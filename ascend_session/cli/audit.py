@@ -42,6 +42,10 @@ _FailOn = Annotated[
 _Certain = Annotated[
     bool, typer.Option("--certain", help="Leave out what depends on other code or on branches.")
 ]
+_Fix = Annotated[
+    bool,
+    typer.Option("--fix", help="Show a diff of what is certain, and change the scripts by it."),
+]
 
 
 def audit(
@@ -52,10 +56,13 @@ def audit(
     update_baseline: _Update = False,
     fail_on: _FailOn = "error",
     certain: _Certain = False,
+    fix: _Fix = False,
 ) -> None:
     """Read scripts, and say which of their options do nothing, or not what they say.
 
-    PATHS are scripts of Python and shells, notebooks, and folders. Nothing in them is run.
+    PATHS are scripts of Python and shells, notebooks, and folders. Nothing in them is run, and
+    only --fix changes any: misspelt keys, fields of switches, the optimizer's name and
+    memory_optimization.
     `# ascend: ignore[RULE]` at the end of a line keeps its findings by that rule out.
 
     Exit code 1 if there are findings of the severity of --fail-on or worse, else 0.
@@ -63,6 +70,11 @@ def audit(
     if update_baseline and baseline is None:
         raise typer.BadParameter("it needs --baseline FILE.", param_hint="--update-baseline")
     report = _audited(paths, not as_json)
+    if fix:
+        from ascend_session.cli._audit_fixing import fix as fix_scripts
+
+        fix_scripts(report)
+        report = _audited(paths, not as_json)
     if certain:
         kept = tuple(one for one in report.findings if one.certain)
         report = report._replace(findings=kept)

@@ -92,3 +92,16 @@ def test_a_sarif_file_that_cannot_be_written_is_said(call, write, tmp_path):
     called = call("audit", write(RIGHT, "a.py"), "--sarif", str(tmp_path / "no" / "x.sarif"))
     assert called.code == 2
     assert "could not be written: No such file or directory." in called.err
+
+
+def test_fix_shows_the_diff_and_writes_it(call, write):
+    text = WRONG.replace("precison_mode", "hcom_paralel").replace('s = b"origin"', "b = 1")
+    renamed = write(text, "a.py")
+    called = call("audit", renamed, "--fix")
+    assert called.code == 0
+    assert '-    op.parameter_map["hcom_paralel"].b = 1\n' in called.err
+    assert '+    op.parameter_map["hcom_parallel"].b = 1\n' in called.err
+    assert called.err.endswith("1 change written to 1 file.\n")
+    with open(renamed) as opened:
+        assert '["hcom_parallel"]' in opened.read()
+    assert "nothing to fix" in call("audit", renamed, "--fix").err
