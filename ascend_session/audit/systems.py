@@ -68,7 +68,8 @@ def look_at_systems(source: Source, book: Book) -> None:
             "shutdown_system is run here, and an exception on the way skips it: the device is not "
             "given back, and the other ranks of a job wait for this one until their time is up.",
             _WITH,
-            certain=not ended.leaves,
+            certain=not ended.leaves
+            and not any(_is_handling(each, source) for each in ended.nodes),
         )
 
 
@@ -153,6 +154,11 @@ def _last(node: ast.AST) -> str:
 
 def _is_member(target: ast.AST) -> bool:
     return not isinstance(target, ast.Name)
+
+
+def _is_handling(node: ast.AST, source: Source) -> bool:
+    """Whether it is run where an exception is handled, which may be all that can come."""
+    return any(isinstance(above, ast.ExceptHandler) for above in source.tree.all_of(node))
 
 
 def _is_safe(node: ast.AST, tree: Tree, depth: int = 3) -> bool:
