@@ -46,6 +46,9 @@ _Fix = Annotated[
     bool,
     typer.Option("--fix", help="Show a diff of what is certain, and change the scripts by it."),
 ]
+_Port = Annotated[
+    bool, typer.Option("--port", help="Print the AscendConfig that says the same, and no more.")
+]
 
 
 def audit(
@@ -57,6 +60,7 @@ def audit(
     fail_on: _FailOn = "error",
     certain: _Certain = False,
     fix: _Fix = False,
+    port: _Port = False,
 ) -> None:
     """Read scripts, and say which of their options do nothing, or not what they say.
 
@@ -69,6 +73,9 @@ def audit(
     """
     if update_baseline and baseline is None:
         raise typer.BadParameter("it needs --baseline FILE.", param_hint="--update-baseline")
+    if port:
+        _port(paths)
+        return
     report = _audited(paths, not as_json)
     if fix:
         from ascend_session.cli._audit_fixing import fix as fix_scripts
@@ -88,6 +95,26 @@ def audit(
 
         show(report)
     raise typer.Exit(1 if report.has(fail_on) else 0)
+
+
+def _port(paths: List[str]) -> None:
+    """Prints what the entries of scripts come to."""
+    from ascend_session.audit.porting import ported
+    from ascend_session.audit.source import UnreadError
+    from ascend_session.audit.walking import files_below
+
+    try:
+        for file in files_below(paths):
+            if file.endswith((".py", ".ipynb")):
+                with open(file, "rb") as opened:
+                    found = ported(file, opened.read())
+                for one in found:
+                    typer.echo(f"# {file}:{one.line}\n{one.code}")
+    except FileNotFoundError as error:
+        raise typer.BadParameter(f"{error.args[0]} is not there.", param_hint="PATHS") from None
+    except UnreadError as why:
+        complain(f"{file}: {why}")
+        raise typer.Exit(1) from None
 
 
 def _audited(paths: List[str], with_progress: bool) -> "AuditReport":

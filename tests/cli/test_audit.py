@@ -105,3 +105,13 @@ def test_fix_shows_the_diff_and_writes_it(call, write):
     with open(renamed) as opened:
         assert '["hcom_parallel"]' in opened.read()
     assert "nothing to fix" in call("audit", renamed, "--fix").err
+
+
+def test_port_prints_the_configuration_and_changes_nothing(call, write):
+    file = write(RIGHT, "a.py")
+    called = call("audit", "--port", file)
+    assert called.code == 0
+    assert called.out.startswith(f"# {file}:2\nfrom ascend_session import AscendConfig")
+    assert "    use_off_line=True,\n" in called.out
+    with open(file) as opened:
+        assert opened.read() == RIGHT
