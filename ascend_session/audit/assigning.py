@@ -44,7 +44,7 @@ class Assigning(Calls):
         """Notes the name, and the function it belongs to; None for one that others may see."""
         function = self.stack[-1] if self.stack else self.source.tree.root
         is_plain = isinstance(target, ast.Name) and target.id not in scope.outside
-        is_plain = is_plain and (bool(self.stack) or scope is self.module)
+        is_plain = is_plain and not scope.is_class  # its names are seen as attributes
         proto.names.append((dotted(target), function if is_plain else None))
 
     def _set_attribute(

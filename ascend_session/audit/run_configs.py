@@ -16,7 +16,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.names import OBSOLETE, unknown_name
 from ascend_session.config.option import Option, option_fields, part_of
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.run_config import NO_ARGUMENT
+from ascend_session.config.run_config import NO_ARGUMENT, ruined
 
 __all__ = ["look_at_construction", "look_between_arguments"]
 
@@ -96,6 +96,9 @@ def look_between_arguments(made: Construction, book: Book) -> None:
         if isinstance(value, (list, tuple, dict)):
             unreadable.add(name)
             del values[name]
+    for problem in ruined(values):
+        place = places.get(problem.option, made.place)
+        book.add("option-conflict", ERROR, place, problem.message, problem.hint)
     for found in _sayable(values, unreadable):
         place = places.get(found.key or "", made.place)
         if found.key == "enable_data_pre_proc" and "enable_data_pre_proc" not in places:

@@ -13,11 +13,12 @@ _ABSENT = object()
 
 
 class Scope:
-    """The names of a module or of one call of a function."""
+    """The names of a module, a class, or one call of a function."""
 
     def __init__(self, parent: Optional["Scope"] = None) -> None:
         self.parent = parent
         self.names: Dict[str, Any] = {}
+        self.is_class = False
         self.outside: Set[str] = set()
         self._changes: List[Dict[str, Any]] = []
 
@@ -87,6 +88,7 @@ class Class:
     def __init__(self, node: ast.ClassDef, scope: Scope) -> None:
         self.node = node
         self.scope = Scope(scope)
+        self.scope.is_class = True
         self.instance: Optional[Instance] = None
 
 

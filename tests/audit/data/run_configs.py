@@ -19,6 +19,7 @@ def estimator(flags):
         op_select_implmode=None,
         variable_memory_max_size=str(16 * 1024 * 1024 * 1024),  # expect: unread-option
         dump_config=dump_config,
+        compress_weight_conf="weights.cfg",  # expect: option-conflict
         profiling_config=profiling,
     )
 

@@ -52,3 +52,26 @@ def whole(rewrite=None):
     op = config.graph_options.rewrite_options.custom_optimizers.add()
     op.name = "NpuOptimizer"
     return tf.Session(config=config)
+
+
+def in_a_class():
+    class Inner:
+        config = tf.ConfigProto()
+        op = config.graph_options.rewrite_options.custom_optimizers.add()
+        op.name = "NpuOptimizer"
+        config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF
+
+        def open(self):
+            return tf.Session(config=self.config)
+
+    return Inner
+
+
+def of_several(count):
+    for number in range(count):
+        config = tf.ConfigProto()
+        op = config.graph_options.rewrite_options.custom_optimizers.add()
+        op.name = "NpuOptimizer"
+        op.parameter_map["session_device_id"].i = number
+        config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF
+        yield tf.Session(config=config)
