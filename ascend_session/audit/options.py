@@ -15,7 +15,7 @@ from ascend_session.errors import ConfigError, Problem
 
 __all__ = ["Judged", "argument_problems", "judge", "known_option", "path_keys", "value_problems"]
 
-_TAKES = {"s": "bytes", "i": "an int", "b": "True or False"}
+_TAKES = {"s": "bytes are", "i": "an int is", "b": "True or False is"}
 _STRICT = ("dynamic_dims", "experimental_accelerate_train_mode", "input_shape", "profiling_options")
 _PYTHON = {"s": (bytes,), "i": (int,), "b": (int, float)}
 
@@ -72,7 +72,7 @@ def judge(option: Option, value: Any, old: bool = False) -> Judged:
         given = given.encode()
     if not isinstance(given, _PYTHON[field]):
         kind = "None" if given is None else f"a value of type {type(given).__name__}"
-        return Judged(wrong_type=f"{_TAKES[field]} is needed, this is {kind}")
+        return Judged(wrong_type=f"{_TAKES[field]} needed, this is {kind}")
     problems = value_problems(option.key, _read_back(field, given))
     if problems and option.dead:
         return Judged()

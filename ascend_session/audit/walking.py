@@ -1,8 +1,10 @@
 """From the paths that were named to what was found in all their scripts."""
 
 import os
-from concurrent.futures import ProcessPoolExecutor
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+import signal
+from collections import deque
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.audit.finding import SEVERITIES, AuditFinding
 from ascend_session.audit.scripts import Audited, audit_file
@@ -13,6 +15,7 @@ _ENDINGS = (".py", ".ipynb", ".sh", ".bash")
 _LEFT_OUT = ("__pycache__", "node_modules", "site-packages", ".ipynb_checkpoints")
 _FEW = 200  # files that one process reads as fast as several are started
 _AT_ONCE = 32  # files that go to a process together
+_UNDER_WAY = 4  # such parcels for each process
 
 
 class AuditReport(NamedTuple):
@@ -117,5 +120,20 @@ def _audited(files: List[str], processes: Optional[int]) -> Iterator[Audited]:
     if count == 1 or (processes is None and len(files) < _FEW):
         yield from map(audit_file, files)
         return
-    with ProcessPoolExecutor(count) as pool:
-        yield from pool.map(audit_file, files, chunksize=_AT_ONCE)
+    # Few are under way at a time, so that Ctrl-C is not kept waiting for all of them.
+    pending: Deque[Future[List[Audited]]] = deque()
+    with ProcessPoolExecutor(count, initializer=_leave_signals_to_the_parent) as pool:
+        for start in range(0, len(files), _AT_ONCE):
+            pending.append(pool.submit(_several, files[start : start + _AT_ONCE]))
+            if len(pending) > _UNDER_WAY * count:
+                yield from pending.popleft().result()
+        while pending:
+            yield from pending.popleft().result()
+
+
+def _several(files: List[str]) -> List[Audited]:
+    return [audit_file(file) for file in files]
+
+
+def _leave_signals_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
