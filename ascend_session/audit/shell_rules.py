@@ -111,7 +111,7 @@ def _of_signals(shell: Shell, ranks: List[Command]) -> List[AuditFinding]:
         "The script has no trap: when it is interrupted or killed, the ranks go on and keep their "
         "devices."
     )
-    hint = "Write trap 'trap - TERM; kill 0' INT TERM, or let `ascend-session launch` start the ranks."
+    hint = "Write trap 'trap - TERM; kill 0' INT TERM, or use `ascend-session launch`."
     return [_finding(shell, ranks[0].line, "no-cleanup", WARNING, said, hint)]
 
 
