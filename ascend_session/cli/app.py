@@ -16,7 +16,10 @@ from ascend_session.cli._output import complain
 __all__ = ["app", "run"]
 
 # In the order of the help; each in the module of its name.
-_COMMANDS = ("options", "devices", "doctor", "launch", "ranktable", "config", "precision", "aoe")
+_COMMANDS = (
+    *("options", "devices", "doctor", "launch", "ranktable", "config", "precision"),
+    *("aoe", "audit"),
+)
 
 
 class _Commands(TyperGroup):

@@ -23,6 +23,7 @@ OBSOLETE: Dict[str, str] = {
     "bp_point": _POINT.format("bp_point"),
     "auto_tune_mode": "GE refuses any value of it. Use aoe_mode ('1', '2', '4').",
     "mstune_mode": "the adapter has not read it since 2021. Use aoe_mode ('1', '2', '4').",
+    "enable_auto_mix_precision": "no adapter reads it. Use precision_mode_v2 'mixed_float16'.",
     "enable_options": "no adapter reads it. Use profiling_config=ProfilingConfig(...).",
     "variable_location": "that is the adapter's internal name. Write variable_placement.",
 }
@@ -96,9 +97,9 @@ def _written(path: str, value: str) -> str:
     return f"{before}{leaf}={value}{after}"
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> Optional[str]:
-    """The known word nearest to ``word``, None if none is near."""
+def did_you_mean(word: str, known: Sequence[str], near: float = 0.6) -> Optional[str]:
+    """The known word nearest to ``word``, None if none is as ``near`` (1 is equal)."""
     import difflib  # some milliseconds of import that only a mistake has to pay for
 
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return near[0] if near else None
+    found = difflib.get_close_matches(word, known, n=1, cutoff=near)
+    return found[0] if found else None

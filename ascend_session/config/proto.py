@@ -7,6 +7,13 @@ another field reads as zero without a word (options_notes g1; adapter_behaviour.
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.config.checking import report_new, warn
+from ascend_session.config.entry_words import (
+    ENTRY_NAME,
+    is_misnamed,
+    misnamed_entry,
+    several_entries,
+    wrong_field,
+)
 from ascend_session.config.file_store import FileStore
 from ascend_session.config.option import Option, options_by_key
 from ascend_session.config.options import AdapterOptions
@@ -22,10 +29,7 @@ __all__ = [
     "to_config_proto",
 ]
 
-ENTRY_NAME = "NpuOptimizer"
 TENSORFLOW = "pip install 'ascend_session[tensorflow]'"
-
-_ZERO = {"s": "''", "i": "0", "b": "False"}
 
 
 def to_config_proto(config: Any, base: Any, allow_soft_placement: bool) -> Any:
@@ -173,25 +177,9 @@ def _read(proto: Any) -> Tuple[Dict[str, Any], List[Problem]]:
 def _entries(proto: Any) -> Tuple[List[Any], List[Problem]]:
     optimizers = list(proto.graph_options.rewrite_options.custom_optimizers)
     entries = [o for o in optimizers if o.name == ENTRY_NAME]
-    problems = [
-        Problem(
-            ENTRY_NAME,
-            f"The proto has an entry named {o.name!r}; the adapter reads {ENTRY_NAME!r} only and "
-            "ignores this one without a word.",
-            f"Rename it to {ENTRY_NAME!r}.",
-        )
-        for o in optimizers
-        if o.name != ENTRY_NAME and o.name.strip().lower().replace("_", "") == ENTRY_NAME.lower()
-    ]
+    problems = [misnamed_entry(o.name) for o in optimizers if is_misnamed(o.name)]
     if len(entries) > 1:
-        problems.append(
-            Problem(
-                ENTRY_NAME,
-                f"The proto has {len(entries)} entries named {ENTRY_NAME!r}; of each key the last "
-                "one wins, and what the last one lacks goes back to defaults.",
-                "Keep one entry.",
-            )
-        )
+        problems.append(several_entries(len(entries)))
     return entries, problems
 
 
@@ -201,13 +189,7 @@ def _field_problem(option: Optional[Option], key: str, attribute: Any) -> Option
         return None
     if found == option.field:
         return _text_problem(key, attribute.s) if found == "s" else None
-    right = option.field
-    where = f"stands in the field {found!r}" if found else "is there without a value"
-    return Problem(
-        key,
-        f"{key} {where}; the adapter reads the field {right!r} and finds {_ZERO[right]}.",
-        f'Write parameter_map["{key}"].{right} = ...',
-    )
+    return wrong_field(key, found, option.field)
 
 
 def _text_problem(key: str, text: bytes) -> Optional[Problem]:

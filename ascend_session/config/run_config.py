@@ -6,19 +6,19 @@ Source: npu_config.py; options_notes g6 to g9.
 """
 
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Mapping
 
 from ascend_session.config.file_store import FileStore
 from ascend_session.config.model import ConfigModel, ConfigPart
 from ascend_session.config.option import adapter_options
 from ascend_session.errors import ConfigError, Problem
 
-__all__ = ["run_config_kwargs"]
+__all__ = ["NO_ARGUMENT", "ruined", "run_config_kwargs"]
 
 _VENDOR_MODULE = "npu_bridge.estimator.npu.npu_config"
 
 # Read by the adapter, but NPURunConfig has no argument for them (options_notes g, "no path")
-_NO_ARGUMENT = (
+NO_ARGUMENT = (
     "use_off_line",
     "job",
     "task_index",
@@ -36,18 +36,18 @@ def run_config_kwargs(config: ConfigModel) -> Dict[str, Any]:
     problems = [
         Problem(name, f"{name}={value!r}: NPURunConfig has no argument of this name.")
         for name, value in config.given().items()
-        if name in _NO_ARGUMENT
+        if name in NO_ARGUMENT
     ]
-    problems += _ruined(config)
+    problems += ruined(config.given())
     if problems:
         raise ConfigError.of(problems, "what NPURunConfig can be given")
     stored = FileStore().stored(config)
     return {name: _argument(name, value) for name, value in stored.given().items()}
 
 
-def _ruined(config: ConfigModel) -> List[Problem]:
+def ruined(given: Mapping[str, Any]) -> List[Problem]:
     """What NPURunConfig takes and NPUEstimator then spoils."""
-    if "compress_weight_conf" not in config.given():
+    if "compress_weight_conf" not in given:
         return []
     return [
         Problem(

@@ -1,0 +1,169 @@
+"""Rewrites what is certain: misspelt keys, fields, the optimizer's name, memory_optimization.
+
+Each change is made within its line, or is a line before it; a file is only written if the whole of
+it is still a script, and everything else in it stays as it is, byte by byte.
+"""
+
+import ast
+import difflib
+import re
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from ascend_session.audit.finding import ERROR, AuditFinding
+from ascend_session.audit.options import known_option
+from ascend_session.audit.scripts import audit_bytes
+from ascend_session.config.entry_words import ENTRY_NAME
+from ascend_session.config.names import OBSOLETE, did_you_mean
+from ascend_session.config.option import adapter_options
+from ascend_session.config.options import AdapterOptions
+
+__all__ = ["Fixed", "fixed"]
+
+_NEAR = 0.85  # how alike a key and the one that is meant have to be
+_AHEAD = 0.06  # how much more than the next one
+_TURNS = 5
+_KEY = re.compile(r"""parameter_map\[\s*(['"])(?P<key>\w+)\1\s*\]\.(?P<field>[a-z]+)\s*=(?!=)""")
+_ADD = re.compile(r"([\w.]+)\.graph_options\.rewrite_options\.custom_optimizers\.add\(")
+_NAME = re.compile(r"""(\.name\s*=\s*)(['"])[^'"]*\2""")
+_IMPORTED = re.compile(
+    r"^from [\w.]+ import .*\bRewriterConfig\b|^from npu_bridge\.npu_init import \*", re.MULTILINE
+)
+_OFF = "graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF"
+
+
+class Fixed(NamedTuple):
+    """A script before and after.
+
+    Attributes:
+        before: Its text.
+        after: Its text with all changes.
+        changes: How many findings are mended.
+    """
+
+    before: str
+    after: str
+    changes: int
+
+
+def fixed(file: str, data: bytes) -> Optional[Fixed]:
+    """What a script would be with everything mended that is certain; None if nothing is."""
+    try:
+        before = text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if not file.endswith(".py") or not _is_script(text):
+        return None  # of notebooks, shells and Python 2 nothing is rewritten
+    count = 0
+    for _ in range(_TURNS):
+        lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+        changed = _mended(file, audit_bytes(file, text.encode("utf-8")).findings, lines)
+        text = "".join(lines)
+        count += changed
+        if not changed:
+            break
+    return Fixed(before, text, count) if count and _is_script(text) else None
+
+
+def _is_script(text: str) -> bool:
+    try:
+        compile(text.lstrip("\ufeff"), "script", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _mended(file: str, findings: Tuple[AuditFinding, ...], lines: List[str]) -> int:
+    """Mends ``lines`` where that is certain, from below, and returns how often."""
+    count = 0
+    done: Dict[int, str] = {}
+    for one in sorted(findings, key=lambda each: each.place, reverse=True):
+        mend = _MENDS.get(one.rule)
+        number = one.place.line - 1
+        if mend is None or not one.certain or number in done or number >= len(lines):
+            continue
+        before = lines[number]
+        line = mend(before, "".join(lines))
+        if line is None or line == before:
+            continue
+        most = _errors(file, lines) - (one.severity == ERROR)
+        lines[number] = done[number] = line
+        if _errors(file, lines) > most:  # what is read now is wrong, or contradicts the rest
+            lines[number] = before
+        else:
+            count += 1
+    return count
+
+
+def _errors(file: str, lines: List[str]) -> int:
+    findings = audit_bytes(file, "".join(lines).encode("utf-8")).findings
+    return sum(one.severity == ERROR for one in findings)
+
+
+def _key(line: str, text: str) -> Optional[str]:
+    """A key with exactly one that it may be meant to be."""
+    matches = list(_KEY.finditer(line))
+    if len(matches) != 1 or matches[0]["key"] in OBSOLETE:
+        return None
+    (match,) = matches
+    keys = [each.key for each in adapter_options(AdapterOptions) if each.field is not None]
+    near = did_you_mean(match["key"], keys, _NEAR)
+    other = did_you_mean(match["key"], [key for key in keys if key != near], 0.0)
+    option = known_option(near or "")
+    if near is None or option is None or option.field != match["field"]:
+        return None
+    if _alike(match["key"], near) - _alike(match["key"], other or "") < _AHEAD:
+        return None
+    if re.search(rf"parameter_map\[\s*['\"]{near}['\"]", text) is not None:
+        return None  # it is set elsewhere, and nobody says which of them counts
+    return line[: match.start("key")] + near + line[match.end("key") :]
+
+
+def _alike(first: str, second: str) -> float:
+    return difflib.SequenceMatcher(None, first, second).ratio()
+
+
+def _field(line: str, _: str) -> Optional[str]:
+    """``.i = 1`` that is a switch, and ``.b = True`` that is a number."""
+    match = _KEY.search(line)
+    option = known_option(match["key"]) if match is not None else None
+    if match is None or option is None or {match["field"], option.field} != {"i", "b"}:
+        return None
+    value = re.match(r"\s*(True|False|0|1)\s*(#.*)?$", line[match.end() :])
+    if value is None:
+        return None
+    word = value.group(1)
+    is_on = word in ("True", "1")
+    word = str(is_on if option.field == "b" else int(is_on))
+    start, end = match.end() + value.start(1), match.end() + value.end(1)
+    return (
+        line[: match.start("field")]
+        + str(option.field)
+        + line[match.end("field") : start]
+        + word
+        + line[end:]
+    )
+
+
+def _named(line: str, _: str) -> Optional[str]:
+    return _NAME.sub(lambda found: f"{found[1]}{found[2]}{ENTRY_NAME}{found[2]}", line)
+
+
+def _memory(line: str, text: str) -> Optional[str]:
+    """A line before that of the entry, where RewriterConfig is a name of the script."""
+    match = _ADD.search(line)
+    if match is None or _IMPORTED.search(text) is None:
+        return None
+    start = line[: len(line) - len(line.lstrip(" \t"))]
+    statement = line.strip()
+    if not re.match(r"[\w.]+\s*=\s*[\w.]+\.custom_optimizers\.add\(", statement):
+        return None
+    end = "\r\n" if line.endswith("\r\n") else "\n"
+    return f"{start}{match.group(1)}.{_OFF}{end}{line}"
+
+
+_MENDS: Dict[str, Callable[[str, str], Optional[str]]] = {
+    "unknown-key": _key,
+    "wrong-field": _field,
+    "wrong-optimizer-name": _named,
+    "memory-optimization-on": _memory,
+}

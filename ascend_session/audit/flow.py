@@ -1,0 +1,73 @@
+"""How statements end, and what calls of functions come to."""
+
+import ast
+from typing import Any, Dict, List
+
+from ascend_session.audit.scopes import dotted, is_object, let_go
+from ascend_session.audit.values import UNKNOWN, either
+
+__all__ = ["defaults_of", "ends", "is_main", "is_telling", "returned"]
+
+
+def returned(values: List[Any]) -> Any:
+    """What a function gives whose ``return`` statements give ``values``."""
+    objects = [each for each in values if is_object(each)]
+    if objects:
+        for other in objects[1:]:
+            if other is not objects[0]:
+                let_go(other)
+        return objects[0]
+    if not values:
+        return UNKNOWN
+    found = values[0]
+    for value in values[1:]:
+        found = either(found, value)
+    return found
+
+
+def is_main(test: ast.AST) -> bool:
+    """Whether this is the test of ``if __name__ == "__main__"``."""
+    return isinstance(test, ast.Compare) and dotted(test.left) == "__name__"
+
+
+def ends(body: List[ast.stmt]) -> bool:
+    """Whether nothing after this block runs."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        return dotted(last.value.func) in ("exit", "quit", "sys.exit", "os._exit")
+    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+
+
+_TELLING = {
+    "ConfigProto",
+    "NPURunConfig",
+    "RewriterConfig",
+    "custom_optimizers",
+    "graph_options",
+    "npu_config_proto",
+    "parameter_map",
+    "rewrite_options",
+}
+
+
+def is_telling(function: ast.AST) -> bool:
+    """Whether a function names anything that configurations are built with."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and node.attr in _TELLING:
+            return True
+        if isinstance(node, ast.Name) and node.id in _TELLING:
+            return True
+    return False
+
+
+def defaults_of(parameters: ast.arguments) -> Dict[str, ast.expr]:
+    """The defaults of a function's parameters."""
+    names = [each.arg for each in parameters.args]
+    last = parameters.defaults
+    found = dict(zip(names[len(names) - len(last) :], last))
+    for each, value in zip(parameters.kwonlyargs, parameters.kw_defaults):
+        if value is not None:
+            found[each.arg] = value
+    return found

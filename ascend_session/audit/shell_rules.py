@@ -1,0 +1,204 @@
+"""Rules about shell scripts that start one process for each device.
+
+Sources: launch_facts.md, C (what 369 public scripts for eight devices do) and A6 (environments in
+which the adapter switches collectives off without a word).
+"""
+
+import os
+import re
+from typing import Dict, List, Optional
+
+from ascend_session.audit.finding import ERROR, INFO, WARNING, AuditFinding, Place
+from ascend_session.audit.shell_source import Command, Shell
+from ascend_session.cluster.rank_table import RankTable
+from ascend_session.cluster.traps import traps
+from ascend_session.errors import JobError
+
+__all__ = ["shell_findings"]
+
+_RANK = re.compile(r"\b(RANK_ID|ASCEND_DEVICE_ID|DEVICE_ID)\b")
+_STATUS = re.compile(r"\|\||\$\?|\bif\b|\bwhile\b|PIPESTATUS")
+_TEE = re.compile(r"(?<!\|)\|(?!\|)[^|]*\btee\b|(?<!\|)\|(?!\|)[^|]*&$")
+_LAUNCH = "`ascend-session launch -n 8 train.py` starts the ranks, ends them together and passes "
+_LAUNCH += "on the status of the one that failed first."
+
+
+def shell_findings(shell: Shell) -> List[AuditFinding]:
+    """What there is to say of a script; nothing if it does not start ranks."""
+    found: List[AuditFinding] = []
+    found += _of_environment(shell)
+    ranks = _ranks(shell)
+    if ranks:
+        found += [*_of_waiting(shell, ranks), *_of_signals(shell, ranks)]
+    found += _of_binding(shell)
+    ignored = re.compile(r"#\s*ascend:\s*ignore(?!\[)|#\s*ascend:\s*ignore\[([^\]]*)\]")
+    kept = []
+    for one in sorted(found, key=lambda each: (each.place, each.rule)):
+        match = ignored.search(shell.lines[one.place.line - 1])
+        if match is None or (match.group(1) and one.rule not in match.group(1)):
+            kept.append(one)
+    return kept
+
+
+def _ranks(shell: Shell) -> List[Command]:
+    """The commands that start ranks: in the background, with a rank or device set before."""
+    names = [c.assignment[0] for c in shell.commands if c.assignment is not None]
+    if not any(_RANK.fullmatch(name) for name in names):
+        return []
+    started = re.compile(r"\bpython|\bbash\b|\bsh\b|\.sh\b|\.py\b|\btaskset\b|\bnumactl\b|^[)}]")
+    return [c for c in shell.commands if c.is_in_background and started.search(c.text)]
+
+
+def _finding(
+    shell: Shell,
+    line: int,
+    rule: str,
+    severity: str,
+    said: str,
+    hint: Optional[str],
+    certain: bool = True,
+) -> AuditFinding:
+    text = shell.lines[line - 1].strip()
+    return AuditFinding(shell.file, Place(line, 1), rule, severity, certain, said, hint, text)
+
+
+def _of_waiting(shell: Shell, ranks: List[Command]) -> List[AuditFinding]:
+    commands = shell.commands
+    last = ranks[-1]
+    waits = [c for c in commands if re.search(r"(^|[;&|{(]\s*|\b(do|then|if|!)\s+)wait\b", c.text)]
+    named = [c for c in waits if re.search(r"\bwait\s+(-n|[\"'$%\d])", c.text)]
+    piped = [rank for rank in ranks if _TEE.search(rank.text)]
+    found = []
+    if not waits:
+        said = (
+            "The ranks are started in the background and nothing waits for them: the script ends "
+            "before they do, and its status says nothing of them."
+        )
+        found.append(_finding(shell, last.line, "ranks-lost", ERROR, said, _LAUNCH))
+    elif not named:
+        said = (
+            "`wait` without a process returns 0 whatever becomes of the ranks: a rank that fails "
+            "is lost, and those that wait for it in a collective go on waiting."
+        )
+        found.append(_finding(shell, waits[-1].line, "ranks-lost", ERROR, said, _LAUNCH))
+    elif not any(_is_looked_at(commands, each) for each in named):
+        said = "The status that `wait` returns for a rank is not looked at: a failed rank is lost."
+        found.append(_finding(shell, named[-1].line, "ranks-lost", ERROR, said, _LAUNCH, False))
+    is_strict = any("pipefail" in c.text for c in commands)
+    uses = any("$!" in c.text for c in commands)
+    if piped and (uses or named) and not (is_strict and not uses):
+        said = (
+            "After a pipeline in the background, $! and its status are those of the last program, "
+            "here tee's or the like: neither the rank's end nor its failure is seen."
+        )
+        hint = "Write `> file 2>&1 &` instead of the pipe."
+        found.append(_finding(shell, piped[-1].line, "rank-behind-pipe", ERROR, said, hint))
+    return found
+
+
+def _is_looked_at(commands: List[Command], wait: Command) -> bool:
+    """Whether the status of a `wait` matters: on its line, on the next, or because of set -e."""
+    if any(re.match(r"set\s+-\w*e", each.text) for each in commands):
+        return True
+    place = commands.index(wait)
+    return any(_STATUS.search(each.text) for each in commands[place : place + 2])
+
+
+def _of_signals(shell: Shell, ranks: List[Command]) -> List[AuditFinding]:
+    if any(re.match(r"trap\b", each.text) for each in shell.commands):
+        return []
+    said = (
+        "The script has no trap: when it is interrupted or killed, the ranks go on and keep their "
+        "devices."
+    )
+    hint = "Write trap 'trap - TERM; kill 0' INT TERM, or use `ascend-session launch`."
+    return [_finding(shell, ranks[0].line, "no-cleanup", WARNING, said, hint)]
+
+
+def _of_environment(shell: Shell) -> List[AuditFinding]:
+    """Variables that are set together, and the rank table they name."""
+    environ: Dict[str, str] = {}
+    surely: Dict[str, str] = {}
+    lines: Dict[str, int] = {}
+    found: List[AuditFinding] = []
+    for command in shell.commands:
+        if command.text.startswith("unset "):
+            for name in command.text.split()[1:]:
+                environ.pop(name, None)
+                surely.pop(name, None)
+        name, written = command.assignment or ("", "")
+        value = written.strip("\"'")
+        if not value or name == "TF_CONFIG":
+            continue
+        is_constant = re.fullmatch(r"[^$`]+", value) is not None
+        environ[name] = value if is_constant else "1"
+        lines.setdefault(name, command.line)
+        if not command.maybe and command.text.startswith(("export", "declare")):
+            surely[name] = environ[name]
+        if name == "JOB_ID" and is_constant:
+            found.append(_job_id(shell, command.line, value))
+        if name == "RANK_TABLE_FILE" and is_constant:
+            found += _table(shell, command.line, value)
+    return found + _together(shell, environ, surely, lines)
+
+
+def _together(
+    shell: Shell, environ: Dict[str, str], surely: Dict[str, str], lines: Dict[str, int]
+) -> List[AuditFinding]:
+    certain = traps(surely)
+    found = []
+    for said in traps(environ):
+        name = said.partition(" ")[0].partition("=")[0]
+        # What a script does not set may be set where it is called.
+        is_certain = said in certain and "but" not in said
+        if "ends the process" not in said:
+            said += " The adapter then leaves collectives off, and each rank trains alone."
+        hint = "Keep the rank table with RANK_ID and RANK_SIZE, or the CM_ variables, not both."
+        line = lines.get(name, 1)
+        found.append(_finding(shell, line, "collectives-off", ERROR, said, hint, is_certain))
+    return found
+
+
+def _job_id(shell: Shell, line: int, value: str) -> AuditFinding:
+    said = f"JOB_ID is always {value!r}: two jobs on these machines cannot be told apart."
+    hint = "Make one for each job, as in JOB_ID=$(date +%s)-$$."
+    return _finding(shell, line, "fixed-job-id", INFO, said, hint)
+
+
+def _table(shell: Shell, line: int, value: str) -> List[AuditFinding]:
+    """What is wrong with a rank table whose name is written out."""
+    if value.startswith("/"):
+        said = f"RANK_TABLE_FILE={value!r} is a path of one machine; on another it is not there."
+        hint = "Take it from an argument, or make one: `ascend-session ranktable make`."
+        return [_finding(shell, line, "machine-path", INFO, said, hint)]
+    path = os.path.join(os.path.dirname(shell.file), value)
+    if not os.path.isfile(path):
+        said = f"RANK_TABLE_FILE={value!r} is not there, beside this script."
+        hint = "Make one: `ascend-session ranktable make -o FILE`."
+        return [_finding(shell, line, "rank-table", WARNING, said, hint, False)]
+    try:
+        RankTable.read(path)
+    except JobError as error:
+        why = str(error.findings[0]) if error.findings else error.message
+        said = f"HCCL refuses RANK_TABLE_FILE={value!r}. {why}"
+        return [_finding(shell, line, "rank-table", ERROR, said, error.hint)]
+    return []
+
+
+def _of_binding(shell: Shell) -> List[AuditFinding]:
+    """CPUs by the rank's number, divided by the devices of one server."""
+    bound = [c for c in shell.commands if re.search(r"\btaskset\b|\bnumactl\b", c.text)]
+    computed = [
+        c
+        for c in shell.commands
+        if re.search(r"\bRANK_ID\b", c.text) and re.search(r"[*/]", c.text)
+    ]
+    computed = [c for c in computed if re.search(r"^\w+=.*(expr|\(\(|\$\[)|\blet\b", c.text)]
+    if not bound or not computed:
+        return []
+    said = (
+        "CPUs are chosen by RANK_ID: on a second server it begins at 8 and runs past the last "
+        "CPU, and what the job may use (cpuset) and where its device is are not looked at."
+    )
+    hint = "Use the number of the device on its server, or `ascend-session launch --bind`."
+    return [_finding(shell, computed[0].line, "binding-overruns", WARNING, said, hint, False)]

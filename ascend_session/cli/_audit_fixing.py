@@ -1,0 +1,67 @@
+"""``ascend-session audit --fix``: the diff of each script first, then the script."""
+
+import difflib
+import sys
+from typing import TYPE_CHECKING, Iterator, Tuple
+
+import typer
+
+from ascend_session.cli._output import complain
+from ascend_session.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ascend_session.audit.fixing import Fixed
+    from ascend_session.audit.walking import AuditReport
+
+__all__ = ["fix"]
+
+
+def fix(report: "AuditReport") -> None:
+    """Shows what would be changed in the scripts of ``report``, and changes it.
+
+    On a terminal it asks first.
+
+    Raises:
+        typer.Exit: With 1, if a script cannot be written.
+    """
+    changes = list(_changes(report))
+    for file, fixed in changes:
+        typer.echo(_diff(file, fixed), nl=False, err=True)
+    if not changes:
+        complain("There is nothing to fix that is certain.")
+        return
+    count = sum(fixed.changes for _, fixed in changes)
+    files = f"{len(changes):,} file{'' if len(changes) == 1 else 's'}"
+    asked = f"Write {count:,} change{'' if count == 1 else 's'} to {files}?"
+    if sys.stdin.isatty() and sys.stderr.isatty() and not typer.confirm(asked, err=True):
+        return
+    for file, fixed in changes:
+        _write(file, fixed)
+    complain(f"{count:,} change{'' if count == 1 else 's'} written to {files}.")
+
+
+def _changes(report: "AuditReport") -> "Iterator[Tuple[str, Fixed]]":
+    from ascend_session.audit.fixing import fixed
+
+    for file in dict.fromkeys(one.file for one in report.findings if one.certain):
+        with open(file, "rb") as opened:
+            found = fixed(file, opened.read())
+        if found is not None:
+            yield file, found
+
+
+def _diff(file: str, fixed: "Fixed") -> str:
+    before, after = fixed.before.splitlines(True), fixed.after.splitlines(True)
+    lines = difflib.unified_diff(before, after, file, f"{file} (fixed)")
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def _write(file: str, fixed: "Fixed") -> None:
+    from ascend_session.option_files.source import Kind
+    from ascend_session.option_files.writing import write_content
+
+    try:
+        write_content(file, fixed.after.encode("utf-8"), Kind("a script"), force=True)
+    except ConfigError as error:
+        complain(error.message, error.hint)
+        raise typer.Exit(1) from None

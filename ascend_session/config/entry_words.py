@@ -1,0 +1,50 @@
+"""What is said of a damaged NpuOptimizer entry, whether it is found in a proto or in a script.
+
+Facts: the adapter reads entries named exactly NpuOptimizer, and of each value one protobuf field;
+another field reads as zero without a word (options_notes g1; adapter_behaviour.md).
+"""
+
+from typing import Optional
+
+from ascend_session.errors import Problem
+
+__all__ = ["ENTRY_NAME", "is_misnamed", "misnamed_entry", "several_entries", "wrong_field"]
+
+ENTRY_NAME = "NpuOptimizer"
+
+_ZERO = {"s": "''", "i": "0", "b": "False"}
+
+
+def is_misnamed(name: str) -> bool:
+    """Whether ``name`` is meant to be the adapter's and is not."""
+    return name != ENTRY_NAME and name.strip().lower().replace("_", "") == ENTRY_NAME.lower()
+
+
+def misnamed_entry(name: str) -> Problem:
+    """What to say about an entry whose name the adapter does not read."""
+    return Problem(
+        ENTRY_NAME,
+        f"The proto has an entry named {name!r}; the adapter reads {ENTRY_NAME!r} only and "
+        "ignores this one without a word.",
+        f"Rename it to {ENTRY_NAME!r}.",
+    )
+
+
+def several_entries(count: int) -> Problem:
+    """What to say about a proto with more than one entry."""
+    return Problem(
+        ENTRY_NAME,
+        f"The proto has {count} entries named {ENTRY_NAME!r}; of each key the last "
+        "one wins, and what the last one lacks goes back to defaults.",
+        "Keep one entry.",
+    )
+
+
+def wrong_field(key: str, found: Optional[str], right: str) -> Problem:
+    """What to say about a value in the field ``found`` (None: in none) instead of ``right``."""
+    where = f"stands in the field {found!r}" if found else "is there without a value"
+    return Problem(
+        key,
+        f"{key} {where}; the adapter reads the field {right!r} and finds {_ZERO[right]}.",
+        f'Write parameter_map["{key}"].{right} = ...',
+    )

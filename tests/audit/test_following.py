@@ -1,0 +1,86 @@
+"""What the reader takes for known, and where it says no more than possible."""
+
+import pytest
+
+from ascend_session.audit import audit_bytes
+from ascend_session.audit.reader import Reader
+from ascend_session.audit.source import read_python
+
+HEAD = """\
+import tensorflow as tf
+from npu_bridge.npu_init import *
+"""
+
+
+def values(text):
+    """What each key is set to, in the order of the script."""
+    reader = Reader(read_python("a.py", (HEAD + text).encode())).read()
+    return [
+        (setting.key, getattr(setting.value, "value", None))
+        for entry in reader.entries.values()
+        for setting in entry.settings
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("1 + 2 * 3", 7),
+        ("-1", -1),
+        ("CONSTANT", 5),
+        ("given(4)", 4),
+        ("int('12')", 12),
+        ("{'a': 3}['a']", 3),
+        ("args.value", None),
+        ("len(args)", None),
+        ("'a' * 10 ** 9", None),
+        ("CONSTANT if args else 6", None),
+    ],
+)
+def test_constants_are_followed_and_nothing_else_is_guessed(written, value):
+    text = f"CONSTANT = 5\ndef given(x):\n    return x\nop.parameter_map['key'].i = {written}\n"
+    assert values(text) == [("key", value)]
+
+
+def test_a_name_that_two_arms_set_is_one_of_both():
+    text = "if x:\n    a = 1\nelse:\n    a = 2\nop.parameter_map['k'].i = a\n"
+    reader = Reader(read_python("a.py", (HEAD + text).encode())).read()
+    ((setting,),) = [entry.settings for entry in reader.entries.values()]
+    assert [each.value for each in setting.value.values] == [1, 2]
+
+
+def test_an_arm_that_ends_leaves_no_trace_behind():
+    text = "a = 1\nif x:\n    a = 2\n    raise ValueError\nop.parameter_map['k'].i = a\n"
+    assert values(text) == [("k", 1)]
+
+
+def test_a_function_that_calls_itself_is_followed_once():
+    text = "def f(op):\n    op.parameter_map['k'].i = 1\n    f(op)\nf(g)\n"
+    assert values(text) == [("k", 1)]
+
+
+def test_a_dictionary_of_keywords_is_followed():
+    text = "more = {'precison_mode': 'x'}\nc = NPURunConfig(**more)\nd = NPURunConfig(**args)\n"
+    (finding,) = audit_bytes("a.py", (HEAD + text).encode()).findings
+    assert (finding.rule, finding.place.line) == ("unknown-argument", 4)
+
+
+def test_an_entry_that_other_code_gets_is_judged_with_reserve():
+    block = """\
+config = tf.ConfigProto()
+op = config.graph_options.rewrite_options.custom_optimizers.add()
+op.name = "NpuOptimizer"
+op.parameter_map["modify_mixlist"].s = b"mix.json"
+{}
+sess = tf.Session(config=config)
+"""
+    found = {
+        (one.rule, one.certain)
+        for line in ("pass", "improve(config)")
+        for one in audit_bytes("a.py", (HEAD + block.format(line)).encode()).findings
+    }
+    assert found == {
+        (rule, certain)
+        for rule in ("option-conflict", "memory-optimization-on")
+        for certain in (True, False)
+    }

@@ -1,0 +1,46 @@
+"""Each script in data/ says at its lines what is to be found there, and nothing else is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ascend_session.audit import RULES, SEVERITIES, audit_bytes
+
+DATA = Path(__file__).parent / "data"
+SCRIPTS = sorted([*DATA.glob("*.py"), *DATA.glob("*.sh")])
+EXPECT = re.compile(r"# expect: ([\w?\- ]+)")
+
+
+def expected(text):
+    """(line, rule, certain) of each mark; a question mark says that it is only possible."""
+    return sorted(
+        (number, rule.rstrip("?"), not rule.endswith("?"))
+        for number, line in enumerate(text.split("\n"), 1)
+        for match in EXPECT.finditer(line)
+        for rule in match.group(1).split()
+    )
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_what_a_script_marks_is_found_there_and_nothing_else(script):
+    text = script.read_text(encoding="utf-8")
+    audited = audit_bytes(str(script), text.encode())
+    found = [(one.place.line, one.rule, one.certain) for one in audited.findings]
+    assert sorted(found) == expected(text)
+
+
+def test_every_rule_has_a_script_that_breaks_it():
+    marked = {rule for path in SCRIPTS for _, rule, _ in expected(path.read_text("utf-8"))}
+    assert marked == set(RULES) - {"not-read"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_finding_is_said_in_sentences_and_names_its_line(script):
+    data = script.read_bytes()
+    lines = data.decode().split("\n")
+    for one in audit_bytes(str(script), data).findings:
+        assert one.severity in SEVERITIES
+        assert one.said.endswith(".")
+        assert one.hint is None or one.hint.strip()
+        assert one.text == lines[one.place.line - 1].strip()

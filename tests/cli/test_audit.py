@@ -1,0 +1,117 @@
+"""``ascend-session audit``: what it prints, and its exit codes."""
+
+import json
+
+import pytest
+
+RIGHT = """\
+def build(op):  # npu_bridge
+    op.parameter_map["use_off_line"].b = True
+"""
+WARNS = RIGHT + '    op.parameter_map["min_group_size"].b = True\n'
+WRONG = RIGHT + '    op.parameter_map["precison_mode"].s = b"origin"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "fail_on", "code"),
+    [
+        (RIGHT, "info", 0),
+        (WARNS, "error", 0),
+        (WARNS, "warning", 1),
+        (WARNS, "info", 1),
+        (WRONG, "error", 1),
+    ],
+)
+def test_the_exit_code_goes_by_the_severity_that_is_asked_for(call, write, text, fail_on, code):
+    assert call("audit", write(text, "a.py"), "--fail-on", fail_on).code == code
+
+
+def test_a_finding_is_a_line_with_its_place_and_rule_and_one_with_what_to_write(call, write):
+    file = write(WRONG, "a.py")
+    called = call("audit", file)
+    assert called.out.split("\n") == [
+        f"{file}:3:5: error: The adapter reads no key 'precison_mode' and ignores it without a "
+        "word.  [unknown-key]",
+        "    Did you mean 'precision_mode'?",
+        "1 file read, 1 with options for Ascend: 1 error, 0 warnings, 0 notes.",
+        "",
+    ]
+    assert called.err == ""
+
+
+def test_json_has_every_finding(call, write):
+    report = json.loads(call("audit", write(WRONG, "a.py"), "--json").out)
+    assert report["counts"] == {"error": 1, "warning": 0, "info": 0}
+    (finding,) = report["findings"]
+    assert (finding["rule"], finding["line"], finding["certain"]) == ("unknown-key", 3, True)
+
+
+def test_only_what_is_certain_is_left_on_request(call, write):
+    maybe = (
+        "import npu_bridge\n"
+        "op = config.graph_options.rewrite_options.custom_optimizers.add()\n"
+        'op.name = "NpuOptimizer"\n'
+    )
+    file = write(maybe, "a.py")
+    assert "possible warning:" in call("audit", file).out
+    assert "warning:" not in call("audit", file, "--certain").out
+
+
+def test_a_baseline_keeps_known_findings_out(call, write, tmp_path):
+    file, known = write(WRONG, "a.py"), str(tmp_path / "known.json")
+    assert call("audit", file, "--baseline", known, "--update-baseline").code == 0
+    called = call("audit", file, "--baseline", known)
+    assert called.code == 0
+    assert called.out.endswith("0 notes. 1 more is in the baseline.\n")
+
+
+def test_sarif_is_written_beside_the_report(call, write, tmp_path):
+    sarif = tmp_path / "audit.sarif"
+    call("audit", write(WRONG, "a.py"), "--sarif", str(sarif))
+    assert json.loads(sarif.read_text())["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["no-such-path"], "no-such-path is not there."),
+        (["--fail-on", "never", "."], "never is not error, warning or info."),
+        (["--update-baseline", "."], "it needs --baseline FILE."),
+        (["--baseline", "no-such-file", "."], "the baseline cannot be read"),
+        ([], "Missing argument"),
+    ],
+)
+def test_a_wrong_call_is_two(call, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    called = call("audit", *arguments)
+    assert called.code == 2
+    assert said in " ".join(called.err.split())
+
+
+def test_a_sarif_file_that_cannot_be_written_is_said(call, write, tmp_path):
+    called = call("audit", write(RIGHT, "a.py"), "--sarif", str(tmp_path / "no" / "x.sarif"))
+    assert called.code == 2
+    assert "could not be written: No such file or directory." in called.err
+
+
+def test_fix_shows_the_diff_and_writes_it(call, write):
+    text = WRONG.replace("precison_mode", "hcom_paralel").replace('s = b"origin"', "b = 1")
+    renamed = write(text, "a.py")
+    called = call("audit", renamed, "--fix")
+    assert called.code == 0
+    assert '-    op.parameter_map["hcom_paralel"].b = 1\n' in called.err
+    assert '+    op.parameter_map["hcom_parallel"].b = 1\n' in called.err
+    assert called.err.endswith("1 change written to 1 file.\n")
+    with open(renamed) as opened:
+        assert '["hcom_parallel"]' in opened.read()
+    assert "nothing to fix" in call("audit", renamed, "--fix").err
+
+
+def test_port_prints_the_configuration_and_changes_nothing(call, write):
+    file = write(RIGHT, "a.py")
+    called = call("audit", "--port", file)
+    assert called.code == 0
+    assert called.out.startswith(f"# {file}:2\nfrom ascend_session import AscendConfig")
+    assert "    use_off_line=True,\n" in called.out
+    with open(file) as opened:
+        assert opened.read() == RIGHT
