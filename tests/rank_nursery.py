@@ -8,6 +8,7 @@ signals, and ends as that does.
 """
 
 import array
+import atexit
 import contextlib
 import json
 import os
@@ -17,6 +18,7 @@ import signal
 import socket
 import stat
 import sys
+import threading
 from pathlib import Path
 from typing import Any, List
 
@@ -132,5 +134,22 @@ def _become(request: Any, descriptors: List[int]) -> None:
         sys.orig_argv = [sys.executable, *request["words"]]
     added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [os.path.dirname(sys.argv[0]), *added, *sys.path]
-    runpy.run_path(sys.argv[0], run_name="__main__")
-    sys.exit()
+    code: Any = None
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        code = end.code
+    if not isinstance(code, (int, type(None))):
+        sys.exit(code)
+    _end(code or 0)
+
+
+def _end(code: int) -> None:
+    """Ends as Python does, but for taking apart what is shared with others, and so copied first."""
+    wait_for_threads: Any = getattr(threading, "_shutdown")  # noqa: B009  (is not in its types)
+    wait_for_threads()
+    run_handlers: Any = getattr(atexit, "_run_exitfuncs")  # noqa: B009
+    run_handlers()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code & 0xFF)

@@ -4,6 +4,7 @@ A line on stdin names a program and its arguments; the answer is ``pid N``, then
 writes, then ``ended CODE``. The copy runs the program as its own main program, to its own end.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -19,6 +20,7 @@ import ascend_session.session  # noqa: F401  (imported here, so that the copies 
 HERE = Path(__file__).resolve().parent
 # A shell's background job is started with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+gc.freeze()  # a collection in a copy would copy all that it shares with the others
 tf.logging.set_verbosity(tf.logging.ERROR)
 
 

@@ -4,6 +4,7 @@ The argument is a folder for it. Ends when its stdin does.
 """
 
 import contextlib
+import gc
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ with contextlib.suppress(ImportError):  # what only the examples need
     import matplotlib.pyplot  # noqa: F401
     import sklearn.datasets  # noqa: F401
 
+gc.freeze()  # a collection in a copy would copy all that it shares with the others
 nursery = RankNursery(Path(sys.argv[1]))
 print(nursery.python, flush=True)
 sys.stdin.read()

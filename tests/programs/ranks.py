@@ -5,6 +5,7 @@ copy, which becomes the program. Lines on stdout are ``pid RANK PID`` and ``ende
 of the programs begin with ``say RANK``. What a rank writes to stderr goes to a file.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -25,6 +26,7 @@ import ascend_session.training  # noqa: F401
 PROGRAMS = Path(__file__).resolve().parent.parent / "ranks_programs"
 tf.logging.set_verbosity(tf.logging.ERROR)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+gc.freeze()  # a collection in a copy would copy all that it shares with the others
 
 
 def say(line: str) -> None:
