@@ -89,8 +89,8 @@ def test_a_task_without_a_time_was_interrupted(tmp_path: Path) -> None:
 
 def test_a_task_of_subgraphs_of_which_nothing_is_told_has_failed() -> None:
     empty = content([{"basic": {"tuning_name": "net", "tuning_time(s)": 3}}])
-    operators = parse_result(empty, "/work/aoe_result_opat_20240315_101530123_1.json")
-    subgraphs = parse_result(empty, "/work/aoe_result_sgat_20240315_101530123_1.json")
+    operators = parse_result(empty, "/tuned/aoe_result_opat_20240315_101530123_1.json")
+    subgraphs = parse_result(empty, "/tuned/aoe_result_sgat_20240315_101530123_1.json")
     assert (operators.ok, operators.outcomes(operators.tasks[0])) == (True, ("",))
     assert (subgraphs.ok, subgraphs.outcomes(subgraphs.tasks[0])) == (False, ("tuning failed",))
 
