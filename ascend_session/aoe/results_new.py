@@ -43,7 +43,7 @@ def result_files(
 
 def earlier_files(environ: Mapping[str, str]) -> Dict[str, FileState]:
     """The result files that are there before a run, in all folders."""
-    folders = map(os.path.abspath, result_folders(environ))
+    folders = [os.path.abspath(folder) for folder in result_folders(environ)]
     paths = (path for folder in folders for path in files_in(folder))
     return {path: state for path, state in ((one, _state(one)) for one in paths) if state}
 
