@@ -168,9 +168,9 @@ def a_later_system_has_the_options_of_the_first(host: FakeHost) -> None:
     init = Protos.__init__
     first: List[Any] = []
 
-    def kept(self: Any, config: Any, base: Any = None) -> None:
+    def kept(self: Any, config: Any, *more: Any) -> None:
         first.append(config)
-        init(self, first[0], base)
+        init(self, first[0], *more)
 
     Protos.__init__ = kept
 
