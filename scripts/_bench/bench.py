@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
         f"Python {platform.python_version()}, TensorFlow {tf.__version__}, pydantic "
         f"{pydantic.VERSION}; {os.cpu_count()} CPUs, load {load:.1f}; best of {asked.repeat}."
     )
-    print(f"\n{'':38}{'ours':>10}{'without':>13}{'ratio':>7}{'target':>11}", flush=True)
+    print(f"\n{'':37} {'ours':>10} {'without':>12} {'ratio':>7} {'target':>10}", flush=True)
     missed = show(rows(asked.repeat, os.environ, asked.only or PARTS))
     return 1 if missed and asked.strict else 0
 
@@ -58,12 +58,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def line(row: Row) -> str:
     """Lay out a row, and below it what it was compared with."""
-    measured = f"{row.what:38}{row.ours:7.2f} ms{row.theirs:10.2f} ms{row.ratio:7.3f}"
+    measured = f"{row.what:37} {row.ours:7.2f} ms {row.theirs:9.2f} ms {row.ratio:7.3f}"
     if row.limit is None:
-        return f"{measured}       none\n    without: {row.without}"
+        return f"{measured} {'none':>10}\n    without: {row.without}"
     target = f"<= {row.limit:.2f}" if row.limits_ratio else f"<= {row.limit:.0f} ms"
     verdict = "ok" if row.is_ok else "missed"
-    return f"{measured}{target:>11}  {verdict}\n    without: {row.without}"
+    return f"{measured} {target:>10}  {verdict}\n    without: {row.without}"
 
 
 if __name__ == "__main__":

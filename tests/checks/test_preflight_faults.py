@@ -13,16 +13,19 @@ from tests.checks.faults import FAULTS, Fault
 from tests.checks.healthy import DEVICES, Healthy
 
 SOON = 0.5  # seconds, for a program that never answers
+PATIENCE = 60.0  # for those that do
 _OWN = [fault for fault in FAULTS if fault.only != "doctor"]
 
 
 @pytest.fixture(autouse=True)
-def _answers_soon(monkeypatch: Any) -> None:
+def _waits_for(request: Any, monkeypatch: Any) -> None:
+    fault = getattr(request.node, "callspec", None) and request.node.callspec.params["fault"]
+    timeout = SOON if fault and fault.name.endswith("hangs") else PATIENCE
     look = preflight_npu.on_devices
     monkeypatch.setattr(
         preflight_npu,
         "on_devices",
-        lambda job, environ, say=None: look(job, environ, timeout=SOON, say=say),
+        lambda job, environ, say=None: look(job, environ, timeout=timeout, say=say),
     )
 
 

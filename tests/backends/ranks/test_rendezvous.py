@@ -1,9 +1,10 @@
 import socket
 import time
 
+import psutil
 import pytest
 
-from tests.backends.ranks.jobs import Job
+from tests.backends.ranks.jobs import PATIENCE, Job, Member
 
 FAILED = ("failed", "join")
 
@@ -79,10 +80,8 @@ def test_ranks_that_waited_for_rank_0_in_vain_can_meet_it_later(job: Job) -> Non
 
 def test_a_death_during_the_rendezvous_is_heard_at_once(job: Job) -> None:
     members = [job.start(rank, 4, seconds=60) for rank in (0, 1, 2)]
-    _until_listening(job)
-    probe = job.start(1, 4)  # refused as soon as the first rank 1 is there
-    probe.expect(*FAILED)
-    _until_there(job, 2, 4)
+    _until_there(job, members[1], 4)
+    _until_there(job, members[2], 4)
     killed = members[1].kill()
     for member in (members[0], members[2]):
         sentence, _ = member.expect(*FAILED)
@@ -92,8 +91,7 @@ def test_a_death_during_the_rendezvous_is_heard_at_once(job: Job) -> None:
 
 def test_the_death_of_rank_0_during_the_rendezvous_is_heard_at_once(job: Job) -> None:
     members = [job.start(rank, 3, seconds=60) for rank in (0, 1)]
-    _until_listening(job)
-    _until_there(job, 1, 3)
+    _until_there(job, members[1], 3)
     killed = members[0].kill()
     sentence, _ = members[1].expect(*FAILED)
     assert "rank 0 has ended before all ranks were there" in sentence
@@ -210,14 +208,18 @@ def test_a_rank_that_joins_again_early_is_no_death_and_disturbs_nobody(job: Job)
         assert member.said() == []
 
 
-def _until_listening(job: Job) -> None:
-    host, port = job.address.split(":")
-    deadline = time.monotonic() + 30
-    with socket.socket() as trying:
-        while trying.connect_ex((host, int(port))) != 0:
-            assert time.monotonic() < deadline
-
-
-def _until_there(job: Job, rank: int, size: int) -> None:
+def _until_there(job: Job, member: Member, size: int) -> None:
     """A second process of a rank is refused as soon as the first one is there."""
-    job.start(rank, size, seconds=20).expect(*FAILED)
+    deadline = time.monotonic() + PATIENCE
+    while not _is_connected(job, member):  # or the second might be the first
+        assert time.monotonic() < deadline
+    job.start(member.rank, size, seconds=60).expect(*FAILED)
+
+
+def _is_connected(job: Job, member: Member) -> bool:
+    port = int(job.address.split(":")[1])
+    return any(
+        one.pid == member.pid and one.raddr and one.raddr.port == port
+        for one in psutil.net_connections("tcp")
+        if one.status == psutil.CONN_ESTABLISHED
+    )
