@@ -2,6 +2,8 @@
 
 from typing import Iterable, List, NamedTuple, Optional
 
+from ascend_session.plain import blanked
+
 __all__ = [
     "ERROR",
     "INFO",
@@ -62,8 +64,7 @@ def remarks(findings: Iterable[Finding]) -> List[Finding]:
 
 def one_line(text: str, longest: int) -> str:
     """What others wrote, on one line of bearable length and without codes for the terminal."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    line = " ".join(plain.split())
+    line = " ".join(blanked(text).split())
     return line if len(line) <= longest else f"{line[:longest]}..."
 
 

@@ -28,7 +28,7 @@ from ascend_session.cli._aoe_view import (
     task_rows,
 )
 from ascend_session.cli._output import console, draw, is_terminal, show_table, table
-from ascend_session.cluster.rank_table.values import printable
+from ascend_session.plain import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,7 +15,7 @@ from ascend_session.aoe.results import (
     Tuning,
     totals,
 )
-from ascend_session.cluster.rank_table.values import printable
+from ascend_session.plain import printable
 
 __all__ = [
     "CHANGE_COLUMNS",

@@ -7,6 +7,7 @@ import typer
 
 from ascend_session.cli._devices_facts import UNKNOWN, facts, or_unknown, place
 from ascend_session.cli._output import facts_grid, show_facts, show_table, table
+from ascend_session.plain import blanked
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -109,8 +110,7 @@ def _more(device: "Device") -> str:
 
 def _command(holder: "Holder") -> str:
     """The command on one line: arguments may have line ends and codes for the terminal in them."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in holder.command)
-    return " ".join(plain.split()) or UNKNOWN
+    return " ".join(blanked(holder.command).split()) or UNKNOWN
 
 
 def _age(holder: "Holder") -> Optional[str]:

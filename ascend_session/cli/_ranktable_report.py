@@ -22,8 +22,8 @@ from ascend_session.cluster.rank_table.findings import (
 )
 from ascend_session.cluster.rank_table.reading import read
 from ascend_session.cluster.rank_table.source import read_text
-from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
+from ascend_session.plain import printable
 
 if TYPE_CHECKING:
     from ascend_session.hardware.device import DeviceReport

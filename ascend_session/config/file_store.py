@@ -52,8 +52,7 @@ class FileStore:
 
         Files that are equal have one path, also if their text has another order.
         """
-        same = next((path for path, known in self._files.items() if known == file), None)
-        file = file if same is None else self._files[same]
+        file = next((known for known in self._files.values() if known == file), file)
         path = file.store(self.folder) if self._writes else file.path_in(self.folder)
         self._files[path] = file
         return path

@@ -92,16 +92,17 @@ def listed(words: List[str]) -> str:
 
 
 def _types(schema: Mapping[str, Any], grammar: Optional[Callable[..., Any]]) -> str:
-    if getattr(grammar, "words", None):
-        return str(getattr(grammar, "words"))  # noqa: B009  (a function has no such attribute)
+    words = getattr(grammar, "words", None)  # of what is more than a function
+    if words:
+        return str(words)
     if grammar is not None and grammar.__name__ == "path_text":
         return "path"
     if not schema:
         return "Python object"
-    words = [_WORDS[each["type"]] for each in schema.get("anyOf", [schema]) if "type" in each]
+    types = [_WORDS[each["type"]] for each in schema.get("anyOf", [schema]) if "type" in each]
     if "const" in schema:
-        words = [type(schema["const"]).__name__]
-    return listed(list(dict.fromkeys(words)))
+        types = [type(schema["const"]).__name__]
+    return listed(list(dict.fromkeys(types)))
 
 
 def _grammar_of(annotation: Any) -> Optional[Callable[..., Any]]:

@@ -7,6 +7,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Pattern, Set, Tup
 from ascend_session.failures.contexts import is_return_code
 from ascend_session.failures.definition import Code, Definition, Failure, Message, Position
 from ascend_session.failures.rows import ROWS
+from ascend_session.plain import blanked
 
 __all__ = ["LINE_LENGTH", "classify", "classify_lines"]
 
@@ -130,7 +131,7 @@ def _excerpt(line: str, column: int) -> str:
     if len(part) > LINE_LENGTH:
         begin = max(0, column - _LEAD)
         part = line[begin : begin + LINE_LENGTH]
-    return "".join(char if char.isprintable() else " " for char in part).strip()
+    return blanked(part).strip()
 
 
 def _blocks(text: str) -> Iterator[str]:

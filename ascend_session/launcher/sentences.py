@@ -8,6 +8,7 @@ from ascend_session.failures.record import ErrorRecord
 from ascend_session.failures.rows.stub import JOB_CANNOT_GO_ON
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.launcher.signals import name_of, signal_name
+from ascend_session.plain import blanked
 
 __all__ = [
     "after_stop",
@@ -104,7 +105,7 @@ def _line(message: str) -> str:
     """
     _, why, rest = message.partition(JOB_CANNOT_GO_ON)
     lines = [line.strip() for line in (why + rest or message).splitlines() if line.strip()]
-    line = "".join(char if char.isprintable() else " " for char in lines[0]) if lines else ""
+    line = blanked(lines[0]) if lines else ""
     if len(line) > _LENGTH:
         line = line[: _LENGTH - 3] + "..."
     return line if not line or line.endswith((".", "!", "?")) else f"{line}."

@@ -40,4 +40,4 @@ class TestFive(CollectiveContract):
 
 class TestEight(CollectiveContract):
     ranks = 8
-    types = FEW
+    types = (*FEW, "bfloat16")

@@ -50,7 +50,7 @@ def run(*arguments: str, cwd: Path, **environ: str) -> Outcome:
     return Outcome(ended.returncode, ended.stdout, ended.stderr)
 
 
-def launch(size: int, *arguments: str, cwd: Path, python: str = sys.executable) -> Outcome:
+def launch(size: int, *arguments: str, cwd: Path, python: str) -> Outcome:
     """Starts Python with these arguments as a job on the stub."""
     command = ["-m", "ascend_session.cli", "launch", "-n", str(size), "--backend", "stub"]
     return run(*command, "--python", python, *arguments, cwd=cwd)

@@ -2,8 +2,8 @@
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
+from ascend_session.plain import printable
 
 __all__ = [
     "ERROR",

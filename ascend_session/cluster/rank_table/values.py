@@ -8,7 +8,7 @@ import re
 import socket
 from typing import List, Optional
 
-__all__ = ["address_family", "is_plain", "number_of", "packed", "printable", "split_addresses"]
+__all__ = ["address_family", "is_plain", "number_of", "packed", "split_addresses"]
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 _LARGEST, _MODULUS = 0xFFFFFFFF, 1 << 64
@@ -39,15 +39,6 @@ def packed(address: str) -> bytes:
     """What is the same for all ways to write an address, without the interface behind ``%``."""
     family, plain = address_family(address), address.split("%")[0]
     return plain.encode() if family is None else socket.inet_pton(family, plain)
-
-
-def printable(text: str, longest: int = 400) -> str:
-    """The text for a terminal: not longer than that, and with nothing that controls one."""
-    if len(text) > longest:
-        text = f"{text[:longest]}..."
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def split_addresses(text: str) -> List[str]:

@@ -10,8 +10,8 @@ from typing import Callable, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2
 from ascend_session.cluster.rank_table.source import UnfinishedError, parse, read_text
-from ascend_session.cluster.rank_table.values import printable
 from ascend_session.errors import JobError
+from ascend_session.plain import printable
 
 __all__ = ["Tell", "Waiting", "wait_until_completed"]
 

@@ -6,7 +6,6 @@ import queue
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -138,7 +137,7 @@ class Job:
     Its ranks are run by ``python``.
     """
 
-    def __init__(self, python: str = sys.executable) -> None:
+    def __init__(self, python: str) -> None:
         self._python = python
         self._port = socket.socket()
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
