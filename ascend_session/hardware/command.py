@@ -10,6 +10,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
@@ -72,29 +73,69 @@ def ask(
         name: What it is called in sentences; its name and its arguments if None.
     """
     name = name or " ".join([os.path.basename(argv[0]), *argv[1:]])
+    start = _Start(argv, environ)
     try:
-        process = subprocess.Popen(
-            list(argv),
-            env={**environ, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        return Answer("", problem=f"{name!r} could not be started: {error}.")
-    listener = _Listener(process, name, timeout)
-    with process.stdout, process.stderr:  # type: ignore[union-attr]
+        start.start()
+        start.is_over.wait()
+        if start.process is None:
+            return Answer("", problem=f"{name!r} could not be started: {start.error}.")
+        with start.process.stdout, start.process.stderr:
+            return _Listener(start.process, name, timeout).answer()
+    except OSError as error:
+        # Such as too many open files.
+        start.kill()
+        return Answer("", problem=f"{name!r} could not be listened to: {error}.")
+    except BaseException:
+        # Such as Ctrl-C, which reaches this process only.
+        start.kill()
+        raise
+
+
+class _Start(threading.Thread):
+    """Starts a program where no signal comes between its start and the knowledge of its pid."""
+
+    def __init__(self, argv: Sequence[str], environ: Mapping[str, str]) -> None:
+        super().__init__(name="start of a program", daemon=True)
+        self._argv, self._environ = list(argv), {**environ, "LC_ALL": "C"}
+        self.is_over = threading.Event()
+        self.process: Optional[Any] = None
+        self.error: Optional[Exception] = None
+
+    def run(self) -> None:
         try:
-            return listener.answer()
-        except OSError as error:
-            # Such as too many open files.
-            listener.kill()
-            return Answer("", problem=f"{name!r} could not be listened to: {error}.")
-        except BaseException:
-            # Such as Ctrl-C, which reaches this process only.
-            listener.kill()
-            raise
+            self.process = subprocess.Popen(
+                self._argv,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            self.error = error
+        finally:
+            self.is_over.set()
+
+    def kill(self) -> None:
+        """Ends what was started."""
+        self.is_over.wait(_SECONDS_TO_DIE)
+        if self.process is not None:
+            _killed(self.process)
+            self.process.stdout.close()
+            self.process.stderr.close()
+
+
+def _killed(process: Any) -> bool:
+    """Ends a program and its children; returns whether that worked."""
+    # At once and without a warning: until it is waited for, its pid, which is the id of its
+    # group, belongs to nobody else.
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.wait(_SECONDS_TO_DIE)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 class _Listener:
@@ -113,7 +154,7 @@ class _Listener:
     def answer(self) -> Answer:
         """What the program said."""
         overstepped = self._listen()
-        ended = overstepped is None or self.kill()
+        ended = overstepped is None or _killed(self._process)
         text, errors = (bytes(part).decode("utf-8", "replace") for part in self._said.values())
         if overstepped is None:
             return Answer(text, errors, self._exit_problem(errors or text))
@@ -151,14 +192,6 @@ class _Listener:
         except subprocess.TimeoutExpired:
             return "time"
         return None
-
-    def kill(self) -> bool:
-        """Ends the program and its children; returns whether that worked."""
-        # At once and without a warning: until it is waited for, its pid, which is the id of its
-        # group, belongs to nobody else.
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        return self._wait(_SECONDS_TO_DIE) is None
 
     def _limit_problem(self, overstepped: str, ended: bool) -> str:
         what = f"did not answer within {self._timeout:g} s"

@@ -1,44 +1,41 @@
-"""Executable fakes: small Python programs that print what they were told, hang, die or flood."""
+"""Executable fakes: small programs that print what they were told, hang, die or flood."""
 
 import contextlib
-import json
-import sys
+import os
+import shlex
+import string
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple
+from typing import List, Mapping, NamedTuple
 
 import psutil
 
 __all__ = ["Call", "Reply", "calls_of", "end_children", "install"]
 
-_PROGRAM = """#!{python} -SE
-import json, os, signal, sys
-with open({answers!r}) as file:
-    answers = json.load(file)
-arguments = " ".join(sys.argv[1:])
-call = [arguments, os.environ.get("LC_ALL"), sys.stdin.read(), os.getpid(), os.getpgid(0)]
-with open({calls!r}, "a") as file:
-    file.write(json.dumps(call) + "\\n")
-reply = answers.get(arguments, answers.get("", {{}}))
-sys.stdout.buffer.write(bytes.fromhex(reply.get("out", "")))
-sys.stdout.flush()
-sys.stderr.write(reply.get("err", ""))
-sys.stderr.flush()
-then = reply.get("then", "")
-child = None
-if then in ("hang", "orphan"):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    child = os.fork()
-if child:
-    with open({calls!r}, "a") as file:
-        file.write(json.dumps(["child", "", "", child, os.getpgid(0)]) + "\\n")
-while then == "hang" or child == 0:
-    signal.pause()
-while then == "flood":
-    os.write(1, b"|" * 65536)
-if then == "signal":
-    os.kill(os.getpid(), signal.SIGSEGV)
-sys.exit(reply.get("code", 0))
+_SAFE = frozenset(string.ascii_letters + string.digits + string.punctuation + " \n") - set("%\\'")
+
+# A shell starts in a tenth of a Python's time, and a host is asked a hundred times.
+_PROGRAM = """#!/bin/sh
+IFS= read -r stdin
+read -r _ _ _ _ group _ </proc/$$/stat
+tell() {{
+    printf '%s\\037%s\\037%s\\037%s\\037%s\\n' "$1" "${{LC_ALL-}}" "$stdin" "$2" "$group" >>{calls}
+}}
+arguments=$*
+tell "$arguments" $$
+case $arguments in
+{cases}
+esac
 """
+_HANGING = """trap '' TERM
+read -r _ <{never} &
+tell child $!
+"""
+_THEN = {
+    "hang": _HANGING + "read -r _ <{never}",
+    "orphan": _HANGING,
+    "flood": f"while :; do printf '{'|' * 65536}'; done",
+    "signal": "kill -SEGV $$",
+}
 
 
 class Reply(NamedTuple):
@@ -78,9 +75,19 @@ def install(path: Path, answers: Mapping[str, Reply]) -> Path:
         answers: The reply to each line of arguments; to ``""`` for all others.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    files = {name: str(path) + "." + name for name in ("answers", "calls")}
-    Path(files["answers"]).write_text(json.dumps({key: _plain(answers[key]) for key in answers}))
-    path.write_text(_PROGRAM.format(python=sys.executable, **files))
+    for old in path.parent.glob(f"{path.name}.answer*"):
+        old.unlink()
+    never = Path(f"{path}.never")  # a pipe that nobody writes to
+    if not never.exists():
+        os.mkfifo(str(never))
+    cases = []
+    for number, (arguments, reply) in enumerate(sorted(answers.items(), reverse=True)):
+        answer = Path(f"{path}.answer{number}")
+        answer.write_text(_spoken(reply, never))
+        pattern = shlex.quote(arguments) if arguments else "*"  # the last of them
+        cases.append(f"{pattern}) . {shlex.quote(str(answer))} ;;")
+    calls = shlex.quote(f"{path}.calls")
+    path.write_text(_PROGRAM.format(calls=calls, cases="\n".join(cases)))
     path.chmod(0o755)
     return path
 
@@ -91,7 +98,8 @@ def calls_of(path: Path) -> List[Call]:
         text = Path(str(path) + ".calls").read_text()
     except FileNotFoundError:
         return []
-    return [Call(*json.loads(line)) for line in text.splitlines()]
+    fields = [line.split("\037") for line in text.split("\n")[:-1]]
+    return [Call(*said, int(pid), int(group)) for *said, pid, group in fields]
 
 
 def end_children(path: Path) -> None:
@@ -103,6 +111,14 @@ def end_children(path: Path) -> None:
                 process.kill()
 
 
-def _plain(reply: Reply) -> Dict[str, Any]:
-    # Hexadecimal, so that garbage can be any bytes.
-    return {**reply._asdict(), "out": reply.out.encode("utf-8", "surrogateescape").hex()}
+def _spoken(reply: Reply, never: Path) -> str:
+    """The reply as a shell's statements."""
+    then = _THEN.get(reply.then, "").format(never=shlex.quote(str(never)))
+    said = [f"printf '{_escaped(reply.out)}'", f"printf '{_escaped(reply.err)}' >&2"]
+    return "\n".join([*said, then, f"exit {reply.code}", ""])
+
+
+def _escaped(text: str) -> str:
+    """What printf makes the same bytes of; garbage can be any."""
+    data = text.encode("utf-8", "surrogateescape")
+    return "".join(chr(byte) if chr(byte) in _SAFE else f"\\{byte:03o}" for byte in data)

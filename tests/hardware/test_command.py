@@ -107,23 +107,26 @@ def test_a_program_that_cannot_be_listened_to_is_ended_and_a_problem(
     assert gone([call.pid for call in calls_of(program)])
 
 
-def test_an_interruption_ends_the_program_too(program: Path) -> None:
+@pytest.mark.parametrize("seconds", [*(0.0002 * 1.4**number for number in range(16)), 2.0])
+def test_an_interruption_ends_the_program_too(program: Path, seconds: float) -> None:
     install(program, {"": Reply(then="hang")})
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
+    def interrupted() -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        ask([str(program), "info"], {}, timeout=600.0)
+
     previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 2.0)
     try:
         with pytest.raises(KeyboardInterrupt):
-            ask([str(program), "info"], {}, timeout=30.0)
+            interrupted()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-    calls = calls_of(program)
-    assert len(calls) == 2
-    assert gone([call.pid for call in calls])
+    assert len(calls_of(program)) in {0, 1, 2}
+    assert gone([call.pid for call in calls_of(program)])
 
 
 @pytest.mark.parametrize("text", ["", "#!/nowhere/python\n", "\x7fELF"])
