@@ -2,11 +2,11 @@
 
 ``python -m ascend_session.examples.estimator`` trains twice and shows both results; under
 ``ascend-session launch -n 2 -m ascend_session.examples.estimator`` two ranks share each batch. It
-needs TensorFlow 1.15, or 2 up to 2.15. ``NPUEstimator`` wants the variable ``JOB_ID``, which the
-launcher sets; one process alone needs it in its environment (options_notes.md, section b).
+needs TensorFlow 1.15, or 2 up to 2.15.
 """
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any, Dict
 
@@ -56,12 +56,14 @@ def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
 
     `AscendConfig.to_run_config_kwargs` gives `NPURunConfig` the options, and NPUEstimator makes the
     entry of them. It must not get a proto with an entry besides, for it would add a second one,
-    whose values and defaults win (options_notes.md, section g).
+    whose values and defaults win (options_notes.md, section g). Without ``JOB_ID`` it refuses to
+    be made (npu_common.py).
     """
     import tensorflow.compat.v1 as tf
 
     if system.backend == "npu":
         vendor = "npu_bridge.estimator.npu"  # npu_init would change every session of the process
+        os.environ.setdefault("JOB_ID", str(os.getpid()))  # it wants one; each launch has one
         npu_run_config = importlib.import_module(f"{vendor}.npu_config").NPURunConfig
         npu_estimator = importlib.import_module(f"{vendor}.npu_estimator").NPUEstimator
         run_config = npu_run_config(model_dir=model_dir, **CONFIG.to_run_config_kwargs())

@@ -1,4 +1,4 @@
-"""``MonitoredTrainingSession``: the session that TensorFlow opens itself, with hooks and checkpoints.
+"""``MonitoredTrainingSession``: a session with hooks and checkpoints, which TensorFlow opens.
 
 ``python -m ascend_session.examples.monitored`` trains twice and shows both results; under
 ``ascend-session launch -n 2 -m ascend_session.examples.monitored`` two ranks share each batch.

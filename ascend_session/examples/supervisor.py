@@ -47,6 +47,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
                 sess.run(train_op)
             if system.rank == 0:
                 supervisor.saver.save(sess, supervisor.save_path)
+        del sess  # what it holds on the device goes with it, before the device is shut down
     return learned(folder)
 
 
