@@ -1,0 +1,86 @@
+"""``tf.estimator``, and the vendor's ``NPUEstimator`` where there is a device.
+
+``python -m ascend_session.examples.estimator`` trains twice and shows both results; under
+``ascend-session launch -n 2 -m ascend_session.examples.estimator`` two ranks share each batch. It
+needs TensorFlow 1.15, or 2 up to 2.15.
+"""
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any, Dict
+
+from ascend_session import AscendConfig, AscendSystem, ascend_system, training
+from ascend_session.examples._plane import RATE, STEPS, batches, learned, loss_of
+from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
+
+CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
+
+
+def without(folder: Path) -> Dict[str, float]:
+    """The usual way."""
+    import tensorflow.compat.v1 as tf
+
+    def model(features: Any, labels: Any, mode: str) -> Any:
+        loss = loss_of(features, labels)
+        optimizer = tf.train.GradientDescentOptimizer(RATE)
+        train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    config = tf.estimator.RunConfig(model_dir=str(folder), session_config=hand_made_proto())
+    tf.estimator.Estimator(model, config=config).train(batches, steps=STEPS)
+    return learned(folder)
+
+
+def with_ascend_session(folder: Path) -> Dict[str, float]:
+    """Inside a system, which gives the sessions their proto, and knows the ranks."""
+    import tensorflow.compat.v1 as tf
+
+    def model(features: Any, labels: Any, mode: str) -> Any:
+        loss = loss_of(features, labels)
+        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE))
+        train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    with ascend_system(CONFIG) as system:
+        # A folder for each rank: an estimator reads its own checkpoints again.
+        model_dir = folder / f"rank_{system.rank}"
+        estimator = estimator_for(system, model, str(model_dir))
+        hooks = [training.BroadcastGlobalVariablesHook(0)]
+        estimator.train(lambda: batches(system.rank, system.size), hooks, STEPS)
+    return learned(model_dir)
+
+
+def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
+    """The vendor's estimator on a device, TensorFlow's own on the stub; the same options for both.
+
+    `AscendConfig.to_run_config_kwargs` gives `NPURunConfig` the options, and NPUEstimator makes the
+    entry of them. It must not get a proto with an entry besides, for it would add a second one,
+    whose values and defaults win (options_notes.md, section g). Without ``JOB_ID`` it refuses to
+    be made (npu_common.py).
+    """
+    import tensorflow.compat.v1 as tf
+
+    if system.backend == "npu":
+        vendor = "npu_bridge.estimator.npu"  # npu_init would change every session of the process
+        os.environ.setdefault("JOB_ID", str(os.getpid()))  # it wants one; each launch has one
+        npu_run_config = importlib.import_module(f"{vendor}.npu_config").NPURunConfig
+        npu_estimator = importlib.import_module(f"{vendor}.npu_estimator").NPUEstimator
+        run_config = npu_run_config(model_dir=model_dir, **CONFIG.to_run_config_kwargs())
+        return npu_estimator(model, config=run_config)
+    run_config = tf.estimator.RunConfig(model_dir, session_config=system.session_config())
+    return tf.estimator.Estimator(model, config=run_config)
+
+
+def require_estimators() -> None:
+    """Ends the program where there are no estimators, as from TensorFlow 2.16 on."""
+    import tensorflow.compat.v1 as tf
+
+    if not hasattr(tf, "estimator"):
+        raise SystemExit(
+            f"TensorFlow {tf.__version__} has no estimators; TensorFlow 2.15 is the last with them."
+        )
+
+
+if __name__ == "__main__":
+    side_by_side(without, with_ascend_session, require_estimators)

@@ -1,0 +1,74 @@
+"""Inference with a frozen graph: a ``.pb`` file in which the variables have become constants.
+
+``python -m ascend_session.examples.frozen_graph`` writes such a file, computes some answers with it
+twice and shows both; under ``ascend-session launch -n 2 -m ascend_session.examples.frozen_graph``
+each of two ranks computes every second answer.
+"""
+
+from pathlib import Path
+from typing import Any, Dict
+
+from ascend_session import AscendConfig, ascend_system
+from ascend_session.examples._plane import SLOPES, points
+from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
+
+CONFIG = AscendConfig(graph_run_mode=0, precision_mode="allow_mix_precision")
+ASKED = 8
+
+
+def without(folder: Path) -> Dict[str, float]:
+    """The usual way."""
+    import tensorflow.compat.v1 as tf
+
+    inputs, _ = points()
+    graph = loaded(frozen(folder))
+    with tf.Session(graph=graph, config=hand_made_proto(graph_run_mode=0)) as sess:
+        answers = sess.run("answers:0", {"inputs:0": inputs[:ASKED]})
+    return named(answers)
+
+
+def with_ascend_session(folder: Path) -> Dict[str, float]:
+    """In a session of the system, each rank its share; nothing passes between the ranks."""
+    inputs, _ = points()
+    graph = loaded(frozen(folder))
+    with ascend_system(CONFIG) as system:
+        asked = inputs[:ASKED][system.rank :: system.size]
+        with system.session(graph) as sess:
+            answers = sess.run("answers:0", {"inputs:0": asked})
+    return named(answers, system.rank, system.size)
+
+
+def frozen(folder: Path) -> Path:
+    """Writes the file; yours comes from a training, by `convert_variables_to_constants`."""
+    import tensorflow.compat.v1 as tf
+
+    with tf.Graph().as_default() as graph, tf.Session() as sess:
+        inputs = tf.placeholder(tf.float32, [None, len(SLOPES)], name="inputs")
+        slopes = tf.get_variable("slopes", initializer=[[slope] for slope in SLOPES])
+        tf.matmul(inputs, slopes, name="answers")
+        sess.run(tf.global_variables_initializer())
+        proto = tf.graph_util.convert_variables_to_constants(
+            sess, graph.as_graph_def(), ["answers"]
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "plane.pb"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def loaded(path: Path) -> Any:
+    """The graph in the file."""
+    import tensorflow.compat.v1 as tf
+
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(tf.GraphDef.FromString(path.read_bytes()), name="")
+    return graph
+
+
+def named(answers: Any, first: int = 0, step: int = 1) -> Dict[str, float]:
+    """The answers, by the number of the question."""
+    return {f"answer {first + step * n}": float(one) for n, one in enumerate(answers.ravel())}
+
+
+if __name__ == "__main__":
+    side_by_side(without, with_ascend_session)

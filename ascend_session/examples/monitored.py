@@ -1,0 +1,56 @@
+"""``MonitoredTrainingSession``: a session with hooks and checkpoints, which TensorFlow opens.
+
+``python -m ascend_session.examples.monitored`` trains twice and shows both results; under
+``ascend-session launch -n 2 -m ascend_session.examples.monitored`` two ranks share each batch.
+"""
+
+from pathlib import Path
+from typing import Dict
+
+from ascend_session import AscendConfig, ascend_system, training
+from ascend_session.examples._plane import RATE, STEPS, batches, learned, loss_of
+from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
+
+CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
+
+
+def without(folder: Path) -> Dict[str, float]:
+    """The usual way."""
+    import tensorflow.compat.v1 as tf
+
+    with tf.Graph().as_default():
+        loss = loss_of(*tf.data.make_one_shot_iterator(batches()).get_next())
+        optimizer = tf.train.GradientDescentOptimizer(RATE)
+        train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+        with tf.train.MonitoredTrainingSession(
+            config=hand_made_proto(),
+            checkpoint_dir=str(folder),
+            hooks=[tf.train.StopAtStepHook(STEPS)],
+        ) as sess:
+            while not sess.should_stop():
+                sess.run(train_op)
+    return learned(folder)
+
+
+def with_ascend_session(folder: Path) -> Dict[str, float]:
+    """Inside a system, which gives the session its target and its proto, and knows the ranks."""
+    import tensorflow.compat.v1 as tf
+
+    with ascend_system(CONFIG) as system, tf.Graph().as_default():
+        dataset = batches(system.rank, system.size)
+        loss = loss_of(*tf.data.make_one_shot_iterator(dataset).get_next())
+        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE))
+        train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+        with tf.train.MonitoredTrainingSession(
+            master=system.target,
+            config=system.session_config(),
+            checkpoint_dir=str(folder) if system.rank == 0 else None,
+            hooks=[training.BroadcastGlobalVariablesHook(0), tf.train.StopAtStepHook(STEPS)],
+        ) as sess:
+            while not sess.should_stop():
+                sess.run(train_op)
+    return learned(folder)
+
+
+if __name__ == "__main__":
+    side_by_side(without, with_ascend_session)
