@@ -35,7 +35,7 @@ class Job:
 
 
 @pytest.fixture(scope="module", params=[2, 3])
-def job(request: Any, tmp_path_factory: Any) -> Job:
+def job(request: Any, tmp_path_factory: Any, forking_python: str) -> Job:
     """A job of so many ranks that has run all scenarios."""
     folder = tmp_path_factory.mktemp("job")
     null = os.open(os.devnull, os.O_WRONLY)
@@ -43,6 +43,7 @@ def job(request: Any, tmp_path_factory: Any) -> Job:
     try:
         result = launch(
             LaunchConfig(
+                python=forking_python,
                 script=str(_PROGRAM),
                 args=[str(folder)],
                 processes=request.param,
