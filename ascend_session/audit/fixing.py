@@ -7,7 +7,7 @@ it is still a script, and everything else in it stays as it is, byte by byte.
 import ast
 import difflib
 import re
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.audit.finding import ERROR, AuditFinding
 from ascend_session.audit.options import known_option
@@ -56,7 +56,7 @@ def fixed(file: str, data: bytes) -> Optional[Fixed]:
     count = 0
     for _ in range(_TURNS):
         lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
-        changed = _mended(file, audit_bytes(file, text.encode("utf-8")).findings, lines)
+        changed = _mended(file, _findings(file, lines), lines)
         text = "".join(lines)
         count += changed
         if not changed:
@@ -75,7 +75,8 @@ def _is_script(text: str) -> bool:
 def _mended(file: str, findings: Tuple[AuditFinding, ...], lines: List[str]) -> int:
     """Mends ``lines`` where that is certain, from below, and returns how often."""
     count = 0
-    done: Dict[int, str] = {}
+    done: Set[int] = set()
+    errors = _errors(findings)
     for one in sorted(findings, key=lambda each: each.place, reverse=True):
         mend = _MENDS.get(one.rule)
         number = one.place.line - 1
@@ -85,17 +86,22 @@ def _mended(file: str, findings: Tuple[AuditFinding, ...], lines: List[str]) -> 
         line = mend(before, "".join(lines))
         if line is None or line == before:
             continue
-        most = _errors(file, lines) - (one.severity == ERROR)
-        lines[number] = done[number] = line
-        if _errors(file, lines) > most:  # what is read now is wrong, or contradicts the rest
+        lines[number] = line
+        left = _errors(_findings(file, lines))
+        if left > errors - (one.severity == ERROR):  # it is read now, and contradicts the rest
             lines[number] = before
-        else:
-            count += 1
+            continue
+        errors = left
+        done.add(number)
+        count += 1
     return count
 
 
-def _errors(file: str, lines: List[str]) -> int:
-    findings = audit_bytes(file, "".join(lines).encode("utf-8")).findings
+def _findings(file: str, lines: List[str]) -> Tuple[AuditFinding, ...]:
+    return audit_bytes(file, "".join(lines).encode("utf-8")).findings
+
+
+def _errors(findings: Tuple[AuditFinding, ...]) -> int:
     return sum(one.severity == ERROR for one in findings)
 
 
