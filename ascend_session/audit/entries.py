@@ -8,7 +8,7 @@ from ascend_session.audit.finding import ERROR, INFO, WARNING, Place
 from ascend_session.audit.objects import Entry, Setting
 from ascend_session.audit.options import judge, known_option, path_keys
 from ascend_session.audit.source import Source
-from ascend_session.audit.values import Known
+from ascend_session.audit.values import EnvironmentText, Known
 from ascend_session.config.entry_words import (
     ENTRY_NAME,
     is_misnamed,
@@ -23,6 +23,8 @@ __all__ = ["adapter_entries", "look_at_entries", "look_at_path", "look_at_status
 _OTHERS = ("tensorrt", "ngraph", "tfgraph", "constfold", "layout", "xla")
 # The fields of tf.AttrValue.
 _FIELDS = ("b", "f", "func", "i", "list", "placeholder", "s", "shape", "tensor", "type")
+# The adapter still sends it to GE, which takes none of its values (options_notes.md, e).
+_REFUSED = ("auto_tune_mode",)
 # They are there on every machine.
 _COMMON = ("/tmp", "/dev", "/proc", "/var/tmp")
 
@@ -80,7 +82,10 @@ def _look_at_setting(setting: Setting, source: Source, book: Book) -> None:
     option = known_option(key)
     if option is None:
         problem = unknown_key(key)
-        book.add("unknown-key", ERROR, place, problem.message, problem.hint)
+        rule = "value-not-allowed" if key in _REFUSED else "unknown-key"
+        book.add(rule, ERROR, place, problem.message, problem.hint)
+        if setting.field == "s" and isinstance(setting.value, EnvironmentText):
+            look_at_variable(key, setting.value.name, place, book)
         return
     look_at_status(key, place, book)
     if setting.field != option.field:

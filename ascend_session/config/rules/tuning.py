@@ -69,6 +69,4 @@ def tuning_details_need_tuning(entry: Entry) -> Findings:
     """work_path, distribute_config and aoe_config_file are read only while AOE tunes."""
     for key in ("work_path", "distribute_config", "aoe_config_file"):
         if key in entry and "aoe_mode" not in entry:
-            yield warning(
-                key, f"{key}={entry[key]!r} has no effect without aoe_mode (or AOE_MODE)."
-            )
+            yield warning(key, f"{entry.said(key)} has no effect without aoe_mode (or AOE_MODE).")
