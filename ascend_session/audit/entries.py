@@ -1,5 +1,6 @@
 """Rules about one NpuOptimizer entry: its name, its keys, their fields and values."""
 
+import contextlib
 from typing import Any, Iterator, Optional
 
 from ascend_session.audit.between import status_findings
@@ -16,6 +17,7 @@ from ascend_session.config.entry_words import (
     wrong_field,
 )
 from ascend_session.config.names import did_you_mean, unknown_key
+from ascend_session.config.profiling_options import profiling_members
 
 __all__ = ["adapter_entries", "look_at_entries", "look_at_path", "look_at_status"]
 
@@ -124,7 +126,12 @@ def look_at_variable(key: str, variable: str, place: Place, book: Book) -> None:
 
 def look_at_path(key: str, value: Optional[Any], place: Place, book: Book) -> None:
     """Says that a path is one of the machine the script was written on."""
-    if key not in path_keys() or not isinstance(value, str):
+    if key == "profiling_options" and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            key, value = f"output in {key}", profiling_members(value).get("output")
+    elif key not in path_keys():
+        return
+    if not isinstance(value, str):
         return
     is_absolute = value.startswith("/") or (value[1:3] in (":/", ":\\") and value[0].isalpha())
     if is_absolute and not value.startswith(_COMMON):
