@@ -109,7 +109,13 @@ def _look_at_setting(setting: Setting, source: Source, book: Book) -> None:
 def look_at_status(key: str, place: Place, book: Book) -> None:
     """Says that an option is deprecated, or that nothing reads it, whatever its value."""
     for found in status_findings(key):
-        book.add(found.rule, found.severity, place, found.said, found.hint)
+        book.add(found.rule, found.severity, place, found.said, found.hint or _STATUS[found.rule])
+
+
+_STATUS = {
+    "unread-option": "Leave it out.",
+    "deprecated-option": "It is still read, and the manual names nothing instead.",
+}
 
 
 def look_at_variable(key: str, variable: str, place: Place, book: Book) -> None:
