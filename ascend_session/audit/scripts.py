@@ -33,6 +33,9 @@ def audit_file(file: str) -> Audited:
         return audit_bytes(file, content_of(file))
     except AuditError as why:
         return Audited(file, False, (), why.message)
+    except Exception as error:  # what nobody thought of in one script is no end of all others
+        said = f"It could not be followed: {type(error).__name__}, {error}."
+        return Audited(file, True, (), said)
 
 
 def audit_bytes(file: str, data: bytes) -> Audited:

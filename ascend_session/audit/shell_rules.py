@@ -8,6 +8,7 @@ import os
 import re
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from ascend_session.audit.book import is_ignored
 from ascend_session.audit.finding import ERROR, INFO, WARNING, AuditFinding, Place
 from ascend_session.audit.objects import Branch, compatible, implied
 from ascend_session.audit.shell_source import Command, Shell
@@ -38,13 +39,8 @@ def shell_findings(shell: Shell) -> List[AuditFinding]:
     if ranks:
         found += [*_of_waiting(shell, ranks), *_of_signals(shell, ranks)]
     found += _of_binding(shell)
-    ignored = re.compile(r"#\s*ascend:\s*ignore(?!\[)|#\s*ascend:\s*ignore\[([^\]]*)\]")
-    kept = []
-    for one in sorted(found, key=lambda each: (each.place, each.rule)):
-        match = ignored.search(shell.lines[one.place.line - 1])
-        if match is None or (match.group(1) and one.rule not in match.group(1)):
-            kept.append(one)
-    return kept
+    kept = [one for one in found if not is_ignored(one)]
+    return sorted(kept, key=lambda each: (each.place, each.rule))
 
 
 def _ranks(shell: Shell) -> List[Command]:

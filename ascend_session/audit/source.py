@@ -65,11 +65,18 @@ class Source(NamedTuple):
     def place(self, node: Any) -> Place:
         """Where ``node`` stands."""
         line = int(getattr(node, "lineno", 1))
-        column = int(getattr(node, "col_offset", 0)) + 1
+        column = self._column(line, int(getattr(node, "col_offset", 0)))
         if self.cells and line <= len(self.cells):
             cell, within = self.cells[line - 1]
             return Place(within, column, cell)
         return Place(line, column)
+
+    def _column(self, line: int, before: int) -> int:
+        """The column of what has so many bytes of UTF-8 before it, counted in characters."""
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        if not text.isascii():
+            before = len(text.encode()[:before].decode("utf-8", "ignore"))
+        return before + 1
 
     def line_of(self, place: Place) -> str:
         """The text of the line, without blanks around it."""
@@ -161,8 +168,8 @@ def read_notebook(file: str, data: bytes) -> Source:
         cells += [(number, line) for line in range(1, len(kept) + 1)]
     whole = "\n".join(lines)
     is_npu = _NPU.search(whole) is not None
-    tree, _ = _tree(whole)
-    return Source(file, Tree(tree), lines, is_npu, False, tuple(cells), tuple(remarks))
+    tree, old = _tree(whole)
+    return Source(file, Tree(tree), lines, is_npu, old, tuple(cells), tuple(remarks))
 
 
 def _cells(data: bytes) -> List[Tuple[int, str]]:
