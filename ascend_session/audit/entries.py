@@ -134,7 +134,7 @@ def look_at_path(key: str, value: Optional[Any], place: Place, book: Book) -> No
     """Says that a path is one of the machine the script was written on."""
     if key == "profiling_options" and isinstance(value, str):
         with contextlib.suppress(ValueError):
-            key, value = f"output in {key}", profiling_members(value).get("output")
+            key, value = f"{key}, output", profiling_members(value).get("output")
     elif key not in path_keys():
         return
     if not isinstance(value, str):

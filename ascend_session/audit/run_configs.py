@@ -59,6 +59,8 @@ def _unknown(owner: str, name: str, value: Any, place: Place, book: Book) -> Non
         hint = OBSOLETE[name][:1].upper() + OBSOLETE[name][1:]
     elif name in NO_ARGUMENT:
         hint = "It is a key of the entry for raw sessions only."
+    elif name in _arguments("NPURunConfig"):
+        hint = "It is an argument of NPURunConfig."
     else:
         problem = unknown_name(name, getattr(value, "value", "..."), AscendConfig)
         hint = problem.hint or problem.message

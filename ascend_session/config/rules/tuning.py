@@ -17,6 +17,7 @@ def profiling_options_need_profiling(entry: Entry) -> Findings:
             "profiling_options",
             "profiling_options have no effect: they are read with profiling_mode=True, which is "
             "enable_profiling=True in a ProfilingConfig.",
+            "Turn profiling on, or leave profiling_options out.",
         )
 
 
@@ -31,6 +32,7 @@ def profiling_options_that_ask_for_more(entry: Entry) -> Findings:
         yield warning(
             "profiling_options",
             "profiling_options: task_trace='on' asks for training_trace='on' too.",
+            'Add "training_trace":"on".',
         )
     for name in profiling_options.unknown_members(text):
         yield warning(
