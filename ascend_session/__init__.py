@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ascend_session.config.profiling_options import ProfilingOptions as ProfilingOptions
     from ascend_session.errors import AscendConfigWarning as AscendConfigWarning
     from ascend_session.errors import AscendError as AscendError
+    from ascend_session.errors import AuditError as AuditError
     from ascend_session.errors import BackendError as BackendError
     from ascend_session.errors import CollectiveError as CollectiveError
     from ascend_session.errors import ConfigError as ConfigError
@@ -57,6 +58,7 @@ _HOMES = {
     "AscendConfigWarning": "errors",
     "AscendError": "errors",
     "AscendSystem": "session",
+    "AuditError": "errors",
     "BackendError": "errors",
     "CollectiveError": "errors",
     "ConfigError": "errors",

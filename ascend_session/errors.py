@@ -14,6 +14,7 @@ The tree (the builtin that each leaf also is, in brackets)::
     ├── CollectiveError        [RuntimeError]     what the ranks of a job cannot do together
     ├── PreflightError         [RuntimeError]     what was checked before a job stands in its way
     ├── ResultError            [ValueError]       a file of AOE's results that tells of none
+    ├── AuditError             [ValueError]       what the audit cannot read or write
     ├── UnsupportedError       [NotImplementedError]  what this backend does not do
     └── DeviceTimeoutError     [TimeoutError]     waited long enough for a device
 
@@ -25,6 +26,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 __all__ = [
     "AscendConfigWarning",
     "AscendError",
+    "AuditError",
     "BackendError",
     "CollectiveError",
     "ConfigError",
@@ -203,6 +205,10 @@ class PreflightError(AscendError, RuntimeError):
 
 class ResultError(AscendError, ValueError):
     """A file that should hold results of tuning with AOE cannot be read, or holds none at all."""
+
+
+class AuditError(AscendError, ValueError):
+    """A script, or a file of known findings, that the audit cannot read or cannot write."""
 
 
 class UnsupportedError(AscendError, NotImplementedError):

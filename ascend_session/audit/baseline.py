@@ -8,48 +8,46 @@ from typing import Counter as Counts
 
 from ascend_session.audit.finding import AuditFinding
 from ascend_session.audit.walking import AuditReport
+from ascend_session.errors import AuditError
+from ascend_session.option_files.source import Kind, read_content
+from ascend_session.option_files.writing import write_content
 
-__all__ = ["BaselineError", "read_baseline", "without_known", "write_baseline"]
+__all__ = ["read_baseline", "without_known", "write_baseline"]
 
 _Key = Tuple[str, str, str]
 
-
-class BaselineError(ValueError):
-    """The baseline cannot be read; the message says why, in a full sentence."""
+_KIND = Kind("a baseline", "the audit", AuditError)
 
 
 def write_baseline(file: str, report: AuditReport) -> None:
     """Writes the findings of ``report``; paths are relative to the folder of ``file``.
 
     Raises:
-        OSError: If the file cannot be written.
+        AuditError: If the file cannot be written; what was there before is there still.
     """
     counts = Counter(_key(one, file) for one in report.findings)
     known = [
         {"file": name, "rule": rule, "text": text, "count": count}
         for (name, rule, text), count in sorted(counts.items())
     ]
-    with open(file, "w", encoding="utf-8") as opened:
-        json.dump({"version": 1, "known": known}, opened, indent=1, ensure_ascii=False)
-        opened.write("\n")
+    text = json.dumps({"version": 1, "known": known}, indent=1, ensure_ascii=False)
+    write_content(file, f"{text}\n".encode("utf-8", "surrogateescape"), _KIND, force=True)
 
 
 def read_baseline(file: str) -> "Counts[_Key]":
     """The findings that a baseline names, with how often each is known.
 
     Raises:
-        BaselineError: If the file cannot be read, or is no baseline.
+        AuditError: If the file cannot be read, or is no baseline.
     """
+    content = read_content(file, _KIND)
     try:
-        with open(file, encoding="utf-8") as opened:
-            data: Any = json.load(opened)
+        data: Any = json.loads(content)
         return Counter(
             {(one["file"], one["rule"], one["text"]): int(one["count"]) for one in data["known"]}
         )
-    except OSError as error:
-        raise BaselineError(f"{file}: the baseline cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError):
-        raise BaselineError(f"{file} is no baseline. Write one with --update-baseline.") from None
+        raise AuditError(f"{file} is no baseline. Write one with --update-baseline.") from None
 
 
 def without_known(report: AuditReport, file: str, known: "Counts[_Key]") -> AuditReport:

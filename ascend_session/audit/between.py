@@ -5,7 +5,7 @@ set, the rules run on what is surely set there, and on that with what may be set
 What is found both times is certain; what is found once depends on the way the script takes.
 """
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ascend_session.audit.book import Book
 from ascend_session.audit.finding import ERROR, INFO, WARNING, Place
@@ -77,9 +77,24 @@ def _together(settings: List[Setting], branch: Branch) -> List[Setting]:
     return found
 
 
-def rule_findings(values: Dict[str, Any], unreadable: Iterable[str] = ()) -> List[Found]:
-    """What the rules of the configuration say of flat values by key."""
-    options = Options(values, frozenset(unreadable))
+class Written(Options):
+    """Options that a script writes: one whose value is not known is there all the same."""
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values or key in self._unreadable
+
+    def said(self, key: str) -> str:
+        return f"{key}=..." if key in self._unreadable else super().said(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._values, *self._unreadable])
+
+    def __len__(self) -> int:
+        return len(self._values) + len(self._unreadable)
+
+
+def rule_findings(options: Options) -> List[Found]:
+    """What the rules of the configuration say of options by key."""
     rules = [rule for rule in RULES if rule.check is not _STATUS]
     return [found for rule in rules for found in _of_rule(rule, options)]
 
@@ -120,7 +135,7 @@ def _key_of(option: str, keys: Sequence[str], options: Options) -> Optional[str]
 
 
 def _run(scenario: _Scenario) -> Dict[Tuple[Any, ...], Found]:
-    found = rule_findings(scenario.values, scenario.unreadable)
+    found = rule_findings(Written(scenario.values, scenario.unreadable))
     return {each.identity: each for each in found}
 
 

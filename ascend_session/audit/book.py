@@ -6,7 +6,7 @@ from typing import Dict, List, Optional, Tuple
 from ascend_session.audit.finding import AuditFinding, Place
 from ascend_session.audit.source import Source
 
-__all__ = ["Book"]
+__all__ = ["Book", "is_ignored"]
 
 _IGNORE = re.compile(r"#\s*ascend:\s*ignore(?:\[([\w\s,-]*)\])?")
 
@@ -40,11 +40,11 @@ class Book:
 
     def findings(self) -> List[AuditFinding]:
         """What is left after ``# ascend: ignore[rule]`` on the line of a finding, in order."""
-        left = [each for each in self._found.values() if not _is_ignored(each)]
+        left = [each for each in self._found.values() if not is_ignored(each)]
         return sorted(left, key=lambda each: (each.place.cell or 0, *each.place[:2], each.rule))
 
 
-def _is_ignored(finding: AuditFinding) -> bool:
+def is_ignored(finding: AuditFinding) -> bool:
     """Whether its line says so: for the named rules, or for all."""
     match = _IGNORE.search(finding.text)
     if match is None:

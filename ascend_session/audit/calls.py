@@ -24,8 +24,8 @@ _TOGGLES = ("remapping", "memory_optimization")
 # Functions of the vendor's npu_init that complete a configuration and return or use it; they set
 # remapping to OFF, and memory_optimization only where they add the entry (npu_init.py).
 _COMPLETING = ("npu_config_proto", "set_keras_session_npu_config", "init_resource")
-# They read a configuration and leave it as it is.
-_READING = (
+# They make a session with a configuration, and leave it as it is.
+_OPENING = (
     "ChiefSessionCreator",
     "Estimator",
     "InteractiveSession",
@@ -37,16 +37,10 @@ _READING = (
     "Session",
     "Supervisor",
     "WorkerSessionCreator",
-    "hasattr",
-    "isinstance",
-    "len",
     "managed_session",
     "prepare_or_wait_for_session",
-    "print",
-    "set_session",
-    "str",
-    "type",
 )
+_READING = ("hasattr", "isinstance", "len", "print", "set_session", "str", "type")
 _ENVIRONMENT = ("os.getenv", "os.environ.get", "getenv", "environ.get")
 
 _Arguments = Tuple[List[Any], Dict[str, Any], bool]
@@ -182,6 +176,7 @@ class Calls(Expressions):
         proto = values.get("session_config")
         if name == "NPURunConfig" and isinstance(proto, Proto):
             proto.to_run_config = made.place
+            proto.to_session = True
         return made
 
     def _other(
@@ -201,10 +196,15 @@ class Calls(Expressions):
         everything = [*positional, *named.values()]
         objects = [each for each in everything if isinstance(each, (Proto, Entry))]
         if last in _COMPLETING:
-            return self._completed(node, objects)
+            proto = self._completed(node, objects)
+            return proto if last == "npu_config_proto" else UNKNOWN
         if last == "setattr" and len(positional) == 3:
             return self._setattr(node, positional)
-        if last not in _READING:
+        if last in _OPENING:
+            for value in objects:
+                if isinstance(value, Proto):
+                    value.to_session = True
+        elif last not in _READING:
             for value in everything:
                 let_go(value)
             if len(objects) == 1 and last[:1].islower():
@@ -212,11 +212,14 @@ class Calls(Expressions):
         return called(name, positional)
 
     def _completed(self, node: ast.Call, objects: List[Any]) -> Any:
-        for each in objects:
-            if isinstance(each, Proto):
-                self.set_toggle(node, each, ("remapping",), "OFF")
-                return each
-        return UNKNOWN
+        protos = [each for each in objects if isinstance(each, Proto)]
+        proto = protos[0] if protos else self.new_proto(node, own=True)
+        proto.to_session = True
+        self.set_toggle(node, proto, ("remapping",), "OFF")
+        if proto.own and not proto.shared and not proto.entries and proto.completed is None:
+            self.set_toggle(node, proto, ("memory_optimization",), "OFF")
+            proto.completed = self.branch
+        return proto
 
     def _setattr(self, node: ast.Call, positional: List[Any]) -> Any:
         owner, field, value = positional

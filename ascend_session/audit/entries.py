@@ -1,5 +1,6 @@
 """Rules about one NpuOptimizer entry: its name, its keys, their fields and values."""
 
+import contextlib
 from typing import Any, Iterator, Optional
 
 from ascend_session.audit.between import status_findings
@@ -8,7 +9,7 @@ from ascend_session.audit.finding import ERROR, INFO, WARNING, Place
 from ascend_session.audit.objects import Entry, Setting
 from ascend_session.audit.options import judge, known_option, path_keys
 from ascend_session.audit.source import Source
-from ascend_session.audit.values import Known
+from ascend_session.audit.values import EnvironmentText, Known
 from ascend_session.config.entry_words import (
     ENTRY_NAME,
     is_misnamed,
@@ -16,6 +17,7 @@ from ascend_session.config.entry_words import (
     wrong_field,
 )
 from ascend_session.config.names import did_you_mean, unknown_key
+from ascend_session.config.profiling_options import profiling_members
 
 __all__ = ["adapter_entries", "look_at_entries", "look_at_path", "look_at_status"]
 
@@ -23,6 +25,8 @@ __all__ = ["adapter_entries", "look_at_entries", "look_at_path", "look_at_status
 _OTHERS = ("tensorrt", "ngraph", "tfgraph", "constfold", "layout", "xla")
 # The fields of tf.AttrValue.
 _FIELDS = ("b", "f", "func", "i", "list", "placeholder", "s", "shape", "tensor", "type")
+# The adapter still sends it to GE, which takes none of its values (options_notes.md, e).
+_REFUSED = ("auto_tune_mode",)
 # They are there on every machine.
 _COMMON = ("/tmp", "/dev", "/proc", "/var/tmp")
 
@@ -80,7 +84,10 @@ def _look_at_setting(setting: Setting, source: Source, book: Book) -> None:
     option = known_option(key)
     if option is None:
         problem = unknown_key(key)
-        book.add("unknown-key", ERROR, place, problem.message, problem.hint)
+        rule = "value-not-allowed" if key in _REFUSED else "unknown-key"
+        book.add(rule, ERROR, place, problem.message, problem.hint)
+        if setting.field == "s" and isinstance(setting.value, EnvironmentText):
+            look_at_variable(key, setting.value.name, place, book)
         return
     look_at_status(key, place, book)
     if setting.field != option.field:
@@ -102,7 +109,13 @@ def _look_at_setting(setting: Setting, source: Source, book: Book) -> None:
 def look_at_status(key: str, place: Place, book: Book) -> None:
     """Says that an option is deprecated, or that nothing reads it, whatever its value."""
     for found in status_findings(key):
-        book.add(found.rule, found.severity, place, found.said, found.hint)
+        book.add(found.rule, found.severity, place, found.said, found.hint or _STATUS[found.rule])
+
+
+_STATUS = {
+    "unread-option": "Leave it out.",
+    "deprecated-option": "It is still read, and the manual names nothing instead.",
+}
 
 
 def look_at_variable(key: str, variable: str, place: Place, book: Book) -> None:
@@ -119,7 +132,12 @@ def look_at_variable(key: str, variable: str, place: Place, book: Book) -> None:
 
 def look_at_path(key: str, value: Optional[Any], place: Place, book: Book) -> None:
     """Says that a path is one of the machine the script was written on."""
-    if key not in path_keys() or not isinstance(value, str):
+    if key == "profiling_options" and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            key, value = f"{key}, output", profiling_members(value).get("output")
+    elif key not in path_keys():
+        return
+    if not isinstance(value, str):
         return
     is_absolute = value.startswith("/") or (value[1:3] in (":/", ":\\") and value[0].isalpha())
     if is_absolute and not value.startswith(_COMMON):

@@ -45,7 +45,9 @@ class Expressions:
         """What ``node`` is worth; what it holds that is not followed is let go."""
         if node is None:
             return UNKNOWN
-        if type(node).__name__ in LITERALS:
+        if isinstance(node, ast.Constant):
+            return UNKNOWN if node.value is Ellipsis else Known(node.value)
+        if type(node).__name__ in LITERALS:  # before Python 3.8
             constant = ast.literal_eval(node)
             return UNKNOWN if constant is Ellipsis else Known(constant)
         follow = self._kinds.get(type(node))

@@ -7,11 +7,12 @@ it is still a script, and everything else in it stays as it is, byte by byte.
 import ast
 import difflib
 import re
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.audit.finding import ERROR, AuditFinding
 from ascend_session.audit.options import known_option
 from ascend_session.audit.scripts import audit_bytes
+from ascend_session.audit.vendor_names import is_vendor_module
 from ascend_session.config.entry_words import ENTRY_NAME
 from ascend_session.config.names import OBSOLETE, did_you_mean
 from ascend_session.config.option import adapter_options
@@ -25,9 +26,6 @@ _TURNS = 5
 _KEY = re.compile(r"""parameter_map\[\s*(['"])(?P<key>\w+)\1\s*\]\.(?P<field>[a-z]+)\s*=(?!=)""")
 _ADD = re.compile(r"([\w.]+)\.graph_options\.rewrite_options\.custom_optimizers\.add\(")
 _NAME = re.compile(r"""(\.name\s*=\s*)(['"])[^'"]*\2""")
-_IMPORTED = re.compile(
-    r"^from [\w.]+ import .*\bRewriterConfig\b|^from npu_bridge\.npu_init import \*", re.MULTILINE
-)
 _OFF = "graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF"
 
 
@@ -56,7 +54,7 @@ def fixed(file: str, data: bytes) -> Optional[Fixed]:
     count = 0
     for _ in range(_TURNS):
         lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
-        changed = _mended(file, audit_bytes(file, text.encode("utf-8")).findings, lines)
+        changed = _mended(file, _findings(file, lines), lines)
         text = "".join(lines)
         count += changed
         if not changed:
@@ -75,31 +73,37 @@ def _is_script(text: str) -> bool:
 def _mended(file: str, findings: Tuple[AuditFinding, ...], lines: List[str]) -> int:
     """Mends ``lines`` where that is certain, from below, and returns how often."""
     count = 0
-    done: Dict[int, str] = {}
+    done: Set[int] = set()
+    errors = _errors(findings)
     for one in sorted(findings, key=lambda each: each.place, reverse=True):
         mend = _MENDS.get(one.rule)
         number = one.place.line - 1
         if mend is None or not one.certain or number in done or number >= len(lines):
             continue
         before = lines[number]
-        line = mend(before, "".join(lines))
+        line = mend(before, "".join(lines), number)
         if line is None or line == before:
             continue
-        most = _errors(file, lines) - (one.severity == ERROR)
-        lines[number] = done[number] = line
-        if _errors(file, lines) > most:  # what is read now is wrong, or contradicts the rest
+        lines[number] = line
+        left = _errors(_findings(file, lines))
+        if left > errors - (one.severity == ERROR):  # it is read now, and contradicts the rest
             lines[number] = before
-        else:
-            count += 1
+            continue
+        errors = left
+        done.add(number)
+        count += 1
     return count
 
 
-def _errors(file: str, lines: List[str]) -> int:
-    findings = audit_bytes(file, "".join(lines).encode("utf-8")).findings
+def _findings(file: str, lines: List[str]) -> Tuple[AuditFinding, ...]:
+    return audit_bytes(file, "".join(lines).encode("utf-8")).findings
+
+
+def _errors(findings: Tuple[AuditFinding, ...]) -> int:
     return sum(one.severity == ERROR for one in findings)
 
 
-def _key(line: str, text: str) -> Optional[str]:
+def _key(line: str, text: str, _: int) -> Optional[str]:
     """A key with exactly one that it may be meant to be."""
     matches = list(_KEY.finditer(line))
     if len(matches) != 1 or matches[0]["key"] in OBSOLETE:
@@ -122,7 +126,7 @@ def _alike(first: str, second: str) -> float:
     return difflib.SequenceMatcher(None, first, second).ratio()
 
 
-def _field(line: str, _: str) -> Optional[str]:
+def _field(line: str, text: str, _: int) -> Optional[str]:
     """``.i = 1`` that is a switch, and ``.b = True`` that is a number."""
     match = _KEY.search(line)
     option = known_option(match["key"]) if match is not None else None
@@ -144,14 +148,14 @@ def _field(line: str, _: str) -> Optional[str]:
     )
 
 
-def _named(line: str, _: str) -> Optional[str]:
+def _named(line: str, text: str, _: int) -> Optional[str]:
     return _NAME.sub(lambda found: f"{found[1]}{found[2]}{ENTRY_NAME}{found[2]}", line)
 
 
-def _memory(line: str, text: str) -> Optional[str]:
-    """A line before that of the entry, where RewriterConfig is a name of the script."""
+def _memory(line: str, text: str, number: int) -> Optional[str]:
+    """A line before that of the entry, where RewriterConfig is a name of the script by then."""
     match = _ADD.search(line)
-    if match is None or _IMPORTED.search(text) is None:
+    if match is None or not _has_rewriter(text, number):
         return None
     start = line[: len(line) - len(line.lstrip(" \t"))]
     statement = line.strip()
@@ -161,7 +165,19 @@ def _memory(line: str, text: str) -> Optional[str]:
     return f"{start}{match.group(1)}.{_OFF}{end}{line}"
 
 
-_MENDS: Dict[str, Callable[[str, str], Optional[str]]] = {
+def _has_rewriter(text: str, number: int) -> bool:
+    """Whether the module imports RewriterConfig before line ``number``, counted from 0."""
+    module: Any = ast.parse(text.lstrip("\ufeff"))
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and node.lineno <= number:
+            names = {each.asname or each.name for each in node.names}
+            everything = names == {"*"} and is_vendor_module(node.module or "")
+            if "RewriterConfig" in names or (everything and str(node.module).endswith("npu_init")):
+                return True
+    return False
+
+
+_MENDS: Dict[str, Callable[[str, str, int], Optional[str]]] = {
     "unknown-key": _key,
     "wrong-field": _field,
     "wrong-optimizer-name": _named,

@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 from ascend_session.audit.scopes import dotted, is_object, let_go
 from ascend_session.audit.values import UNKNOWN, either
 
-__all__ = ["defaults_of", "ends", "is_main", "is_telling", "returned"]
+__all__ = ["TELLING", "defaults_of", "ends", "is_main", "returned"]
 
 
 def returned(values: List[Any]) -> Any:
@@ -40,7 +40,7 @@ def ends(body: List[ast.stmt]) -> bool:
     return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
-_TELLING = {
+TELLING = {
     "ConfigProto",
     "NPURunConfig",
     "RewriterConfig",
@@ -50,16 +50,7 @@ _TELLING = {
     "parameter_map",
     "rewrite_options",
 }
-
-
-def is_telling(function: ast.AST) -> bool:
-    """Whether a function names anything that configurations are built with."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Attribute) and node.attr in _TELLING:
-            return True
-        if isinstance(node, ast.Name) and node.id in _TELLING:
-            return True
-    return False
+"""The names that configurations are built with."""
 
 
 def defaults_of(parameters: ast.arguments) -> Dict[str, ast.expr]:

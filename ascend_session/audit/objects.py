@@ -62,6 +62,8 @@ class Proto:
         entries: Its entries of custom_optimizers.
         toggles: Its rewriter options.
         to_run_config: Where it is given to an NPURunConfig as session_config, or None.
+        to_session: Whether a session, or what makes one, gets it here.
+        completed: The arms on the way to where npu_init adds the first entry, or None.
         names: What it is called, each with the syntax tree of the function (or module) whose
             name that is, or None if other code may see it.
     """
@@ -73,6 +75,8 @@ class Proto:
         self.entries: List[Entry] = []
         self.toggles: List[Toggle] = []
         self.to_run_config: Optional[Place] = None
+        self.to_session = False
+        self.completed: Optional[Branch] = None
         self.names: List[Tuple[str, Any]] = []
 
 

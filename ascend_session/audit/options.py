@@ -48,7 +48,9 @@ def known_option(key: str) -> Optional[Option]:
 @lru_cache(maxsize=None)
 def path_keys() -> FrozenSet[str]:
     """The keys and arguments that are paths."""
-    return frozenset(each.key or each.name for each in references() if each.types == "path")
+    return frozenset(
+        each.key or each.name for each in references() if each.types.split(" or ")[0] == "path"
+    )
 
 
 def judge(option: Option, value: Any, old: bool = False) -> Judged:

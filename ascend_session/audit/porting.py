@@ -8,7 +8,7 @@ from ascend_session.audit.entries import adapter_entries
 from ascend_session.audit.objects import Entry, Setting, implied
 from ascend_session.audit.options import judge, known_option
 from ascend_session.audit.reader import Reader
-from ascend_session.audit.source import is_marked, read_notebook, read_python
+from ascend_session.audit.source import is_marked, read_script
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import part_of
@@ -32,11 +32,11 @@ def ported(file: str, data: bytes) -> List[Ported]:
     """The configurations of a script; empty if it has none.
 
     Raises:
-        UnreadError: If the script cannot be read.
+        AuditError: If the script cannot be read.
     """
     if not is_marked(data):
         return []
-    source = (read_notebook if file.endswith(".ipynb") else read_python)(file, data)
+    source = read_script(file, data)
     reader = Reader(source).read()
     entries = adapter_entries(iter(reader.entries.values()), source)
     found = {each.place: Ported(each.place.line, _code(each, source.old)) for each in entries}

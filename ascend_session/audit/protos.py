@@ -52,6 +52,11 @@ def _look_at_count(proto: Proto, entries: List[Entry], source: Source, book: Boo
         problem = several_entries(2)
         sure = implied(first.branch, second.branch) or implied(second.branch, first.branch)
         book.add("two-entries", ERROR, second.place, problem.message, problem.hint, sure)
+    if proto.completed is not None and compatible(proto.completed, entries[0].branch):
+        said = "npu_config_proto() has added an entry already, and this is a second one. "
+        problem = several_entries(2)
+        sure = implied(proto.completed, entries[0].branch) and not entries[0].in_loop
+        book.add("two-entries", ERROR, entries[0].place, said + problem.message, _ADD_FIRST, sure)
     own = [entry for entry in entries if entry.settings or entry.opaque]
     if proto.to_run_config is not None and own:
         book.add(
@@ -63,6 +68,9 @@ def _look_at_count(proto: Proto, entries: List[Entry], source: Source, book: Boo
             "Give the options to NPURunConfig, and leave this entry out.",
             not own[0].shared,
         )
+
+
+_ADD_FIRST = "Add the entry first, and give the configuration to npu_config_proto() then."
 
 
 def _look_at_toggle(name: str, proto: Proto, entry: Entry, source: Source, book: Book) -> None:
@@ -78,7 +86,10 @@ def _look_at_toggle(name: str, proto: Proto, entry: Entry, source: Source, book:
         book.add(rule, WARNING, toggle.place, said, hint, _is_last(toggle, toggles, entry))
     if explicit or any(implied(each.branch, entry.branch) for each in toggles):
         return
-    open_ended = not proto.own or proto.shared or bool(toggles) or name == "remapping"
+    outside = (None, source.tree.root)  # other code may see those names
+    is_seen = proto.to_session or all(function not in outside for _, function in proto.names)
+    open_ended = not (proto.own and is_seen) or proto.shared or bool(toggles)
+    open_ended = open_ended or name == "remapping"  # which another file's import may turn off
     said = f"rewrite_options.{name} is not turned off. {_EFFECT[name]}"
     book.add(rule, WARNING, entry.place, said, hint, not open_ended)
 
@@ -112,7 +123,10 @@ def _look_at_use(proto: Proto, source: Source, book: Book) -> None:
         return
     region = next(iter(regions.values()))
     names = {name for name, _ in proto.names}
-    if any(_is_use(node, names, source.tree) for node in _loads(region, names, source.tree)):
+    loads = _loads(region, names, source.tree)
+    uses = [node for node in loads if _is_use(node, names, source.tree)]
+    if uses:
+        _look_at_helper(proto, region, uses, source, book)
         return
     is_script = region is not source.tree.root or "Session(" in "\n".join(source.lines)
     book.add(
@@ -123,6 +137,29 @@ def _look_at_use(proto: Proto, source: Source, book: Book) -> None:
         f"Write tf.Session(config={_name_of(proto)}).",
         is_script,
     )
+
+
+def _look_at_helper(
+    proto: Proto, region: Any, uses: List[ast.Name], source: Source, book: Book
+) -> None:
+    """Says so if a function returns the configuration, and nothing in the script calls it."""
+    tree = source.tree
+    is_plain = isinstance(region, ast.FunctionDef) and tree.of(region) is tree.root
+    if not is_plain or not all(isinstance(tree.of(node), ast.Return) for node in uses):
+        return
+    named = {node.id for node in tree.kind(ast.Name)}
+    named |= {node.attr for node in tree.kind(ast.Attribute)}
+    opened = any(dotted(node.func).endswith("Session") for node in tree.kind(ast.Call))
+    if region.name not in named and opened:
+        book.add(
+            "config-not-used",
+            ERROR,
+            proto.place,
+            f"{region.name}() builds {_name_of(proto)} and nothing here calls it: the sessions of "
+            "this script get none of its options.",
+            f"Write tf.Session(config={region.name}()).",
+            certain=False,
+        )
 
 
 def _loads(region: Any, names: Set[str], tree: Tree) -> Iterator[ast.Name]:

@@ -10,11 +10,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ascend_session.audit.assigning import Assigning
 from ascend_session.audit.expressions import LITERALS
-from ascend_session.audit.flow import defaults_of, ends, is_main, is_telling, returned
+from ascend_session.audit.flow import TELLING, defaults_of, ends, is_main, returned
 from ascend_session.audit.objects import Instance
 from ascend_session.audit.scopes import Class, Function, Scope, dotted, is_object, let_go
 from ascend_session.audit.source import Source
 from ascend_session.audit.values import UNKNOWN, Known
+from ascend_session.audit.vendor_names import CLASSES
 
 __all__ = ["Reader"]
 
@@ -40,18 +41,22 @@ class Reader(Assigning):
         self._functions: List[Function] = []
         self._classes: List[Class] = []
         self._followed: set = set()  # type: ignore[type-arg]
-        self._telling: Dict[int, bool] = {}
+        self._telling = source.tree.around({*TELLING, *CLASSES})
 
     def read(self) -> "Reader":
         """Follows the module, and then the functions and classes that nothing in it calls."""
         self.block(getattr(self.source.tree.root, "body", []), self.module)
+        held = {name for name, value in self.module.names.items() if is_object(value)}
+        self._telling |= self.source.tree.around(held)  # a function may hand them to a session
         while self._functions or self._classes:
             functions, self._functions = self._functions, []
             classes, self._classes = self._classes, []
             for each in classes:
-                self._whole_class(each)
+                if id(each.node) in self._telling:
+                    self._whole_class(each)
             for function in functions:
-                if id(function.node) not in self._followed and function.of is None:
+                is_new = id(function.node) not in self._followed and function.of is None
+                if is_new and id(function.node) in self._telling:
                     self._alone(function, None)
         return self
 
@@ -133,9 +138,7 @@ class Reader(Assigning):
 
     def _matters(self, node: Any) -> bool:
         """Whether a call can tell anything: the function is short, or builds a configuration."""
-        if id(node) not in self._telling:
-            self._telling[id(node)] = len(node.body) <= _SHORT or is_telling(node)
-        return self._telling[id(node)]
+        return len(node.body) <= _SHORT or id(node) in self._telling
 
     def block(self, statements: List[ast.stmt], scope: Scope) -> None:
         """Follows statements in their order."""

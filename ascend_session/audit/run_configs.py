@@ -13,6 +13,7 @@ from ascend_session.audit.options import argument_problems, value_problems
 from ascend_session.audit.values import UNKNOWN, Known
 from ascend_session.audit.vendor_names import MODELS
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.entry import Entry as Options
 from ascend_session.config.names import OBSOLETE, unknown_name
 from ascend_session.config.option import Option, option_fields, part_of
 from ascend_session.config.options import AdapterOptions
@@ -58,6 +59,8 @@ def _unknown(owner: str, name: str, value: Any, place: Place, book: Book) -> Non
         hint = OBSOLETE[name][:1].upper() + OBSOLETE[name][1:]
     elif name in NO_ARGUMENT:
         hint = "It is a key of the entry for raw sessions only."
+    elif name in _arguments("NPURunConfig"):
+        hint = "It is an argument of NPURunConfig."
     else:
         problem = unknown_name(name, getattr(value, "value", "..."), AscendConfig)
         hint = problem.hint or problem.message
@@ -115,7 +118,7 @@ def _sayable(values: Dict[str, Any], unreadable: Set[str]) -> List[Any]:
                 unreadable.add(option.key)
             else:
                 right[option.key] = values[option.key]
-    return rule_findings(right, unreadable)
+    return rule_findings(Options(right, unreadable))  # what is not known may be None
 
 
 def _is_wrong(option: Option, value: Any) -> bool:

@@ -4,7 +4,7 @@ import ast
 from typing import Any, Dict, List, Optional, Set
 
 from ascend_session.audit.objects import Entry, Instance, Part, Proto
-from ascend_session.audit.values import UNKNOWN, either
+from ascend_session.audit.values import UNKNOWN, Known, either
 
 __all__ = ["Class", "Function", "Scope", "dotted", "is_object", "let_go"]
 
@@ -110,6 +110,11 @@ def is_object(value: Any) -> bool:
 
 def let_go(value: Any) -> None:
     """Says that code which is not followed gets ``value``, and may write into it."""
+    if isinstance(value, Known):
+        inner = value.value.values() if isinstance(value.value, dict) else value.value
+        for each in inner if isinstance(inner, (list, tuple, type({}.values()))) else ():
+            let_go(each)
+        return
     if isinstance(value, Part):
         value = value.owner
     if isinstance(value, (Proto, Entry)):

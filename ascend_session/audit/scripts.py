@@ -1,17 +1,10 @@
 """One script through all rules."""
 
-import os
 from typing import List, NamedTuple, Optional, Tuple
 
 from ascend_session.audit.finding import INFO, AuditFinding, Place
-from ascend_session.audit.source import (
-    LARGEST,
-    Source,
-    UnreadError,
-    is_marked,
-    read_notebook,
-    read_python,
-)
+from ascend_session.audit.source import Source, content_of, is_marked, read_script
+from ascend_session.errors import AuditError
 
 _SHELLS = (".sh", ".bash")
 
@@ -37,14 +30,12 @@ class Audited(NamedTuple):
 def audit_file(file: str) -> Audited:
     """Audits one file; whatever is wrong with the file itself is said, never raised."""
     try:
-        size = os.path.getsize(file)
-        if size > LARGEST:
-            return Audited(file, False, (), f"It has {size:,} bytes, more than {LARGEST:,}.")
-        with open(file, "rb") as opened:
-            data = opened.read()
-    except OSError as error:
-        return Audited(file, False, (), f"It cannot be read: {error.strerror}.")
-    return audit_bytes(file, data)
+        return audit_bytes(file, content_of(file))
+    except AuditError as why:
+        return Audited(file, False, (), why.message)
+    except Exception as error:  # what nobody thought of in one script is no end of all others
+        said = f"It could not be followed: {type(error).__name__}, {error}."
+        return Audited(file, True, (), said)
 
 
 def audit_bytes(file: str, data: bytes) -> Audited:
@@ -54,9 +45,8 @@ def audit_bytes(file: str, data: bytes) -> Audited:
     if not is_marked(data):
         return Audited(file, False, ())
     try:
-        source = (read_notebook if file.endswith(".ipynb") else read_python)(file, data)
-        return Audited(file, True, tuple(_findings(source)))
-    except UnreadError as why:
+        return Audited(file, True, tuple(_findings(read_script(file, data))))
+    except AuditError as why:
         return Audited(file, True, (_not_read(file, Place(1, 1), str(why)),))
     except RecursionError:
         said = "It is nested too deeply to be followed."

@@ -6,9 +6,11 @@ which the adapter switches collectives off without a word).
 
 import os
 import re
-from typing import Dict, List, Optional
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from ascend_session.audit.book import is_ignored
 from ascend_session.audit.finding import ERROR, INFO, WARNING, AuditFinding, Place
+from ascend_session.audit.objects import Branch, compatible, implied
 from ascend_session.audit.shell_source import Command, Shell
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.traps import traps
@@ -16,7 +18,13 @@ from ascend_session.errors import JobError
 
 __all__ = ["shell_findings"]
 
-_RANK = re.compile(r"\b(RANK_ID|ASCEND_DEVICE_ID|DEVICE_ID)\b")
+_RANK = r"(RANK_ID|ASCEND_DEVICE_ID|DEVICE_ID)"
+_RANKS = re.compile(rf"^(export\s+|declare\s+-x\s+)?{_RANK}=|^for\s*(\(\()?\s*{_RANK}\b")
+_STARTED = re.compile(
+    r"\b(python|pytest|bash|sh|taskset|numactl|nohup)|\.(sh|py)\b|^[\"']?\$|^[)}]"
+)
+_WAIT = re.compile(r"(^|[;&|{(!]|\b(do|then|if|else|while|until)\b)\s*(!\s*)?wait\b")
+_EXPORTS = re.compile(r"(export|declare|unset)\b")
 _STATUS = re.compile(r"\|\||\$\?|\bif\b|\bwhile\b|PIPESTATUS")
 _TEE = re.compile(r"(?<!\|)\|(?!\|)[^|]*\btee\b|(?<!\|)\|(?!\|)[^|]*&$")
 _LAUNCH = "`ascend-session launch -n 8 train.py` starts the ranks, ends them together and passes "
@@ -31,22 +39,15 @@ def shell_findings(shell: Shell) -> List[AuditFinding]:
     if ranks:
         found += [*_of_waiting(shell, ranks), *_of_signals(shell, ranks)]
     found += _of_binding(shell)
-    ignored = re.compile(r"#\s*ascend:\s*ignore(?!\[)|#\s*ascend:\s*ignore\[([^\]]*)\]")
-    kept = []
-    for one in sorted(found, key=lambda each: (each.place, each.rule)):
-        match = ignored.search(shell.lines[one.place.line - 1])
-        if match is None or (match.group(1) and one.rule not in match.group(1)):
-            kept.append(one)
-    return kept
+    kept = [one for one in found if not is_ignored(one)]
+    return sorted(kept, key=lambda each: (each.place, each.rule))
 
 
 def _ranks(shell: Shell) -> List[Command]:
     """The commands that start ranks: in the background, with a rank or device set before."""
-    names = [c.assignment[0] for c in shell.commands if c.assignment is not None]
-    if not any(_RANK.fullmatch(name) for name in names):
+    if not any(_RANKS.search(each.text) for each in shell.commands):
         return []
-    started = re.compile(r"\bpython|\bbash\b|\bsh\b|\.sh\b|\.py\b|\btaskset\b|\bnumactl\b|^[)}]")
-    return [c for c in shell.commands if c.is_in_background and started.search(c.text)]
+    return [c for c in shell.commands if c.is_in_background and _STARTED.search(c.text)]
 
 
 def _finding(
@@ -65,7 +66,7 @@ def _finding(
 def _of_waiting(shell: Shell, ranks: List[Command]) -> List[AuditFinding]:
     commands = shell.commands
     last = ranks[-1]
-    waits = [c for c in commands if re.search(r"(^|[;&|{(]\s*|\b(do|then|if|!)\s+)wait\b", c.text)]
+    waits = [each for each in commands if _WAIT.search(each.text)]
     named = [c for c in waits if re.search(r"\bwait\s+(-n|[\"'$%\d])", c.text)]
     piped = [rank for rank in ranks if _TEE.search(rank.text)]
     found = []
@@ -117,44 +118,64 @@ def _of_signals(shell: Shell, ranks: List[Command]) -> List[AuditFinding]:
 
 def _of_environment(shell: Shell) -> List[AuditFinding]:
     """Variables that are set together, and the rank table they name."""
-    environ: Dict[str, str] = {}
-    surely: Dict[str, str] = {}
-    lines: Dict[str, int] = {}
     found: List[AuditFinding] = []
     for command in shell.commands:
-        if command.text.startswith("unset "):
-            for name in command.text.split()[1:]:
-                environ.pop(name, None)
-                surely.pop(name, None)
-        name, written = command.assignment or ("", "")
-        value = written.strip("\"'")
-        if not value or name == "TF_CONFIG":
-            continue
-        is_constant = re.fullmatch(r"[^$`]+", value) is not None
-        environ[name] = value if is_constant else "1"
-        lines.setdefault(name, command.line)
-        if not command.maybe and command.text.startswith(("export", "declare")):
-            surely[name] = environ[name]
-        if name == "JOB_ID" and is_constant:
+        name, value, is_constant = _set(command)
+        if name == "JOB_ID" and value and is_constant:
             found.append(_job_id(shell, command.line, value))
-        if name == "RANK_TABLE_FILE" and is_constant:
+        if name == "RANK_TABLE_FILE" and value and is_constant:
             found += _table(shell, command.line, value)
-    return found + _together(shell, environ, surely, lines)
+    return found + _together(shell)
 
 
-def _together(
-    shell: Shell, environ: Dict[str, str], surely: Dict[str, str], lines: Dict[str, int]
-) -> List[AuditFinding]:
-    certain = traps(surely)
+def _set(command: Command) -> Tuple[str, str, bool]:
+    """What a command sets, to what, and whether that is written out; empty if it sets nothing."""
+    name, written = command.assignment or ("", "")
+    value = written.strip("\"'")
+    if name == "TF_CONFIG":
+        return name, "", False
+    return name, value, re.fullmatch(r"[^$`]+", value) is not None
+
+
+class _Environment(NamedTuple):
+    """Variables that are set together, and where."""
+
+    values: Dict[str, str]
+    lines: Dict[str, int]
+
+
+def _environment(commands: Iterable[Command], branch: Branch = ()) -> _Environment:
+    """What one way through a script may set: that through ``branch``, and what goes with it."""
+    found = _Environment({}, {})
+    for command in commands:
+        if not compatible(command.branch, branch):
+            continue
+        name, value, is_constant = _set(command)
+        if command.text.startswith("unset ") and implied(command.branch, branch):
+            for each in command.text.split()[1:]:
+                found.values.pop(each, None)
+        elif value:
+            branch = tuple(dict.fromkeys((*branch, *command.branch)))
+            found.values[name] = value if is_constant else "1"
+            found.lines[name] = command.line
+    return found
+
+
+def _together(shell: Shell) -> List[AuditFinding]:
+    surely = [c for c in shell.commands if not c.branch and _EXPORTS.match(c.text)]
+    certain = traps(_environment(surely).values)
+    possible: Dict[str, int] = {}
+    for branch in dict.fromkeys(each.branch for each in shell.commands):
+        values, lines = _environment(shell.commands, branch)
+        for said in traps(values):
+            possible.setdefault(said, lines.get(re.split("[ =]", said)[0], 1))
     found = []
-    for said in traps(environ):
-        name = said.partition(" ")[0].partition("=")[0]
+    for said, line in possible.items():
         # What a script does not set may be set where it is called.
         is_certain = said in certain and "but" not in said
         if "ends the process" not in said:
             said += " The adapter then leaves collectives off, and each rank trains alone."
         hint = "Keep the rank table with RANK_ID and RANK_SIZE, or the CM_ variables, not both."
-        line = lines.get(name, 1)
         found.append(_finding(shell, line, "collectives-off", ERROR, said, hint, is_certain))
     return found
 

@@ -7,6 +7,7 @@ what is looked for, and what stands within ``if`` or ``case`` is known to be so.
 import re
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
+from ascend_session.audit.objects import Branch
 from ascend_session.audit.source import decoded
 
 __all__ = ["Command", "Shell", "is_job", "read_shell"]
@@ -15,7 +16,7 @@ _MARKS = re.compile(rb"RANK_TABLE_FILE|RANK_ID|RANK_SIZE|ASCEND_DEVICE_ID|\bDEVI
 _HERE = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _SET = re.compile(r"^(?:export\s+|declare\s+-x\s+)?([A-Za-z_]\w*)=(.*)$", re.DOTALL)
 _BACKGROUND = re.compile(r"(?<![&>])&\s*(?:;?\s*\w+\+?=\S*\$!\S*)?$")
-_OPENS, _CLOSES = ("if", "case"), ("fi", "esac")
+_OPENS, _CLOSES, _NEXT = ("if", "case"), ("fi", "esac"), ("else", "elif")
 
 
 class Command(NamedTuple):
@@ -24,12 +25,12 @@ class Command(NamedTuple):
     Attributes:
         line: The line it begins on.
         text: What it says, without comments and blanks around it.
-        maybe: Whether it stands within ``if`` or ``case``.
+        branch: The arms of ``if`` and ``case`` it stands in.
     """
 
     line: int
     text: str
-    maybe: bool
+    branch: Branch = ()
 
     @property
     def is_in_background(self) -> bool:
@@ -71,7 +72,8 @@ def read_shell(file: str, data: bytes) -> Shell:
 
 
 def _commands(lines: List[str]) -> Iterator[Command]:
-    depth, until, begun, text = 0, "", 0, ""
+    arms: List[Tuple[int, int]] = []
+    until, begun, text = "", 0, ""
     for number, line in enumerate(lines, 1):
         if until:
             until = "" if line.strip() == until else until
@@ -85,13 +87,15 @@ def _commands(lines: List[str]) -> Iterator[Command]:
         until = here.group(2) if here is not None and "<<<" not in text else ""
         words = re.findall(r"[\w-]+", text)
         first = words[0] if words else ""
-        if first in _CLOSES:
-            depth = max(depth - 1, 0)
+        if first in _CLOSES and arms:
+            arms.pop()
+        elif arms and (first in _NEXT or text.strip().endswith(")")):  # "pattern)" of case
+            arms[-1] = (arms[-1][0], arms[-1][1] + 1)
         if text.strip():
             for part in _parts(text.strip()):
-                yield Command(begun, part, depth > 0)
+                yield Command(begun, part, tuple(arms))
         if first in _OPENS and not any(word in _CLOSES for word in words[1:]):
-            depth += 1
+            arms.append((begun, 0))
         text = ""
 
 

@@ -7,22 +7,26 @@ Python still has it (up to 3.12); what it rewrites stays on its line.
 import ast
 import io
 import json
+import os
 import re
+import stat
 import tokenize
 import warnings
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ascend_session.audit.finding import Place
 from ascend_session.audit.tree import Tree
+from ascend_session.errors import AuditError
 
 __all__ = [
     "LARGEST",
     "Source",
-    "UnreadError",
+    "content_of",
     "decoded",
     "is_marked",
     "read_notebook",
     "read_python",
+    "read_script",
 ]
 
 LARGEST = 2_000_000
@@ -35,10 +39,6 @@ _MARKS = re.compile(
 _NPU = re.compile(r"npu_bridge|npu_device|npu_init|NpuOptimizer|NPURunConfig|NPUEstimator")
 _MAGIC = re.compile(r"^\s*[%!?]")
 _FIXES = ("print", "except", "exec", "raise", "repr", "ne", "numliterals", "tuple_params", "throw")
-
-
-class UnreadError(Exception):
-    """The file cannot be read; the message says why, in a full sentence."""
 
 
 class Source(NamedTuple):
@@ -65,11 +65,18 @@ class Source(NamedTuple):
     def place(self, node: Any) -> Place:
         """Where ``node`` stands."""
         line = int(getattr(node, "lineno", 1))
-        column = int(getattr(node, "col_offset", 0)) + 1
+        column = self._column(line, int(getattr(node, "col_offset", 0)))
         if self.cells and line <= len(self.cells):
             cell, within = self.cells[line - 1]
             return Place(within, column, cell)
         return Place(line, column)
+
+    def _column(self, line: int, before: int) -> int:
+        """The column of what has so many bytes of UTF-8 before it, counted in characters."""
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        if not text.isascii():
+            before = len(text.encode()[:before].decode("utf-8", "ignore"))
+        return before + 1
 
     def line_of(self, place: Place) -> str:
         """The text of the line, without blanks around it."""
@@ -77,6 +84,29 @@ class Source(NamedTuple):
         if place.cell is not None:
             number = self.cells.index((place.cell, place.line)) + 1
         return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+
+
+def content_of(file: str) -> bytes:
+    """What a file holds; a pipe is refused and never waited for.
+
+    Raises:
+        AuditError: If it cannot be read, is no file or is too large.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as opened:
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode):
+                raise AuditError("It is no file, but a pipe or a device.")
+            if facts.st_size > LARGEST:
+                raise AuditError(f"It has {facts.st_size:,} bytes, more than {LARGEST:,}.")
+            return opened.read()
+    except OSError as error:
+        raise AuditError(f"It cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        if isinstance(error, AuditError):
+            raise
+        raise AuditError("That is no file name.") from None
 
 
 def is_marked(data: bytes) -> bool:
@@ -98,11 +128,20 @@ def decoded(data: bytes) -> str:
     return data.decode("latin-1")
 
 
+def read_script(file: str, data: bytes) -> Source:
+    """Reads a file of Python, or a notebook, by its name.
+
+    Raises:
+        AuditError: If it cannot be read.
+    """
+    return (read_notebook if file.endswith(".ipynb") else read_python)(file, data)
+
+
 def read_python(file: str, data: bytes) -> Source:
     """Reads a file of Python.
 
     Raises:
-        UnreadError: If it is neither Python 3 nor Python 2 that can be read here.
+        AuditError: If it is neither Python 3 nor Python 2 that can be read here.
     """
     text = decoded(data).replace("\r\n", "\n").replace("\r", "\n").replace("\f", " ")
     tree, old = _tree(text)
@@ -113,7 +152,7 @@ def read_notebook(file: str, data: bytes) -> Source:
     """Reads the code cells of a notebook as one script; cells that are no Python are left out.
 
     Raises:
-        UnreadError: If the file is no notebook.
+        AuditError: If the file is no notebook.
     """
     lines: List[str] = []
     cells: List[Tuple[int, int]] = []
@@ -122,15 +161,15 @@ def read_notebook(file: str, data: bytes) -> Source:
         kept = [("pass" if _MAGIC.match(line) else line) for line in text.split("\n")]
         try:
             _tree("\n".join(kept))
-        except UnreadError as why:
+        except AuditError as why:
             remarks.append((Place(1, 1, number), str(why)))
             continue
         lines += kept
         cells += [(number, line) for line in range(1, len(kept) + 1)]
     whole = "\n".join(lines)
     is_npu = _NPU.search(whole) is not None
-    tree, _ = _tree(whole)
-    return Source(file, Tree(tree), lines, is_npu, False, tuple(cells), tuple(remarks))
+    tree, old = _tree(whole)
+    return Source(file, Tree(tree), lines, is_npu, old, tuple(cells), tuple(remarks))
 
 
 def _cells(data: bytes) -> List[Tuple[int, str]]:
@@ -146,7 +185,7 @@ def _cells(data: bytes) -> List[Tuple[int, str]]:
                 code.append((number, text if isinstance(text, str) else "".join(text)))
         return code
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UnreadError("This is no notebook that can be read.") from None
+        raise AuditError("This is no notebook that can be read.") from None
 
 
 def _tree(text: str) -> Tuple[ast.AST, bool]:
@@ -156,12 +195,12 @@ def _tree(text: str) -> Tuple[ast.AST, bool]:
         try:
             return attempt(text), attempt is not _as_it_is
         except (RecursionError, MemoryError):
-            raise UnreadError("It is nested too deeply to be read.") from None
+            raise AuditError("It is nested too deeply to be read.") from None
         except (SyntaxError, ValueError) as error:
             failure = failure or error
     line = getattr(failure, "lineno", None)
     at = f" in line {line}" if line else ""
-    raise UnreadError(f"Its syntax could not be read{at}: {getattr(failure, 'msg', failure)}.")
+    raise AuditError(f"Its syntax could not be read{at}: {getattr(failure, 'msg', failure)}.")
 
 
 def _as_it_is(text: str) -> ast.AST:

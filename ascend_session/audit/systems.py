@@ -182,7 +182,7 @@ def _is_safely_called(function: Any, tree: Tree, depth: int) -> bool:
         call: Optional[ast.AST] = tree.of(node)
         if not isinstance(call, ast.Call):
             continue
-        if call.func is not node:
+        if call.func is not node and _last(call.func) != "run":  # tf.app.run(main) calls it here
             return True  # given to atexit.register, or to whatever calls it
         is_outside = tree.function_of(call) is not function
         if is_outside and _is_safe(call, tree, depth - 1):

@@ -4,7 +4,20 @@ import os
 import signal
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from concurrent.futures.process import BrokenProcessPool
+from typing import (
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Generator,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ascend_session.audit.finding import SEVERITIES, AuditFinding
 from ascend_session.audit.scripts import Audited, audit_file
@@ -95,7 +108,7 @@ def audit_paths(
 
     Args:
         paths: Their names.
-        tell: Is told how many files are done, and how many there are.
+        tell: Is told after each file that one more is done, ``tell(1, total)``.
         processes: How many processes read; one for each CPU if not given, for few files none but
             this.
 
@@ -120,15 +133,37 @@ def _audited(files: List[str], processes: Optional[int]) -> Iterator[Audited]:
     if count == 1 or (processes is None and len(files) < _FEW):
         yield from map(audit_file, files)
         return
+    parcels = deque(files[start : start + _AT_ONCE] for start in range(0, len(files), _AT_ONCE))
+    while parcels:
+        broken = yield from _by_pool(parcels, count)
+        for file in broken:
+            yield _by_itself(file)
+
+
+def _by_pool(parcels: Deque[List[str]], count: int) -> Generator[Audited, None, List[str]]:
+    """Takes parcels until there are none, or a process is killed; returns what that left undone."""
     # Few are under way at a time, so that Ctrl-C is not kept waiting for all of them.
-    pending: Deque[Future[List[Audited]]] = deque()
+    pending: Deque[Tuple[List[str], Future[List[Audited]]]] = deque()
     with ProcessPoolExecutor(count, initializer=_leave_signals_to_the_parent) as pool:
-        for start in range(0, len(files), _AT_ONCE):
-            pending.append(pool.submit(_several, files[start : start + _AT_ONCE]))
-            if len(pending) > _UNDER_WAY * count:
-                yield from pending.popleft().result()
-        while pending:
-            yield from pending.popleft().result()
+        try:
+            while parcels or pending:
+                while parcels and len(pending) <= _UNDER_WAY * count:
+                    pending.append((parcels[0], pool.submit(_several, parcels[0])))
+                    parcels.popleft()
+                yield from pending[0][1].result()
+                pending.popleft()
+        except BrokenProcessPool:
+            return [file for parcel, _ in pending for file in parcel]
+    return []
+
+
+def _by_itself(file: str) -> Audited:
+    """Audits a file in a process of its own, which it may be that kills it."""
+    with ProcessPoolExecutor(1, initializer=_leave_signals_to_the_parent) as pool:
+        try:
+            return pool.submit(_several, [file]).result()[0]
+        except BrokenProcessPool:
+            return Audited(file, False, (), "The process that read it was killed.")
 
 
 def _several(files: List[str]) -> List[Audited]:

@@ -1,5 +1,6 @@
 """``ascend-session audit --fix``: the diff of each script first, then the script."""
 
+import contextlib
 import difflib
 import sys
 from typing import TYPE_CHECKING, Iterator, Tuple
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Iterator, Tuple
 import typer
 
 from ascend_session.cli._output import complain
-from ascend_session.errors import ConfigError
+from ascend_session.errors import AuditError, ConfigError
 
 if TYPE_CHECKING:
     from ascend_session.audit.fixing import Fixed
@@ -42,12 +43,13 @@ def fix(report: "AuditReport") -> None:
 
 def _changes(report: "AuditReport") -> "Iterator[Tuple[str, Fixed]]":
     from ascend_session.audit.fixing import fixed
+    from ascend_session.audit.source import content_of
 
     for file in dict.fromkeys(one.file for one in report.findings if one.certain):
-        with open(file, "rb") as opened:
-            found = fixed(file, opened.read())
-        if found is not None:
-            yield file, found
+        with contextlib.suppress(AuditError):  # it has been changed since
+            found = fixed(file, content_of(file))
+            if found is not None:
+                yield file, found
 
 
 def _diff(file: str, fixed: "Fixed") -> str:

@@ -1,7 +1,7 @@
 """``ascend-session audit``: what existing scripts get wrong, found without running them."""
 
 import json
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, List, Optional
 
 import typer
 from typing_extensions import Annotated
@@ -100,21 +100,26 @@ def audit(
 def _port(paths: List[str]) -> None:
     """Prints what the entries of scripts come to."""
     from ascend_session.audit.porting import ported
-    from ascend_session.audit.source import UnreadError
+    from ascend_session.audit.source import content_of
     from ascend_session.audit.walking import files_below
+    from ascend_session.errors import AuditError
 
+    unread = False
     try:
-        for file in files_below(paths):
-            if file.endswith((".py", ".ipynb")):
-                with open(file, "rb") as opened:
-                    found = ported(file, opened.read())
-                for one in found:
-                    typer.echo(f"# {file}:{one.line}\n{one.code}")
+        files = [file for file in files_below(paths) if file.endswith((".py", ".ipynb"))]
     except FileNotFoundError as error:
         raise typer.BadParameter(f"{error.args[0]} is not there.", param_hint="PATHS") from None
-    except UnreadError as why:
-        complain(f"{file}: {why}")
-        raise typer.Exit(1) from None
+    for file in files:
+        try:
+            found = ported(file, content_of(file))
+        except AuditError as why:
+            complain(f"{file}: not read. {why}")
+            unread = True
+            continue
+        for one in found:
+            typer.echo(f"# {file}:{one.line}\n{one.code}")
+    if unread:
+        raise typer.Exit(1)
 
 
 def _audited(paths: List[str], with_progress: bool) -> "AuditReport":
@@ -130,12 +135,8 @@ def _audited(paths: List[str], with_progress: bool) -> "AuditReport":
 
 def _beside(report: "AuditReport", baseline: Optional[str], update: bool) -> "AuditReport":
     """The report without what the baseline names; an updated one names everything."""
-    from ascend_session.audit.baseline import (
-        BaselineError,
-        read_baseline,
-        without_known,
-        write_baseline,
-    )
+    from ascend_session.audit.baseline import read_baseline, without_known, write_baseline
+    from ascend_session.errors import AuditError
 
     if baseline is None:
         return report
@@ -143,10 +144,8 @@ def _beside(report: "AuditReport", baseline: Optional[str], update: bool) -> "Au
         if update:
             write_baseline(baseline, report)
         return without_known(report, baseline, read_baseline(baseline))
-    except BaselineError as error:
+    except AuditError as error:
         raise typer.BadParameter(str(error), param_hint="--baseline") from None
-    except OSError as error:
-        raise _unwritten(baseline, error) from None
 
 
 def _write_sarif(report: "AuditReport", file: str) -> None:
@@ -158,9 +157,5 @@ def _write_sarif(report: "AuditReport", file: str) -> None:
             json.dump(as_sarif(report, __version__), opened, indent=1)
             opened.write("\n")
     except OSError as error:
-        raise _unwritten(file, error) from None
-
-
-def _unwritten(file: str, error: OSError) -> Any:
-    complain(f"{file} could not be written: {error.strerror}.")
-    return typer.Exit(2)
+        complain(f"{file} could not be written: {error.strerror}.")
+        raise typer.Exit(2) from None

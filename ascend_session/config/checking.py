@@ -1,5 +1,6 @@
 """Runs the rules: errors become one ConfigError, the rest AscendConfigWarnings."""
 
+import contextlib
 import sys
 import warnings
 from typing import Any, Iterable, List, Mapping, Sequence, Set, Type
@@ -40,11 +41,9 @@ def findings(rules: Iterable[Rule], entry: Entry) -> List[Finding]:
     """What ``rules`` find in ``entry``, each problem with the source of its rule."""
     found: List[Finding] = []
     for rule in rules:
-        try:
-            results = list(rule.check(entry))
-        except UnreadableError:
-            continue
-        found += [f._replace(problem=f.problem._replace(source=rule.source)) for f in results]
+        with contextlib.suppress(UnreadableError):
+            for one in rule.check(entry):
+                found.append(one._replace(problem=one.problem._replace(source=rule.source)))
     return found
 
 

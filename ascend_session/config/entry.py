@@ -42,6 +42,10 @@ class Entry(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def said(self, key: str) -> str:
+        """``key=value``, as messages show it."""
+        return f"{key}={self[key]!r}"
+
     def is_on(self, key: str) -> bool:
         """Whether a switch was set to True (unset switches are all off in the adapter)."""
         return self.get(key) is True

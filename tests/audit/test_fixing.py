@@ -73,6 +73,19 @@ def test_without_the_name_that_it_needs_no_line_is_added():
     assert fixed("a.py", text.encode()) is None
 
 
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "import tensorflow as tf\n{}from npu_bridge.npu_init import *\n",
+        '"""\nfrom npu_bridge.npu_init import *\n"""\nimport npu_bridge\n{}',
+    ],
+)
+def test_a_name_that_is_imported_later_or_only_spoken_of_is_none(imported):
+    _, tail = BLOCK.format("pass").split("config = tf", 1)
+    text = imported.format(f"config = tf{tail}")
+    assert fixed("a.py", text.encode()) is None
+
+
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
 def test_ends_of_lines_and_marks_of_encodings_stay(end):
     data = "\ufeff" + BLOCK.format("pass").replace("\n", end)

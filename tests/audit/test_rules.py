@@ -30,6 +30,19 @@ def test_what_a_script_marks_is_found_there_and_nothing_else(script):
     assert sorted(found) == expected(text)
 
 
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("DumpConfig(op_debug_level=1)", "It is an argument of NPURunConfig."),
+        ("NPURunConfig(in_out_pair='x')", "It is a key of the entry for raw sessions only."),
+        ("NPURunConfig(precison_mode='x')", "Did you mean precision_mode?"),
+    ],
+)
+def test_an_argument_that_is_not_there_is_shown_its_place(call, hint):
+    text = f"from npu_bridge.npu_init import *\nconfig = {call}\n"
+    assert [one.hint for one in audit_bytes("a.py", text.encode()).findings] == [hint]
+
+
 def test_every_rule_has_a_script_that_breaks_it():
     marked = {rule for path in SCRIPTS for _, rule, _ in expected(path.read_text("utf-8"))}
     assert marked == set(RULES) - {"not-read"}

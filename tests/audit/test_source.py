@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ascend_session.audit import audit_bytes, audit_file
+from ascend_session.audit import audit_bytes, audit_file, scripts
 from ascend_session.audit.source import LARGEST
 
 BLOCK = """\
@@ -82,6 +82,27 @@ def test_a_notebook_is_one_script_and_its_cells_are_named():
     (finding,) = audit_bytes("a.ipynb", data).findings
     assert (finding.rule, finding.place) == ("unknown-key", (5, 1, 3))
     assert finding.text == 'op.parameter_map["no_such_key"].i = 1'
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="this Python has no lib2to3 any more")
+def test_in_a_notebook_of_python_2_text_is_bytes_too():
+    more = 'op.parameter_map["precision_mode"].s = "force_fp16"\nprint "x"\n'
+    found = audit_bytes("a.ipynb", notebook(BLOCK, more)).findings
+    assert [one.rule for one in found] == ["unknown-key"]
+
+
+def test_columns_are_counted_in_characters():
+    line = '精度 = 1; op.parameter_map["no_such_key"].i = 精度\n'
+    findings = audit_bytes("a.py", (BLOCK + line).encode()).findings
+    assert [one.place for one in findings if one.place.line == 9] == [(9, 9, None)]
+
+
+def test_what_nobody_thought_of_is_said_of_its_file(tmp_path, monkeypatch):
+    (tmp_path / "a.py").write_text(BLOCK)
+    monkeypatch.setattr(scripts, "_findings", lambda source: 1 // 0)
+    audited = audit_file(str(tmp_path / "a.py"))
+    assert (audited.looked_at, audited.findings) == (True, ())
+    assert str(audited.skipped).startswith("It could not be followed: ZeroDivisionError, ")
 
 
 def test_a_cell_that_is_no_python_is_left_out_and_named():

@@ -1,18 +1,16 @@
 """Folders, several processes, baselines and SARIF."""
 
 import json
+import os
+import signal
 
 import pytest
 
-from ascend_session.audit import RULES
-from ascend_session.audit.baseline import (
-    BaselineError,
-    read_baseline,
-    without_known,
-    write_baseline,
-)
+from ascend_session.audit import RULES, audit_file, walking
+from ascend_session.audit.baseline import read_baseline, without_known, write_baseline
 from ascend_session.audit.sarif import as_sarif
 from ascend_session.audit.walking import audit_paths, files_below
+from ascend_session.errors import AuditError
 
 WRONG = """\
 def build(op):  # npu_bridge
@@ -57,6 +55,27 @@ def test_several_processes_find_the_same(folder):
     assert (alone.count("error"), alone.count("info")) == (2, 2)
 
 
+def _deadly(file):
+    """Audits a file, and is killed by the one that is named so."""
+    if file.endswith("a.py"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return audit_file(file)
+
+
+def test_a_file_that_kills_its_process_is_named_and_the_others_are_read(folder, monkeypatch):
+    monkeypatch.setattr(walking, "audit_file", _deadly)
+    report = audit_paths([str(folder)], processes=2)
+    assert report.skipped == ((str(folder / "a.py"), "The process that read it was killed."),)
+    assert (report.files, report.count("error")) == (3, 1)
+
+
+def test_a_pipe_is_skipped_and_never_waited_for(folder):
+    os.mkfifo(str(folder / "pipe.py"))
+    report = audit_paths([str(folder)])
+    assert report.skipped == ((str(folder / "pipe.py"), "It is no file, but a pipe or a device."),)
+    assert report.count("error") == 2
+
+
 def test_every_file_is_told(folder):
     told = []
     audit_paths([str(folder)], lambda more, total: told.append((more, total)))
@@ -81,10 +100,20 @@ def test_a_line_that_is_there_once_more_is_new(folder):
     assert [one.place.line for one in report.findings] == [5, 6]
 
 
+def test_a_baseline_that_cannot_be_written_leaves_the_one_that_was_there(folder, monkeypatch):
+    file = folder / "known.json"
+    file.write_text("before")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+    with pytest.raises(AuditError, match=r"cannot be written: No space\."):
+        write_baseline(str(file), audit_paths([str(folder / "a.py")]))
+    assert file.read_text() == "before"
+    assert not list(folder.glob("*.part")) + list(folder.glob(".ascend*"))
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"known": [{"file": 1}]}'])
 def test_what_is_no_baseline_is_refused(folder, text):
     (folder / "known.json").write_text(text)
-    with pytest.raises(BaselineError, match="is no baseline"):
+    with pytest.raises(AuditError, match="is no baseline"):
         read_baseline(str(folder / "known.json"))
 
 

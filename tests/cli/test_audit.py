@@ -65,6 +65,13 @@ def test_a_baseline_keeps_known_findings_out(call, write, tmp_path):
     assert called.out.endswith("0 notes. 1 more is in the baseline.\n")
 
 
+def test_a_baseline_that_cannot_be_written_is_said(call, write, tmp_path):
+    known = str(tmp_path / "no" / "known.json")
+    called = call("audit", write(WRONG, "a.py"), "--baseline", known, "--update-baseline")
+    assert called.code == 2
+    assert "cannot be written: No such file or directory." in " ".join(called.err.split())
+
+
 def test_sarif_is_written_beside_the_report(call, write, tmp_path):
     sarif = tmp_path / "audit.sarif"
     call("audit", write(WRONG, "a.py"), "--sarif", str(sarif))
@@ -77,7 +84,7 @@ def test_sarif_is_written_beside_the_report(call, write, tmp_path):
         (["no-such-path"], "no-such-path is not there."),
         (["--fail-on", "never", "."], "never is not error, warning or info."),
         (["--update-baseline", "."], "it needs --baseline FILE."),
-        (["--baseline", "no-such-file", "."], "the baseline cannot be read"),
+        (["--baseline", "no-such-file", "."], "no-such-file: is not there."),
         ([], "Missing argument"),
     ],
 )
@@ -105,6 +112,15 @@ def test_fix_shows_the_diff_and_writes_it(call, write):
     with open(renamed) as opened:
         assert '["hcom_parallel"]' in opened.read()
     assert "nothing to fix" in call("audit", renamed, "--fix").err
+
+
+def test_port_names_what_cannot_be_read_and_goes_on(call, write, tmp_path):
+    (tmp_path / "a.py").write_text("import npu_bridge\n) (\n")
+    write(RIGHT, "b.py")
+    called = call("audit", "--port", str(tmp_path))
+    assert called.code == 1
+    assert "a.py: not read. Its syntax could not be read" in called.err
+    assert "    use_off_line=True,\n" in called.out
 
 
 def test_port_prints_the_configuration_and_changes_nothing(call, write):

@@ -55,7 +55,7 @@ def preprocessing_needs_both(entry: Entry) -> Findings:
         said, missing = "local_rank_id", "local_device_list"
         if said not in entry:
             said, missing = missing, said
-        yield warning(said, f"{said}={entry[said]!r} is meant to be used with {missing}.")
+        yield warning(said, f"{entry.said(said)} is meant to be used with {missing}.")
 
 
 @RULES.add(

@@ -54,7 +54,7 @@ def dump_details_need_their_switch(entry: Entry) -> Findings:
     for detail, switch in pairs:
         if detail in entry and not entry.is_on(switch):
             yield warning(
-                detail, f"{detail}={entry[detail]!r} has no effect: it is read with {switch}=True."
+                detail, f"{entry.said(detail)} has no effect: it is read with {switch}=True."
             )
 
 
@@ -114,6 +114,6 @@ def debug_directory_needs_debugging(entry: Entry) -> Findings:
     if "debug_dir" in entry and not keeps:
         yield warning(
             "debug_dir",
-            f"debug_dir={entry['debug_dir']!r} has no effect: no debug files are kept without "
+            f"{entry.said('debug_dir')} has no effect: no debug files are kept without "
             "op_debug_config or op_debug_level.",
         )

@@ -128,7 +128,7 @@ def dynamic_details_need_dynamic_input(entry: Entry) -> Findings:
     for key in details:
         if key in entry and not entry.is_on("dynamic_input"):
             yield warning(
-                key, f"{key}={entry[key]!r} has no effect: it is read with dynamic_input=True."
+                key, f"{entry.said(key)} has no effect: it is read with dynamic_input=True."
             )
     lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
     if lazy and entry.is_on("dynamic_input") and "dynamic_inputs_shape_range" in entry:

@@ -70,7 +70,7 @@ def one_way_to_compress(entry: Entry) -> Findings:
     if "enable_compress_weight" in entry and "compress_weight_conf" in entry:
         yield error(
             "enable_compress_weight",
-            f"enable_compress_weight={entry['enable_compress_weight']} and compress_weight_conf "
+            f"{entry.said('enable_compress_weight')} and compress_weight_conf "
             "exclude each other by presence; the adapter aborts the process.",
             "Leave one of them out altogether.",
         )

@@ -18,8 +18,8 @@ def one_precision_mode(entry: Entry) -> Findings:
     if "precision_mode" in entry and "precision_mode_v2" in entry:
         yield error(
             "precision_mode",
-            f"precision_mode={entry['precision_mode']!r} and precision_mode_v2="
-            f"{entry['precision_mode_v2']!r} exclude each other; the adapter fails on both.",
+            f"{entry.said('precision_mode')} and {entry.said('precision_mode_v2')} exclude each "
+            "other; the adapter fails on both.",
             "Keep precision_mode_v2.",
         )
 
@@ -43,8 +43,7 @@ def mixlist_needs_mixed_precision(entry: Entry) -> Findings:
         found = f"{said} is not mixed"
     yield error(
         "modify_mixlist",
-        f"modify_mixlist={entry['modify_mixlist']!r} edits the lists of mixed precision, but "
-        f"{found}.",
+        f"{entry.said('modify_mixlist')} edits the lists of mixed precision, but {found}.",
         "Set precision_mode_v2='mixed_float16' (or another mixed mode), or drop modify_mixlist.",
     )
 
@@ -61,7 +60,7 @@ def customize_dtypes_without_effect(entry: Entry) -> Findings:
     if "customize_dtypes" in entry and kept:
         yield warning(
             "customize_dtypes",
-            f"customize_dtypes={entry['customize_dtypes']!r} has no effect while the precision "
+            f"{entry.said('customize_dtypes')} has no effect while the precision "
             "mode keeps the original dtypes.",
         )
 
@@ -121,7 +120,7 @@ def op_precision_mode_wins(entry: Entry) -> Findings:
     if "op_precision_mode" in entry and "op_select_implmode" in entry:
         yield warning(
             "op_select_implmode",
-            f"op_select_implmode={entry['op_select_implmode']!r} has no effect: "
+            f"{entry.said('op_select_implmode')} has no effect: "
             "op_precision_mode takes precedence.",
         )
 
@@ -136,7 +135,7 @@ def optypelist_needs_a_mode(entry: Entry) -> Findings:
     if "optypelist_for_implmode" not in entry:
         return
     mode = entry.get("op_select_implmode")
-    said = f"optypelist_for_implmode={entry['optypelist_for_implmode']!r}"
+    said = entry.said("optypelist_for_implmode")
     if mode is None:
         yield error(
             "optypelist_for_implmode",

@@ -15,7 +15,9 @@ def profiling_options_need_profiling(entry: Entry) -> Findings:
     if "profiling_options" in entry and not entry.is_on("profiling_mode"):
         yield warning(
             "profiling_options",
-            "profiling_options have no effect: they are read with enable_profiling=True.",
+            "profiling_options have no effect: they are read with profiling_mode=True, which is "
+            "enable_profiling=True in a ProfilingConfig.",
+            "Turn profiling on, or leave profiling_options out.",
         )
 
 
@@ -30,6 +32,7 @@ def profiling_options_that_ask_for_more(entry: Entry) -> Findings:
         yield warning(
             "profiling_options",
             "profiling_options: task_trace='on' asks for training_trace='on' too.",
+            'Add "training_trace":"on".',
         )
     for name in profiling_options.unknown_members(text):
         yield warning(
@@ -69,6 +72,4 @@ def tuning_details_need_tuning(entry: Entry) -> Findings:
     """work_path, distribute_config and aoe_config_file are read only while AOE tunes."""
     for key in ("work_path", "distribute_config", "aoe_config_file"):
         if key in entry and "aoe_mode" not in entry:
-            yield warning(
-                key, f"{key}={entry[key]!r} has no effect without aoe_mode (or AOE_MODE)."
-            )
+            yield warning(key, f"{entry.said(key)} has no effect without aoe_mode (or AOE_MODE).")

@@ -1,7 +1,7 @@
 #!/bin/sh
 set -e
 if [ -n "$TABLE" ]; then
-    export RANK_TABLE_FILE=$TABLE  # expect: collectives-off? collectives-off?
+    export RANK_TABLE_FILE=$TABLE
 else
     export CM_CHIEF_IP=10.0.0.1 CM_CHIEF_PORT=6000 CM_CHIEF_DEVICE=0 CM_WORKER_SIZE=2
 fi
