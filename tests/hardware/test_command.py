@@ -115,7 +115,7 @@ def test_an_interruption_ends_the_program_too(program: Path, seconds: float) -> 
         raise KeyboardInterrupt
 
     def interrupted() -> None:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_REAL, seconds, 5.0)  # one may be lost in a destructor
         ask([str(program), "info"], {}, timeout=600.0)
 
     previous = signal.signal(signal.SIGALRM, interrupt)
