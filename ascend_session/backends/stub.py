@@ -15,7 +15,7 @@ from ascend_session.cluster.job import Job
 from ascend_session.config.proto import read_entry
 from ascend_session.errors import BackendError, DeviceError
 
-__all__ = ["DEVICES_VARIABLE", "StubBackend"]
+__all__ = ["DEVICES_VARIABLE", "StubBackend", "without_effect"]
 
 DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
@@ -73,11 +73,7 @@ class StubBackend(Backend):
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
         """The options that are on but have no visible effect here, each with the reason."""
-        return [
-            f"{key}={parameters[key]!r} has no effect on the stub: {_CAPABILITIES[capability]}."
-            for key, capability in _INEFFECTIVE.items()
-            if parameters.get(key)
-        ]
+        return list(without_effect(parameters).values())
 
     def initialize(self, proto: Any) -> None:
         """Meets the other ranks of the job, then opens the keeper session.
@@ -116,6 +112,15 @@ class StubBackend(Backend):
         """No-op twins of initialize_system and shutdown_system, under the vendor's op names."""
         tf = tf1()
         return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
+
+
+def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:
+    """The options that are on but have no visible effect on the stub, each with the reason."""
+    return {
+        key: f"{key}={parameters[key]!r} has no effect on the stub: {_CAPABILITIES[capability]}."
+        for key, capability in _INEFFECTIVE.items()
+        if parameters.get(key)
+    }
 
 
 def _refuse_adapter() -> None:

@@ -11,9 +11,17 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Optional, Sequence
+    from typing import Any, Dict, Optional, Sequence
 
-__all__ = ["INHERITED", "PACKAGES", "VendorFinder", "VendorLoader", "install", "uninstall"]
+__all__ = [
+    "INHERITED",
+    "PACKAGES",
+    "VendorFinder",
+    "VendorLoader",
+    "ending",
+    "install",
+    "uninstall",
+]
 
 PACKAGES = ("npu_bridge", "hccl")
 
@@ -28,14 +36,19 @@ class VendorFinder:
     """Finds the two packages on ``sys.meta_path``; asks nothing of anything else.
 
     Args:
-        first: The module whose ``start()`` is called before the first of them is imported.
+        first: The module whose ``start(asked)`` is called before the first of them is imported.
         resolves: Whether they are the modules of this room; else Python goes on looking.
+        asked: What the command was asked.
+
+    Attributes:
+        started: Whether one of them was asked for.
     """
 
-    def __init__(self, first: str, resolves: bool) -> None:
+    def __init__(self, first: str, resolves: bool, asked: "Dict[str, str]") -> None:
         self._first = first
         self._resolves = resolves
-        self._started = False
+        self._asked = asked
+        self.started = False
 
     def find_spec(
         self,
@@ -51,9 +64,9 @@ class VendorFinder:
         top = name.partition(".")[0]
         if top not in PACKAGES or _is_of_the_script(top):
             return None
-        if not self._started:
-            self._started = True
-            _room("." + self._first).start()
+        if not self.started:
+            self.started = True
+            _room("." + self._first).start(self._asked)
         if not self._resolves:
             return None
         import importlib.machinery
@@ -100,17 +113,20 @@ class VendorLoader:
         return found.loader.get_code(self._name)
 
 
-def install(first: str = "watching", resolves: bool = True) -> VendorFinder:
+def install(
+    first: str = "watching", resolves: bool = True, asked: "Optional[Dict[str, str]]" = None
+) -> VendorFinder:
     """Puts the finder in front of all others; a second one is not put there.
 
     Args:
         first: As of `VendorFinder`.
         resolves: As of `VendorFinder`.
+        asked: As of `VendorFinder`.
     """
     for finder in sys.meta_path:
         if type(finder).__name__ == VendorFinder.__name__:
             return finder  # type: ignore[return-value]
-    made = VendorFinder(first, resolves)
+    made = VendorFinder(first, resolves, asked or {})
     sys.meta_path.insert(0, made)  # type: ignore[arg-type]
     return made
 
@@ -120,6 +136,11 @@ def uninstall() -> None:
     sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != VendorFinder.__name__]
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
+
+
+def ending() -> "Any":
+    """The module that ends a run, for a runner that reads this file by its path."""
+    return _room(".ending")
 
 
 def _is_of_the_script(top: str) -> bool:

@@ -1,14 +1,15 @@
 """What this process knows of the sessions that the script has opened."""
 
 import os
+import warnings
 import weakref
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.compat.judging import Judged
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import options_by_key
 from ascend_session.errors import ConfigError, Problem
-from ascend_session.session.agreement import check_init_options, init_options
+from ascend_session.session.agreement import Leftovers, check_init_options, init_options
 
 __all__ = ["Book", "Setting", "Watched", "settings_of"]
 
@@ -26,8 +27,8 @@ class Setting(NamedTuple):
     Attributes:
         key: The vendor's key.
         value: What stands in the entry.
-        effect: ``device`` (as on a device), ``none`` (without effect there, too) or ``stub``
-            (without effect here).
+        effect: ``device`` (a device would take it), ``silent`` (it does not do what it says there
+            either, and nothing says so) or ``stub`` (without effect here).
         why: What becomes of it, in a sentence.
     """
 
@@ -73,6 +74,7 @@ class Book:
         self.watched: List[Watched] = []
         self._open: List[Any] = []
         self._initial: Optional[Dict[str, Any]] = None
+        self._leftovers = Leftovers()
         self._pid = os.getpid()
 
     @property
@@ -91,6 +93,23 @@ class Book:
             return list(error.problems)
         return []
 
+    def leftovers(self, judged: Judged) -> Tuple[List[Problem], List[str]]:
+        """What an earlier initialisation has left in the adapter.
+
+        Returns:
+            What fails together with this one's options, and what stays in force beside them.
+        """
+        self._forget_if_down()
+        if self._initial is not None or not judged.is_offloaded:
+            return [], []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                self._leftovers.check(_known(judged.values))
+            except ConfigError as error:
+                return [Problem("precision_mode", error.message, error.hint)], []
+        return [], [str(each.message) for each in caught]
+
     def opened(self, session: Any, watched: Watched, judged: Judged) -> None:
         """Notes a session that is open now."""
         self.watched.append(watched)
@@ -108,29 +127,27 @@ class Book:
     def _forget_if_down(self) -> None:
         """GE ends with its last session; the next one initialises it (adapter_behaviour.md)."""
         if not self.open_sessions():
-            self._open, self._initial = [], None
+            self.shut_down()
 
     def shut_down(self) -> List[Any]:
         """Forgets what GE was initialised with; returns the sessions that were open then."""
         found = self.open_sessions()
+        self._leftovers.remember(self._initial or {})
         self._open, self._initial = [], None
         return found
 
 
-def settings_of(
-    judged: Judged, late: List[Problem], remarks: Mapping[str, str], ignored: List[Problem]
-) -> List[Setting]:
+def settings_of(judged: Judged, late: List[Problem], remarks: Mapping[str, str]) -> List[Setting]:
     """What becomes of each option of an entry.
 
     Args:
         judged: The entry.
         late: What came too late to be read.
         remarks: Options without effect on the stub alone, and why.
-        ignored: What the adapter ignores without a word.
     """
     silent: Dict[str, str] = {}
     known = options_by_key(AscendConfig)
-    for problem in (*late, *ignored):
+    for problem in (*late, *judged.ignored):
         for key in judged.said:
             option = known.get(key)
             names = (key,) if option is None else (key, option.name, option.path)
@@ -139,7 +156,7 @@ def settings_of(
     found = []
     for key, value in judged.said.items():
         if key in silent:
-            found.append(Setting(key, value, "none", silent[key]))
+            found.append(Setting(key, value, "silent", silent[key]))
         elif key in remarks:
             found.append(Setting(key, value, "stub", remarks[key]))
         else:

@@ -1,0 +1,131 @@
+"""The end of a run: the system is closed in order, then one report is written.
+
+It comes after the script's own exit handlers, and also when the script fails or is told to end.
+"""
+
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import sys
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from ascend_session.compat import life
+from ascend_session.compat.report import Report, differences, lines, made
+from ascend_session.session.interrupt import Terminated
+from ascend_session.session.unwinding import log_failures
+
+__all__ = ["RECORD_NAME", "begin", "failed", "finish", "leave_record"]
+
+RECORD_NAME = "sessions.json"
+"""What each rank writes into its folder about its sessions."""
+
+_FOLDER, _NUMBER = "ASCEND_SESSION_RANK_FOLDER", "RANK_ID"
+
+
+class _Ending:
+    """What is to be done at the end."""
+
+    asked: Optional[Dict[str, str]] = None
+    pid = -1
+    sessions: Sequence[Mapping[str, Any]] = ()
+    advice: Optional[str] = None
+
+
+def begin(asked: Dict[str, str]) -> None:
+    """Has the report written at exit; a second call adds what it knows.
+
+    Args:
+        asked: ``reason``: why there is no device. ``json``: a file for the report. ``drawer``: a
+            module whose ``show(report, head)`` draws it on a terminal.
+    """
+    if _Ending.asked is None:
+        _Ending.asked, _Ending.pid = {}, os.getpid()
+        atexit.register(finish)
+    _Ending.asked.update(asked)
+
+
+def failed(error: BaseException) -> None:
+    """Notes what ends the program, before it is printed; what else can be said of it comes last."""
+    if os.getpid() != _Ending.pid:
+        return
+    life.fail(error)
+    from ascend_session.compat.old_names import advice
+
+    _Ending.advice = advice(error)
+    if isinstance(error, Terminated):
+        finish()  # the process ends by its signal before it comes to anything else
+
+
+def leave_record(watched: Sequence[Any]) -> None:
+    """Writes down the sessions so far; for the other ranks of this node, where there are any."""
+    _Ending.sessions = [each.as_dict() for each in watched]
+    folder = os.environ.get(_FOLDER)
+    if folder:
+        _write(os.path.join(folder, RECORD_NAME), {"rank": _rank(), "sessions": _Ending.sessions})
+
+
+def finish() -> None:
+    """Closes the system and writes the report, once; nothing happens in a forked process."""
+    if _Ending.asked is None or _Ending.pid != os.getpid():
+        return
+    asked, _Ending.asked = _Ending.asked, None
+    atexit.unregister(finish)
+    rank = _rank()
+    try:
+        life.end()
+    except Exception as error:
+        log_failures([("closing the system", error)])
+    report = made(_Ending.sessions, _others(rank))
+    if "json" in asked:
+        _write(asked["json"], {**report._asdict(), "sessions": list(_Ending.sessions)})
+    if rank == 0:
+        _show(report, asked)
+    sessions, _Ending.sessions = _Ending.sessions, ()
+
+
+def _show(report: Report, asked: Mapping[str, str]) -> None:
+    reason = asked.get("reason")
+    head = f"ascend-session: this ran on the stub{': ' + reason if reason else ''}."
+    report.sentences.extend(filter(None, [_Ending.advice]))
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads it any more
+        if "drawer" in asked and sys.stderr.isatty():
+            importlib.import_module(asked["drawer"]).show(report, head)
+        else:
+            sys.stderr.write("\n".join(lines(report, head)) + "\n")
+        sys.stderr.flush()
+
+
+def _rank() -> int:
+    """This process's rank, as far as a variable says it; the report is rank 0's."""
+    text = os.environ.get(_NUMBER) or "0"
+    return int(text) if text.isdigit() else 0
+
+
+def _others(rank: int) -> List[str]:
+    """How the ranks of this node differ that have written down their sessions so far."""
+    folder = os.environ.get(_FOLDER)
+    if not folder or rank:
+        return []
+    said: List[str] = []
+    beside = os.path.dirname(folder)
+    for name in sorted(os.listdir(beside)):
+        path = os.path.join(beside, name, RECORD_NAME)
+        if os.path.join(beside, name) == folder or not os.path.exists(path):
+            continue
+        with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+            record = json.load(file)
+            said += differences(_Ending.sessions, record["rank"], record["sessions"])
+    return said
+
+
+def _write(path: str, data: Any) -> None:
+    new = f"{path}.{os.getpid()}"
+    try:
+        with open(new, "w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1, default=repr)
+            file.write("\n")
+        os.replace(new, path)
+    except OSError as error:
+        sys.stderr.write(f"ascend-session: {path} could not be written: {error.strerror}.\n")
