@@ -14,7 +14,7 @@ def signature_of(text: str) -> inspect.Signature:
     """The signature that ``(x, keep_prob, noise_shape=None)`` says; defaults are literals."""
     function: Any = ast.parse(f"def function{text}: pass").body[0]
     arguments = function.args
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
     missing = len(arguments.args) - len(arguments.defaults)
     defaults = [None] * missing + list(arguments.defaults)
     found = [_parameter(one, default, kind) for one, default in zip(arguments.args, defaults)]

@@ -9,14 +9,13 @@ from inspect import signature
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from tensorflow.core.protobuf import config_pb2
-from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from ascend_session.compat import run_config_checks
+from ascend_session.compat.protos import add_npu_optimizer
 from ascend_session.compat.run_config_checks import ARGUMENTS, OF_TENSORFLOW, attribute
 from ascend_session.compat.signatures import takes
 from ascend_session.compat.tensorflow_names import RunConfig
 from ascend_session.config.checking import warn
-from ascend_session.config.proto import ENTRY_NAME
 
 _MISSING = "in current releases there is no such argument, and the call ends in a TypeError"
 
@@ -202,23 +201,6 @@ class DynamicInputConfig:
         self._dynamic_dims = dynamic_dims
         self._dynamic_node_type = dynamic_node_type
         self._compile_hybrid_mode = compile_hybrid_mode
-
-
-def add_npu_optimizer(proto: Any) -> Any:
-    """Makes ``proto`` one of a session on the device, as every function of npu_init does.
-
-    ``RewriterConfig.OFF`` is the vendor's word for memory_optimization, and means MANUAL there
-    (adapter_behaviour.md); only a new entry sets it.
-    """
-    rewrite = proto.graph_options.rewrite_options
-    if all(one.name != ENTRY_NAME for one in rewrite.custom_optimizers):
-        rewrite.custom_optimizers.add().name = ENTRY_NAME
-        rewrite.memory_optimization = RewriterConfig.OFF
-    proto.allow_soft_placement = True
-    proto.log_device_placement = False
-    rewrite.remapping = RewriterConfig.OFF
-    proto.graph_options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.OFF
-    return proto
 
 
 def set_npu_default_config(
