@@ -16,7 +16,16 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendConfigWarning
 from ascend_session.session import AscendSystem, ascend_system, current_system
 
-__all__ = ["end", "fail", "is_opening", "on_shut_down", "open_with", "shut_down", "system"]
+__all__ = [
+    "end",
+    "fail",
+    "is_opening",
+    "is_ours",
+    "on_shut_down",
+    "open_with",
+    "shut_down",
+    "system",
+]
 
 
 class _Life:
@@ -24,12 +33,14 @@ class _Life:
 
     Attributes:
         context: The block that is entered until `end`.
+        opened: Its system.
         pid: The process that entered it.
         opening: Whether it is being entered: sessions that are made then are the system's own.
         enders: Called by `shut_down`.
     """
 
     context: Optional[Any] = None
+    opened: Optional[AscendSystem] = None
     pid = -1
     opening = False
     enders: List[Callable[[], None]] = []  # noqa: RUF012  (there is one of this class)
@@ -67,9 +78,14 @@ def open_with(parameters: Mapping[str, Any]) -> AscendSystem:
             opened = context.__enter__()
         finally:
             _Life.opening = False
-    _Life.context, _Life.pid = context, os.getpid()
+    _Life.context, _Life.opened, _Life.pid = context, opened, os.getpid()
     atexit.register(end)
     return opened
+
+
+def is_ours(open_system: AscendSystem) -> bool:
+    """Whether a system was opened here, and not by the script with `ascend_session`."""
+    return open_system is _Life.opened
 
 
 def is_opening() -> bool:
@@ -104,7 +120,7 @@ def end() -> None:
     Raises:
         ShutdownError: If something could not be closed.
     """
-    context, _Life.context = _Life.context, None
+    context, _Life.context, _Life.opened = _Life.context, None, None
     atexit.unregister(end)
     if context is not None and _Life.pid == os.getpid():
         context.__exit__(None, None, None)
