@@ -18,11 +18,15 @@ def signature_of(text: str) -> inspect.Signature:
     missing = len(arguments.args) - len(arguments.defaults)
     defaults = [None] * missing + list(arguments.defaults)
     found = [_parameter(one, default, kind) for one, default in zip(arguments.args, defaults)]
+    if arguments.vararg is not None:
+        found.append(_parameter(arguments.vararg, None, inspect.Parameter.VAR_POSITIONAL))
     kind = inspect.Parameter.KEYWORD_ONLY
     found += [
         _parameter(one, default, kind)
         for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
     ]
+    if arguments.kwarg is not None:
+        found.append(_parameter(arguments.kwarg, None, inspect.Parameter.VAR_KEYWORD))
     return inspect.Signature(found)
 
 

@@ -91,7 +91,7 @@ def _keras_optimizer() -> Any:
 
 def _keras_backend() -> Any:
     """The backend that has the session of ``tf.keras``; where Keras has none, TensorFlow's own."""
-    if hasattr(tf.keras.backend, "set_session") and AS_SCRIPTS is tf:
+    if AS_SCRIPTS is tf and hasattr(tf.keras.backend, "set_session"):
         return tf.keras.backend
     from tensorflow.python.keras import backend
 
