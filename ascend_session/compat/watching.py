@@ -89,8 +89,9 @@ def _is_none_of_the_scripts() -> bool:
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] not in ("tensorflow", "tensorflow_core"):
-            return name.startswith(_OWN) and not name.startswith(_COMPAT)
+        passed_through = name.startswith(_COMPAT)  # npu_init's own part of Session.__init__, too
+        if name.partition(".")[0] not in ("tensorflow", "tensorflow_core") and not passed_through:
+            return name.startswith(_OWN)
         frame = frame.f_back
     return False
 

@@ -1,4 +1,4 @@
-"""Holds the mirrored modules against the table of the vendor's; prints what differs, a line each."""
+"""Holds the mirrored modules against the table of the vendor's, and prints what differs."""
 
 import importlib
 import inspect
