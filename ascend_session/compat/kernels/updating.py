@@ -268,12 +268,10 @@ def lamb_apply_weight_assign(
 
 
 def _is_variable(value: Any) -> bool:
-    return hasattr(value, "assign") or getattr(value, "dtype", None) in _reference_types()
-
-
-def _reference_types() -> List[Any]:
     tf = tf1()
-    return [tf.float32._as_ref, tf.float16._as_ref]
+    if isinstance(value, tf.Tensor):
+        return bool(value.dtype._is_ref_dtype)
+    return isinstance(value, tf.Variable)
 
 
 def _check_variable(operator: str, which: str, value: Any) -> None:

@@ -5,7 +5,7 @@ Source: npu_dynamic_rnn.py; docs, npu_dynamic_rnn.
 """
 
 import math
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, TypeVar
 
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.tensorflow_names import absent_class, tf
@@ -22,6 +22,8 @@ __all__ = [
 
 gen_npu_ops = helper.get_gen_ops()
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
 DYNAMIC_RNN_UNIDIRECTION = "UNIDIRECTIONAL"
 DYNAMIC_RNN_BIDIRECTION = "BIDIRECTIONAL"
 DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
@@ -37,6 +39,11 @@ def _layer_class() -> Any:
             f"This TensorFlow ({tf.__version__}) has Keras 3, which has no layers of graph mode.",
             "Use Python 3.7 with TensorFlow 1.15, which such scripts are written for, or 2.15.",
         )
+
+
+def _as_it_is(function: _Function) -> _Function:
+    """Keeps Keras from translating ``call`` for nothing, and its errors into others."""
+    return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
 
 
 class _DynamicBasic(_layer_class()):  # type: ignore[misc]
@@ -146,6 +153,7 @@ class _DynamicBasic(_layer_class()):  # type: ignore[misc]
             trainable=trainable,
         )
 
+    @_as_it_is
     def call(self, x: Any, seq_length: Any = None) -> Any:
         """Notes the input and the lengths for the operator."""
         self.check_direction()
@@ -242,6 +250,7 @@ class DynamicGRUV2(_Gru):
 
     _prefix = "dynamicgruv2"
 
+    @_as_it_is
     def call(self, x: Any, seq_length: Any = None, init_h: Any = None) -> Any:
         """The outputs for ``x [steps, batch, inputs]``."""
         return gen_npu_ops.dynamic_gru_v2(**self._arguments(x, seq_length, init_h))
@@ -252,6 +261,7 @@ class DynamicAUGRU(_Gru):
 
     _prefix = "dynamicaugru"
 
+    @_as_it_is
     def call(  # type: ignore[override]
         self, x: Any, weight_att: Any, seq_length: Any = None, init_h: Any = None
     ) -> Any:
@@ -325,6 +335,7 @@ class DynamicRNN(_DynamicBasic):
         )
         super().build(input_shape)
 
+    @_as_it_is
     def call(
         self,
         x: Any,
