@@ -69,7 +69,8 @@ def refused(why: str = DEVICE_ONLY) -> Callable[[_Function], _Function]:
 
     def decorated(function: _Function) -> _Function:
         signature = inspect.signature(function)
-        name = f"{vendor_name(function.__module__)}.{function.__qualname__}"
+        own = function.__qualname__.replace(".__init__", "")
+        name = f"{vendor_name(function.__module__)}.{own}"
 
         @functools.wraps(function)
         def refusing(*args: Any, **kwargs: Any) -> Any:

@@ -27,6 +27,7 @@ def allgather(
     tensor: Any, rank_size: Any, group: Any = WORLD_GROUP, fusion: Any = 0, fusion_id: Any = -1
 ) -> Any:
     """The tensors of all ranks, one behind the other."""
+    group, fusion, fusion_id = _in_order(group, fusion, fusion_id)
     return hccl.allgather(tensor, rank_size, group, fusion, fusion_id)
 
 
@@ -34,6 +35,8 @@ def broadcast(
     tensor: Any, root_rank: Any, fusion: Any = 2, fusion_id: Any = 0, group: Any = WORLD_GROUP
 ) -> Any:
     """The root's tensors, on each rank; takes a list and gives one."""
+    if isinstance(fusion, str):  # the third argument in the releases of 2020
+        fusion, group = 2, fusion
     return hccl.broadcast(tensor, root_rank, fusion, fusion_id, group)
 
 
@@ -58,6 +61,7 @@ def reduce_scatter(
     fusion_id: Any = -1,
 ) -> Any:
     """This rank's part of the reduction of all ranks' tensors."""
+    group, fusion, fusion_id = _in_order(group, fusion, fusion_id)
     return hccl.reduce_scatter(tensor, reduction, rank_size, group, fusion, fusion_id)
 
 
@@ -130,3 +134,11 @@ def all_to_all_v_c(
 ) -> Any:
     """The same, from the matrix of how much each rank sends to each."""
     return hccl.all_to_all_v_c(send_data, send_count_matrix, rank, fusion, fusion_id, group)
+
+
+def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
+    """The three, also if they were given in the order of the releases of 2021: the group last."""
+    if isinstance(group, str):
+        return group, fusion, fusion_id
+    is_named = isinstance(fusion_id, str)
+    return (fusion_id if is_named else WORLD_GROUP), group, (fusion or -1)

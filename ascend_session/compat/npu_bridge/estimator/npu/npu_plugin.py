@@ -29,6 +29,8 @@ __all__ = [
     "is_inf_nan_enabled",
     "malloc_shared_memory",
     "npu_close",
+    "npu_global_init",
+    "npu_global_shutdown",
     "npu_resource_init",
     "npu_resource_shutdown",
     "npu_scope",
@@ -135,6 +137,38 @@ def _check_old_tuning(mstune_mode: Any, work_path: Any) -> None:
     if work_path is None:
         raise ValueError("work_path must be set when use mstune_mode")
     util.check_path(work_path)
+
+
+def npu_global_init(
+    graph_run_mode: Any = 1,
+    op_debug_level: Any = 0,
+    is_tailing_optimization: Any = False,
+    enable_profiling: Any = False,
+    enable_options: Any = "training_trace",
+    auto_tune_mode: Any = None,
+    precision_mode: Any = None,
+    enable_scope_fusion_passes: Any = None,
+    enable_exception_dump: Any = 0,
+    fp_point: Any = None,
+    bp_point: Any = None,
+) -> None:
+    """`npu_resource_init` in the releases of 2020; raises as that."""
+    util.check_bool_type(is_tailing_optimization, "is_tailing_optimization")
+    npu_resource_init(
+        graph_run_mode,
+        op_debug_level,
+        enable_profiling,
+        enable_options,
+        precision_mode,
+        enable_scope_fusion_passes,
+        enable_exception_dump,
+        auto_tune_mode=auto_tune_mode,
+    )
+
+
+def npu_global_shutdown() -> None:
+    """`npu_resource_shutdown` in the releases of 2020."""
+    npu_resource_shutdown()
 
 
 def npu_resource_shutdown() -> None:
