@@ -25,7 +25,8 @@ def show(report: "Report", head: str) -> None:
     console.print(Text(head, style="bold"))
     if report.rows:
         console.print(
-            table(["option", "value", "sessions", "what becomes of it"], report.rows), soft_wrap=False
+            table(["option", "value", "sessions", "what becomes of it"], report.rows),
+            soft_wrap=False,
         )
     for sentence in report.sentences:
         console.print(sentence)

@@ -1,4 +1,4 @@
-"""``ascend-session run``: one script written for the vendor's packages, with a device or without."""
+"""``ascend-session run``: a script for the vendor's packages, with a device or without."""
 
 import os
 import subprocess

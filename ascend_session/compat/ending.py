@@ -11,17 +11,19 @@ import os
 import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ascend_session.cluster.schedulers import detected
 from ascend_session.compat import life
 from ascend_session.compat.report import Report, differences, lines, made
+from ascend_session.session import current_system
 from ascend_session.session.interrupt import Terminated
 from ascend_session.session.unwinding import log_failures
 
-__all__ = ["RECORD_NAME", "begin", "failed", "finish", "leave_record"]
+__all__ = ["RECORD_NAME", "begin", "failed", "finish", "forget", "leave_record"]
 
 RECORD_NAME = "sessions.json"
 """What each rank writes into its folder about its sessions."""
 
-_FOLDER, _NUMBER = "ASCEND_SESSION_RANK_FOLDER", "RANK_ID"
+_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 
 
 class _Ending:
@@ -44,6 +46,12 @@ def begin(asked: Dict[str, str]) -> None:
         _Ending.asked, _Ending.pid = {}, os.getpid()
         atexit.register(finish)
     _Ending.asked.update(asked)
+
+
+def forget() -> None:
+    """Takes `begin` back; for tests."""
+    atexit.unregister(finish)
+    _Ending.asked, _Ending.sessions, _Ending.advice = None, (), None
 
 
 def failed(error: BaseException) -> None:
@@ -82,7 +90,6 @@ def finish() -> None:
         _write(asked["json"], {**report._asdict(), "sessions": list(_Ending.sessions)})
     if rank == 0:
         _show(report, asked)
-    sessions, _Ending.sessions = _Ending.sessions, ()
 
 
 def _show(report: Report, asked: Mapping[str, str]) -> None:
@@ -98,9 +105,12 @@ def _show(report: Report, asked: Mapping[str, str]) -> None:
 
 
 def _rank() -> int:
-    """This process's rank, as far as a variable says it; the report is rank 0's."""
-    text = os.environ.get(_NUMBER) or "0"
-    return int(text) if text.isdigit() else 0
+    """This process's rank: the open system's, else what a variable says; the report is rank 0's."""
+    system = current_system()
+    if system is not None:
+        return system.rank
+    said = detected(os.environ).rank
+    return 0 if said is None else said.value
 
 
 def _others(rank: int) -> List[str]:

@@ -81,8 +81,9 @@ class VendorFinder:
                 name=name,
             )
         is_package = found.submodule_search_locations is not None
+        loader: Any = VendorLoader(found.name)
         return importlib.machinery.ModuleSpec(
-            name, VendorLoader(found.name), origin=found.origin, is_package=is_package
+            name, loader, origin=found.origin, is_package=is_package
         )
 
 
@@ -125,7 +126,7 @@ def install(
     """
     for finder in sys.meta_path:
         if type(finder).__name__ == VendorFinder.__name__:
-            return finder  # type: ignore[return-value]
+            return finder
     made = VendorFinder(first, resolves, asked or {})
     sys.meta_path.insert(0, made)  # type: ignore[arg-type]
     return made

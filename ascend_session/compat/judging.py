@@ -1,5 +1,6 @@
 """What the vendor's adapter makes of the options of a session, key by key."""
 
+from functools import lru_cache
 from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
 
 from ascend_session.compat.refusals import ends_the_run, field_matters, value_matters
@@ -113,13 +114,22 @@ def _look_at_values(judged: Judged) -> Set[str]:
     """Looks at each value alone; returns the keys whose value cannot be used."""
     bad = set()
     for key, value in judged.values.items():
-        try:
-            unflatten(AdapterOptions, {key: value})
-        except ConfigError as error:
+        problems = _problems_of(key, value)
+        if problems:
             bad.add(key)
             matters = value_matters(key, value, judged.values)
-            (judged.refused if matters else judged.ignored).extend(error.problems)
+            (judged.refused if matters else judged.ignored).extend(problems)
     return bad
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _problems_of(key: str, value: Any) -> Tuple[Problem, ...]:
+    """What the option's own definition says against a value."""
+    try:
+        unflatten(AdapterOptions, {key: value})
+    except ConfigError as error:
+        return error.problems
+    return ()
 
 
 def _look_between(entry: Entry, judged: Judged) -> None:

@@ -13,7 +13,6 @@ _ATTRIBUTE = re.compile(
 _MODULE = re.compile(r"No module named '(tensorflow\.\w+(?:\.\w+)*)'")
 _GRAPH_ONLY = re.compile(r"(eager execution|RuntimeError: The Session graph is empty)")
 
-
 _OLD = "Run it with Python 3.7 and TensorFlow 1.15, for which such scripts are written"
 _RENAMED = (
     "or write `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()` for "

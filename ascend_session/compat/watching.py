@@ -161,7 +161,9 @@ def is_strict() -> bool:
 
 def _system_target(values: Dict[str, Any], graph: Any) -> str:
     # The system needs no more of them, and must not refuse what the adapter takes.
-    kept = {key: values[key] for key in ("hccl_timeout", "session_device_id") if key in values}
+    kept: Dict[str, Any] = {
+        key: values[key] for key in ("hccl_timeout", "session_device_id") if key in values
+    }
     device = kept.get("session_device_id")
     system = life.open_with(kept)
     if device is not None:

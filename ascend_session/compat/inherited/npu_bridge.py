@@ -1,4 +1,4 @@
-"""``npu_bridge`` for a Python that a script has started: the stand-in on a machine without a device."""
+"""``npu_bridge`` for a Python that a script has started on a machine without a device."""
 
 import os
 import sys
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def _take_over() -> None:
     """Has all of the vendor's names found in `ascend_session.compat`, this one first."""
     path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "importing.py")
-    loader: "Any" = sys.modules["_frozen_importlib_external"]
-    scope: "Any" = {"__name__": "importing", "__file__": path}
+    loader: Any = sys.modules["_frozen_importlib_external"]
+    scope: Any = {"__name__": "importing", "__file__": path}
     exec(loader.SourceFileLoader("importing", path).get_code("importing"), scope)
     finder = scope["install"]()
     spec = finder.find_spec("npu_bridge")

@@ -33,14 +33,15 @@ class Vendor:
             name, _, value = line.partition("=")
             if name:
                 self._asked[name] = value
-        external = sys.modules["_frozen_importlib_external"]  # type: Any
-        self._importing = type(sys)("ascend_session.compat.importing")  # type: Any
+        external: Any = sys.modules["_frozen_importlib_external"]
+        self._importing: Any = type(sys)("ascend_session.compat.importing")
         self._importing.__file__ = path
         code = external.SourceFileLoader(self._importing.__name__, path).get_code(
             self._importing.__name__
         )
         exec(code, vars(self._importing))
-        self._finder = None  # type: Any
+        self._finder: Any = None
+        self._failed = False
 
     def begin(self) -> None:
         """Puts the finder in its place, before the program starts."""
@@ -48,7 +49,7 @@ class Vendor:
             self._finder = self._importing.install("on_device", False, self._asked)
             return
         inherited = self._importing.INHERITED
-        # Pythons that the program starts find it: by the variable, and multiprocessing's by the path.
+        # For Pythons that the program starts: by the variable, multiprocessing's by the path.
         old = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = inherited + (os.pathsep + old if old else "")
         sys.path.insert(0, inherited)
@@ -62,17 +63,20 @@ class Vendor:
         """Says to whom it concerns that the program fails; never raises."""
         if self._finder is None or os.getpid() != self._pid:
             return
+        kinds = AttributeError, ImportError, RuntimeError, ValueError
+        self._failed = True
         try:
             if self._finder.started:
                 self._importing.ending().failed(error)
-            elif isinstance(error, (AttributeError, ImportError)) and "tensorflow" in sys.modules:
+            elif isinstance(error, kinds) and "tensorflow" in sys.modules:
                 self._importing.ending().begin(self._asked)
                 self._importing.ending().failed(error)
         except Exception as second:
             _say(f"{type(second).__name__}: {second}")
 
     def _say_if_unused(self) -> None:
-        if not self._finder.started and os.getpid() == self._pid:
+        is_late = self._finder.started or self._failed
+        if not is_late and os.getpid() == self._pid:
             _say(
                 "the script has imported neither npu_bridge nor hccl; all of it runs on the host, "
                 "on a device, too."
