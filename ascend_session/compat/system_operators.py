@@ -67,4 +67,4 @@ def _operation(kind: str, function: Any, name: Any) -> Any:
 
     tf = tf1()
     with tf.device("/device:CPU:0"):
-        return tf.py_func(called, [], [], stateful=True, name=name or kind)
+        return tf.numpy_function(called, [], [], name=name or kind)

@@ -145,7 +145,7 @@ def test_an_lstm_agrees_with_tensorflows_own(tf: Any) -> None:
         warnings.simplefilter("ignore")  # TensorFlow's own, that such cells are old
         try:
             cell = tf.nn.rnn_cell.BasicLSTMCell(HIDDEN, forget_bias=1.0)
-            outputs, _ = tf.nn.dynamic_rnn(cell, X, time_major=True, dtype=tf.float32)
+            outputs, _ = tf.nn.dynamic_rnn(cell, tf.constant(X), time_major=True, dtype=tf.float32)
         except (AttributeError, ImportError, NotImplementedError):
             pytest.skip("this TensorFlow has no cells of graph mode")
     w, b = tf.trainable_variables()
