@@ -124,11 +124,13 @@ def install(
         resolves: As of `VendorFinder`.
         asked: As of `VendorFinder`.
     """
-    for finder in sys.meta_path:
+    finders: Any = sys.meta_path
+    for finder in finders:
         if type(finder).__name__ == VendorFinder.__name__:
-            return finder
+            there: VendorFinder = finder
+            return there
     made = VendorFinder(first, resolves, asked or {})
-    sys.meta_path.insert(0, made)  # type: ignore[arg-type]
+    finders.insert(0, made)
     return made
 
 
