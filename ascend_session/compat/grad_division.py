@@ -76,6 +76,7 @@ def fair_division(inputs: List[Any], number: int) -> List[Any]:
 
     Raises:
         ValueError: If there are more ranks than items.
+        ZeroDivisionError: For sizes that the vendor's does not divide either.
     """
     if number > len(inputs) or number < 0:
         raise ValueError(
@@ -115,6 +116,11 @@ def _share(inputs: List[Any], ranks: int) -> int:
     large: List[Any] = []
     while True:
         rest = sum(item.size for item in free if item not in large)
+        if len(large) == ranks:
+            raise ZeroDivisionError(
+                f"{len(large)} gradients are each larger than all smaller ones together, as many "
+                f"as there are ranks left ({ranks}): the vendor's division ends here, too."
+            )
         share = int(rest // (ranks - len(large)))
         more = [item for item in free if item not in large and item.size > rest - item.size]
         if not more:

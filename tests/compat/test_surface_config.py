@@ -88,7 +88,9 @@ def test_parts_take_the_vendors_arguments_and_refuse_what_it_refuses() -> None:
 def test_an_entry_has_what_npuestimator_writes_by_itself() -> None:
     values = parameters(NPURunConfig())
     assert len(values) == 36
-    assert {key: values[key] for key in ("use_off_line", "min_group_size", "job", "task_index")} == {
+    assert {
+        key: values[key] for key in ("use_off_line", "min_group_size", "job", "task_index")
+    } == {
         "use_off_line": True,
         "min_group_size": True,
         "job": "localhost",
