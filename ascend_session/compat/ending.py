@@ -40,7 +40,8 @@ def begin(asked: Dict[str, str]) -> None:
 
     Args:
         asked: ``reason``: why there is no device. ``json``: a file for the report. ``drawer``: a
-            module whose ``show(report, head)`` draws it on a terminal.
+            module whose ``show(report, head)`` draws it on a terminal. ``child``: whether it is a
+            Python that a script has started, which says nothing if it opens no session.
     """
     if _Ending.asked is None:
         _Ending.asked, _Ending.pid = {}, os.getpid()
@@ -88,7 +89,7 @@ def finish() -> None:
     report = made(_Ending.sessions, _others(rank))
     if "json" in asked:
         _write(asked["json"], {**report._asdict(), "sessions": list(_Ending.sessions)})
-    if rank == 0:
+    if rank == 0 and (_Ending.sessions or _Ending.advice or "child" not in asked):
         _show(report, asked)
 
 

@@ -24,6 +24,8 @@ from ascend_session.errors import ConfigError, Problem
 
 __all__ = ["Judged", "judge"]
 
+_MOST_BY_HAND = 25  # options
+
 _ZERO: Dict[str, Any] = {"s": "", "i": 0, "b": False}
 
 
@@ -37,6 +39,7 @@ class Judged(NamedTuple):
         refused: What ends the run on a device.
         ignored: What does not do what it says there, without a word.
         notes: What else to say of the session's configuration.
+        defaults: Keys at the value that NPUEstimator writes for whatever nobody has said.
     """
 
     has_entry: bool
@@ -45,6 +48,7 @@ class Judged(NamedTuple):
     refused: List[Problem]
     ignored: List[Problem]
     notes: List[str]
+    defaults: Set[str]
 
     @property
     def is_offloaded(self) -> bool:
@@ -60,7 +64,7 @@ def judge(proto: Any, environ: Mapping[str, str]) -> Judged:
         proto: The proto, or None.
         environ: The environment, for the options that depend on it.
     """
-    judged = Judged(False, {}, {}, [], [], [])
+    judged = Judged(False, {}, {}, [], [], [], set())
     if proto is None:
         return judged
     rewriter = proto.graph_options.rewrite_options
@@ -75,6 +79,7 @@ def judge(proto: Any, environ: Mapping[str, str]) -> Judged:
     for entry in entries:  # each is looked at alone; what the last one says holds
         judged.said.clear()
         judged.values.clear()
+        judged.defaults.clear()
         _look_at(entry.parameter_map, judged, environ)
     for name in ("memory_optimization", "remapping"):
         note = left_on(name, getattr(rewriter, name))
@@ -104,6 +109,24 @@ def _look_at(parameter_map: Any, judged: Judged, environ: Mapping[str, str]) -> 
     _look_between(Entry(judged.values, bad, environ), judged)
     judged.values.clear()
     judged.values.update(readable)
+    _forgive_defaults(judged)
+
+
+def _forgive_defaults(judged: Judged) -> None:
+    """Forgets what there is to say of the defaults that NPUEstimator writes, all of them always.
+
+    Source: npu_estimator.py, which writes job and task_index; nobody else writes half as much.
+    """
+    if len(judged.said) < _MOST_BY_HAND or not {"job", "task_index"} <= set(judged.said):
+        return
+    known = options_by_key(AdapterOptions)
+    names = set()
+    for key in judged.values:
+        option = known[key]
+        if judged.values[key] in (option.adapter, option.run_config):
+            judged.defaults.add(key)
+            names |= {key, option.name, option.path}
+    judged.ignored[:] = [each for each in judged.ignored if each.option not in names]
 
 
 def _shown(value: Any) -> Any:

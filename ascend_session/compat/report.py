@@ -39,7 +39,13 @@ def made(sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = ()) -> R
     found: Dict[Tuple[str, str, str], List[int]] = {}
     notes: Dict[str, List[int]] = {}
     for session in sessions:
+        defaults = [each["key"] for each in session["settings"] if each["effect"] == "default"]
+        if defaults:
+            said = f"{len(defaults)} options have the defaults that NPUEstimator writes."
+            notes.setdefault(said, []).append(session["number"])
         for setting in session["settings"]:
+            if setting["effect"] == "default":
+                continue
             key = (setting["key"], _text(setting["value"]), setting["why"])
             found.setdefault(key, []).append(session["number"])
         for note in session["notes"]:

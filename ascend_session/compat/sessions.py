@@ -11,8 +11,9 @@ from ascend_session.config.option import options_by_key
 from ascend_session.errors import ConfigError, Problem
 from ascend_session.session.agreement import Leftovers, check_init_options, init_options
 
-__all__ = ["Book", "Setting", "Watched", "settings_of"]
+__all__ = ["DEFAULT", "Book", "Setting", "Watched", "settings_of"]
 
+DEFAULT = "default"
 DEVICE_ONLY = "checked; for the device only"
 _HERE = {
     "hccl_timeout": "in force: collectives wait as long",
@@ -27,7 +28,7 @@ class Setting(NamedTuple):
     Attributes:
         key: The vendor's key.
         value: What stands in the entry.
-        effect: ``device`` (a device would take it), ``silent`` (it does not do what it says there
+        effect: ``device`` (a device would take it), ``default`` (nobody has said it), ``silent`` (it does not do what it says there
             either, and nothing says so) or ``stub`` (without effect here).
         why: What becomes of it, in a sentence.
     """
@@ -155,7 +156,9 @@ def settings_of(judged: Judged, late: List[Problem], remarks: Mapping[str, str])
                 silent.setdefault(key, str(problem))
     found = []
     for key, value in judged.said.items():
-        if key in silent:
+        if key in judged.defaults and key not in silent:
+            found.append(Setting(key, value, DEFAULT, "as NPUEstimator writes it for everybody"))
+        elif key in silent:
             found.append(Setting(key, value, "silent", silent[key]))
         elif key in remarks:
             found.append(Setting(key, value, "stub", remarks[key]))

@@ -148,6 +148,7 @@ def test_pythons_that_the_script_starts_find_the_vendors_names(
     lines = ended.stdout.splitlines()
     assert lines[0] == plain  # nothing happens in one that does not ask
     assert lines[1] == "ascend_session.compat.npu_bridge ascend_session.compat.hccl", ended.stderr
+    assert "this ran on the stub" not in ended.stderr
 
 
 @NEW

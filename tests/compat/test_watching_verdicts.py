@@ -7,6 +7,8 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from ascend_session.compat.judging import Judged, judge
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
 from tests.config.protos import OFF, add, base, config_pb2
 
 SAMPLE = Path(__file__).parents[1] / "config" / "data" / "verdicts_sample.jsonl"
@@ -131,3 +133,19 @@ def test_memory_optimization_and_remapping_are_noted_unless_they_are_off() -> No
     proto.graph_options.rewrite_options.memory_optimization = OFF
     proto.graph_options.rewrite_options.remapping = OFF
     assert judge(proto, {}).notes == []
+
+
+def test_defaults_that_npuestimator_writes_are_not_the_users() -> None:
+    known = options_by_key(AdapterOptions).values()
+    written = {o.key: o.adapter for o in known if o.field and o.adapter not in (None, "")}
+    written.update(enable_data_pre_proc=True, op_debug_level=1)
+    found = judged(**written)
+    assert "dynamic_graph_execute_mode" in found.defaults
+    assert "enable_data_pre_proc" in found.defaults
+    assert {problem.option for problem in found.ignored} == {"op_debug_level"}
+
+
+def test_the_same_values_written_by_hand_are() -> None:
+    found = judged(dynamic_graph_execute_mode="dynamic_execute")
+    assert "has no effect" in said(found.ignored)
+    assert not found.defaults

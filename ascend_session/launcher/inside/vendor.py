@@ -78,8 +78,8 @@ class Vendor:
         is_late = self._finder.started or self._failed
         if not is_late and os.getpid() == self._pid:
             _say(
-                "the script has imported neither npu_bridge nor hccl; all of it runs on the host, "
-                "on a device, too."
+                "this process has imported neither npu_bridge nor hccl; all that it computes is "
+                "left on the host, on a device, too."
             )
 
 
