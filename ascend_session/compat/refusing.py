@@ -60,17 +60,23 @@ def device_only_class(name: str, why: str = DEVICE_ONLY) -> Any:
     return type(name.rpartition(".")[2], (), members)
 
 
-def refused(why: str = DEVICE_ONLY) -> Callable[[_Function], _Function]:
+def refused(
+    why: str = DEVICE_ONLY, module: Optional[str] = None
+) -> Callable[[_Function], _Function]:
     """Decorates a function that has the vendor's signature and nothing to do.
 
     A call that does not fit the signature is a TypeError, as the vendor's; every other raises
     UnsupportedError by the vendor's name of the function.
+
+    Args:
+        why: As of `refuse`.
+        module: The vendor's, if the function stands in another one here.
     """
 
     def decorated(function: _Function) -> _Function:
         signature = inspect.signature(function)
         own = function.__qualname__.replace(".__init__", "")
-        name = f"{vendor_name(function.__module__)}.{own}"
+        name = f"{module or vendor_name(function.__module__)}.{own}"
 
         @functools.wraps(function)
         def refusing(*args: Any, **kwargs: Any) -> Any:

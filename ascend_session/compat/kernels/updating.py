@@ -224,11 +224,19 @@ def lamb_apply_optimizer_assign(
         next_first = first * b1 + gradient * c1
         root = tf.sqrt(next_second / (1 - tf.pow(b2, step))) + eps
         update = next_first / (1 - tf.pow(b1, step)) / root + parameter * decay * use
-        moments = [(input1, next_second), (input2, next_first)]
-        held = [(variable, value) for variable, value in moments if _is_variable(variable)]
-        done = _assigned([one for one, _ in held], [value for _, value in held], "assigned")
-        with tf.control_dependencies([update, done]):
-            made = [tf.identity(value) for value in (update, next_second, next_first)]
+        return _after_assigning(input1, input2, update, next_second, next_first)
+
+
+def _after_assigning(
+    second: Any, first: Any, update: Any, next_second: Any, next_first: Any
+) -> Tuple[Any, Any, Any]:
+    """The update and the moments, after those that are variables are assigned."""
+    tf = tf1()
+    moments = [(second, next_second), (first, next_first)]
+    held = [(variable, value) for variable, value in moments if _is_variable(variable)]
+    done = _assigned([one for one, _ in held], [value for _, value in held], "assigned")
+    with tf.control_dependencies([update, done]):
+        made = [tf.identity(value) for value in (update, next_second, next_first)]
     return (made[0], made[1], made[2])
 
 
@@ -268,10 +276,10 @@ def lamb_apply_weight_assign(
 
 
 def _is_variable(value: Any) -> bool:
-    tf = tf1()
-    if isinstance(value, tf.Tensor):
-        return bool(value.dtype._is_ref_dtype)
-    return isinstance(value, tf.Variable)
+    # Neither class of variables covers all of them in every TensorFlow.
+    if hasattr(value, "assign") and hasattr(value, "initializer"):
+        return True
+    return bool(getattr(getattr(value, "dtype", None), "_is_ref_dtype", False))
 
 
 def _check_variable(operator: str, which: str, value: Any) -> None:

@@ -88,7 +88,6 @@ def deformable_offsets(
     Returns:
         ``[batch, out_height * kh, out_width * kw, channels]``.
     """
-    tf = tf1()
     operator = "DeformableOffsets"
     if data_format != "NHWC" or not modulated:
         raise refuse(
@@ -97,24 +96,34 @@ def deformable_offsets(
             hint="Use NHWC and modulated=True, the ones that all devices take.",
         )
     x = checked(operator, "x", x, HALF_OR_FLOAT)
-    dtype = x.dtype.base_dtype
-    offsets = checked(operator, "offsets", offsets, HALF_OR_FLOAT, dtype)
+    offsets = checked(operator, "offsets", offsets, HALF_OR_FLOAT, x.dtype.base_dtype)
+    with tf1().name_scope(name or operator):
+        return _all_offsets(x, offsets, strides, pads, ksize, dilations, deformable_groups)
+
+
+def _all_offsets(
+    x: Any,
+    offsets: Any,
+    strides: Sequence[int],
+    pads: Sequence[int],
+    ksize: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+) -> Any:
+    tf = tf1()
     kh, kw = ksize
     _, height, width, channels = x.shape.as_list()
     out_height, out_width = offsets.shape.as_list()[1:3]
-    groups = deformable_groups
-    with tf.name_scope(name or operator):
-        shape = [-1, out_height, out_width, 3, groups, kh, kw]
-        cut = tf.reshape(offsets, shape)
-        rows = _grid(out_height, strides[1], pads[0], kh, dilations[1])
-        columns = _grid(out_width, strides[2], pads[2], kw, dilations[2])
-        y = cut[:, :, :, 1] + tf.cast(rows[:, None, None, :, None], dtype)
-        at_x = cut[:, :, :, 0] + tf.cast(columns[None, :, None, None, :], dtype)
-        image = tf.reshape(x, [-1, height, width, groups, channels // groups])
-        read = _read_groups(image, y, at_x, height, width) * cut[:, :, :, 2][..., tf.newaxis]
-        # [b, oh, ow, g, kh, kw, c] -> [b, oh, kh, ow, kw, g, c]
-        ordered = tf.transpose(read, [0, 1, 4, 2, 5, 3, 6])
-        return tf.reshape(ordered, [-1, out_height * kh, out_width * kw, channels])
+    cut = tf.reshape(offsets, [-1, out_height, out_width, 3, groups, kh, kw])
+    rows = _grid(out_height, strides[1], pads[0], kh, dilations[1])
+    columns = _grid(out_width, strides[2], pads[2], kw, dilations[2])
+    y = cut[:, :, :, 1] + tf.cast(rows[:, None, None, :, None], x.dtype)
+    at_x = cut[:, :, :, 0] + tf.cast(columns[None, :, None, None, :], x.dtype)
+    image = tf.reshape(x, [-1, height, width, groups, channels // groups])
+    read = _read_groups(image, y, at_x, height, width) * cut[:, :, :, 2][..., tf.newaxis]
+    # [b, oh, ow, g, kh, kw, c] -> [b, oh, kh, ow, kw, g, c]
+    ordered = tf.transpose(read, [0, 1, 4, 2, 5, 3, 6])
+    return tf.reshape(ordered, [-1, out_height * kh, out_width * kw, channels])
 
 
 def _grid(outputs: int, stride: int, pad: int, kernel: int, dilation: int) -> Any:

@@ -7,34 +7,73 @@ from typing import Any
 
 from ascend_session.compat.kernels import choosing, warping
 from ascend_session.compat.npu_bridge.helper import helper
+from ascend_session.compat.npu_bridge.npu_cpu._tables import (
+    TABLE,
+    deinit_embedding_hashmap_v2,
+    device_feature_mapping,
+    embedding_hash_table_export,
+    embedding_hash_table_import,
+    embedding_hashmap_export_v2,
+    embedding_hashmap_file_size_v2,
+    embedding_hashmap_import_v2,
+    embedding_hashmap_table_size_v2,
+    embedding_hashtable_apply_adam_w,
+    embedding_hashtable_lookup_or_insert,
+    host_feature_mapping,
+    init_embedding_hashmap_v2,
+    init_embedding_hashtable,
+    table_to_resource_v2,
+)
 from ascend_session.compat.refusing import device_only_class, refused
+
+__all__ = [
+    "ESWorker",
+    "RandomChoiceWithMask",
+    "batch_dilate_polys",
+    "batch_enqueue",
+    "deinit_embedding_hashmap_v2",
+    "dense_image_warp",
+    "dense_image_warp_grad",
+    "dequeue",
+    "device_feature_mapping",
+    "embedding_hash_table_export",
+    "embedding_hash_table_import",
+    "embedding_hashmap_export_v2",
+    "embedding_hashmap_file_size_v2",
+    "embedding_hashmap_import_v2",
+    "embedding_hashmap_table_size_v2",
+    "embedding_hashtable_apply_adam_w",
+    "embedding_hashtable_lookup_or_insert",
+    "embedding_local_index",
+    "embeddingrankid",
+    "gen_npu_cpu_ops",
+    "host_feature_mapping",
+    "init_embedding_hashmap_v2",
+    "init_embedding_hashtable",
+    "non_zero_with_value_shape",
+    "non_zero_with_value_shape_v2",
+    "ocr_detection_post_handle",
+    "ocr_detection_pre_handle",
+    "ocr_find_contours",
+    "ocr_identify_pre_handle",
+    "ocr_recognition_pre_handle",
+    "randomchoicewithmask",
+    "resize_and_clip_polys",
+    "resize_v2",
+    "stateless_dropout",
+    "stateless_random_choice_with_mask",
+    "table_to_resource_v2",
+    "warp_affine_v2",
+]
 
 gen_npu_cpu_ops = helper.get_gen_ops()
 
-_TABLE = "its tables are kept on the device or in a parameter service of the vendor's"
 _QUEUE = "it is a channel between the host and a device"
 _IMAGE = "it is a kernel of the device, whose rounding is not public"
 _ADDRESS = "it is about where in the memory of all devices an embedding is"
 _GENERATOR = "it draws from the device's own generator of random numbers"
 
-ESWorker = device_only_class("npu_bridge.npu_cpu.npu_cpu_ops.ESWorker", _TABLE)
-
-
-@refused(_TABLE)
-def embedding_hashtable_lookup_or_insert(
-    table_handle: Any,
-    keys: Any,
-    bucket_size: Any,
-    embedding_dim: Any,
-    filter_mode: Any,
-    filter_freq: Any,
-    default_key_or_value: Any,
-    default_key: Any,
-    default_value: Any,
-    filter_key_flag: Any,
-    filter_key: Any,
-) -> Any:
-    """Embeddings of keys, new ones for new keys."""
+ESWorker = device_only_class("npu_bridge.npu_cpu.npu_cpu_ops.ESWorker", TABLE)
 
 
 @refused(_ADDRESS)
@@ -183,139 +222,6 @@ def non_zero_with_value_shape_v2(value: Any, index: Any, count: Any) -> Any:
     """The same."""
 
 
-@refused(_TABLE)
-def host_feature_mapping(
-    feature_id: Any, threshold: Any = 1, table_name: Any = "default_table_name"
-) -> Any:
-    """Numbers for features, on the host."""
-
-
-@refused(_TABLE)
-def device_feature_mapping(feature_id: Any) -> Any:
-    """Numbers for features, on the device."""
-
-
-@refused(_TABLE)
-def init_embedding_hashmap_v2(
-    table_id: Any, bucket_size: Any, load_factor: Any, embedding_dim: Any, dtype: Any
-) -> Any:
-    """Makes a table."""
-
-
-@refused(_TABLE)
-def deinit_embedding_hashmap_v2(table_id: Any) -> Any:
-    """Ends a table."""
-
-
-@refused(_TABLE)
-def table_to_resource_v2(
-    table_id: Any, bucket_size: Any, load_factor: Any, embedding_dim: Any, dtype: Any
-) -> Any:
-    """The handle of a table."""
-
-
-@refused(_TABLE)
-def embedding_hashmap_table_size_v2(
-    table_ids: Any, filter_export_flag: Any, export_mode: Any
-) -> Any:
-    """The sizes of tables."""
-
-
-@refused(_TABLE)
-def embedding_hashmap_export_v2(
-    file_path: Any,
-    table_ids: Any,
-    table_names: Any,
-    global_step: Any,
-    keys: Any,
-    counters: Any,
-    filter_flag: Any,
-    values: Any,
-    num: Any,
-) -> Any:
-    """Writes tables to files."""
-
-
-@refused(_TABLE)
-def embedding_hashmap_file_size_v2(
-    file_path: Any, table_ids: Any, table_names: Any, global_step: Any, embedding_dims: Any
-) -> Any:
-    """The sizes of tables in files."""
-
-
-@refused(_TABLE)
-def embedding_hashmap_import_v2(
-    file_path: Any,
-    table_ids: Any,
-    table_sizes: Any,
-    table_names: Any,
-    global_step: Any,
-    embedding_dims: Any,
-    num: Any,
-) -> Any:
-    """Reads tables from files."""
-
-
-@refused(_TABLE)
-def init_embedding_hashtable(
-    table_handle: Any,
-    sampled_values: Any,
-    bucket_size: Any,
-    embedding_dim: Any,
-    initializer_mode: Any,
-    constant_value: Any,
-) -> Any:
-    """Fills a table."""
-
-
-@refused(_TABLE)
-def embedding_hash_table_import(
-    table_handles: Any,
-    embedding_dims: Any,
-    bucket_sizes: Any,
-    keys: Any,
-    counters: Any,
-    filter_flags: Any,
-    values: Any,
-) -> Any:
-    """Fills tables with given values."""
-
-
 @refused(_GENERATOR)
 def stateless_random_choice_with_mask(x: Any, count: Any, seed: Any, offset: Any) -> Any:
     """The indices of what is True, shuffled by a seed and an offset."""
-
-
-@refused(_TABLE)
-def embedding_hash_table_export(
-    table_handles: Any,
-    table_sizes: Any,
-    embedding_dims: Any,
-    bucket_sizes: Any,
-    export_mode: Any = "all",
-    filter_export_flag: Any = False,
-) -> Any:
-    """The values of tables."""
-
-
-@refused(_TABLE)
-def embedding_hashtable_apply_adam_w(
-    table_handle: Any,
-    keys: Any,
-    m: Any,
-    v: Any,
-    beta1_power: Any,
-    beta2_power: Any,
-    lr: Any,
-    weight_decay: Any,
-    beta1: Any,
-    beta2: Any,
-    epsilon: Any,
-    grad: Any,
-    max_grad_norm: Any,
-    embedding_dim: Any,
-    bucket_size: Any,
-    amsgrad: Any,
-    maximize: Any,
-) -> Any:
-    """One step of AdamW on a table."""

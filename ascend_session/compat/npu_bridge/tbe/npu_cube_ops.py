@@ -49,8 +49,7 @@ def deformable_conv2d(
         bias: Added to the outputs.
 
     Raises:
-        RuntimeError: Under eager execution, and for other groups and unmodulated offsets, which
-            the vendor's refuses, too.
+        RuntimeError: As the vendor's, eagerly, for other groups and for unmodulated offsets.
         UnsupportedError: For NCHW.
     """
     refuse_eager("tf.deformable_conv2d")

@@ -117,21 +117,19 @@ def npu_resource_init(
     util.check_bool_type(enable_profiling, "enable_profiling")
     if enable_profiling and profiling_options is None:
         raise ValueError("profiling_options must be set when use profiling")
-    if aoe_mode is not None:
-        util.check_aoe_mode(aoe_mode)
-        util.check_path("./" if work_path is None else work_path)
-    _check_old_tuning(mstune_mode, work_path)
+    _check_tuning(aoe_mode, mstune_mode, work_path)
     util.check_bool_type(hcom_multi_mode, "hcom_multi_mode")
-    for name, value in (
-        ("oo_constant_folding", oo_constant_folding),
-        ("input_batch_cpy", input_batch_cpy),
-    ):
-        if value is not None:
-            util.check_bool_type(value, name)
+    if oo_constant_folding is not None:
+        util.check_bool_type(oo_constant_folding, "oo_constant_folding")
+    if input_batch_cpy is not None:
+        util.check_bool_type(input_batch_cpy, "input_batch_cpy")
     system_operators.bring_up()
 
 
-def _check_old_tuning(mstune_mode: Any, work_path: Any) -> None:
+def _check_tuning(aoe_mode: Any, mstune_mode: Any, work_path: Any) -> None:
+    if aoe_mode is not None:
+        util.check_aoe_mode(aoe_mode)
+        util.check_path("./" if work_path is None else work_path)
     if mstune_mode is None or int(os.environ.get("RANK_SIZE") or 1) <= 1:
         return
     if work_path is None:
