@@ -146,7 +146,7 @@ def _read_groups(image: Any, y: Any, x: Any, height: int, width: int) -> Any:
     tf = tf1()
     low_y, low_x = tf.floor(y), tf.floor(x)
     part_y, part_x = y - low_y, x - low_x
-    total = None
+    total: Any = None
     for step_y in (0, 1):
         for step_x in (0, 1):
             row = tf.cast(low_y, tf.int32) + step_y
