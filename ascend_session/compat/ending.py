@@ -1,6 +1,7 @@
-"""The end of a run: the system is closed in order, then one report is written.
+"""The end of a run: the system is closed in order, and one report is written.
 
-It comes after the script's own exit handlers, and also when the script fails or is told to end.
+That is after the script's own exit handlers. The report of a script that fails comes before its
+traceback, which is what people and the launcher look for at the end.
 """
 
 import atexit
@@ -32,6 +33,7 @@ class _Ending:
     asked: Optional[Dict[str, str]] = None
     pid = -1
     sessions: Sequence[Mapping[str, Any]] = ()
+    is_said = False
     advice: Optional[str] = None
 
 
@@ -53,16 +55,19 @@ def forget() -> None:
     """Takes `begin` back; for tests."""
     atexit.unregister(finish)
     _Ending.asked, _Ending.sessions, _Ending.advice = None, (), None
+    _Ending.is_said = False
 
 
 def failed(error: BaseException) -> None:
-    """Notes what ends the program, before it is printed; what else can be said of it comes last."""
-    if os.getpid() != _Ending.pid:
+    """Reports before Python prints what ends the program; other advice comes after that."""
+    is_success = isinstance(error, SystemExit) and not error.code
+    if os.getpid() != _Ending.pid or _Ending.asked is None or is_success:
         return
     life.fail(error)
     from ascend_session.compat.old_names import advice
 
     _Ending.advice = advice(error)
+    _report(_Ending.asked)
     if isinstance(error, Terminated):
         finish()  # the process ends by its signal before it comes to anything else
 
@@ -81,22 +86,33 @@ def finish() -> None:
         return
     asked, _Ending.asked = _Ending.asked, None
     atexit.unregister(finish)
-    rank = _rank()
+    _report(asked)
     try:
         life.end()
     except Exception as error:
         log_failures([("closing the system", error)])
+    if _Ending.advice is not None and sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"ascend-session: {_Ending.advice}\n")
+    _Ending.sessions, _Ending.advice, _Ending.is_said = (), None, False
+
+
+def _report(asked: Mapping[str, str]) -> None:
+    """Writes the report, once."""
+    if _Ending.is_said:
+        return
+    _Ending.is_said = True
+    rank = _rank()
     report = made(_Ending.sessions, _others(rank))
     if "json" in asked:
         _write(asked["json"], {**report._asdict(), "sessions": list(_Ending.sessions)})
-    if rank == 0 and (_Ending.sessions or _Ending.advice or "child" not in asked):
+    if rank == 0 and (_Ending.sessions or "child" not in asked):
         _show(report, asked)
 
 
 def _show(report: Report, asked: Mapping[str, str]) -> None:
     reason = asked.get("reason")
     head = f"ascend-session: this ran on the stub{': ' + reason if reason else ''}."
-    report.sentences.extend(filter(None, [_Ending.advice]))
     with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads it any more
         if "drawer" in asked and sys.stderr.isatty():
             importlib.import_module(asked["drawer"]).show(report, head)

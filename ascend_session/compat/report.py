@@ -50,7 +50,8 @@ def made(sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = ()) -> R
             found.setdefault(key, []).append(session["number"])
         for note in session["notes"]:
             notes.setdefault(note, []).append(session["number"])
-    rows = [Row(key, value, _numbers(of), why) for (key, value, why), of in sorted(found.items())]
+    ordered = sorted(found.items(), key=lambda item: (item[0][0], item[1]))
+    rows = [Row(key, value, _numbers(of), why) for (key, value, why), of in ordered]
     sentences = _about(sessions)
     sentences += [f"{_named(of)}: {note}" for note, of in notes.items()]
     return Report(rows, [*sentences, *others])

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ascend_session import LaunchConfig, launch
 from tests.compat.run_scripts import PREFACE
 from tests.launched import launched
 
@@ -47,3 +48,25 @@ def test_a_rank_that_fails_is_named(tmp_path: Path, forking_python: str) -> None
     assert result.cause is not None
     assert result.cause.rank == 1
     assert "rank says so" in result.cause.said
+
+
+def test_pythons_below_a_shell_script_find_the_names_too(
+    tmp_path: Path, forking_python: str
+) -> None:
+    (tmp_path / "train.py").write_text("import npu_bridge\nprint(npu_bridge.__name__)")
+    shell = tmp_path / "train.sh"
+    shell.write_text(f"{forking_python} train.py")
+    result = launch(
+        LaunchConfig(
+            program="sh",
+            args=("train.sh",),
+            processes=1,
+            backend="stub",
+            cwd=str(tmp_path),
+            env={"PYTHONPATH": str(Path(__file__).parents[2])},
+            show="none",
+        )
+    )
+    assert result.code == 0
+    [out] = tmp_path.glob("ascend-logs/*/attempt_1/rank_0/stdout.log")
+    assert out.read_text() == "ascend_session.compat.npu_bridge\n"

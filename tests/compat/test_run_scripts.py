@@ -69,7 +69,9 @@ def test_the_end_is_the_scripts_and_the_report_comes_all_the_same(
 ) -> None:
     ended = run(NPU + CONSTANT + "s = tf.Session(config=options()); s.run(x)\n" + last)
     assert ended.returncode == code, ended.stderr
-    assert report_of(ended)[-1].startswith("Session 1 with an NpuOptimizer entry")
+    said = report_of(ended)
+    assert said[1].startswith("Session 1 with an NpuOptimizer entry")
+    assert (said[-1] == "ValueError: x") == (code == 1)
     assert ('train.py", line' in ended.stderr) == (code == 1)
 
 
