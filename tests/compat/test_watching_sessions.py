@@ -1,5 +1,6 @@
 """Every session of a script is looked at, whoever opens it."""
 
+import tempfile
 import warnings
 from typing import Any, Callable, Iterator
 
@@ -49,7 +50,23 @@ def interactive(tf: Any, config: Any) -> None:
     tf.InteractiveSession(config=config).close()
 
 
-OWNERS = [monitored, supervised, interactive]
+def estimated(tf: Any, config: Any) -> None:
+    if not hasattr(tf, "estimator") or not hasattr(tf.estimator, "Estimator"):
+        pytest.skip("this TensorFlow has no estimators")
+
+    def model(features: Any, labels: Any, mode: Any) -> Any:
+        step = tf.train.get_global_step()
+        loss = tf.reduce_sum(tf.get_variable("v", []) * tf.cast(features, tf.float32))
+        spec: Any = tf.estimator.EstimatorSpec
+        return spec(mode, loss=loss, train_op=tf.assign_add(step, 1))
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = tf.estimator.RunConfig(session_config=config, save_checkpoints_steps=10)
+        estimator = tf.estimator.Estimator(model, folder, run)
+        estimator.train(lambda: tf.data.Dataset.range(4).batch(2), steps=1)
+
+
+OWNERS = [monitored, supervised, interactive, estimated]
 
 
 @pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)

@@ -58,13 +58,29 @@ def of_signature(where: str, vendors: Any, found: Any, exact: bool) -> Iterator[
 
 
 def star() -> Iterator[str]:
-    """What ``from npu_bridge.npu_init import *`` gives, against the two releases."""
+    """What ``import *`` gives, of npu_init against the two releases, of others as far as seen."""
     given: Any = {}
     exec("from ascend_session.compat.npu_bridge.npu_init import *", given)
     del given["__builtins__"]
     vendors = {name for release in TABLE.values() for name in release["npu_bridge.npu_init"]}
     yield from (f"import *: no {name}" for name in sorted(vendors - set(given)))
     yield from (f"import *: {name} is not the vendor's" for name in sorted(set(given) - vendors))
+    for module in ("npu_config", "npu_estimator", "npu_hook", "npu_optimizer", "util"):
+        full = f"npu_bridge.estimator.npu.{module}"
+        given = {}
+        exec(f"from ascend_session.compat.{full} import *", given)
+        del given["__builtins__"]
+        vendors = {name for release in TABLE.values() for name in release.get(full, {})}
+        yield from (f"{full} *: {name} is not the vendor's" for name in set(given) - vendors)
+        if "tf" in given and given["tf"] is not of_scripts():
+            yield f"{full} *: tf is {given['tf'].__name__}"
+
+
+def of_scripts() -> Any:
+    """What ``import tensorflow as tf`` is in a script for TensorFlow 1."""
+    import tensorflow
+
+    return tensorflow if tensorflow.__version__.startswith("1.") else tensorflow.compat.v1
 
 
 found = [*differences("new"), *differences("old"), *star()]
