@@ -9,13 +9,25 @@ from tensorflow.core.framework import variable_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
 
-from ascend_session.backends.npu_training import outermost
+from ascend_session.backends.npu_training import ITERATION_OP, outermost
 from ascend_session.backends.stub_loops import StubLoop
 from ascend_session.compat.tensorflow_names import tf
+from ascend_session.config.checking import warn
+from ascend_session.config.proto import ENTRY_NAME
+from ascend_session.session.conditions import refuse_one_shot
 
-__all__ = ["LOOP_VARIABLES", "LateLoop", "loop_variable", "plain_session", "register_loop_variable"]
+__all__ = [
+    "LOOP_VARIABLES",
+    "LateLoop",
+    "check_loop",
+    "loop_variable",
+    "looped",
+    "plain_session",
+    "register_loop_variable",
+]
 
 _SCOPE = "npu_runconfig"
+_ATTRIBUTE = "_npu_bridge_loop"  # of a graph
 
 LOOP_VARIABLES = ("iterations_per_loop", "loop_cond", "zero", "one")
 
@@ -90,3 +102,50 @@ class LateLoop(StubLoop):
     def _make_others(self, number: Any, *values: Any) -> Any:
         self._steps = self._told.get(int(number), self._default)
         return super()._make_others(number, *values)
+
+
+def check_loop(session: Any, steps: int) -> None:
+    """Compares a loop with what the session reads, and with its entry.
+
+    Raises:
+        LifecycleError: For a graph with a one-shot iterator, where the adapter aborts.
+
+    Warns:
+        AscendConfigWarning: If the entry says another number; the vendor demands the same.
+    """
+    if steps == 1:
+        return
+    refuse_one_shot(session.graph, steps)
+    told = _steps_in_entry(getattr(session, "_config", None))
+    if told != steps:
+        warn(
+            f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry says "
+            f"iterations_per_loop={told}; the vendor demands the same number in both."
+        )
+
+
+def _steps_in_entry(proto: Any) -> int:
+    """What the adapter reads: the last entry's number, 1 without one."""
+    entries = [] if proto is None else proto.graph_options.rewrite_options.custom_optimizers
+    found = [one.parameter_map for one in entries if one.name == ENTRY_NAME]
+    key = "iterations_per_loop"
+    return int(found[-1][key].i) if found and key in found[-1] else 1
+
+
+def looped(session: Any, train_op: Any, steps: int) -> Any:
+    """The operation of which a run makes so many steps in ``session``.
+
+    A graph has one for an operation; for another operation, or another session, call it again.
+
+    Raises:
+        LifecycleError: As `check_loop`.
+        UnsupportedError: For a step that cannot be made several times in a run.
+    """
+    check_loop(session, steps)
+    graph = train_op.graph
+    known = vars(graph).setdefault(_ATTRIBUTE, {})
+    if train_op.name not in known:
+        known[train_op.name] = LateLoop(train_op, ITERATION_OP, 1)
+    loop = known[train_op.name]
+    loop.load_with(session, steps)
+    return loop.operation

@@ -185,7 +185,9 @@ def test_a_hook_loops_what_the_script_has_called_so(tf: Any) -> None:
     looped = tf.group(tf.assign_add(value, 1), name="IterationOp")
     read = value.read_value()
     hook = hooks.SetIterationsVarHook(10)
-    with tf.train.MonitoredTrainingSession(hooks=[hook]) as sess:
+    with pytest.warns(AscendConfigWarning, match="10 steps, but .* iterations_per_loop=1"):
+        sess = tf.train.MonitoredTrainingSession(hooks=[hook])
+    with sess:
         sess.run([read, [looped]])
         assert sess.run(read) == 10
         sess.run({"train": looped})

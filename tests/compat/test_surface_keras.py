@@ -73,7 +73,7 @@ def test_without_graph_keras_that_is_said_when_it_is_used() -> None:
 
 
 @has_estimators
-@pytest.mark.filterwarnings("ignore:.*set_learning_phase:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*(set_learning_phase|state_updates):UserWarning")
 def test_a_keras_model_becomes_an_npuestimator(tf: Any, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(common.NPUBasics, "_only", None)
     monkeypatch.setenv("JOB_ID", "1")

@@ -4,7 +4,7 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session import ConfigError, LifecycleError
+from ascend_session import AscendConfigWarning, LifecycleError
 from tests.compat.surface import of_estimator
 
 util = of_estimator("util")
@@ -50,8 +50,24 @@ def test_what_is_looped_is_checked_as_by_the_vendors(tf: Any) -> None:
             util.set_iteration_per_loop(sess, step, "5")
         with pytest.raises(ValueError, match="positive"):
             util.set_iteration_per_loop(sess, step, 0)
-        with pytest.raises(ConfigError, match="iterations_per_loop=5"):
-            util.set_iteration_per_loop(sess, step, 6)
+
+
+def test_another_number_than_the_entrys_is_warned_of(tf: Any) -> None:
+    value, step = counter(tf)
+    with session(tf, 5) as sess:
+        sess.run(tf.global_variables_initializer())
+        with pytest.warns(AscendConfigWarning, match="6 steps, but .* iterations_per_loop=5"):
+            looped = util.set_iteration_per_loop(sess, step, 6)
+        sess.run(looped)
+        assert sess.run(value) == 6
+
+
+def test_a_one_shot_iterator_is_refused_where_the_adapter_aborts(tf: Any) -> None:
+    tf.data.make_one_shot_iterator(tf.data.Dataset.range(3)).get_next()
+    _, step = counter(tf)
+    with session(tf, 5) as sess:
+        with pytest.raises(LifecycleError, match="one-shot iterator"):
+            util.set_iteration_per_loop(sess, step, 5)
 
 
 def test_the_number_of_steps_can_be_said_later_and_to_each_session(tf: Any) -> None:

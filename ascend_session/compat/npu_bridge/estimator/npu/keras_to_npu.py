@@ -5,8 +5,16 @@ Source: keras_to_npu.py.
 
 from typing import Any
 
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.npu_bridge.estimator.npu.npu_estimator import NPUEstimator
 from ascend_session.compat.tensorflow_names import RunConfig, keras_estimator
+
+__getattr__, __all__ = also(
+    __name__,
+    "model_to_npu_estimator",
+    "model_to_estimator run_config NPUEstimator NPUEstimatorSpec NPURunConfig",
+    globals(),
+)
 
 
 def model_to_npu_estimator(

@@ -6,9 +6,18 @@ Source: npu_callbacks.py.
 from typing import Any
 
 from ascend_session import hccl
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.ranks import rank_count
 from ascend_session.compat.tensorflow_names import Callback, keras_backend, tf
 from ascend_session.errors import UnsupportedError
+
+__getattr__, __all__ = also(
+    __name__,
+    "broadcast_global_variables BroadcastGlobalVariablesCallbackImpl "
+    "NPUBroadcastGlobalVariablesCallback",
+    "os keras backend state_ops control_flow_ops hccl_ops util_lib",
+    globals(),
+)
 
 
 def broadcast_global_variables(root_rank: int) -> Any:

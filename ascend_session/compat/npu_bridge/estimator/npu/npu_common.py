@@ -7,11 +7,20 @@ import json
 import os
 from typing import Any, Dict, Optional
 
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.signatures import takes
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.config.checking import warn
 from ascend_session.errors import JobError
+
+__getattr__, __all__ = also(
+    __name__,
+    "JobInfo JobConfig DeviceInfo NPUBasics",
+    "os json logging util_lib",
+    globals(),
+)
+
 
 _HINT = "export JOB_ID=1 as the job's start script does, or start it with ascend-session launch."
 

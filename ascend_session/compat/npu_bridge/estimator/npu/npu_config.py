@@ -13,11 +13,22 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from tensorflow.core.protobuf import config_pb2
 
 from ascend_session.compat import run_config_checks
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.protos import add_npu_optimizer
 from ascend_session.compat.run_config_checks import ARGUMENTS, OF_TENSORFLOW, attribute
 from ascend_session.compat.signatures import takes
 from ascend_session.compat.tensorflow_names import RunConfig
 from ascend_session.config.checking import warn
+
+__getattr__, __all__ = also(
+    __name__,
+    "NPURunConfig ProfilingConfig MemoryConfig DumpConfig GraphMemoryOptimizeConfig "
+    "ExperimentalConfig NpuExecutePlacement DynamicInputConfig set_npu_default_config "
+    "decorator_tf_session",
+    "Enum json os signature config_pb2 RewriterConfig run_config_lib server_lib util",
+    globals(),
+)
+
 
 _MISSING = "in current releases there is no such argument, and the call ends in a TypeError"
 

@@ -12,12 +12,27 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ascend_session.backends.npu_training import ITERATION_OP
 from ascend_session.compat import host_calls
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics, job_without_id
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig
 from ascend_session.compat.npu_bridge.estimator.npu.npu_saver import NPUSaver
 from ascend_session.compat.run_config_entry import add_entry
-from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec, tf
+from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
+from ascend_session.compat.tensorflow_names import tf as tf1
+
+__getattr__, __all__ = also(
+    __name__,
+    "no_check_override NPUEstimatorSpec NPUEstimator",
+    "os sys collections json random string six tf logging ops constant_op "
+    "control_flow_ops array_ops estimator_lib model_fn_lib function_utils tf_inspect "
+    "util_lib util NPURunConfig NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook "
+    "SetIterationsVarHook NPULogOutfeedSessionHook NPUInfeedOutfeedSessionHook "
+    "NPUOutputTensorHook NPUShutDownHook broadcast_global_variables NPUBasics npu_ops "
+    "NPUSaver config_pb2",
+    globals(),
+)
+
 
 _Base: Any = Estimator
 _Spec: Any = EstimatorSpec
@@ -146,9 +161,9 @@ def _checked_folder(model_dir: Any, config: Any) -> Any:
     while model_dir is None:
         letters = "".join(random.sample(string.ascii_letters + string.digits, 10))
         folder = os.path.join(os.getcwd(), f"model_dir_{letters}")
-        if not tf.io.gfile.exists(folder):
-            tf.logging.warning("Using temporary folder as model directory: %s", folder)
-            tf.io.gfile.mkdir(folder)
+        if not tf1.io.gfile.exists(folder):
+            tf1.logging.warning("Using temporary folder as model directory: %s", folder)
+            tf1.io.gfile.mkdir(folder)
             model_dir = folder
     return model_dir
 
@@ -190,7 +205,7 @@ class _Augmented:
             spec = _with_host_call(spec, [spec.train_op], _TRAIN, hooks)
         if config.iterations_per_loop > 1:
             hooks.append(npu_hook.SetIterationsVarHook(config.iterations_per_loop))
-            spec = spec._replace(train_op=tf.group(spec.train_op, name=ITERATION_OP))
+            spec = spec._replace(train_op=tf1.group(spec.train_op, name=ITERATION_OP))
         return spec._replace(training_hooks=(*hooks, *(spec.training_hooks or ())))
 
     def _saver_hook(self) -> Any:
@@ -218,10 +233,10 @@ def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) ->
     if host_call is not None:
         made = host_calls.host_call_operations(host_call, after)
         changes: Dict[str, Any] = {}
-        with tf.control_dependencies(made):
-            changes["loss"] = tf.identity(spec.loss)
+        with tf1.control_dependencies(made):
+            changes["loss"] = tf1.identity(spec.loss)
         if mode == _TRAIN:
-            changes["train_op"] = tf.group(spec.train_op, *made)
+            changes["train_op"] = tf1.group(spec.train_op, *made)
         spec = spec._replace(**changes)
         hooks.append(npu_hook.NPUInfeedOutfeedSessionHook(made, mode))
     hooks.append(npu_hook.NPULogOutfeedSessionHook(sys.stderr))

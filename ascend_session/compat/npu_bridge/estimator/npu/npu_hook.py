@@ -3,21 +3,31 @@
 Source: npu_hook.py.
 """
 
-import os
-from typing import Any, Dict, List, Optional
+from typing import Any, List
 
 from ascend_session import hccl
 from ascend_session.backends.npu_training import ITERATION_OP
-from ascend_session.compat.loops import LOOP_VARIABLES
+from ascend_session.compat.also_imported import also
+from ascend_session.compat.hooks_of_values import NPUOutputTensorHook as NPUOutputTensorHook
+from ascend_session.compat.hooks_of_values import TellMeStepOrLossHook as TellMeStepOrLossHook
+from ascend_session.compat.loops import LOOP_VARIABLES, check_loop, plain_session
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.summaries import flush_operations, initializers
-from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.tensorflow_names import tf as tf1
 
-_Hook: Any = tf.train.SessionRunHook
-_SaverHook: Any = tf.train.CheckpointSaverHook
-_TensorHook: Any = tf.train.LoggingTensorHook
+__getattr__, __all__ = also(
+    __name__,
+    "NPUShutDownHook NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook "
+    "SetIterationsVarHook broadcast_global_variables NPULogOutfeedSessionHook "
+    "NPUInfeedOutfeedSessionHook NPUOutputTensorHook TellMeStepOrLossHook",
+    "os threading time Queue tf config_pb2 contrib_summary logging session_run_hook "
+    "basic_session_run_hooks util_lib npu_ops hccl_ops util",
+    globals(),
+)
 
-_NEVER = 1 << 31
+
+_Hook: Any = tf1.train.SessionRunHook
+_SaverHook: Any = tf1.train.CheckpointSaverHook
 
 for _name in LOOP_VARIABLES:
     util.register_func(_name)
@@ -35,7 +45,7 @@ class NPUShutDownHook(_Hook):  # type: ignore[misc]
         """Adds the operation."""
         from ascend_session.compat.npu_bridge.estimator import npu_ops
 
-        if getattr(self._shutdown_npu_op, "graph", None) is not tf.get_default_graph():
+        if getattr(self._shutdown_npu_op, "graph", None) is not tf1.get_default_graph():
             self._shutdown_npu_op = npu_ops.NPUShutdown()
 
     def end(self, session: Any) -> None:
@@ -97,7 +107,7 @@ class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Logs the step, then saves if it is time to."""
         step = run_context.session.run(self._global_step_tensor)
-        tf.logging.info("global_step...%s", step)
+        tf1.logging.info("global_step...%s", step)
         super().after_run(run_context, run_values)
 
 
@@ -120,7 +130,15 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
         self._variables = [util.create_or_get_var(name) for name in LOOP_VARIABLES]
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Gives them their values."""
+        """Gives them their values.
+
+        Raises:
+            LifecycleError: With a one-shot iterator, where the adapter aborts.
+
+        Warns:
+            AscendConfigWarning: If the session's entry says another number.
+        """
+        check_loop(plain_session(session), self._iterations_per_loop)
         for variable, value in zip(self._variables, (self._iterations_per_loop - 1, 0, 0, 1)):
             session.run(variable.initializer, {variable.initializer.inputs[1]: value})
         print("load iterations_per_loop value -----------")
@@ -129,7 +147,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
     def before_run(self, run_context: Any) -> None:
         """Makes the steps before the last."""
         asked = run_context.original_args
-        fetched = tf.nest.flatten(asked.fetches) if asked.fetches is not None else []
+        fetched = tf1.nest.flatten(asked.fetches) if asked.fetches is not None else []
         for one in fetched:
             if getattr(one, "name", one) == ITERATION_OP:
                 for _ in range(self._iterations_per_loop - 1):
@@ -144,11 +162,11 @@ def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:
         root_rank: Whose values all get.
         index: Of releases before 2022; not needed.
     """
-    variables = tf.trainable_variables()
+    variables = tf1.trainable_variables()
     if not variables:
-        return tf.no_op()
+        return tf1.no_op()
     received = hccl.broadcast([one.read_value() for one in variables], root_rank)
-    return tf.group([one.assign(value).op for one, value in zip(variables, received)])
+    return tf1.group([one.assign(value).op for one, value in zip(variables, received)])
 
 
 class NPULogOutfeedSessionHook(_Hook):  # type: ignore[misc]
@@ -190,110 +208,8 @@ class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]
     def before_run(self, run_context: Any) -> Any:
         """Asks for the host call's operations with each run."""
         asked = {} if self._dequeue_ops is None else self._dequeue_ops
-        return tf.train.SessionRunArgs(asked)
+        return tf1.train.SessionRunArgs(asked)
 
     def end(self, session: Any) -> None:
         """Writes what is left."""
         session.run(self._finalize_ops)
-
-
-class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
-    """Hands the values of tensors to a function, those of several runs at a time.
-
-    Args:
-        tensors: ``{tag: tensor or name}``, a list, or None.
-        dependencies: What has to be done before the values are taken.
-        output_fn: Is called with a list of dicts, one a run.
-        output_every_n_steps: After so many runs, and at the end.
-    """
-
-    def __init__(
-        self,
-        tensors: Any,
-        dependencies: Any = None,
-        output_fn: Any = None,
-        output_every_n_steps: int = 0,
-    ) -> None:
-        self._tensors: Optional[Any] = None
-        self._output_fn = output_fn
-        self._output_every_n_steps = output_every_n_steps
-        self._output_list: List[Dict[str, Any]] = []
-        self._iter_count = 0
-        if tensors is None:
-            return
-        self._tensors = tensors
-        if dependencies is not None:
-            if not isinstance(dependencies, (tuple, list)):
-                dependencies = [dependencies]
-            with tf.control_dependencies(dependencies):
-                self._tensors = {tag: tf.identity(one) for tag, one in tensors.items()}
-        super().__init__(self._tensors, every_n_iter=_NEVER)
-
-    def begin(self) -> None:
-        """Finds the tensors."""
-        if self._tensors is not None:
-            super().begin()
-
-    def before_run(self, run_context: Any) -> Any:
-        """Asks for them."""
-        return None if self._tensors is None else tf.train.SessionRunArgs(self._current_tensors)
-
-    def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Keeps their values, and hands them over when it is time to.
-
-        Raises:
-            ZeroDivisionError: If ``output_every_n_steps`` is 0, as with the vendor's.
-        """
-        if self._tensors is not None:
-            self._output_list.append({tag: run_values.results[tag] for tag in self._tag_order})
-        self._iter_count += 1
-        if self._iter_count % self._output_every_n_steps == 0:
-            self._call_output_fn()
-
-    def end(self, session: Any) -> None:
-        """Hands over what is left."""
-        if self._output_list:
-            self._call_output_fn()
-
-    def _call_output_fn(self) -> None:
-        self._output_fn(self._output_list)
-        del self._output_list[:]
-
-
-class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
-    """Says in the environment how far training is; see `training.TellMeStepOrLossHook`.
-
-    Raises:
-        ValueError: If neither a step nor a loss is given.
-    """
-
-    def __init__(
-        self, step: Any = None, total_step: Any = None, loss: Any = None, final_loss: Any = None
-    ) -> None:
-        if step is None and loss is None:
-            raise ValueError("One of step or loss must be specified")
-        self._asked = {"STEP_NOW": step, "LOSS_NOW": loss}
-        for name, asked, value in (
-            ("STEP_NOW", step, "0"),
-            ("TOTAL_STEP", total_step, total_step),
-            ("LOSS_NOW", loss, "0.0"),
-            ("TARGET_LOSS", final_loss, final_loss),
-        ):
-            if asked is not None:
-                os.environ[name] = str(value)
-
-    def before_run(self, run_context: Any) -> Any:
-        """Asks for the step and the loss."""
-        asked = {name: one for name, one in self._asked.items() if one is not None}
-        return tf.train.SessionRunArgs(asked)
-
-    def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Says what they were.
-
-        Raises:
-            ValueError: If none of them is a tensor.
-        """
-        found = {name: value for name, value in run_values.results.items() if value is not None}
-        if not found:
-            raise ValueError(f"{self._asked} has no valid tensor.")
-        os.environ.update({name: str(value) for name, value in found.items()})

@@ -4,7 +4,15 @@ Source: npu_loss_scale_manager.py.
 """
 
 from ascend_session import training
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.tensorflow_names import tf
+
+__getattr__, __all__ = also(
+    __name__,
+    "FixedLossScaleManager ExponentialUpdateLossScaleManager",
+    "dtypes ops control_flow_ops gen_math_ops state_ops",
+    globals(),
+)
 
 
 class FixedLossScaleManager(training.FixedLossScaleManager):

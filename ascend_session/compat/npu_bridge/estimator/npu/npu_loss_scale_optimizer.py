@@ -6,12 +6,22 @@ npu_loss_scale_optimizer.py, and the optimizer of tf.contrib.mixed_precision tha
 
 from typing import Any, List, Optional
 
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.ranks import rank_count
 from ascend_session.compat.scaling import applied_if_finite, downscaled, scaled
-from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.training.overflow import Overflow
 
-_Base: Any = tf.train.Optimizer
+__getattr__, __all__ = also(
+    __name__,
+    "NPULossScaleOptimizer",
+    "tf os control_flow_ops gen_control_flow_ops gen_math_ops math_ops optimizer "
+    "context hccl_ops npu_ops FixedLossScaleManager helper npu_plugin gen_npu_ops",
+    globals(),
+)
+
+
+_Base: Any = tf1.train.Optimizer
 
 
 class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
@@ -27,7 +37,7 @@ class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
     """
 
     def __init__(self, opt: Any, loss_scale_manager: Any, is_distributed: bool = False) -> None:
-        if not isinstance(opt, tf.train.Optimizer):
+        if not isinstance(opt, tf1.train.Optimizer):
             raise ValueError(f'"opt" must be an instance of Optimizer, but got: {type(opt)}.')
         self._opt = opt
         self._loss_scale_manager = loss_scale_manager
@@ -65,7 +75,7 @@ class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
     ) -> Any:
         """Applies them if nothing has overflown, or if the manager wants no check."""
         pairs = list(grads_and_vars)
-        finite = tf.constant(True)
+        finite = tf1.constant(True)
         if self._enable_overflow_check():
             gradients = [one for one, _ in pairs if one is not None]
             size = rank_count() if self._is_distributed else 1

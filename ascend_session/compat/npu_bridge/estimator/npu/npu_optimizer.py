@@ -8,30 +8,34 @@ from typing import Any, List, Optional
 
 from ascend_session import hccl
 from ascend_session.compat import sharding
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.keras_optimizers import (
-    KerasDistributeOptimizer,
-    npu_distributed_optimizer_wrapper,
+    KerasDistributeOptimizer as KerasDistributeOptimizer,
+)
+from ascend_session.compat.keras_optimizers import (
+    npu_distributed_optimizer_wrapper as npu_distributed_optimizer_wrapper,
 )
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.ranks import averaged_in_job, rank_count
 from ascend_session.compat.scaling import applied_if_finite, downscaled, scaled
-from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.training.gradients import is_slices
 from ascend_session.training.overflow import Overflow
 from ascend_session.vendor import WORLD_GROUP
 
-__all__ = [
-    "KerasDistributeOptimizer",
-    "NPUDistributedOptimizer",
-    "NPUOptimizer",
-    "allreduce",
-    "npu_allreduce",
-    "npu_distributed_optimizer_wrapper",
-    "reduce",
-]
+__getattr__, __all__ = also(
+    __name__,
+    "KerasDistributeOptimizer NPUDistributedOptimizer NPUOptimizer allreduce "
+    "npu_allreduce npu_distributed_optimizer_wrapper reduce",
+    "os tf control_flow_ops gen_control_flow_ops gen_math_ops math_ops optimizer_v2 "
+    "optimizers logging NPUBasics util hccl_ops helper npu_scope gen_npu_ops npu_ops "
+    "optimizer context",
+    globals(),
+)
 
-_Base: Any = tf.train.Optimizer
+
+_Base: Any = tf1.train.Optimizer
 
 
 def allreduce(tensor: Any, average: Any = True, old_average: Any = None) -> Any:
@@ -70,11 +74,11 @@ def reduce(
 def _gathered(slices: Any, size: int, average: Any, group: str = WORLD_GROUP) -> Any:
     values = hccl.allgather(slices.values, size, group)
     indices = hccl.allgather(slices.indices, size, group)
-    return tf.IndexedSlices(_mean(values, size, average), indices, dense_shape=slices.dense_shape)
+    return tf1.IndexedSlices(_mean(values, size, average), indices, dense_shape=slices.dense_shape)
 
 
 def _mean(total: Any, size: int, average: Any) -> Any:
-    return tf.div(total, tf.cast(size, total.dtype)) if average else total
+    return tf1.div(total, tf1.cast(size, total.dtype)) if average else total
 
 
 class NPUOptimizer(_Base):  # type: ignore[misc]
@@ -199,7 +203,7 @@ class NPUDistributedOptimizer(_Base):  # type: ignore[misc]
         if size <= 1:
             return list(pairs)
         util.add_grads_and_vars(pairs, size)
-        with tf.name_scope(f"{self.get_name()}_Reduce_Weight_Update_Sharding"):
+        with tf1.name_scope(f"{self.get_name()}_Reduce_Weight_Update_Sharding"):
             return [
                 (None if one is None else reduce(one, util.get_gid_by_grad(one)), variable)
                 for one, variable in pairs
@@ -215,9 +219,9 @@ class NPUDistributedOptimizer(_Base):  # type: ignore[misc]
         own, gradients = sharding.own_pairs(pairs)
         applied = self._optimizer.apply_gradients(own, global_step, name)
         scope = f"{self.get_name()}_Broadcast_Weight_Update_Sharding"
-        with tf.control_dependencies([applied]), tf.name_scope(scope):
+        with tf1.control_dependencies([applied]), tf1.name_scope(scope):
             sent = sharding.sent_by_owners([variable for _, variable in pairs])
-        return tf.group(applied, sent, *gradients)
+        return tf1.group(applied, sent, *gradients)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """The wrapped optimizer's."""

@@ -8,11 +8,21 @@ from typing import Any, Dict
 
 from tensorflow.python.training.saver import BulkSaverBuilder
 
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.signatures import takes
-from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.tensorflow_names import tf as tf1
+
+__getattr__, __all__ = also(
+    __name__,
+    "NPUBulkSaverBuilder NPUSaver",
+    "tf BulkSaverBuilder Saver context saveable_object_util saver_pb2 ops array_ops "
+    "variables util hccl_ops",
+    globals(),
+)
+
 
 _Builder: Any = BulkSaverBuilder
-_Saver: Any = tf.train.Saver
+_Saver: Any = tf1.train.Saver
 
 
 class NPUBulkSaverBuilder(_Builder):  # type: ignore[misc]

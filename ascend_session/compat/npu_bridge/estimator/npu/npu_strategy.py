@@ -8,7 +8,16 @@ from typing import Any
 from tensorflow.python.distribute import distribute_lib, one_device_strategy
 
 from ascend_session.compat import life
+from ascend_session.compat.also_imported import also
 from ascend_session.compat.ranks import rank_count
+
+__getattr__, __all__ = also(
+    __name__,
+    "NPUExtended NPUStrategy",
+    "os distribute_lib one_device_strategy util_lib get_rank_size get_rank_id",
+    globals(),
+)
+
 
 _Extended: Any = one_device_strategy.OneDeviceExtended
 _Strategy: Any = distribute_lib.StrategyV1

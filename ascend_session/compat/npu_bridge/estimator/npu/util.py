@@ -7,64 +7,53 @@ them. Source: util.py.
 import os
 from typing import Any, Dict, List, Optional
 
-from ascend_session import training
 from ascend_session.backends.npu_training import ITERATION_OP
-from ascend_session.compat.grad_division import (
-    GradDivisionItem,
-    add_grads_and_vars,
-    fair_division,
-    get_all_grad_item,
-    get_gid_by_grad,
-    get_gid_by_weight,
+from ascend_session.compat.also_imported import also
+from ascend_session.compat.grad_division import GradDivisionItem as GradDivisionItem
+from ascend_session.compat.grad_division import add_grads_and_vars as add_grads_and_vars
+from ascend_session.compat.grad_division import fair_division as fair_division
+from ascend_session.compat.grad_division import get_all_grad_item as get_all_grad_item
+from ascend_session.compat.grad_division import get_gid_by_grad as get_gid_by_grad
+from ascend_session.compat.grad_division import get_gid_by_weight as get_gid_by_weight
+from ascend_session.compat.loops import (
+    LateLoop,
+    check_loop,
+    loop_variable,
+    looped,
+    plain_session,
+    register_loop_variable,
 )
-from ascend_session.compat.loops import LateLoop, loop_variable, register_loop_variable
+from ascend_session.compat.marks import keep_tensors_dtypes as keep_tensors_dtypes
+from ascend_session.compat.marks import set_graph_exec_config as set_graph_exec_config
 from ascend_session.compat.marks import (
-    keep_tensors_dtypes,
-    set_graph_exec_config,
-    set_op_input_tensor_multi_dims,
-    set_op_tensor_max_range,
-    set_op_tensor_max_size,
+    set_op_input_tensor_multi_dims as set_op_input_tensor_multi_dims,
+)
+from ascend_session.compat.marks import set_op_tensor_max_range as set_op_tensor_max_range
+from ascend_session.compat.marks import set_op_tensor_max_size as set_op_tensor_max_size
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
+    ExperimentalConfig as ExperimentalConfig,
 )
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
-    ExperimentalConfig,
-    GraphMemoryOptimizeConfig,
+    GraphMemoryOptimizeConfig as GraphMemoryOptimizeConfig,
 )
-from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.tensorflow_names import tf as tf1
 
-__all__ = [
-    "ExperimentalConfig",
-    "GradDivisionItem",
-    "GraphMemoryOptimizeConfig",
-    "IterationPerLoop",
-    "add_grads_and_vars",
-    "check_aoe_mode",
-    "check_bool_type",
-    "check_nonnegative_integer",
-    "check_not_none",
-    "check_path",
-    "check_positive_integer",
-    "check_profiling_options",
-    "convert_bool_to_int",
-    "create_or_get_var",
-    "fair_division",
-    "format_string",
-    "get_all_grad_item",
-    "get_gid_by_grad",
-    "get_gid_by_weight",
-    "get_ranksize",
-    "get_value",
-    "global_dict_init",
-    "keep_tensors_dtypes",
-    "npu_compile",
-    "register_func",
-    "set_graph_exec_config",
-    "set_iteration_per_loop",
-    "set_op_input_tensor_multi_dims",
-    "set_op_tensor_max_range",
-    "set_op_tensor_max_size",
-    "set_value",
+__getattr__, __all__ = also(
+    __name__,
+    "ExperimentalConfig GradDivisionItem GraphMemoryOptimizeConfig IterationPerLoop "
+    "add_grads_and_vars check_aoe_mode check_bool_type check_nonnegative_integer "
+    "check_not_none check_path check_positive_integer check_profiling_options "
+    "convert_bool_to_int create_or_get_var fair_division format_string "
+    "get_all_grad_item get_gid_by_grad get_gid_by_weight get_ranksize get_value "
+    "global_dict_init keep_tensors_dtypes npu_compile register_func "
+    "set_graph_exec_config set_iteration_per_loop set_op_input_tensor_multi_dims "
+    "set_op_tensor_max_range set_op_tensor_max_size set_value "
     "variable_initializer_in_host",
-]
+    "os six tf ops training_util variable_scope init_ops dtypes compat attr_value_pb2 "
+    "variable_pb2 resource_variable_ops GraphMemoryOptimizeConfig ExperimentalConfig",
+    globals(),
+)
+
 
 _VALUES: List[Dict[str, Any]] = []  # the one dict, once global_dict_init has made it
 
@@ -163,22 +152,27 @@ def create_or_get_var(var_name: str) -> Any:
 
 
 def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 1) -> Any:
-    """An operation of which a run makes so many steps; see `training.iterations_per_loop`.
+    """An operation of which a run makes so many steps.
+
+    What is fetched beside it belongs to the first of them.
 
     Raises:
         ValueError: If ``train_op`` is no operation, or the number is not positive.
         TypeError: If the number is none.
-        ConfigError: If the session's entry says another number.
+        LifecycleError: With a one-shot iterator, where the adapter aborts.
+
+    Warns:
+        AscendConfigWarning: If the session's entry says another number.
     """
     _check_operation(train_op)
     check_positive_integer(iterations_per_loop, "iterations_per_loop")
     if iterations_per_loop == 1:
         return train_op
-    return training.iterations_per_loop(sess, train_op, iterations_per_loop)
+    return looped(plain_session(sess), train_op, iterations_per_loop)
 
 
 def _check_operation(train_op: Any) -> None:
-    if not isinstance(train_op, tf.Operation):
+    if not isinstance(train_op, tf1.Operation):
         raise ValueError(
             f"The incoming 'train_op' is {train_op!r}, and the need type is 'Operation': put "
             "tf.group(train_op) there."
@@ -211,12 +205,13 @@ class IterationPerLoop:
         check_positive_integer(iterations_per_loop, "iterations_per_loop")
         if self._loop is None:
             raise AttributeError("create_iteration_per_loop_var(train_op) was not called before.")
+        check_loop(plain_session(sess), iterations_per_loop)
         self._loop.load_with(sess, iterations_per_loop)
 
 
 def variable_initializer_in_host(var_list: Any) -> Any:
     """An operation that initialises these variables."""
-    return tf.initializers.variables(var_list, name="var_in_host")
+    return tf1.initializers.variables(var_list, name="var_in_host")
 
 
 def npu_compile(sess: Any, *fetches: Any) -> None:
