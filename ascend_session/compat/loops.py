@@ -143,7 +143,8 @@ def looped(session: Any, train_op: Any, steps: int) -> Any:
     """
     check_loop(session, steps)
     graph = train_op.graph
-    known = vars(graph).setdefault(_ATTRIBUTE, {})
+    known: Dict[str, LateLoop] = getattr(graph, _ATTRIBUTE, {})
+    setattr(graph, _ATTRIBUTE, known)
     if train_op.name not in known:
         known[train_op.name] = LateLoop(train_op, ITERATION_OP, 1)
     loop = known[train_op.name]
