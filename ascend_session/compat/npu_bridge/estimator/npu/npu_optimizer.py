@@ -128,7 +128,7 @@ class NPUOptimizer(_Base):  # type: ignore[misc]
         if self._is_loss_scale:
             scale = self._loss_scale_manager.get_loss_scale()
             loss = scaled(loss, scale)
-        pairs = self._opt.compute_gradients(
+        pairs: List[Any] = self._opt.compute_gradients(
             loss,
             var_list=var_list,
             gate_gradients=gate_gradients,
