@@ -103,10 +103,14 @@ def _report(asked: Mapping[str, str]) -> None:
         return
     _Ending.is_said = True
     rank = _rank()
-    report = made(_Ending.sessions, _others(rank))
+    if rank != 0:
+        return
+    report = made(_Ending.sessions, _others())
     if "json" in asked:
-        _write(asked["json"], {**report._asdict(), "sessions": list(_Ending.sessions)})
-    if rank == 0 and (_Ending.sessions or "child" not in asked):
+        rows = [row._asdict() for row in report.rows]
+        found = {"options": rows, "sentences": report.sentences, "sessions": _Ending.sessions}
+        _write(asked["json"], found)
+    if _Ending.sessions or "child" not in asked:
         _show(report, asked)
 
 
@@ -130,10 +134,10 @@ def _rank() -> int:
     return 0 if said is None else said.value
 
 
-def _others(rank: int) -> List[str]:
-    """How the ranks of this node differ that have written down their sessions so far."""
+def _others() -> List[str]:
+    """How the other ranks of this node differ that have written down their sessions so far."""
     folder = os.environ.get(_FOLDER)
-    if not folder or rank:
+    if not folder:
         return []
     said: List[str] = []
     beside = os.path.dirname(folder)
