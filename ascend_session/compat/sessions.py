@@ -28,8 +28,9 @@ class Setting(NamedTuple):
     Attributes:
         key: The vendor's key.
         value: What stands in the entry.
-        effect: ``device`` (a device would take it), ``default`` (nobody has said it), ``silent`` (it does not do what it says there
-            either, and nothing says so) or ``stub`` (without effect here).
+        effect: ``device`` (a device would take it), ``default`` (nobody has said it), ``silent``
+            (it does not do what it says there either, and nothing says so) or ``stub`` (without
+            effect here).
         why: What becomes of it, in a sentence.
     """
 
