@@ -56,9 +56,10 @@ def host_call_operations(host_call: Any, after: List[Any]) -> List[Any]:
         The operations and tensors that it gives.
     """
     function, tensors = host_call
+    names = list(tensors) if isinstance(tensors, dict) else None
+    given = list(tensors) if names is None else list(tensors.values())
     with tf.control_dependencies(after):
-        if isinstance(tensors, dict):
-            made = function(**{name: tf.identity(one) for name, one in tensors.items()})
-        else:
-            made = function(*[tf.identity(one) for one in tensors])
+        copies = [tf.identity(one) for one in given]
+    # What the function makes besides, a writer's initialiser for one, must not wait for a step.
+    made = function(*copies) if names is None else function(**dict(zip(names, copies)))
     return [one for one in tf.nest.flatten(made) if one is not None]

@@ -45,6 +45,7 @@ class Line:
         return estimators.NPUEstimatorSpec(mode, loss=loss, train_op=train, host_call=host_call)
 
     def on_host(self, step: Any) -> Any:
+        self.beside = self.tf.no_op("beside")
         return [self.tf.py_func(self.tell, [step], self.tf.int64)]
 
     def tell(self, step: Any) -> Any:
@@ -116,6 +117,7 @@ def test_a_loop_makes_its_steps_and_each_has_its_host_call(tf: Any, tmp_path: An
     np.testing.assert_allclose(estimator.get_variable_value("slope"), 3 * (1 - 0.8**8), rtol=1e-5)
     estimator.evaluate(line.points, steps=1)
     assert line.told[8:] == [8]
+    assert not line.beside.control_inputs  # it would make a step
 
 
 @has_estimators
