@@ -155,6 +155,20 @@ def test_the_loss_scale_optimizer_leaves_steps_with_an_overflow_out(tf: Any) -> 
     assert made._learning_rate == 0.25  # what it has not itself is the wrapped optimizer's
 
 
+def test_scripts_find_scale_and_overflow_by_their_names(tf: Any) -> None:
+    _, loss = model(tf)
+    factor = tf.placeholder(tf.float32, [])
+    manager = managers.ExponentialUpdateLossScaleManager(64, 1000, 1, 2, 0.5)
+    inner = tf.train.GradientDescentOptimizer(0.25)
+    step = scaling.NPULossScaleOptimizer(inner, manager).minimize(loss * factor)
+    by_name = tf.get_default_graph().get_tensor_by_name
+    finite, scale = by_name("overflow_status_reduce_all:0"), by_name("loss_scale:0")
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        seen = [(sess.run([step, finite], {factor: x})[1], sess.run(scale)) for x in (1.0, np.inf)]
+    assert seen == [(True, 64), (False, 32)]
+
+
 def test_an_overflow_counts_as_none_where_nobody_wants_to_know(tf: Any) -> None:
     weight, loss = model(tf)
     manager = managers.FixedLossScaleManager(8, enable_overflow_check=False)

@@ -3,6 +3,8 @@
 Source: npu_loss_scale_manager.py.
 """
 
+from typing import Any, Callable
+
 from ascend_session import training
 from ascend_session.compat.also_imported import also
 from ascend_session.compat.tensorflow_names import tf
@@ -28,7 +30,10 @@ class FixedLossScaleManager(training.FixedLossScaleManager):
 
 
 class ExponentialUpdateLossScaleManager(training.ExponentialUpdateLossScaleManager):
-    """A scale that follows the overflows; see `training.ExponentialUpdateLossScaleManager`."""
+    """A scale that follows the overflows; see `training.ExponentialUpdateLossScaleManager`.
+
+    Its variables are no resources: public scripts fetch the tensor ``loss_scale:0``.
+    """
 
     def __init__(
         self,
@@ -38,6 +43,11 @@ class ExponentialUpdateLossScaleManager(training.ExponentialUpdateLossScaleManag
         incr_ratio: float = 2,
         decr_ratio: float = 0.8,
     ) -> None:
-        super().__init__(
-            init_loss_scale, incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio
-        )
+        with tf.variable_creator_scope(_without_resource):
+            super().__init__(
+                init_loss_scale, incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio
+            )
+
+
+def _without_resource(make: Callable[..., Any], **asked: Any) -> Any:
+    return make(**{**asked, "use_resource": False})

@@ -23,6 +23,9 @@ __getattr__, __all__ = also(
 
 _Base: Any = tf1.train.Optimizer
 
+# Public scripts fetch it: get_tensor_by_name("overflow_status_reduce_all:0").
+_FINITE = "overflow_status_reduce_all"
+
 
 class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
     """Scales the loss, and the gradients back; what it wraps computes and applies them.
@@ -80,6 +83,7 @@ class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
             gradients = [one for one, _ in pairs if one is not None]
             size = rank_count() if self._is_distributed else 1
             finite = Overflow(self.get_name()).none_anywhere(gradients, size)
+            finite = tf1.identity(finite, name=_FINITE)
         return applied_if_finite(
             finite,
             lambda: self._opt.apply_gradients(pairs, global_step, name),
