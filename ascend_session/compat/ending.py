@@ -19,7 +19,15 @@ from ascend_session.session import current_system
 from ascend_session.session.interrupt import Terminated
 from ascend_session.session.unwinding import log_failures
 
-__all__ = ["RECORD_NAME", "begin", "failed", "finish", "forget", "leave_record"]
+__all__ = [
+    "RECORD_NAME",
+    "begin",
+    "begin_in_fork",
+    "failed",
+    "finish",
+    "forget",
+    "leave_record",
+]
 
 RECORD_NAME = "sessions.json"
 """What each rank writes into its folder about its sessions."""
@@ -49,6 +57,17 @@ def begin(asked: Dict[str, str]) -> None:
         _Ending.asked, _Ending.pid = {}, os.getpid()
         atexit.register(finish)
     _Ending.asked.update(asked)
+
+
+def begin_in_fork() -> None:
+    """As `begin` in a process that was forked from one that had opened nothing yet."""
+    _Ending.asked, _Ending.pid = {"child": "1"}, os.getpid()
+    _Ending.sessions, _Ending.advice, _Ending.is_said = (), None, False
+    atexit.unregister(finish)
+    atexit.register(finish)
+    multiprocessing = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:  # whose processes end without exit handlers
+        multiprocessing.Finalize(None, finish, exitpriority=0)
 
 
 def forget() -> None:

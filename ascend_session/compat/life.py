@@ -19,6 +19,7 @@ from ascend_session.session import AscendSystem, ascend_system, current_system
 __all__ = [
     "end",
     "fail",
+    "is_of_parent",
     "is_opening",
     "is_ours",
     "on_shut_down",
@@ -86,6 +87,11 @@ def open_with(parameters: Mapping[str, Any]) -> AscendSystem:
 def is_ours(open_system: AscendSystem) -> bool:
     """Whether a system was opened here, and not by the script with `ascend_session`."""
     return open_system is _Life.opened
+
+
+def is_of_parent() -> bool:
+    """Whether the process that this one was forked from had opened a system by then."""
+    return _Life.context is not None and _Life.pid != os.getpid()
 
 
 def is_opening() -> bool:

@@ -83,9 +83,14 @@ def stop() -> None:
 
 
 def _is_none_of_the_scripts() -> bool:
-    """Whether the session is one of this package's own, or of a forked process."""
-    if life.is_opening() or not _State.book.is_ours:
+    """Whether the session is one of this package's own, or of a fork that can open no system."""
+    if life.is_opening():
         return True
+    if not _State.book.is_ours:
+        if life.is_of_parent():
+            return True
+        _State.book = Book()
+        ending.begin_in_fork()
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))

@@ -134,6 +134,24 @@ def test_a_forked_child_neither_reports_nor_closes(run: Any) -> None:
     assert len(report_of(ended)) == len(["head", "sessions"])  # of two, none would be read
 
 
+def test_a_worker_that_is_forked_before_anything_was_opened_is_a_process_of_its_own(
+    run: Any,
+) -> None:
+    script = (
+        NPU
+        + "import multiprocessing\n"
+        + "def train():\n"
+        + '    with tf.Session(config=options(precision_mode="force_fp32")) as s:\n'
+        + "        print(s.run(hccl_ops.allreduce(tf.constant([3.0]), 'sum')))\n"
+        + "worker = multiprocessing.get_context('fork').Process(target=train)\n"
+        + "worker.start(); worker.join(); print(worker.exitcode)\n"
+    )
+    ended = run(script, asked=None, variables={"ASCEND_SESSION_RUN": "backend=stub"})
+    assert ended.stdout == "[3.]\n0\n", ended.stderr
+    assert "force_fp32 1 checked" in " ".join(ended.stderr.split())
+    assert "The script has opened no session." in ended.stderr
+
+
 def test_pythons_that_the_script_starts_find_the_vendors_names(
     run: Any, tmp_path: Path, forking_python: str
 ) -> None:
