@@ -11,7 +11,7 @@ from ascend_session.audit.scopes import dotted
 from ascend_session.audit.source import Source
 from ascend_session.audit.tree import Tree
 from ascend_session.audit.values import UNKNOWN
-from ascend_session.config.entry_words import several_entries
+from ascend_session.config.entry_words import OPTIMISES, several_entries
 
 __all__ = ["look_at_proto"]
 
@@ -82,7 +82,7 @@ def _look_at_toggle(name: str, proto: Proto, entry: Entry, source: Source, book:
     explicit = [each for each in toggles if each.value is not UNKNOWN and each.value not in _OFF]
     hint = f"Write {_name_of(proto)}.graph_options.rewrite_options.{name} = RewriterConfig.OFF."
     for toggle in explicit:
-        said = f"rewrite_options.{name} is set to {toggle.value}. {_EFFECT[name]}"
+        said = f"rewrite_options.{name} is set to {toggle.value}. {OPTIMISES[name]}"
         book.add(rule, WARNING, toggle.place, said, hint, _is_last(toggle, toggles, entry))
     if explicit or any(implied(each.branch, entry.branch) for each in toggles):
         return
@@ -90,17 +90,8 @@ def _look_at_toggle(name: str, proto: Proto, entry: Entry, source: Source, book:
     is_seen = proto.to_session or all(function not in outside for _, function in proto.names)
     open_ended = not (proto.own and is_seen) or proto.shared or bool(toggles)
     open_ended = open_ended or name == "remapping"  # which another file's import may turn off
-    said = f"rewrite_options.{name} is not turned off. {_EFFECT[name]}"
+    said = f"rewrite_options.{name} is not turned off. {OPTIMISES[name]}"
     book.add(rule, WARNING, entry.place, said, hint, not open_ended)
-
-
-_EFFECT = {
-    "memory_optimization": "TensorFlow then changes the graph to save memory before the adapter "
-    "gets it, by other orders and by swapping to the host; the adapter's manual and samples turn "
-    "it off.",
-    "remapping": "TensorFlow then fuses operators into ones that only a CPU or GPU has, before the "
-    "adapter gets the graph; the adapter's manual and samples turn it off.",
-}
 
 
 def _is_last(toggle: Toggle, toggles: List[Toggle], entry: Entry) -> bool:

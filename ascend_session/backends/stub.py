@@ -15,7 +15,7 @@ from ascend_session.cluster.job import Job
 from ascend_session.config.proto import read_entry
 from ascend_session.errors import BackendError, DeviceError
 
-__all__ = ["DEVICES_VARIABLE", "StubBackend"]
+__all__ = ["DEVICES_VARIABLE", "StubBackend", "without_effect"]
 
 DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
@@ -73,11 +73,7 @@ class StubBackend(Backend):
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
         """The options that are on but have no visible effect here, each with the reason."""
-        return [
-            f"{key}={parameters[key]!r} has no effect on the stub: {_CAPABILITIES[capability]}."
-            for key, capability in _INEFFECTIVE.items()
-            if parameters.get(key)
-        ]
+        return list(without_effect(parameters).values())
 
     def initialize(self, proto: Any) -> None:
         """Meets the other ranks of the job, then opens the keeper session.
@@ -118,9 +114,20 @@ class StubBackend(Backend):
         return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
 
 
+def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:
+    """The options that are on but have no visible effect on the stub, each with the reason."""
+    return {
+        key: f"{key}={parameters[key]!r} has no effect on the stub: {_CAPABILITIES[capability]}."
+        for key, capability in _INEFFECTIVE.items()
+        if parameters.get(key)
+    }
+
+
 def _refuse_adapter() -> None:
     """The entry that the stub writes is no ornament once the vendor's library is loaded."""
-    if "npu_bridge" in sys.modules:
+    loaded = sys.modules.get("npu_bridge")
+    # A stand-in for machines without a device has a name of its own below the vendor's.
+    if loaded is not None and getattr(loaded, "__name__", "npu_bridge") == "npu_bridge":
         raise BackendError(
             "The stub was asked for, but npu_bridge is imported in this process: its adapter would "
             "act upon the options of the stub's sessions and run them on the device.",

@@ -17,7 +17,7 @@ __all__ = ["app", "run"]
 
 # In the order of the help; each in the module of its name.
 _COMMANDS = (
-    *("options", "devices", "doctor", "launch", "ranktable", "config", "precision"),
+    *("options", "devices", "doctor", "launch", "run", "ranktable", "config", "precision"),
     *("aoe", "audit"),
 )
 

@@ -8,9 +8,29 @@ from typing import Optional
 
 from ascend_session.errors import Problem
 
-__all__ = ["ENTRY_NAME", "is_misnamed", "misnamed_entry", "several_entries", "wrong_field"]
+__all__ = [
+    "ENTRY_NAME",
+    "OPTIMISES",
+    "is_misnamed",
+    "left_on",
+    "misnamed_entry",
+    "several_entries",
+    "wrong_field",
+]
 
 ENTRY_NAME = "NpuOptimizer"
+
+OPTIMISES = {
+    "memory_optimization": "TensorFlow then changes the graph to save memory before the adapter "
+    "gets it, by other orders and by swapping to the host; the adapter's manual and samples turn "
+    "it off.",
+    "remapping": "TensorFlow then fuses operators into ones that only a CPU or GPU has, before the "
+    "adapter gets the graph; the adapter's manual and samples turn it off.",
+}
+"""What a rewriter option does unless it is turned off."""
+
+# RewriterConfig.OFF, which is MANUAL in the enum of memory_optimization, and that one's own word.
+_OFF = {"memory_optimization": (1, 2), "remapping": (2,)}
 
 _ZERO = {"s": "''", "i": "0", "b": "False"}
 
@@ -48,3 +68,15 @@ def wrong_field(key: str, found: Optional[str], right: str) -> Problem:
         f"{key} {where}; the adapter reads the field {right!r} and finds {_ZERO[right]}.",
         f'Write parameter_map["{key}"].{right} = ...',
     )
+
+
+def left_on(name: str, value: int) -> Optional[str]:
+    """What to say of a rewriter option that an NPU session should not have on; None if it is off.
+
+    Args:
+        name: ``memory_optimization`` or ``remapping``.
+        value: What it is in the session's proto.
+    """
+    if value in _OFF[name]:
+        return None
+    return f"rewrite_options.{name} is not turned off. {OPTIMISES[name]}"

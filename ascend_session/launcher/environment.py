@@ -11,7 +11,20 @@ from ascend_session.cluster.variables import COORDINATOR, PORT
 from ascend_session.launcher.devices import STUB_DEVICES_VARIABLE, RankDevice
 from ascend_session.launcher.variables import LOG_PATH, RANK_FOLDER, WORK_PATH
 
-__all__ = ["PLOG_FOLDER", "WORK_FOLDER", "Chief", "JobFacts", "defaults", "own_variables"]
+__all__ = [
+    "PLOG_FOLDER",
+    "WORK_FOLDER",
+    "Chief",
+    "JobFacts",
+    "defaults",
+    "for_children",
+    "own_variables",
+]
+
+# Where Pythons find the stand-ins for the vendor's packages (compat/inherited).
+_STAND_INS = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compat", "inherited"
+)
 
 PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 
@@ -106,6 +119,16 @@ def defaults(folder: str) -> Dict[str, str]:
         LOG_PATH: os.path.join(folder, PLOG_FOLDER),
         WORK_PATH: os.path.join(folder, WORK_FOLDER),
     }
+
+
+def for_children(environment: Mapping[str, str]) -> Dict[str, str]:
+    """What Pythons need that a program other than Python starts, where there is no device.
+
+    Args:
+        environment: The program's.
+    """
+    path = environment.get("PYTHONPATH")
+    return {"PYTHONPATH": _STAND_INS + (os.pathsep + path if path else "")}
 
 
 def _family(chief: Chief, size: int) -> Mapping[str, str]:

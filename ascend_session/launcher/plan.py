@@ -19,6 +19,7 @@ from ascend_session.launcher.environment import (
     WORK_FOLDER,
     JobFacts,
     defaults,
+    for_children,
     own_variables,
 )
 from ascend_session.launcher.inherited import moved, refuse_task, removed
@@ -202,6 +203,8 @@ def _filled(
         place = os.path.join(folder, f"rank_{number}")
         own = own_variables(job, local, device)
         environment = {**kept, **defaults(place), **config.env, **own}
+        if config.program is not None and choice.name == "stub":
+            environment.update(for_children(environment))
         _check(job, environment)
         changed = {n: v for n, v in sorted(environment.items()) if environ.get(n) != v}
         ranks.append(_rank(number, local, command, cwd, environment, changed, device, cpus, place))

@@ -12,6 +12,8 @@ __all__ = ["FOLDER_VARIABLE", "Runner"]
 FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
 """Environment variable with the absolute path of the rank's folder."""
 
+_ASKED_VARIABLE, _BACKEND_VARIABLE = "ASCEND_SESSION_RUN", "ASCEND_SESSION_BACKEND"
+
 _SPARE = 1 << 20  # bytes that are let go when memory may have run out
 
 
@@ -22,6 +24,13 @@ def _part(name: str) -> "Any":
     module = type(sys)("ascend_session.launcher.inside." + name)
     exec(external.SourceFileLoader(module.__name__, path).get_code(module.__name__), vars(module))
     return module
+
+
+def _is_for_vendor(folder: "Any") -> bool:
+    """Whether the vendor's packages are looked after: by `run`, and in ranks on the stub."""
+    if _ASKED_VARIABLE in os.environ:
+        return True
+    return bool(folder) and os.environ.get(_BACKEND_VARIABLE) == "stub"
 
 
 class Runner:
@@ -37,6 +46,11 @@ class Runner:
         self._spare = bytes(_SPARE)
         self._program, self._stacks = _part("program"), _part("stacks")
         self._hook, self._recording = _part("hook"), _part("recording")
+        self._vendor = None  # type: Any
+        if _is_for_vendor(self._folder):
+            package = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+            compat = os.path.join(package, "compat", "importing.py")
+            self._vendor = _part("vendor").Vendor(self._pid, compat)
         functions = _part, self._program.run, self._hook.stripped
         self._files = {file, self._program.GLUE, *[one.__code__.co_filename for one in functions]}
 
@@ -50,12 +64,16 @@ class Runner:
         if self._folder:
             self._stacks.watch(self._folder)
         del words[0]
+        if self._vendor is not None:
+            self._vendor.begin()
         self._program.run(words, self._note_unreadable)
 
     def fail(self, error: BaseException) -> None:
         """Records what ends the program, and has it printed without the frames of this package."""
         self._spare = b""
         error.__traceback__ = self._hook.stripped(error.__traceback__, self._files)
+        if self._vendor is not None:
+            self._vendor.fail(error)
         self._record(error, self._recording.exit_code(error))
         if not isinstance(error, SystemExit):
             self._hook.print_as_without(self._files)

@@ -1,0 +1,6 @@
+"""``npu_bridge`` and ``hccl`` for machines without a device: public scripts run unchanged.
+
+`importing` makes the vendor's names mean the modules below ``npu_bridge`` and ``hccl`` here, which
+mirror the vendor's tree. `life` has the open system of such a process, `watching` looks at every
+session that the script opens. Importing this package installs nothing and needs no TensorFlow.
+"""

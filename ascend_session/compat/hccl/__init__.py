@@ -1,0 +1,1 @@
+"""The vendor's package ``hccl``, for machines without a device."""

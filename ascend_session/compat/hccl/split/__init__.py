@@ -1,0 +1,1 @@
+"""How gradients are cut into parts that are exchanged together."""

@@ -1,0 +1,80 @@
+"""``hccl.split.api``: in which parts gradients are exchanged; checked, and then without effect.
+
+The parts change when a device exchanges what, never a result. Source: hccl/split/api.py.
+"""
+
+from typing import Any
+
+from ascend_session.vendor import WORLD_GROUP
+
+__all__ = ["set_split_strategy_by_idx", "set_split_strategy_by_size"]
+
+_MAX_GROUP_NAME = 127
+_MAX_UINT32 = 4294967295
+_WHOLE = 100
+
+
+def set_split_strategy_by_idx(idxList: Any, group: Any = WORLD_GROUP) -> None:  # noqa: N803
+    """Cuts after the gradients of these numbers.
+
+    Args:
+        idxList: Whole numbers of 32 bit, ascending.
+        group: The group's name.
+
+    Raises:
+        ValueError: If one of them cannot be.
+    """
+    _check_group(group)
+    _check_list("idxList", idxList)
+    for index in idxList:
+        if not isinstance(index, int):
+            raise ValueError(f"idx val[{index}] in idxList is not python int type.")
+        if not 0 <= index <= _MAX_UINT32:
+            raise ValueError(
+                f"idx val[{index}] in idxList is an out-of-range value, the correct value range is "
+                f"0 to {_MAX_UINT32}"
+            )
+    if any(second <= first for first, second in zip(idxList, idxList[1:])):
+        raise ValueError("idx in idxList is not ascending")
+
+
+def set_split_strategy_by_size(
+    dataSizeList: Any,  # noqa: N803
+    group: Any = WORLD_GROUP,
+) -> None:
+    """Cuts by shares of the data.
+
+    Args:
+        dataSizeList: Percentages, 100 together.
+        group: The group's name.
+
+    Raises:
+        ValueError: If one of them cannot be.
+    """
+    _check_group(group)
+    _check_list("dataSizeList", dataSizeList)
+    for size in dataSizeList:
+        if not isinstance(size, (int, float)):
+            raise ValueError(
+                f"dataSize val[{size}] in dataSizeList is not python int or float type."
+            )
+        if size < 0:
+            raise ValueError(f"dataSize val[{size}] in dataSizeList cannot be a negative number.")
+    if sum(dataSizeList) != _WHOLE:
+        raise ValueError("size percentage list sum is not 100%")
+
+
+def _check_group(group: Any) -> None:
+    if not isinstance(group, str):
+        raise ValueError(f"group must be a python str, this is {group!r}.")
+    if not group:
+        raise ValueError("group name is empty.")
+    if len(group) > _MAX_GROUP_NAME:
+        raise ValueError(f"group name len[{len(group)}] too long, Max len[{_MAX_GROUP_NAME}].")
+
+
+def _check_list(name: str, values: Any) -> None:
+    if not isinstance(values, list):
+        raise ValueError(f"{name} must be a python list, this is {values!r}.")
+    if not values:
+        raise ValueError(f"{name} length is 0")

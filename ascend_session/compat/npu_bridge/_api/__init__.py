@@ -1,0 +1,1 @@
+"""Names under their short path."""

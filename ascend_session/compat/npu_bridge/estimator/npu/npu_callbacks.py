@@ -1,0 +1,77 @@
+"""``npu_bridge.estimator.npu.npu_callbacks``: all ranks begin with one's Keras model.
+
+Source: npu_callbacks.py.
+"""
+
+from typing import Any
+
+from ascend_session import hccl
+from ascend_session.compat.also_imported import also
+from ascend_session.compat.ranks import rank_count
+from ascend_session.compat.tensorflow_names import Callback, keras_backend, tf
+from ascend_session.errors import UnsupportedError
+
+__getattr__, __all__ = also(
+    __name__,
+    "broadcast_global_variables BroadcastGlobalVariablesCallbackImpl "
+    "NPUBroadcastGlobalVariablesCallback",
+    "os keras backend state_ops control_flow_ops hccl_ops util_lib",
+    globals(),
+)
+
+
+def broadcast_global_variables(root_rank: int) -> Any:
+    """An operation that gives Keras's initialised variables of all ranks the root's values."""
+    variables = [one for one in tf.global_variables() if getattr(one, "_keras_initialized", False)]
+    if not variables:
+        return tf.no_op()
+    received = hccl.broadcast([one.read_value() for one in variables], root_rank)
+    return tf.group([one.assign(value).op for one, value in zip(variables, received)])
+
+
+class BroadcastGlobalVariablesCallbackImpl:
+    """Broadcasts once, before the first batch.
+
+    Args:
+        root_rank: The rank whose values all get.
+        args: As of the class beside it.
+    """
+
+    def __init__(self, root_rank: int, *args: Any) -> None:
+        super().__init__(*args)
+        self.root_rank = root_rank
+        self.broadcast_done = False
+
+    def on_batch_begin(self, batch: Any, logs: Any = None) -> None:
+        """Does it, if it was not done before.
+
+        Raises:
+            UnsupportedError: Under Keras 3, which has no session.
+        """
+        if self.broadcast_done:
+            return
+        if rank_count() > 1:
+            if tf.executing_eagerly():
+                raise UnsupportedError(
+                    "NPUBroadcastGlobalVariablesCallback needs Keras in graph mode, where its "
+                    "variables are in a session.",
+                    hint="Call tf.disable_eager_execution() first (tf.compat.v1 in TensorFlow 2).",
+                )
+            session = keras_backend.get_session()
+            with session.graph.as_default():
+                session.run(broadcast_global_variables(self.root_rank))
+        self.broadcast_done = True
+
+
+class NPUBroadcastGlobalVariablesCallback(
+    BroadcastGlobalVariablesCallbackImpl,
+    Callback,  # type: ignore[misc]
+):
+    """A callback that gives all ranks the root's variables before the first batch.
+
+    Args:
+        root_rank: The rank whose values all get.
+    """
+
+    def __init__(self, root_rank: int) -> None:
+        super().__init__(root_rank)

@@ -1,0 +1,254 @@
+"""``npu_bridge.estimator.npu.npu_config``: NPURunConfig, its parts, and how sessions get an entry.
+
+Source: npu_config.py of the current release, and of those from 2020 on, whose arguments are taken
+after the ``*``.
+"""
+
+import sys
+from enum import Enum
+from inspect import signature
+from types import FrameType
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from tensorflow.core.protobuf import config_pb2
+
+from ascend_session.compat import run_config_checks
+from ascend_session.compat.also_imported import also
+from ascend_session.compat.protos import add_npu_optimizer
+from ascend_session.compat.run_config_checks import ARGUMENTS, OF_TENSORFLOW, attribute
+from ascend_session.compat.signatures import takes
+from ascend_session.compat.tensorflow_names import RunConfig
+from ascend_session.config.checking import warn
+
+__getattr__, __all__ = also(
+    __name__,
+    "NPURunConfig ProfilingConfig MemoryConfig DumpConfig GraphMemoryOptimizeConfig "
+    "ExperimentalConfig NpuExecutePlacement DynamicInputConfig set_npu_default_config "
+    "decorator_tf_session",
+    "Enum json os signature config_pb2 RewriterConfig run_config_lib server_lib util",
+    globals(),
+)
+
+
+_MISSING = "in current releases there is no such argument, and the call ends in a TypeError"
+
+
+class NPURunConfig(RunConfig):  # type: ignore[misc]
+    """``tf.estimator.RunConfig`` with the adapter's options.
+
+    They have the vendor's names and places, and go into the session's entry as NPUEstimator writes
+    it; the entry is checked when a session opens with it.
+
+    Raises:
+        TypeError: For an argument that there is not, or of a type that the vendor's refuses.
+        ValueError: For a value that the vendor's refuses.
+        UnsupportedError: In a job with parameter servers, and without ``tf.estimator``.
+    """
+
+    @takes(ARGUMENTS)
+    def __init__(self, given: Dict[str, Any]) -> None:
+        """Takes the vendor's arguments."""
+        run_config_checks.check(given)
+        _check_part("dump_config", given["dump_config"], DumpConfig)
+        _check_part("experimental_config", given["experimental_config"], ExperimentalConfig)
+        _check_part("dynamic_input_config", given["dynamic_input_config"], DynamicInputConfig)
+        if given["save_checkpoints_secs"] is None and given["save_checkpoints_steps"] is None:
+            given["save_checkpoints_steps"] = 100
+        for name, value in given.items():
+            if name not in OF_TENSORFLOW:
+                setattr(self, attribute(name), value)
+        super().__init__(**{name: given[name] for name in OF_TENSORFLOW})
+
+
+def _check_part(name: str, value: Any, kind: type) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise ValueError(
+            f"{name} must be of type {kind.__name__} of npu_bridge, this is {type(value).__name__}."
+        )
+
+
+class ProfilingConfig:
+    """What is profiled.
+
+    Args:
+        enable_profiling: Whether anything is.
+        profiling_options: A JSON text that says what.
+        enable_options: Of releases before 2021, a list; current ones do not take it.
+        fp_point: The same.
+        bp_point: The same.
+    """
+
+    def __init__(
+        self,
+        enable_profiling: Any = False,
+        profiling_options: Optional[str] = None,
+        *,
+        enable_options: Any = None,
+        fp_point: Optional[str] = None,
+        bp_point: Optional[str] = None,
+    ) -> None:
+        old = {"enable_options": enable_options, "fp_point": fp_point, "bp_point": bp_point}
+        for name, value in old.items():
+            if value is not None:
+                warn(f"ProfilingConfig({name}=...) is of releases before 2021; {_MISSING}.")
+        self._enable_profiling = enable_profiling
+        self._profiling_options = profiling_options
+        self._enable_options = enable_options
+        self._fp_point, self._bp_point = fp_point, bp_point
+
+
+class MemoryConfig:
+    """How the device's memory is used; the arguments are keys of the entry."""
+
+    def __init__(
+        self,
+        atomic_clean_policy: Any = 0,
+        static_memory_policy: Any = 0,
+        memory_optimization_policy: Any = None,
+        variable_use_1g_huge_page: Any = 0,
+    ) -> None:
+        self._atomic_clean_policy = atomic_clean_policy
+        self._static_memory_policy = static_memory_policy
+        self._memory_optimization_policy = memory_optimization_policy
+        self._variable_use_1g_huge_page = variable_use_1g_huge_page
+
+
+class DumpConfig:
+    """What operators write to files; the arguments are keys of the entry."""
+
+    def __init__(
+        self,
+        enable_dump: Any = False,
+        dump_path: Any = None,
+        dump_step: Any = None,
+        dump_mode: Any = "output",
+        enable_dump_debug: Any = False,
+        dump_debug_mode: Any = "all",
+        dump_data: Any = "tensor",
+        dump_layer: Any = None,
+    ) -> None:
+        self._enable_dump = enable_dump
+        self._dump_path = dump_path
+        self._dump_step = dump_step
+        self._dump_mode = dump_mode
+        self._enable_dump_debug = enable_dump_debug
+        self._dump_debug_mode = dump_debug_mode
+        self.dump_data = dump_data
+        self.dump_layer = dump_layer
+
+
+class GraphMemoryOptimizeConfig:
+    """Computing again, and slicing of graphs, to save memory.
+
+    Raises:
+        ValueError: Unless each is ``auto``, ``manual`` or None.
+    """
+
+    def __init__(self, recompute: Any = None, graph_slice: Any = None) -> None:
+        for name, value in (("recompute", recompute), ("graph_slice", graph_slice)):
+            if value not in (None, "auto", "manual"):
+                raise ValueError(f"{name}={value!r} must be 'auto' or 'manual'.")
+        self._recompute = recompute
+        self._graph_slice = graph_slice
+
+
+class ExperimentalConfig:
+    """Options that may change from release to release.
+
+    Raises:
+        ValueError: If ``graph_memory_optimize_config`` is of another type.
+    """
+
+    def __init__(
+        self,
+        logical_device_cluster_deploy_mode: Any = "LB",
+        logical_device_id: Any = None,
+        model_deploy_mode: Any = None,
+        model_deploy_devicelist: Any = None,
+        graph_memory_optimize_config: Any = None,
+        enable_graph_parallel: Any = None,
+        graph_parallel_option_path: Any = None,
+        graph_compiler_cache_dir: Any = None,
+        resource_config_path: Any = None,
+        accelerate_train_mode: Any = None,
+    ) -> None:
+        memory = graph_memory_optimize_config
+        _check_part("graph_memory_optimize_config", memory, GraphMemoryOptimizeConfig)
+        self._logical_device_cluster_deploy_mode = logical_device_cluster_deploy_mode
+        self._logical_device_id = logical_device_id
+        self._model_deploy_mode = model_deploy_mode
+        self._model_deploy_devicelist = model_deploy_devicelist
+        self._graph_memory_optimize_config = memory
+        self._enable_graph_parallel = enable_graph_parallel
+        self._graph_parallel_option_path = graph_parallel_option_path
+        self._graph_compiler_cache_dir = graph_compiler_cache_dir
+        self._resource_config_path = resource_config_path
+        self._accelerate_train_mode = accelerate_train_mode
+
+
+class NpuExecutePlacement(Enum):
+    """Where an operator runs."""
+
+    ALL = "all"
+    CUBE = "cube"
+    VECTOR = "vector"
+    TAISHAN = "taishan"
+    DVPP = "dvpp"
+    HOST = "host"
+
+
+class DynamicInputConfig:
+    """Shapes of which one is chosen at run time.
+
+    Releases before 2023 have no ``compile_hybrid_mode``; current ones demand it.
+    """
+
+    def __init__(
+        self,
+        input_shape: Any,
+        dynamic_dims: Any,
+        dynamic_node_type: Any,
+        compile_hybrid_mode: Any = 0,
+    ) -> None:
+        self._input_shape = input_shape
+        self._dynamic_dims = dynamic_dims
+        self._dynamic_node_type = dynamic_node_type
+        self._compile_hybrid_mode = compile_hybrid_mode
+
+
+def set_npu_default_config(
+    func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]
+) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    """The arguments of a session's ``__init__`` with a proto that has an entry.
+
+    A proto that was given is changed, as by the vendor's.
+
+    Args:
+        func: That ``__init__``.
+        args: What it is given without ``self``.
+        kwargs: The same; changed, too.
+    """
+    place = list(signature(func).parameters).index("config") - 1
+    proto = kwargs.get("config")
+    if proto is None and len(args) > place:
+        proto = args[place]
+    kwargs["config"] = add_npu_optimizer(config_pb2.ConfigProto() if proto is None else proto)
+    return args[:place] + args[place + 1 :], kwargs
+
+
+def decorator_tf_session(func: Callable[..., Any]) -> Callable[..., Any]:
+    """An ``__init__`` of a session that makes it one on the device, unless it is one of ours."""
+
+    def class_func_wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_our_own(sys._getframe(1)):
+            args, kwargs = set_npu_default_config(func, args, kwargs)
+        return func(self, *args, **kwargs)
+
+    class_func_wrapper.__wrapped__ = func  # type: ignore[attr-defined]
+    return class_func_wrapper
+
+
+def _is_our_own(caller: FrameType) -> bool:
+    """Whether a session is of this package's own system: its ranks' exchange, for example."""
+    name = str(caller.f_globals.get("__name__", ""))
+    return name.startswith("ascend_session.") and not name.startswith("ascend_session.compat.")

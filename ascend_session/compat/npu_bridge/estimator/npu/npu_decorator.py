@@ -1,0 +1,35 @@
+"""``npu_bridge.estimator.npu.npu_decorator`` of releases before 2022: Keras on all ranks alike.
+
+Importing it has Keras give all ranks rank 0's variables when it initialises them, as the vendor's
+does. Source: npu_decorator.py.
+"""
+
+import functools
+from typing import Any, Callable, List
+
+from ascend_session.compat.npu_bridge.estimator.npu.npu_callbacks import broadcast_global_variables
+from ascend_session.compat.ranks import rank_count
+from ascend_session.compat.tensorflow_names import keras_backend
+
+_graphs: List[str] = []
+
+
+def npu_keras_var_broadcast_decorator(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that initialises the variables in a session, and then broadcasts them, once."""
+
+    @functools.wraps(func)
+    def wrapper(session: Any, *args: Any, **kwargs: Any) -> Any:
+        made = func(session, *args, **kwargs)
+        if rank_count() > 1 and session.graph._graph_key not in _graphs:
+            with session.graph.as_default():
+                session.run(broadcast_global_variables(0))
+            _graphs.append(session.graph._graph_key)
+        return made
+
+    return wrapper
+
+
+if hasattr(keras_backend, "_initialize_variables"):
+    keras_backend._initialize_variables = npu_keras_var_broadcast_decorator(
+        keras_backend._initialize_variables
+    )

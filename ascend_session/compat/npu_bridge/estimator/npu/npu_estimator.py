@@ -1,0 +1,243 @@
+"""``npu_bridge.estimator.npu.npu_estimator``: ``tf.estimator`` with the adapter's options.
+
+Here the CPU trains. Source: npu_estimator.py.
+"""
+
+import inspect
+import os
+import random
+import string
+import sys
+from typing import Any, Callable, Dict, List, Optional
+
+from ascend_session.backends.npu_training import ITERATION_OP
+from ascend_session.compat import host_calls
+from ascend_session.compat.also_imported import also
+from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
+from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics, job_without_id
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig
+from ascend_session.compat.npu_bridge.estimator.npu.npu_saver import NPUSaver
+from ascend_session.compat.run_config_entry import add_entry
+from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
+from ascend_session.compat.tensorflow_names import tf as tf1
+
+__getattr__, __all__ = also(
+    __name__,
+    "no_check_override NPUEstimatorSpec NPUEstimator",
+    "os sys collections json random string six tf logging ops constant_op "
+    "control_flow_ops array_ops estimator_lib model_fn_lib function_utils tf_inspect "
+    "util_lib util NPURunConfig NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook "
+    "SetIterationsVarHook NPULogOutfeedSessionHook NPUInfeedOutfeedSessionHook "
+    "NPUOutputTensorHook NPUShutDownHook broadcast_global_variables NPUBasics npu_ops "
+    "NPUSaver config_pb2",
+    globals(),
+)
+
+
+_Base: Any = Estimator
+_Spec: Any = EstimatorSpec
+
+_TRAIN, _EVAL = "train", "eval"  # tf.estimator.ModeKeys
+
+
+def no_check_override() -> Any:
+    """A block in which subclasses of ``tf.estimator.Estimator`` may override its methods."""
+
+    class _Manager:
+        _before: Any = None
+
+        def __enter__(self) -> None:
+            self._before = _Base._assert_members_are_not_overridden
+            _Base._assert_members_are_not_overridden = lambda estimator: None
+
+        def __exit__(self, *failure: Any) -> None:
+            _Base._assert_members_are_not_overridden = self._before
+
+    return _Manager()
+
+
+class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
+    """``tf.estimator.EstimatorSpec`` with a host call: a function and its tensors.
+
+    Raises:
+        ValueError, TypeError, RuntimeError: If the host call is none.
+    """
+
+    def __new__(
+        cls,
+        mode: Any,
+        predictions: Any = None,
+        loss: Any = None,
+        train_op: Any = None,
+        eval_metric_ops: Any = None,
+        export_outputs: Any = None,
+        training_chief_hooks: Any = None,
+        training_hooks: Any = None,
+        scaffold: Any = None,
+        evaluation_hooks: Any = None,
+        prediction_hooks: Any = None,
+        host_call: Any = None,
+    ) -> Any:
+        """Checks the host call, and makes the specification."""
+        host_calls.validate({} if host_call is None else {"host_call": host_call})
+        made = super().__new__(
+            cls,
+            mode=mode,
+            predictions=predictions,
+            loss=loss,
+            train_op=train_op,
+            eval_metric_ops=eval_metric_ops,
+            export_outputs=export_outputs,
+            training_chief_hooks=training_chief_hooks,
+            training_hooks=training_hooks,
+            scaffold=scaffold,
+            evaluation_hooks=evaluation_hooks,
+            prediction_hooks=prediction_hooks,
+        )
+        made._host_call = host_call
+        return made
+
+
+class NPUEstimator(_Base):  # type: ignore[misc]
+    """``tf.estimator.Estimator``, whose sessions have the options of its NPURunConfig.
+
+    Args:
+        model_fn: As of ``tf.estimator.Estimator``; it may give an `NPUEstimatorSpec`.
+        model_dir: Where checkpoints are; a new folder here if nobody says one.
+        config: An `NPURunConfig`.
+        params: What ``model_fn`` gets.
+        job_start_file: A file that describes the job; without it the environment does.
+        warm_start_from: A checkpoint; else LOCAL_CHECKPOINT_DIR, else RESTORE_FROM.
+
+    Raises:
+        ValueError: If the configuration is none, or says another ``model_dir``.
+        JobError: In a job of several ranks without JOB_ID.
+        UnsupportedError: Without ``tf.estimator``.
+
+    Warns:
+        AscendConfigWarning: Without JOB_ID, where a device's ends in a ValueError.
+    """
+
+    def __init__(
+        self,
+        model_fn: Any = None,
+        model_dir: Any = None,
+        config: Any = None,
+        params: Any = None,
+        job_start_file: str = "",
+        warm_start_from: Any = None,
+    ) -> None:
+        if not isinstance(config, NPURunConfig):
+            raise ValueError("`config` must be provided with type `NPURunConfig`")
+        _verify_arguments(model_fn, params)
+        config = add_entry(config)
+        job = NPUBasics(job_start_file).jobinfo or job_without_id("NPUEstimator's job")
+        model_dir = _checked_folder(model_dir, config)
+        restore = warm_start_from or job._local_checkpoint_dir or os.environ.get("RESTORE_FROM")
+        with no_check_override():
+            super().__init__(
+                model_fn=_Augmented(model_fn, model_dir, config, job._device_info).model_fn,
+                model_dir=model_dir,
+                config=config,
+                params=params or {},
+                warm_start_from=restore,
+            )
+
+
+def _verify_arguments(model_fn: Any, params: Any) -> None:
+    """TensorFlow's own check, which it would make of the function around ``model_fn`` only."""
+    verify = getattr(sys.modules[_Base.__module__], "_verify_model_fn_args", None)
+    if verify is not None:
+        verify(model_fn, params)
+
+
+def _checked_folder(model_dir: Any, config: Any) -> Any:
+    if model_dir is not None and config.model_dir not in (None, model_dir):
+        raise ValueError(
+            "model_dir are set both in NPUEstimator and NPURunConfig, but with different values. "
+            f"In constructor: '{model_dir}', in NPURunConfig: '{config.model_dir}'"
+        )
+    model_dir = model_dir or config.model_dir
+    while model_dir is None:
+        letters = "".join(random.sample(string.ascii_letters + string.digits, 10))
+        folder = os.path.join(os.getcwd(), f"model_dir_{letters}")
+        if not tf1.io.gfile.exists(folder):
+            tf1.logging.warning("Using temporary folder as model directory: %s", folder)
+            tf1.io.gfile.mkdir(folder)
+            model_dir = folder
+    return model_dir
+
+
+class _Augmented:
+    """The user's ``model_fn``, with the hooks that NPUEstimator adds."""
+
+    def __init__(self, model_fn: Callable[..., Any], folder: Any, config: Any, device: Any) -> None:
+        self._model_fn = model_fn
+        self._folder = folder
+        self._config = config
+        self._device = device
+
+    def model_fn(self, features: Any, labels: Any, mode: Any, params: Any) -> Any:
+        """What the estimator calls."""
+        known = {"labels": labels, "mode": mode, "params": params, "config": self._config}
+        names = inspect.signature(self._model_fn).parameters
+        given = {name: value for name, value in known.items() if name in names}
+        spec = self._model_fn(features=features, **given)
+        if mode not in (_TRAIN, _EVAL):
+            return spec
+        if not isinstance(spec, _Spec):
+            raise RuntimeError(
+                f"estimator_spec used by NPU {mode} must have type `NPUEstimatorSpec` or "
+                f"`EstimatorSpec`. Got {type(spec)}"
+            )
+        return self._for_training(spec) if mode == _TRAIN else _for_evaluation(spec)
+
+    def _for_training(self, spec: Any) -> Any:
+        config = self._config
+        hooks: List[Any] = []
+        size = util.get_ranksize()
+        if size.isdigit() and int(size) > 1 and not config.horovod_mode:
+            root, index = self._device._root_rank, self._device._index
+            hooks.append(npu_hook.NPUBroadcastGlobalVariablesHook(root, index))
+        if config.save_checkpoints_steps or config.save_checkpoints_secs:
+            hooks.append(self._saver_hook())
+        if isinstance(spec, NPUEstimatorSpec):
+            spec = _with_host_call(spec, [spec.train_op], _TRAIN, hooks)
+        if config.iterations_per_loop > 1:
+            hooks.append(npu_hook.SetIterationsVarHook(config.iterations_per_loop))
+            spec = spec._replace(train_op=tf1.group(spec.train_op, name=ITERATION_OP))
+        return spec._replace(training_hooks=(*hooks, *(spec.training_hooks or ())))
+
+    def _saver_hook(self) -> Any:
+        return npu_hook.NPUCheckpointSaverHook(
+            checkpoint_dir=self._folder,
+            save_secs=self._config.save_checkpoints_secs,
+            save_steps=self._config.save_checkpoints_steps,
+            saver=NPUSaver(max_to_keep=self._config.keep_checkpoint_max),
+        )
+
+
+def _for_evaluation(spec: Any) -> Any:
+    hooks: List[Any] = []
+    if isinstance(spec, NPUEstimatorSpec):
+        spec = _with_host_call(spec, [spec.loss], _EVAL, hooks)
+    return spec._replace(evaluation_hooks=(*hooks, *(spec.evaluation_hooks or ())))
+
+
+def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) -> Any:
+    """The specification with the host call in each step; adds its hooks.
+
+    ``_replace`` makes another object, without the host call, as with the vendor's.
+    """
+    host_call: Optional[Any] = getattr(spec, "_host_call", None)
+    if host_call is not None:
+        made = host_calls.host_call_operations(host_call, after)
+        changes: Dict[str, Any] = {}
+        with tf1.control_dependencies(made):
+            changes["loss"] = tf1.identity(spec.loss)
+        if mode == _TRAIN:
+            changes["train_op"] = tf1.group(spec.train_op, *made)
+        spec = spec._replace(**changes)
+        hooks.append(npu_hook.NPUInfeedOutfeedSessionHook(made, mode))
+    hooks.append(npu_hook.NPULogOutfeedSessionHook(sys.stderr))
+    return spec

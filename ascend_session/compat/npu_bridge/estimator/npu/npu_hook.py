@@ -1,0 +1,215 @@
+"""``npu_bridge.estimator.npu.npu_hook``: what happens around a session's runs.
+
+Source: npu_hook.py.
+"""
+
+from typing import Any, List
+
+from ascend_session import hccl
+from ascend_session.backends.npu_training import ITERATION_OP
+from ascend_session.compat.also_imported import also
+from ascend_session.compat.hooks_of_values import NPUOutputTensorHook as NPUOutputTensorHook
+from ascend_session.compat.hooks_of_values import TellMeStepOrLossHook as TellMeStepOrLossHook
+from ascend_session.compat.loops import LOOP_VARIABLES, check_loop, plain_session
+from ascend_session.compat.npu_bridge.estimator.npu import util
+from ascend_session.compat.summaries import flush_operations, initializers
+from ascend_session.compat.tensorflow_names import tf as tf1
+
+__getattr__, __all__ = also(
+    __name__,
+    "NPUShutDownHook NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook "
+    "SetIterationsVarHook broadcast_global_variables NPULogOutfeedSessionHook "
+    "NPUInfeedOutfeedSessionHook NPUOutputTensorHook TellMeStepOrLossHook",
+    "os threading time Queue tf config_pb2 contrib_summary logging session_run_hook "
+    "basic_session_run_hooks util_lib npu_ops hccl_ops util",
+    globals(),
+)
+
+
+_Hook: Any = tf1.train.SessionRunHook
+_SaverHook: Any = tf1.train.CheckpointSaverHook
+
+for _name in LOOP_VARIABLES:
+    util.register_func(_name)
+
+
+class NPUShutDownHook(_Hook):  # type: ignore[misc]
+    """Ends the device when the session ends."""
+
+    def __init__(self, scaffold: Any = None) -> None:
+        super().__init__()
+        self._scaffold = scaffold
+        self._shutdown_npu_op: Any = None
+
+    def begin(self) -> None:
+        """Adds the operation."""
+        from ascend_session.compat.npu_bridge.estimator import npu_ops
+
+        if getattr(self._shutdown_npu_op, "graph", None) is not tf1.get_default_graph():
+            self._shutdown_npu_op = npu_ops.NPUShutdown()
+
+    def end(self, session: Any) -> None:
+        """Runs it."""
+        session.run(self._shutdown_npu_op)
+
+
+class NPUBroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
+    """Gives the trainable variables of all ranks the root's values, in a new session.
+
+    Only those that are trainable, as the vendor's; see `training.BroadcastGlobalVariablesHook`.
+
+    Args:
+        root_rank: Whose values all get.
+        index: This rank; not needed.
+    """
+
+    def __init__(self, root_rank: Any = None, index: Any = None) -> None:
+        self._root_rank = root_rank
+        self._index = index
+        self._bcast_op: Any = None
+        size = util.get_ranksize()
+        self._rank_size = int(size) if size.isdigit() else 1
+
+    def begin(self) -> None:
+        """Adds the operation."""
+        if self._rank_size > 1:
+            self._bcast_op = broadcast_global_variables(self._root_rank)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Runs it."""
+        if self._rank_size > 1:
+            session.run(self._bcast_op)
+
+
+class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
+    """``tf.train.CheckpointSaverHook``, which logs the global step after each run."""
+
+    def __init__(
+        self,
+        checkpoint_dir: Any,
+        save_secs: Any = None,
+        save_steps: Any = None,
+        saver: Any = None,
+        checkpoint_basename: str = "model.ckpt",
+        scaffold: Any = None,
+        listeners: Any = None,
+    ) -> None:
+        super().__init__(
+            checkpoint_dir=checkpoint_dir,
+            save_secs=save_secs,
+            save_steps=save_steps,
+            saver=saver,
+            checkpoint_basename=checkpoint_basename,
+            scaffold=scaffold,
+            listeners=listeners,
+        )
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Logs the step, then saves if it is time to."""
+        step = run_context.session.run(self._global_step_tensor)
+        tf1.logging.info("global_step...%s", step)
+        super().after_run(run_context, run_values)
+
+
+class SetIterationsVarHook(_Hook):  # type: ignore[misc]
+    """Has each run of the operation ``IterationOp`` make several steps.
+
+    All but the last are made before the run, so that hooks and other fetches see what they would on
+    a device: the last one.
+
+    Args:
+        iterations_per_loop: How many.
+    """
+
+    def __init__(self, iterations_per_loop: Any = None) -> None:
+        self._iterations_per_loop = iterations_per_loop
+        self._variables: List[Any] = []
+
+    def begin(self) -> None:
+        """Makes the variables of the device's loop, which nothing reads here."""
+        self._variables = [util.create_or_get_var(name) for name in LOOP_VARIABLES]
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Gives them their values.
+
+        Raises:
+            LifecycleError: With a one-shot iterator, where the adapter aborts.
+
+        Warns:
+            AscendConfigWarning: If the session's entry says another number.
+        """
+        check_loop(plain_session(session), self._iterations_per_loop)
+        for variable, value in zip(self._variables, (self._iterations_per_loop - 1, 0, 0, 1)):
+            session.run(variable.initializer, {variable.initializer.inputs[1]: value})
+        print("load iterations_per_loop value -----------")
+        print(session.run(self._variables[0]))
+
+    def before_run(self, run_context: Any) -> None:
+        """Makes the steps before the last."""
+        asked = run_context.original_args
+        fetched = tf1.nest.flatten(asked.fetches) if asked.fetches is not None else []
+        for one in fetched:
+            if getattr(one, "name", one) == ITERATION_OP:
+                for _ in range(self._iterations_per_loop - 1):
+                    run_context.session.run(one, asked.feed_dict)
+                return
+
+
+def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:
+    """An operation that gives the trainable variables of all ranks the root's values.
+
+    Args:
+        root_rank: Whose values all get.
+        index: Of releases before 2022; not needed.
+    """
+    variables = tf1.trainable_variables()
+    if not variables:
+        return tf1.no_op()
+    received = hccl.broadcast([one.read_value() for one in variables], root_rank)
+    return tf1.group([one.assign(value).op for one, value in zip(variables, received)])
+
+
+class NPULogOutfeedSessionHook(_Hook):  # type: ignore[misc]
+    """Prints what operators of the device log; there are none here.
+
+    Args:
+        output_stream: Where to.
+    """
+
+    def __init__(self, output_stream: Any) -> None:
+        self._output_stream = output_stream
+
+
+class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]
+    """Runs what a host call has made, and takes care of the writers of its summaries.
+
+    On a device a thread does it with what the device sends; here it is part of each run.
+
+    Args:
+        dequeue_ops: What the host call's function has given.
+        channel_name: The channel's name; there is none here.
+    """
+
+    def __init__(self, dequeue_ops: Any, channel_name: Any) -> None:
+        self._dequeue_ops = dequeue_ops
+        self._channel_name = channel_name
+        self._init_ops: List[Any] = []
+        self._finalize_ops: List[Any] = []
+
+    def begin(self) -> None:
+        """Finds the writers of summaries."""
+        self._init_ops = initializers()
+        self._finalize_ops = flush_operations(self._init_ops)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Opens them."""
+        session.run(self._init_ops)
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks for the host call's operations with each run."""
+        asked = {} if self._dequeue_ops is None else self._dequeue_ops
+        return tf1.train.SessionRunArgs(asked)
+
+    def end(self, session: Any) -> None:
+        """Writes what is left."""
+        session.run(self._finalize_ops)

@@ -1,0 +1,266 @@
+"""``npu_bridge.estimator.npu.npu_optimizer``: gradients averaged over the ranks, losses scaled.
+
+The mathematics is the vendor's, the exchange that of `ascend_session.training`. An overflow is one
+that shows in the gradients, as on a device in Inf/NaN mode. Source: npu_optimizer.py.
+"""
+
+from typing import Any, List, Optional
+
+from ascend_session import hccl
+from ascend_session.compat import sharding
+from ascend_session.compat.also_imported import also
+from ascend_session.compat.keras_optimizers import (
+    KerasDistributeOptimizer as KerasDistributeOptimizer,
+)
+from ascend_session.compat.keras_optimizers import (
+    npu_distributed_optimizer_wrapper as npu_distributed_optimizer_wrapper,
+)
+from ascend_session.compat.npu_bridge.estimator.npu import util
+from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
+from ascend_session.compat.ranks import averaged_in_job, rank_count
+from ascend_session.compat.scaling import applied_if_finite, downscaled, scaled
+from ascend_session.compat.tensorflow_names import tf as tf1
+from ascend_session.training.gradients import is_slices
+from ascend_session.training.overflow import Overflow
+from ascend_session.vendor import WORLD_GROUP
+
+__getattr__, __all__ = also(
+    __name__,
+    "KerasDistributeOptimizer NPUDistributedOptimizer NPUOptimizer allreduce "
+    "npu_allreduce npu_distributed_optimizer_wrapper reduce",
+    "os tf control_flow_ops gen_control_flow_ops gen_math_ops math_ops optimizer_v2 "
+    "optimizers logging NPUBasics util hccl_ops helper npu_scope gen_npu_ops npu_ops "
+    "optimizer context",
+    globals(),
+)
+
+
+_Base: Any = tf1.train.Optimizer
+
+
+def allreduce(tensor: Any, average: Any = True, old_average: Any = None) -> Any:
+    """The sum or the mean of the ranks' tensors; of IndexedSlices the parts of all.
+
+    Args:
+        tensor: A tensor, a variable or IndexedSlices.
+        average: Whether it is the mean; in releases of 2020 the variable stands here.
+        old_average: Whether it is the mean, in a call of that form.
+    """
+    if not isinstance(average, (bool, int)):
+        average = True if old_average is None else old_average
+    size = NPUBasics("").size()
+    if is_slices(tensor):
+        return _gathered(tensor, size, average)
+    return _mean(hccl.allreduce(tensor, "sum"), size, average)
+
+
+def reduce(
+    tensor: Any, root_rank: int, average: bool = True, fusion: int = 0, fusion_id: int = -1
+) -> Any:
+    """As `allreduce`, but only the root has the result.
+
+    Raises:
+        ValueError: If DEVICE_ID, which the vendor's takes for the rank, is not set.
+        UnsupportedError: If DEVICE_ID is not the rank.
+    """
+    size = NPUBasics("").size()
+    if is_slices(tensor):
+        return _gathered(tensor, size, average)
+    rank = sharding.own_rank()
+    total = hccl.reduce(tensor, "sum", root_rank, fusion, fusion_id)
+    return _mean(total, size, average) if rank == root_rank else total
+
+
+def _gathered(slices: Any, size: int, average: Any, group: str = WORLD_GROUP) -> Any:
+    values = hccl.allgather(slices.values, size, group)
+    indices = hccl.allgather(slices.indices, size, group)
+    return tf1.IndexedSlices(_mean(values, size, average), indices, dense_shape=slices.dense_shape)
+
+
+def _mean(total: Any, size: int, average: Any) -> Any:
+    return tf1.div(total, tf1.cast(size, total.dtype)) if average else total
+
+
+class NPUOptimizer(_Base):  # type: ignore[misc]
+    """Averages the gradients, scales the loss, or both; what it wraps applies them.
+
+    Args:
+        opt: A ``tf.train.Optimizer``.
+        loss_scale_manager: Says what the loss is multiplied with.
+        is_distributed: Whether gradients are averaged over the ranks.
+        is_loss_scale: Whether the loss is scaled.
+        is_tailing_optimization: How the device orders the last exchange; no effect here.
+        name: Its name.
+
+    Raises:
+        ValueError: If the loss is to be scaled and there is no manager.
+    """
+
+    def __init__(
+        self,
+        opt: Any,
+        loss_scale_manager: Any = None,
+        is_distributed: bool = False,
+        is_loss_scale: bool = False,
+        is_tailing_optimization: bool = False,
+        name: Optional[str] = None,
+    ) -> None:
+        if is_loss_scale and loss_scale_manager is None:
+            raise ValueError("is_loss_scale is True, loss_scale_manager can not be None")
+        self._opt = opt
+        self._loss_scale_manager = loss_scale_manager
+        self._is_distributed = is_distributed
+        self._is_loss_scale = is_loss_scale
+        self._is_tailing_optimization = is_tailing_optimization
+        super().__init__(name=name or f"NPUOptimizer{type(opt).__name__}", use_locking=False)
+
+    def compute_gradients(
+        self,
+        loss: Any,
+        var_list: Any = None,
+        gate_gradients: Any = _Base.GATE_OP,
+        aggregation_method: Any = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Any = None,
+    ) -> List[Any]:
+        """Gradients and variables; see ``tf.train.Optimizer``."""
+        scale = None
+        if self._is_loss_scale:
+            scale = self._loss_scale_manager.get_loss_scale()
+            loss = scaled(loss, scale)
+        pairs: List[Any] = self._opt.compute_gradients(
+            loss,
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
+        )
+        if self._is_distributed:
+            pairs = averaged_in_job(pairs, self.get_name())
+        return pairs if scale is None else downscaled(pairs, scale)
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
+    ) -> Any:
+        """Applies them; with a scaled loss only if nothing has overflown on any rank."""
+        pairs = list(grads_and_vars)
+        if not self._is_loss_scale:
+            return self._opt.apply_gradients(pairs, global_step, name)
+        size = NPUBasics("").size() if self._is_distributed else 1
+        finite = Overflow(self.get_name()).none_anywhere([one for one, _ in pairs], size)
+        return applied_if_finite(
+            finite,
+            lambda: self._opt.apply_gradients(pairs, global_step, name),
+            self._loss_scale_manager,
+        )
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped optimizer's."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped optimizer's."""
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped optimizer's."""
+        return self._opt.variables(*args, **kwargs)
+
+
+class NPUDistributedOptimizer(_Base):  # type: ignore[misc]
+    """Averages the gradients over all ranks; what it wraps computes and applies them.
+
+    Args:
+        optimizer: A ``tf.train.Optimizer``.
+        is_weight_update_sharding: Whether each rank updates a part of the variables and sends them
+            to the others; in releases of 2020 the name stands here.
+        name: Its name.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        is_weight_update_sharding: Any = False,
+        name: Optional[str] = None,
+    ) -> None:
+        if isinstance(is_weight_update_sharding, str):
+            name, is_weight_update_sharding = is_weight_update_sharding, False
+        self._optimizer = optimizer
+        self._is_weight_update_sharding = is_weight_update_sharding
+        super().__init__(name=name or f"Distributed{type(optimizer).__name__}", use_locking=False)
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
+        """The averaged gradients and their variables; see ``tf.train.Optimizer``.
+
+        Raises:
+            ValueError: With sharding, if there are fewer gradients than ranks.
+        """
+        pairs = self._optimizer.compute_gradients(*args, **kwargs)
+        if not self._is_weight_update_sharding:
+            return averaged_in_job(pairs, self.get_name())
+        size = rank_count()
+        if size <= 1:
+            return list(pairs)
+        util.add_grads_and_vars(pairs, size)
+        with tf1.name_scope(f"{self.get_name()}_Reduce_Weight_Update_Sharding"):
+            return [
+                (None if one is None else reduce(one, util.get_gid_by_grad(one)), variable)
+                for one, variable in pairs
+            ]
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
+    ) -> Any:
+        """Applies them; with sharding this rank's, and has the others' sent."""
+        pairs = list(grads_and_vars)
+        if rank_count() <= 1 or not self._is_weight_update_sharding:
+            return self._optimizer.apply_gradients(pairs, global_step, name)
+        own, gradients = sharding.own_pairs(pairs)
+        applied = self._optimizer.apply_gradients(own, global_step, name)
+        scope = f"{self.get_name()}_Broadcast_Weight_Update_Sharding"
+        with tf1.control_dependencies([applied]), tf1.name_scope(scope):
+            sent = sharding.sent_by_owners([variable for _, variable in pairs])
+        return tf1.group(applied, sent, *gradients)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped optimizer's."""
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped optimizer's."""
+        return self._optimizer.get_slot_names(*args, **kwargs)
+
+    def variables(self, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped optimizer's."""
+        return self._optimizer.variables(*args, **kwargs)
+
+
+def npu_allreduce(
+    values: Any,
+    reduction: str = "mean",
+    fusion: int = 1,
+    fusion_id: int = -1,
+    group: str = WORLD_GROUP,
+) -> Any:
+    """The reduction of the ranks' tensors: ``mean``, or one of `hccl.allreduce`.
+
+    A mean is the sum divided by the number of ranks of the job, also in another group.
+
+    Args:
+        values: A tensor or IndexedSlices, or a list of those, which gives a list.
+        reduction: What is done.
+        fusion: As of `hccl.allreduce`.
+        fusion_id: As of `hccl.allreduce`.
+        group: Whose ranks.
+    """
+    if not isinstance(values, (list, tuple)):
+        return npu_allreduce([values], reduction, fusion, fusion_id, group)[0]
+    size, is_mean = rank_count(), reduction == "mean"
+    reduction = "sum" if is_mean else reduction
+    return [
+        _gathered(one, size, is_mean, group)
+        if is_slices(one)
+        else _mean(hccl.allreduce(one, reduction, fusion, fusion_id, group), size, is_mean)
+        for one in values
+    ]

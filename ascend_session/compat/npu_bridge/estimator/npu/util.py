@@ -1,0 +1,251 @@
+"""``npu_bridge.estimator.npu.util``: loops of steps, marks on operators, and small checks.
+
+Marks are attributes that the graph engine reads; here they stand on the same nodes and nobody reads
+them. Source: util.py.
+"""
+
+import os
+from typing import Any, Dict, List, Optional
+
+from ascend_session.backends.npu_training import ITERATION_OP
+from ascend_session.compat.also_imported import also
+from ascend_session.compat.grad_division import GradDivisionItem as GradDivisionItem
+from ascend_session.compat.grad_division import add_grads_and_vars as add_grads_and_vars
+from ascend_session.compat.grad_division import fair_division as fair_division
+from ascend_session.compat.grad_division import get_all_grad_item as get_all_grad_item
+from ascend_session.compat.grad_division import get_gid_by_grad as get_gid_by_grad
+from ascend_session.compat.grad_division import get_gid_by_weight as get_gid_by_weight
+from ascend_session.compat.loops import (
+    LateLoop,
+    check_loop,
+    loop_variable,
+    looped,
+    plain_session,
+    register_loop_variable,
+)
+from ascend_session.compat.marks import keep_tensors_dtypes as keep_tensors_dtypes
+from ascend_session.compat.marks import set_graph_exec_config as set_graph_exec_config
+from ascend_session.compat.marks import (
+    set_op_input_tensor_multi_dims as set_op_input_tensor_multi_dims,
+)
+from ascend_session.compat.marks import set_op_tensor_max_range as set_op_tensor_max_range
+from ascend_session.compat.marks import set_op_tensor_max_size as set_op_tensor_max_size
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
+    ExperimentalConfig as ExperimentalConfig,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
+    GraphMemoryOptimizeConfig as GraphMemoryOptimizeConfig,
+)
+from ascend_session.compat.tensorflow_names import tf as tf1
+
+__getattr__, __all__ = also(
+    __name__,
+    "ExperimentalConfig GradDivisionItem GraphMemoryOptimizeConfig IterationPerLoop "
+    "add_grads_and_vars check_aoe_mode check_bool_type check_nonnegative_integer "
+    "check_not_none check_path check_positive_integer check_profiling_options "
+    "convert_bool_to_int create_or_get_var fair_division format_string "
+    "get_all_grad_item get_gid_by_grad get_gid_by_weight get_ranksize get_value "
+    "global_dict_init keep_tensors_dtypes npu_compile register_func "
+    "set_graph_exec_config set_iteration_per_loop set_op_input_tensor_multi_dims "
+    "set_op_tensor_max_range set_op_tensor_max_size set_value "
+    "variable_initializer_in_host",
+    "os six tf ops training_util variable_scope init_ops dtypes compat attr_value_pb2 "
+    "variable_pb2 resource_variable_ops GraphMemoryOptimizeConfig ExperimentalConfig",
+    globals(),
+)
+
+
+_VALUES: List[Dict[str, Any]] = []  # the one dict, once global_dict_init has made it
+
+
+def check_not_none(value: Any, name: str) -> None:
+    """Raises ValueError if it is None."""
+    if value is None:
+        raise ValueError(f"{name} must not be None")
+
+
+def check_positive_integer(value: Any, name: str) -> None:
+    """Raises TypeError if it is no int, ValueError if it is not above 0."""
+    _check_integer(value, name)
+    if value <= 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+
+
+def check_nonnegative_integer(value: Any, name: str) -> None:
+    """Raises TypeError if it is no int, ValueError if it is below 0."""
+    _check_integer(value, name)
+    if value < 0:
+        raise ValueError(f"{name} must be nonnegative, got {value}")
+
+
+def _check_integer(value: Any, name: str) -> None:
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be int, got {type(value)}")
+
+
+def check_bool_type(value: Any, name: str) -> None:
+    """Raises TypeError if it is no bool."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value}")
+
+
+def convert_bool_to_int(value: Any) -> int:
+    """1 for True, 0 for False, -1 for anything else."""
+    return int(value) if isinstance(value, bool) else -1
+
+
+def format_string(value: Any, name: str) -> str:
+    """The text, empty for None; raises TypeError for anything else."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be string, got {type(value)}")
+    return value or ""
+
+
+def check_profiling_options(profiling_options: Any = ()) -> str:
+    """The options joined by colons; raises ValueError unless there are some, and known ones."""
+    known = ("training_trace", "task_time", "op_trace")
+    if not profiling_options or any(one not in known for one in profiling_options):
+        raise ValueError("profiling options must be in `training_trace`, `task_time` or `op_trace`")
+    return ":".join(profiling_options)
+
+
+def check_path(path: Any) -> str:
+    """The real path of a folder that can be read and written; else raises ValueError."""
+    if not os.path.exists(path):
+        raise ValueError(f"path:{path} is not exists.")
+    real = os.path.realpath(path)
+    if not os.path.isdir(real):
+        raise ValueError(f"path:{path} is not directory.")
+    if not os.access(real, os.R_OK | os.W_OK):
+        raise ValueError(f"path:{path} is not read and write permissions.")
+    return str(real)
+
+
+def check_aoe_mode(aoe_mode: Any) -> None:
+    """Raises ValueError unless it is ``1``, ``2`` or ``4``."""
+    if aoe_mode not in ("1", "2", "4"):
+        raise ValueError(f"aoe_mode:{aoe_mode} is invalid, should be in ['1', '2', '4']")
+
+
+def get_ranksize() -> str:
+    """The number of ranks as the environment has it, ``1`` if it says none.
+
+    Raises:
+        ValueError: If RANK_SIZE and CM_WORKER_SIZE are both set.
+    """
+    of_table, of_workers = os.environ.get("RANK_SIZE"), os.environ.get("CM_WORKER_SIZE")
+    if of_table is not None and of_workers is not None:
+        raise ValueError("RANK_SIZE and CM_WORKER_SIZE cannot be configured at the same time")
+    if of_table is not None:
+        return of_table
+    return "1" if of_workers is None else of_workers
+
+
+def register_func(var_name: str) -> None:
+    """Registers how the collection of a loop's variable is written into a meta graph."""
+    register_loop_variable(var_name)
+
+
+def create_or_get_var(var_name: str) -> Any:
+    """The default graph's variable of the device's loop of that name."""
+    return loop_variable(var_name)
+
+
+def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 1) -> Any:
+    """An operation of which a run makes so many steps.
+
+    What is fetched beside it belongs to the first of them.
+
+    Raises:
+        ValueError: If ``train_op`` is no operation, or the number is not positive.
+        TypeError: If the number is none.
+        LifecycleError: With a one-shot iterator, where the adapter aborts.
+
+    Warns:
+        AscendConfigWarning: If the session's entry says another number.
+    """
+    _check_operation(train_op)
+    check_positive_integer(iterations_per_loop, "iterations_per_loop")
+    if iterations_per_loop == 1:
+        return train_op
+    return looped(plain_session(sess), train_op, iterations_per_loop)
+
+
+def _check_operation(train_op: Any) -> None:
+    if not isinstance(train_op, tf1.Operation):
+        raise ValueError(
+            f"The incoming 'train_op' is {train_op!r}, and the need type is 'Operation': put "
+            "tf.group(train_op) there."
+        )
+
+
+class IterationPerLoop:
+    """As `set_iteration_per_loop` in two calls: the operation first, its number of steps later."""
+
+    def __init__(self) -> None:
+        self._loop: Optional[LateLoop] = None
+
+    def create_iteration_per_loop_var(self, train_op: Any) -> Any:
+        """The operation of which a run makes several steps.
+
+        Raises:
+            ValueError: If ``train_op`` is no operation.
+        """
+        _check_operation(train_op)
+        self._loop = LateLoop(train_op, ITERATION_OP, 1)
+        return self._loop.operation
+
+    def load_iteration_per_loop_var(self, sess: Any, iterations_per_loop: int = 1) -> None:
+        """Says to a session how many steps a run makes.
+
+        Raises:
+            AttributeError: Before `create_iteration_per_loop_var`.
+            TypeError, ValueError: If the number is none, or not positive.
+        """
+        check_positive_integer(iterations_per_loop, "iterations_per_loop")
+        if self._loop is None:
+            raise AttributeError("create_iteration_per_loop_var(train_op) was not called before.")
+        check_loop(plain_session(sess), iterations_per_loop)
+        self._loop.load_with(sess, iterations_per_loop)
+
+
+def variable_initializer_in_host(var_list: Any) -> Any:
+    """An operation that initialises these variables."""
+    return tf1.initializers.variables(var_list, name="var_in_host")
+
+
+def npu_compile(sess: Any, *fetches: Any) -> None:
+    """Runs what is to be compiled, once; the device compiles it then."""
+    sess.run(fetches)
+
+
+def global_dict_init() -> None:
+    """Begins with no values."""
+    _VALUES[:] = [{}]
+
+
+def set_value(key: Any, value: Any) -> None:
+    """Keeps a value.
+
+    Raises:
+        NameError: Before `global_dict_init`.
+    """
+    _values()[key] = value
+
+
+def get_value(key: Any, def_value: Any = None) -> Any:
+    """The value, or ``def_value``.
+
+    Raises:
+        NameError: Before `global_dict_init`.
+    """
+    return _values().get(key, def_value)
+
+
+def _values() -> Dict[str, Any]:
+    if not _VALUES:
+        raise NameError(
+            "name '_global_dict' is not defined: call init_resource(), or "
+            "util.global_dict_init(), before a rank is asked for."
+        )
+    return _VALUES[0]

@@ -1,0 +1,34 @@
+"""``npu_bridge.experimental.hccl``: the number of ranks as the job has it and as the user said it.
+
+Source: experimental/hccl.py.
+"""
+
+import ctypes
+import os
+from typing import Any
+
+from ascend_session.compat.hccl.manage.api import get_rank_size
+from ascend_session.compat.npu_bridge.estimator.npu import util as util_lib
+from ascend_session.vendor import WORLD_GROUP
+
+__all__ = ["c_str", "get_actual_rank_size", "get_user_rank_id", "get_user_rank_size", "util_lib"]
+
+
+def c_str(string: str) -> Any:
+    """The text for C."""
+    return ctypes.c_char_p(string.encode("utf-8"))
+
+
+def get_actual_rank_size(group: Any = WORLD_GROUP) -> int:
+    """The number of the group's ranks; ValueError before the system is up."""
+    return get_rank_size(group)
+
+
+def get_user_rank_size() -> int:
+    """The number of ranks that the environment says."""
+    return int(util_lib.get_ranksize())
+
+
+def get_user_rank_id() -> int:
+    """RANK_ID; TypeError if it is not set, as the vendor's."""
+    return int(os.getenv("RANK_ID"))  # type: ignore[arg-type]

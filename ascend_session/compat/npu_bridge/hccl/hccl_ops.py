@@ -1,0 +1,144 @@
+"""``npu_bridge.hccl.hccl_ops``: the collectives, between the ranks of this job.
+
+They are `ascend_session.hccl`'s; what reaches into the memory of other devices is refused. Source:
+hccl_ops.py.
+"""
+
+from typing import Any
+
+from ascend_session import hccl
+from ascend_session.compat.npu_bridge.helper import helper
+from ascend_session.compat.refusing import refused
+from ascend_session.vendor import WORLD_GROUP
+
+gen_hccl_ops = helper.get_gen_ops()
+
+_MEMORY = "it reaches into the memory of another device"
+
+
+def allreduce(
+    tensor: Any, reduction: Any, fusion: Any = 1, fusion_id: Any = -1, group: Any = WORLD_GROUP
+) -> Any:
+    """The reduction of all ranks' tensors, on each of them."""
+    return hccl.allreduce(tensor, reduction, fusion, fusion_id, group)
+
+
+def allgather(
+    tensor: Any, rank_size: Any, group: Any = WORLD_GROUP, fusion: Any = 0, fusion_id: Any = -1
+) -> Any:
+    """The tensors of all ranks, one behind the other."""
+    group, fusion, fusion_id = _in_order(group, fusion, fusion_id)
+    return hccl.allgather(tensor, rank_size, group, fusion, fusion_id)
+
+
+def broadcast(
+    tensor: Any, root_rank: Any, fusion: Any = 2, fusion_id: Any = 0, group: Any = WORLD_GROUP
+) -> Any:
+    """The root's tensors, on each rank; takes a list and gives one."""
+    if isinstance(fusion, str):  # the third argument in the releases of 2020
+        fusion, group = 2, fusion
+    return hccl.broadcast(tensor, root_rank, fusion, fusion_id, group)
+
+
+def reduce(
+    tensor: Any,
+    reduction: Any,
+    root_rank: Any,
+    fusion: Any = 0,
+    fusion_id: Any = -1,
+    group: Any = WORLD_GROUP,
+) -> Any:
+    """The reduction of all ranks' tensors, on the root."""
+    return hccl.reduce(tensor, reduction, root_rank, fusion, fusion_id, group)
+
+
+def reduce_scatter(
+    tensor: Any,
+    reduction: Any,
+    rank_size: Any,
+    group: Any = WORLD_GROUP,
+    fusion: Any = 0,
+    fusion_id: Any = -1,
+) -> Any:
+    """This rank's part of the reduction of all ranks' tensors."""
+    group, fusion, fusion_id = _in_order(group, fusion, fusion_id)
+    return hccl.reduce_scatter(tensor, reduction, rank_size, group, fusion, fusion_id)
+
+
+def send(tensor: Any, sr_tag: Any, dest_rank: Any, group: Any = WORLD_GROUP) -> Any:
+    """The operation that sends to one rank."""
+    return hccl.send(tensor, sr_tag, dest_rank, group)
+
+
+def receive(
+    shape: Any, data_type: Any, sr_tag: Any, src_rank: Any, group: Any = WORLD_GROUP
+) -> Any:
+    """What one rank sends to this one."""
+    return hccl.receive(shape, data_type, sr_tag, src_rank, group)
+
+
+@refused(_MEMORY)
+def remote_read(tensorRemote: Any, data_type: Any) -> Any:  # noqa: N803
+    """Reads the memory of another device."""
+
+
+@refused(_MEMORY)
+def remote_ref_read(tensorRemote: Any, cache: Any, offset: Any) -> Any:  # noqa: N803
+    """Reads the memory of another device into a variable."""
+
+
+@refused(_MEMORY)
+def remote_write(tensorRemote: Any, tensorLocal: Any, data_type: Any) -> Any:  # noqa: N803
+    """Writes the memory of another device."""
+
+
+@refused(_MEMORY)
+def remote_scatter_write(tensorRemote: Any, tensorLocal: Any, offset: Any) -> Any:  # noqa: N803
+    """Writes the memory of another device in steps."""
+
+
+@refused(_MEMORY)
+def gather_all_to_all_v(
+    addrinfo: Any,
+    addrinfo_count_per_rank: Any,
+    recv_counts: Any,
+    recv_displacements: Any,
+    dtype: Any,
+    addr_length: Any,
+    group: Any = WORLD_GROUP,
+) -> Any:
+    """Gathers from addresses and exchanges."""
+
+
+def all_to_all_v(
+    send_data: Any,
+    send_counts: Any,
+    send_displacements: Any,
+    recv_counts: Any,
+    recv_displacements: Any,
+    group: Any = WORLD_GROUP,
+) -> Any:
+    """A part for each rank, and one of each."""
+    return hccl.all_to_all_v(
+        send_data, send_counts, send_displacements, recv_counts, recv_displacements, group
+    )
+
+
+def all_to_all_v_c(
+    send_data: Any,
+    send_count_matrix: Any,
+    rank: Any,
+    fusion: Any = 0,
+    fusion_id: Any = -1,
+    group: Any = WORLD_GROUP,
+) -> Any:
+    """The same, from the matrix of how much each rank sends to each."""
+    return hccl.all_to_all_v_c(send_data, send_count_matrix, rank, fusion, fusion_id, group)
+
+
+def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
+    """The three, also if they were given in the order of the releases of 2021: the group last."""
+    if isinstance(group, str):
+        return group, fusion, fusion_id
+    is_named = isinstance(fusion_id, str)
+    return (fusion_id if is_named else WORLD_GROUP), group, (fusion or -1)

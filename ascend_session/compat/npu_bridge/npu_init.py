@@ -1,0 +1,281 @@
+"""``npu_bridge.npu_init``: what public scripts begin with, by ``import *``.
+
+Importing it makes every later ``tf.Session`` and ``tf.InteractiveSession`` one with an entry, as
+the vendor's does; the proto that they are given is changed. Source: npu_init.py of the current
+release, and of those from 2020 on for ``npu_session_config_init``.
+"""
+
+import atexit
+import os
+from typing import Any, List, Tuple
+
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
+from tensorflow.python.client import session
+from tensorflow.python.training import session_run_hook
+
+from ascend_session.compat.hccl.manage.api import (
+    create_group,
+    destroy_group,
+    get_group_rank_from_world_rank,
+    get_local_rank_id,
+    get_local_rank_size,
+    get_rank_id,
+    get_rank_size,
+    get_world_rank_from_group_rank,
+)
+from ascend_session.compat.hccl.split.api import (
+    set_split_strategy_by_idx,
+    set_split_strategy_by_size,
+)
+from ascend_session.compat.npu_bridge.estimator import npu_ops
+from ascend_session.compat.npu_bridge.estimator.npu import (
+    keras_to_npu,
+    npu_plugin,
+    npu_rnn,
+    npu_scope,
+    npu_strategy,
+    util,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_callbacks import (
+    NPUBroadcastGlobalVariablesCallback,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
+    DumpConfig,
+    DynamicInputConfig,
+    MemoryConfig,
+    NPURunConfig,
+    ProfilingConfig,
+    decorator_tf_session,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_estimator import (
+    NPUEstimator,
+    NPUEstimatorSpec,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_hook import (
+    NPUBroadcastGlobalVariablesHook,
+    NPUCheckpointSaverHook,
+    NPUOutputTensorHook,
+    SetIterationsVarHook,
+    TellMeStepOrLossHook,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_loss_scale_manager import (
+    ExponentialUpdateLossScaleManager,
+    FixedLossScaleManager,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_loss_scale_optimizer import (
+    NPULossScaleOptimizer,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_optimizer import (
+    KerasDistributeOptimizer,
+    NPUDistributedOptimizer,
+    NPUOptimizer,
+    npu_allreduce,
+    npu_distributed_optimizer_wrapper,
+)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_plugin import npu_close
+from ascend_session.compat.npu_bridge.estimator.npu_unary_ops import npu_unary_ops
+from ascend_session.compat.npu_bridge.hccl import hccl_ops
+from ascend_session.compat.npu_bridge.npu_cpu import npu_cpu_ops
+from ascend_session.compat.npu_bridge.profiler import profiler
+from ascend_session.compat.npu_bridge.scoped_graph_manager import scoped_graph_manager
+from ascend_session.compat.protos import (
+    npu_config_proto,
+    npu_graph_options,
+    npu_optimizer_options,
+    npu_run_config_init,
+    npu_session_config_init,
+)
+from ascend_session.compat.tensorflow_names import AS_SCRIPTS
+from ascend_session.compat.tensorflow_names import keras_backend as backend
+
+# The vendor's has no such list: what it imports and defines, its users have. The last three are of
+# releases before 2022.
+__all__ = [
+    "DumpConfig",
+    "DynamicInputConfig",
+    "ExponentialUpdateLossScaleManager",
+    "FixedLossScaleManager",
+    "KerasDistributeOptimizer",
+    "MemoryConfig",
+    "NPUBroadcastGlobalVariablesCallback",
+    "NPUBroadcastGlobalVariablesHook",
+    "NPUCheckpointSaverHook",
+    "NPUDistributedOptimizer",
+    "NPUEstimator",
+    "NPUEstimatorSpec",
+    "NPULossScaleOptimizer",
+    "NPUOptimizer",
+    "NPUOutputTensorHook",
+    "NPURunConfig",
+    "NpuEmptyHook",
+    "ProfilingConfig",
+    "RewriterConfig",
+    "SetIterationsVarHook",
+    "TellMeStepOrLossHook",
+    "atexit",
+    "backend",
+    "close_session",
+    "config_pb2",
+    "create_group",
+    "decorator_tf_session",
+    "destroy_group",
+    "experimental_options",
+    "get_group_rank_from_world_rank",
+    "get_local_rank_id",
+    "get_local_rank_size",
+    "get_npu_local_rank_id",
+    "get_npu_local_rank_size",
+    "get_npu_rank_id",
+    "get_npu_rank_size",
+    "get_rank_id",
+    "get_rank_size",
+    "get_world_rank_from_group_rank",
+    "hccl_ops",
+    "init_resource",
+    "keras_to_npu",
+    "npu_allreduce",
+    "npu_callbacks_append",
+    "npu_clear_session",
+    "npu_close",
+    "npu_config_proto",
+    "npu_cpu_ops",
+    "npu_distributed_optimizer_wrapper",
+    "npu_graph_options",
+    "npu_hooks_append",
+    "npu_keras_optimizer",
+    "npu_ops",
+    "npu_optimizer_options",
+    "npu_plugin",
+    "npu_rnn",
+    "npu_run_config_init",
+    "npu_scope",
+    "npu_session_config_init",
+    "npu_strategy",
+    "npu_tf_optimizer",
+    "npu_unary_ops",
+    "os",
+    "profiler",
+    "rewriter_config_pb2",
+    "scoped_graph_manager",
+    "session",
+    "session_run_hook",
+    "set_keras_session_npu_config",
+    "set_split_strategy_by_idx",
+    "set_split_strategy_by_size",
+    "shutdown_resource",
+    "tf",
+    "util",
+]
+
+tf = AS_SCRIPTS
+
+experimental_options = {
+    "disable_model_pruning": False,
+    **dict.fromkeys(
+        (
+            "function_optimization",
+            "constant_folding",
+            "shape_optimization",
+            "arithmetic_optimization",
+            "loop_optimization",
+            "dependency_optimization",
+            "layout_optimizer",
+        ),
+        RewriterConfig.ON,
+    ),
+}
+
+
+def npu_hooks_append(hooks_list: Any = ()) -> List[Any]:
+    """The list with a hook that broadcasts rank 0's variables; a new one for what is no list."""
+    hooks: List[Any] = hooks_list if isinstance(hooks_list, list) else []
+    hooks.append(NPUBroadcastGlobalVariablesHook(0, int(os.getenv("RANK_ID", "0"))))
+    return hooks
+
+
+def npu_callbacks_append(callbacks_list: Any = ()) -> List[Any]:
+    """The list with a callback that does the same for Keras."""
+    callbacks: List[Any] = callbacks_list if isinstance(callbacks_list, list) else []
+    callbacks.append(NPUBroadcastGlobalVariablesCallback(0))
+    return callbacks
+
+
+def set_keras_session_npu_config(config: Any = None) -> Any:
+    """Gives Keras a session on the device, and returns it."""
+    made = session.Session(config=npu_config_proto(config))
+    backend.set_session(made)
+    return made
+
+
+def init_resource(config: Any = None) -> Tuple[Any, Any]:
+    """Initialises the device in a session of its own.
+
+    Returns:
+        The session, and the operation that `shutdown_resource` runs.
+    """
+    proto = npu_config_proto(config)
+    util.global_dict_init()
+    starting = npu_ops.initialize_system()
+    ending = npu_ops.shutdown_system()
+    made = session.Session(config=proto)
+    made.run(starting)
+    util.set_value("npu_rank_id", get_rank_id())
+    util.set_value("npu_local_rank_id", get_local_rank_id())
+    util.set_value("npu_rank_size", get_rank_size())
+    util.set_value("npu_local_rank_size", get_local_rank_size())
+    return made, ending
+
+
+def shutdown_resource(sess: Any, npu_shutdown: Any) -> None:
+    """Ends the device."""
+    sess.run(npu_shutdown)
+
+
+def close_session(sess: Any) -> None:
+    """Closes a session."""
+    sess.close()
+
+
+def get_npu_rank_id() -> Any:
+    """This rank, after `init_resource`; before it a NameError, as with the vendor's."""
+    return util.get_value("npu_rank_id", 0)
+
+
+def get_npu_local_rank_id() -> Any:
+    """This rank among those of its server, as `get_npu_rank_id`."""
+    return util.get_value("npu_local_rank_id", 0)
+
+
+def get_npu_rank_size() -> Any:
+    """The number of ranks, as `get_npu_rank_id`."""
+    return util.get_value("npu_rank_size", 1)
+
+
+def get_npu_local_rank_size() -> Any:
+    """The number of ranks on this server, as `get_npu_rank_id`."""
+    return util.get_value("npu_local_rank_size", 1)
+
+
+class NpuEmptyHook(session_run_hook.SessionRunHook):  # type: ignore[misc]
+    """A hook that does nothing."""
+
+
+def npu_keras_optimizer(opt: Any) -> Any:
+    """An optimizer of Keras whose gradients are averaged over the ranks."""
+    return KerasDistributeOptimizer(opt)
+
+
+def npu_tf_optimizer(opt: Any) -> Any:
+    """An optimizer of ``tf.train`` whose gradients are averaged over the ranks."""
+    return NPUDistributedOptimizer(opt)
+
+
+def npu_clear_session(config: Any = None) -> None:
+    """Gives Keras a new graph, and a new session on the device."""
+    backend.clear_session()
+    backend.set_session(session.Session(config=npu_config_proto(config)))
+
+
+session.Session.__init__ = decorator_tf_session(session.Session.__init__)
+session.InteractiveSession.__init__ = decorator_tf_session(session.InteractiveSession.__init__)

@@ -1,0 +1,1 @@
+"""Profiling from the script."""

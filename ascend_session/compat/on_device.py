@@ -1,0 +1,101 @@
+"""With a device: the vendor's packages are left alone, and what the script leaves open is closed.
+
+At exit the vendor's package ends GE while the script's sessions are still open; they are destroyed
+after it. When a signal ends the process nothing is closed at all. Here the sessions are closed
+first, that which has run NPUInit last, whose end is the device's (adapter_behaviour.md, "Life of
+GE in a process").
+"""
+
+import atexit
+import os
+import weakref
+from typing import Any, Callable, Dict, List, Optional
+
+from ascend_session.session.interrupt import SignalGuard
+from ascend_session.session.unwinding import close_all, log_failures
+
+__all__ = ["finish", "start"]
+
+
+class _Device:
+    """The sessions of this process, and what looks after its signals."""
+
+    original: Optional[Callable[..., None]] = None
+    opened: List[Any] = []  # noqa: RUF012  (there is one of this class)
+    guard: Optional[SignalGuard] = None
+    pid = -1
+
+
+def start(asked: Optional[Dict[str, str]] = None) -> None:
+    """Begins to remember the sessions that are opened; imports TensorFlow.
+
+    Args:
+        asked: What the command was asked; nothing here depends on it.
+    """
+    from tensorflow.python.client import session as module
+
+    if _Device.original is not None:
+        return
+    original = _Device.original = module.BaseSession.__init__
+    _Device.pid = os.getpid()
+
+    def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
+        original(self, target, graph, config)
+        _Device.opened.append(weakref.ref(self, _Device.opened.remove))
+        # The vendor's exit handler, which ends GE, comes after what was registered after it.
+        atexit.unregister(finish)
+        atexit.register(finish)
+
+    __init__.__doc__ = original.__doc__
+    module.BaseSession.__init__ = __init__
+    _Device.guard = SignalGuard(_interrupt, finish)
+    _Device.guard.install()
+
+
+def finish() -> None:
+    """Closes what is open; nothing happens in a forked process. What fails is logged."""
+    if _Device.pid != os.getpid():
+        return
+    if _Device.guard is not None:
+        _Device.guard.begin_unwinding()
+    found = [reference() for reference in _Device.opened]
+    sessions = [each for each in found if each is not None and not getattr(each, "_closed", True)]
+    # Scripts open the session of NPUInit first; later ones often have the same graph.
+    keeper = next((each for each in sessions if _system_op(each, "NPUInit") is not None), None)
+    closers = [_closer(each, False) for each in reversed(sessions) if each is not keeper]
+    if keeper is not None:
+        closers.append(_closer(keeper, True))
+    log_failures(close_all([("closing a session", closer) for closer in closers]))
+    del _Device.opened[:]
+    if _Device.guard is not None:
+        _Device.guard.remove()
+
+
+def _closer(session: Any, is_keeper: bool) -> Callable[[], None]:
+    def close() -> None:
+        from ascend_session.backends._tensorflow import destroy
+
+        shutdown = _system_op(session, "NPUShutdown") if is_keeper else None
+        try:
+            if shutdown is not None:
+                session.run(shutdown)  # GE that has ended already is left as it is (ge_plugin.cc)
+        finally:
+            destroy(session)
+
+    return close
+
+
+def _system_op(session: Any, kind: str) -> Optional[Any]:
+    """The operation of this type in the session's graph, or None."""
+    for operation in session.graph.get_operations():
+        if operation.type == kind or operation.name.rpartition("/")[2].split("_")[0] == kind:
+            return operation
+    return None
+
+
+def _interrupt(signal_name: str) -> None:
+    """Frees a thread that is blocked in a session."""
+    for reference in list(_Device.opened):
+        session = reference()
+        if session is not None:
+            session.close()

@@ -1,0 +1,103 @@
+"""What the mirrored modules need of TensorFlow, under 1.15 and 2.x alike.
+
+What a TensorFlow has no more is a class here that says so when it is used, never when it is
+imported: estimators went with 2.16, the optimizers of graph mode with Keras 3.
+"""
+
+import sys
+from typing import Any
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.errors import UnsupportedError
+
+__all__ = [
+    "AS_SCRIPTS",
+    "Callback",
+    "Estimator",
+    "EstimatorSpec",
+    "OptimizerV2",
+    "RunConfig",
+    "absent_class",
+    "keras_backend",
+    "keras_estimator",
+    "tf",
+]
+
+tf: Any = tf1()
+
+AS_SCRIPTS: Any = sys.modules["tensorflow"] if tf.__version__.startswith("1.") else tf
+"""What ``tf`` means in a script for TensorFlow 1, which ``import *`` gives it, too."""
+
+_NO_ESTIMATORS = (
+    f"This TensorFlow ({tf.__version__}) has no tf.estimator: it ended with 2.15.",
+    "Use Python 3.7 with TensorFlow 1.15, which such scripts are written for, or 2.15.",
+)
+_NO_GRAPH_KERAS = (
+    f"This TensorFlow ({tf.__version__}) has Keras 3, whose optimizers do not work in graphs.",
+    "Use Python 3.7 with TensorFlow 1.15, which such scripts are written for, or 2.15.",
+)
+
+
+def absent_class(name: str, message: str, hint: str) -> Any:
+    """A class of which nothing can be made; each attempt raises UnsupportedError.
+
+    Args:
+        name: What this TensorFlow has not.
+        message: Why not, in a sentence.
+        hint: What to do.
+    """
+
+    def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807  (it is one)
+        raise UnsupportedError(f"{cls.__name__} needs {name}. {message}", hint=hint)
+
+    return type(name.rpartition(".")[2], (), {"__new__": __new__, "__doc__": message})
+
+
+def _estimator_class(name: str) -> Any:
+    if hasattr(tf, "estimator"):
+        return getattr(tf.estimator, name)
+    return absent_class(f"tf.estimator.{name}", *_NO_ESTIMATORS)
+
+
+Estimator: Any = _estimator_class("Estimator")
+EstimatorSpec: Any = _estimator_class("EstimatorSpec")
+RunConfig: Any = _estimator_class("RunConfig")
+
+
+def keras_estimator() -> Any:
+    """``tf.keras.estimator.model_to_estimator``.
+
+    Raises:
+        UnsupportedError: If this TensorFlow has none.
+    """
+    found = getattr(getattr(tf.keras, "estimator", None), "model_to_estimator", None)
+    if found is None:
+        raise UnsupportedError(
+            f"model_to_npu_estimator needs tf.keras.estimator. {_NO_ESTIMATORS[0]}",
+            hint=_NO_ESTIMATORS[1],
+        )
+    return found
+
+
+def _keras_optimizer() -> Any:
+    """The base of the optimizers that ``tf.keras`` takes in graph mode."""
+    optimizers = tf.keras.optimizers
+    found = getattr(getattr(optimizers, "legacy", None), "Optimizer", None)
+    found = found or getattr(optimizers, "Optimizer", None)
+    if found is None or not hasattr(found, "get_updates"):
+        return absent_class("a Keras optimizer of graph mode", *_NO_GRAPH_KERAS)
+    return found
+
+
+def _keras_backend() -> Any:
+    """The backend that has the session of ``tf.keras``; where Keras has none, TensorFlow's own."""
+    if AS_SCRIPTS is tf and hasattr(tf.keras.backend, "set_session"):
+        return tf.keras.backend
+    from tensorflow.python.keras import backend
+
+    return backend
+
+
+OptimizerV2: Any = _keras_optimizer()
+Callback: Any = tf.keras.callbacks.Callback
+keras_backend: Any = _keras_backend()

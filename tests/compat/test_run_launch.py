@@ -1,0 +1,72 @@
+"""Ranks of a launch on the stub find the vendor's names, too."""
+
+from pathlib import Path
+
+from ascend_session import LaunchConfig, launch
+from tests.compat.run_scripts import PREFACE
+from tests.launched import launched
+
+SCRIPT = (
+    PREFACE
+    + """
+from npu_bridge.npu_init import *
+rank = int(os.environ["RANK_ID"])
+mode = "force_fp16" if rank == 2 else "allow_mix_precision"
+total = hccl_ops.allreduce(tf.constant([float(rank)]), "sum")
+with tf.Session(config=options(precision_mode=mode)) as session:
+    print("rank", get_rank_id(), "of", get_rank_size(), "sum", session.run(total)[0])
+if rank in map(int, sys.argv[1:]):
+    raise ValueError("rank says so")
+"""
+)
+
+
+def test_ranks_reduce_and_one_report_says_how_they_differ(
+    tmp_path: Path, forking_python: str
+) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    script = str(tmp_path / "train.py")
+    result = launched(script, 3, tmp_path, python=forking_python)
+    assert result.code == 0, result
+    folders = sorted(tmp_path.glob("ascend-logs/*/attempt_1/rank_*"))
+    out = [(folder / "stdout.log").read_text() for folder in folders]
+    assert [text.splitlines()[-1] for text in out] == [
+        f"rank {rank} of 3 sum 3.0" for rank in range(3)
+    ]
+    first, *others = [(folder / "stderr.log").read_text() for folder in folders]
+    assert "ascend-session: this ran on the stub" in first
+    assert "Rank 2 differs in session 1: precision_mode is force_fp16 there" in first
+    assert "Rank 1 differs" not in first
+    assert not any("this ran on" in other for other in others)
+
+
+def test_a_rank_that_fails_is_named(tmp_path: Path, forking_python: str) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    script = str(tmp_path / "train.py")
+    result = launched(script, 2, tmp_path, python=forking_python, args=("1",))
+    assert result.code == 1
+    assert result.cause is not None
+    assert result.cause.rank == 1
+    assert "rank says so" in result.cause.said
+
+
+def test_pythons_below_a_shell_script_find_the_names_too(
+    tmp_path: Path, forking_python: str
+) -> None:
+    (tmp_path / "train.py").write_text("import npu_bridge\nprint(npu_bridge.__name__)")
+    shell = tmp_path / "train.sh"
+    shell.write_text(f"{forking_python} train.py")
+    result = launch(
+        LaunchConfig(
+            program="sh",
+            args=("train.sh",),
+            processes=1,
+            backend="stub",
+            cwd=str(tmp_path),
+            env={"PYTHONPATH": str(Path(__file__).parents[2])},
+            show="none",
+        )
+    )
+    assert result.code == 0
+    [out] = tmp_path.glob("ascend-logs/*/attempt_1/rank_0/stdout.log")
+    assert out.read_text() == "ascend_session.compat.npu_bridge\n"

@@ -1,0 +1,198 @@
+"""npu_bridge.estimator.npu.util: loops of steps, marks, divisions and small checks."""
+
+from typing import Any, List
+
+import pytest
+
+from ascend_session import AscendConfigWarning, LifecycleError
+from tests.compat.surface import of_estimator
+
+util = of_estimator("util")
+
+
+def counter(tf: Any) -> Any:
+    """A variable, and the operation that adds 1 to it."""
+    value = tf.get_variable("value", [], tf.int64, tf.zeros_initializer(), use_resource=True)
+    return value, tf.assign_add(value, 1).op
+
+
+def session(tf: Any, n: int) -> Any:
+    proto = tf.ConfigProto()
+    entry = proto.graph_options.rewrite_options.custom_optimizers.add()
+    entry.name = "NpuOptimizer"
+    entry.parameter_map["iterations_per_loop"].i = n
+    return tf.Session(config=proto)
+
+
+def test_a_run_of_the_loop_makes_all_its_steps(tf: Any) -> None:
+    value, step = counter(tf)
+    with session(tf, 5) as sess:
+        sess.run(tf.global_variables_initializer())
+        looped = util.set_iteration_per_loop(sess, step, 5)
+        assert looped.name == "IterationOp"
+        sess.run(looped)
+        sess.run(looped)
+        assert sess.run(value) == 10
+
+
+def test_a_loop_of_one_step_is_the_step_itself(tf: Any) -> None:
+    _, step = counter(tf)
+    with session(tf, 1) as sess:
+        assert util.set_iteration_per_loop(sess, step) is step
+
+
+def test_what_is_looped_is_checked_as_by_the_vendors(tf: Any) -> None:
+    value, step = counter(tf)
+    with session(tf, 5) as sess:
+        with pytest.raises(ValueError, match="need type is 'Operation'"):
+            util.set_iteration_per_loop(sess, value.read_value(), 5)
+        with pytest.raises(TypeError):
+            util.set_iteration_per_loop(sess, step, "5")
+        with pytest.raises(ValueError, match="positive"):
+            util.set_iteration_per_loop(sess, step, 0)
+
+
+def test_another_number_than_the_entrys_is_warned_of(tf: Any) -> None:
+    value, step = counter(tf)
+    with session(tf, 5) as sess:
+        sess.run(tf.global_variables_initializer())
+        with pytest.warns(AscendConfigWarning, match="6 steps, but .* iterations_per_loop=5"):
+            looped = util.set_iteration_per_loop(sess, step, 6)
+        sess.run(looped)
+        assert sess.run(value) == 6
+
+
+def test_a_one_shot_iterator_is_refused_where_the_adapter_aborts(tf: Any) -> None:
+    tf.data.make_one_shot_iterator(tf.data.Dataset.range(3)).get_next()
+    _, step = counter(tf)
+    with session(tf, 5) as sess:
+        with pytest.raises(LifecycleError, match="one-shot iterator"):
+            util.set_iteration_per_loop(sess, step, 5)
+
+
+def test_the_number_of_steps_can_be_said_later_and_to_each_session(tf: Any) -> None:
+    value, step = counter(tf)
+    looping = util.IterationPerLoop()
+    looped = looping.create_iteration_per_loop_var(step)
+    with session(tf, 3) as one, session(tf, 4) as other:
+        for sess, n in ((one, 3), (other, 4)):
+            sess.run(tf.global_variables_initializer())
+            looping.load_iteration_per_loop_var(sess, n)
+        one.run(looped)
+        other.run(looped)
+        assert (one.run(value), other.run(value)) == (3, 4)
+
+
+def test_a_session_that_was_told_no_number_is_refused(tf: Any) -> None:
+    _, step = counter(tf)
+    looping = util.IterationPerLoop()
+    with pytest.raises(AttributeError, match="create_iteration_per_loop_var"):
+        looping.load_iteration_per_loop_var(None, 2)
+    looped = looping.create_iteration_per_loop_var(step)
+    with session(tf, 2) as sess:
+        sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        with pytest.raises((LifecycleError, tf.errors.UnknownError), match="how many steps"):
+            sess.run(looped)
+
+
+def test_the_variables_of_the_devices_loop_are_local_and_made_once(tf: Any) -> None:
+    one = util.create_or_get_var("iterations_per_loop")
+    assert util.create_or_get_var("iterations_per_loop") is one
+    assert one.name == "npu_runconfig/iterations_per_loop:0"
+    assert tf.get_collection("npu_runconfig_iterations_per_loop") == [one]
+    assert one in tf.local_variables()
+    assert one not in tf.global_variables()
+
+
+class Item:
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.root_rank_id = -1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ranks", "owners"),
+    [
+        ([5, 5, 5], 3, [0, 1, 2]),
+        ([4, 4, 4, 4], 2, [0, 0, 1, 1]),
+        ([9, 1, 1, 2, 4], 2, [0, 1, 1, 1, 1]),
+        ([1, 1, 1, 1, 8], 2, [0, 0, 0, 0, 1]),
+        ([3, 3, 2, 2, 2, 3], 3, [0, 0, 1, 1, 2, 2]),
+        ([7, 1], 1, [0, 0]),
+    ],
+)
+def test_gradients_are_divided_into_runs_of_about_one_size(
+    sizes: List[int], ranks: int, owners: List[int]
+) -> None:
+    found = util.fair_division([Item(size) for size in sizes], ranks)
+    assert [item.root_rank_id for item in found] == owners
+
+
+def test_what_the_vendors_cannot_divide_is_not_divided() -> None:
+    with pytest.raises(ZeroDivisionError, match="2 gradients are each larger"):
+        util.fair_division([Item(size) for size in (9, 1, 1, 1, 4)], 2)
+
+
+def test_more_ranks_than_gradients_cannot_be_served() -> None:
+    with pytest.raises(ValueError, match="1 gradients cannot be divided among 2 ranks"):
+        util.fair_division([Item(1)], 2)
+
+
+def test_marks_stand_on_the_operators(tf: Any) -> None:
+    one = tf.constant([1.0], name="one")
+    two = tf.identity(one, name="two")
+    assert util.set_graph_exec_config([one.op, two], dynamic_input=True) == [one.op, two]
+    assert util.set_graph_exec_config("two:0", is_train_graph=True) is two
+    util.set_op_tensor_max_range(two, "4,4")
+    util.set_op_tensor_max_size(two.op, 64)
+    util.set_op_input_tensor_multi_dims(two, "x:-1", "1;2")
+    util.keep_tensors_dtypes(two.graph, ["two:0"])
+    assert one.op.get_attr("_graph_dynamic_input") is True
+    assert two.op.get_attr("_is_train_graph") is True
+    assert two.op.get_attr("_op_max_shape") == b"4,4"
+    assert (two.op.get_attr("_op_max_size"), two.op.get_attr("_keep_dtype")) == (64, 1)
+    with tf.Session() as sess:
+        assert sess.run(two) == [1.0]
+    for wrong in ({"fetch": 5}, {"fetch": two, "dynamic_graph_execute_mode": "x"}):
+        with pytest.raises(ValueError, match=r"should be"):
+            util.set_graph_exec_config(**wrong)
+
+
+def test_values_are_kept_from_when_the_dict_is_made(monkeypatch: Any) -> None:
+    monkeypatch.setattr(util, "_VALUES", [])
+    with pytest.raises(NameError, match="init_resource"):
+        util.get_value("npu_rank_id", 0)
+    util.global_dict_init()
+    assert util.get_value("npu_rank_id", 0) == 0
+    util.set_value("npu_rank_id", 3)
+    assert util.get_value("npu_rank_id", 0) == 3
+
+
+def test_the_number_of_ranks_comes_from_one_variable_of_two(monkeypatch: Any) -> None:
+    assert util.get_ranksize() == "1"
+    monkeypatch.setenv("CM_WORKER_SIZE", "4")
+    assert util.get_ranksize() == "4"
+    monkeypatch.setenv("RANK_SIZE", "8")
+    with pytest.raises(ValueError, match="at the same time"):
+        util.get_ranksize()
+
+
+def test_small_checks(tmp_path: Any) -> None:
+    assert util.convert_bool_to_int(True) == 1
+    assert util.convert_bool_to_int(1) == -1
+    assert util.format_string(None, "x") == ""
+    assert util.check_profiling_options(["task_time", "op_trace"]) == "task_time:op_trace"
+    assert util.check_path(str(tmp_path)) == str(tmp_path.resolve())
+    refused = [
+        lambda: util.check_not_none(None, "x"),
+        lambda: util.check_nonnegative_integer(-1, "x"),
+        lambda: util.check_bool_type(1, "x"),
+        lambda: util.format_string(1, "x"),
+        lambda: util.check_profiling_options([]),
+        lambda: util.check_profiling_options(["task_trace"]),
+        lambda: util.check_path(str(tmp_path / "none")),
+        lambda: util.check_aoe_mode("3"),
+    ]
+    for call in refused:
+        with pytest.raises((ValueError, TypeError)):
+            call()

@@ -1,0 +1,204 @@
+"""Every session of a script is looked at, whoever opens it."""
+
+import tempfile
+import warnings
+from typing import Any, Callable, Iterator
+
+import pytest
+
+from ascend_session import AscendConfigWarning, ConfigError, ascend_session, current_system
+from ascend_session.compat import ending, life, watching
+from ascend_session.config.proto import add_to_entry
+from ascend_session.errors import DeviceError, LifecycleError
+
+
+@pytest.fixture(autouse=True)
+def watch(tf: Any, monkeypatch: Any) -> Iterator[None]:
+    monkeypatch.setenv("ASCEND_SESSION_BACKEND", "stub")
+    watching.start()
+    yield
+    life.end()
+    watching.stop()
+    ending.forget()
+
+
+@pytest.fixture
+def proto(tf: Any) -> Callable[..., Any]:
+    def made(**options: Any) -> Any:
+        config = tf.ConfigProto()
+        rewriter = config.graph_options.rewrite_options
+        rewriter.memory_optimization = rewriter.remapping = rewriter.OFF
+        add_to_entry(config, options)
+        return config
+
+    return made
+
+
+def monitored(tf: Any, config: Any) -> None:
+    tf.train.get_or_create_global_step()
+    with tf.train.MonitoredTrainingSession(config=config) as session:
+        session.run(tf.train.get_global_step())
+
+
+def supervised(tf: Any, config: Any) -> None:
+    tf.get_variable("v", [])
+    with tf.train.Supervisor(logdir=None).managed_session(config=config):
+        pass
+
+
+def interactive(tf: Any, config: Any) -> None:
+    tf.InteractiveSession(config=config).close()
+
+
+def estimated(tf: Any, config: Any) -> None:
+    if not hasattr(tf, "estimator") or not hasattr(tf.estimator, "Estimator"):
+        pytest.skip("this TensorFlow has no estimators")
+
+    def model(features: Any, labels: Any, mode: Any) -> Any:
+        step = tf.train.get_global_step()
+        loss = tf.reduce_sum(tf.get_variable("v", []) * tf.cast(features, tf.float32))
+        spec: Any = tf.estimator.EstimatorSpec
+        return spec(mode, loss=loss, train_op=tf.assign_add(step, 1))
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = tf.estimator.RunConfig(session_config=config, save_checkpoints_steps=10)
+        estimator = tf.estimator.Estimator(model, folder, run)
+        estimator.train(lambda: tf.data.Dataset.range(4).batch(2), steps=1)
+
+
+OWNERS = [monitored, supervised, interactive, estimated]
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)
+def test_whoever_opens_it(tf: Any, proto: Any, owner: Any) -> None:
+    owner(tf, proto(precision_mode="allow_mix_precision"))
+    [session] = watching.book().watched
+    assert [setting.key for setting in session.settings] == ["precision_mode"]
+    assert session.has_entry
+    assert current_system() is life.system()
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)
+def test_what_ends_the_run_on_a_device_is_refused_before_the_session_is_made(
+    tf: Any, proto: Any, owner: Any
+) -> None:
+    config = proto()
+    entry = config.graph_options.rewrite_options.custom_optimizers[0]
+    entry.parameter_map["graph_run_mode"].i = 2
+    with pytest.raises(ConfigError, match="graph_run_mode"):
+        owner(tf, config)
+    assert watching.book().watched == []
+    assert current_system() is None
+
+
+def test_the_place_is_the_scripts(tf: Any, proto: Any) -> None:
+    tf.Session(config=proto()).close()
+    [session] = watching.book().watched
+    assert session.where.split(":")[0].endswith("test_watching_sessions.py")
+
+
+def test_a_session_without_an_entry_opens_nothing(tf: Any) -> None:
+    with tf.Session() as session:
+        assert session.run(tf.constant(3)) == 3
+    [seen] = watching.book().watched
+    assert (seen.has_entry, seen.settings) == (False, [])
+    assert current_system() is None
+
+
+def test_init_options_of_a_later_session_are_without_effect(tf: Any, proto: Any) -> None:
+    with tf.Session(config=proto(precision_mode="allow_mix_precision")):
+        tf.Session(config=proto(precision_mode="force_fp16", buffer_optimize="l2_optimize")).close()
+    first, second = (
+        {each.key: each.effect for each in session.settings} for session in watching.book().watched
+    )
+    assert first == {"precision_mode": "device"}
+    assert second == {"precision_mode": "silent", "buffer_optimize": "device"}
+
+
+def test_the_last_session_takes_the_device_down_and_the_next_one_decides_anew(
+    tf: Any, proto: Any
+) -> None:
+    for mode in ("allow_mix_precision", "force_fp16"):
+        tf.Session(config=proto(precision_mode=mode)).close()
+    effects = [session.settings[0].effect for session in watching.book().watched]
+    assert effects == ["device", "device"]
+
+
+def test_the_two_precision_modes_meet_in_the_adapter(tf: Any, proto: Any) -> None:
+    tf.Session(config=proto(precision_mode="allow_mix_precision")).close()
+    with pytest.raises(ConfigError, match="precision_mode_v2"):
+        tf.Session(config=proto(precision_mode_v2="mixed_float16"))
+
+
+@pytest.mark.parametrize(
+    "wrong", ["unknown", "deprecated", "late"], ids=lambda wrong: f"what is {wrong}"
+)
+def test_strict_refuses_what_the_adapter_ignores(
+    tf: Any, proto: Any, monkeypatch: Any, wrong: str
+) -> None:
+    config = proto(op_debug_level=3) if wrong == "deprecated" else proto(precision_mode="fp16")
+    if wrong == "unknown":
+        config = proto()
+        entry = config.graph_options.rewrite_options.custom_optimizers[0]
+        entry.parameter_map["no_such_key"].i = 2
+    elif wrong == "late":
+        config = proto(precision_mode="force_fp16")
+    with tf.Session(config=proto(precision_mode="allow_mix_precision")):
+        if wrong == "unknown":
+            tf.Session(config=config).close()
+        monkeypatch.setenv("ASCEND_SESSION_STRICT", "1")
+        with pytest.raises(ConfigError):
+            tf.Session(config=config)
+
+
+def test_what_the_stub_cannot_do_is_warned_of_and_noted(tf: Any, proto: Any) -> None:
+    with pytest.warns(AscendConfigWarning, match="no profiling data") as caught:
+        tf.Session(config=proto(profiling_mode=True)).close()
+    assert caught[0].filename == __file__
+    [setting] = watching.book().watched[0].settings
+    assert setting.effect == "stub"
+
+
+def test_a_device_that_the_stub_has_not_got_is_refused(tf: Any, proto: Any) -> None:
+    with pytest.raises(DeviceError, match="99"):
+        tf.Session(config=proto(session_device_id=99))
+
+
+def test_a_one_shot_iterator_in_a_loop_is_refused_as_the_adapter_aborts(
+    tf: Any, proto: Any
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = tf.data.Dataset.range(3)
+        (data.make_one_shot_iterator() if hasattr(data, "make_one_shot_iterator") else
+         tf.data.make_one_shot_iterator(data)).get_next()  # fmt: skip
+    if not any(op.type == "OneShotIterator" for op in tf.get_default_graph().get_operations()):
+        pytest.skip("this TensorFlow makes another operator of it")
+    with pytest.raises(LifecycleError, match="one-shot"):
+        tf.Session(config=proto(iterations_per_loop=10))
+
+
+def test_after_a_shutdown_open_sessions_do_not_run_and_new_ones_do(tf: Any, proto: Any) -> None:
+    three = tf.constant(3)
+    old = tf.Session(config=proto())
+    life.shut_down()
+    with pytest.raises(LifecycleError, match="NPUShutdown"):
+        old.run(three)
+    old.close()
+    with tf.Session(config=proto()) as new:
+        assert new.run(three) == 3
+
+
+def test_sessions_of_this_package_are_its_own(tf: Any) -> None:
+    with ascend_session() as session:
+        assert session.run(tf.constant(3)) == 3
+    assert watching.book().watched == []
+
+
+def test_tensorflow_has_its_own_constructor_back_afterwards(tf: Any) -> None:
+    from tensorflow.python.client import session
+
+    patched = session.BaseSession.__init__
+    watching.stop()
+    assert session.BaseSession.__init__ is not patched
+    assert session.BaseSession.__init__.__module__ == session.__name__
