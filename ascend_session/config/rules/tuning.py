@@ -15,7 +15,8 @@ def profiling_options_need_profiling(entry: Entry) -> Findings:
     if "profiling_options" in entry and not entry.is_on("profiling_mode"):
         yield warning(
             "profiling_options",
-            "profiling_options have no effect: they are read with enable_profiling=True.",
+            "profiling_options have no effect: they are read with enable_profiling=True "
+            "(profiling_mode in the entry).",
         )
 
 
