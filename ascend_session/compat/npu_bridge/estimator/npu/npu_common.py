@@ -119,7 +119,7 @@ def job_without_id(asked: str) -> Any:
     Warns:
         AscendConfigWarning: In a job of one.
     """
-    said = f"{asked} needs JOB_ID, which is not set"
+    said = f"{asked} is told by the environment, but JOB_ID is not set"
     if util.get_ranksize() not in ("", "0", "1"):
         raise NoJobError(f"{said}.", hint=_HINT)
     warn(f"{said}; this is taken for a job of one here. On a device this call fails: {_HINT}")
