@@ -56,7 +56,7 @@ class StubLoop:
         )
         with tf.control_dependencies([train_op]):
             number = self._session_number.read_value()
-            done = tf.py_func(
+            done = tf.numpy_function(
                 self._make_others, [number, *fed], tf.int64, name="ascend_session_loop/others"
             )
         self.operation = tf.group(done, name=name)

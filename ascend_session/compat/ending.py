@@ -16,7 +16,7 @@ from ascend_session.cluster.schedulers import detected
 from ascend_session.compat import life
 from ascend_session.compat.report import Report, differences, lines, made
 from ascend_session.session import current_system
-from ascend_session.session.interrupt import Terminated
+from ascend_session.session.interrupt import Terminated, at_forced_end
 from ascend_session.session.unwinding import log_failures
 
 __all__ = [
@@ -56,6 +56,7 @@ def begin(asked: Dict[str, str]) -> None:
     if _Ending.asked is None:
         _Ending.asked, _Ending.pid = {}, os.getpid()
         atexit.register(finish)
+        at_forced_end(_report_at_last)
     _Ending.asked.update(asked)
 
 
@@ -114,6 +115,11 @@ def finish() -> None:
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(f"ascend-session: {_Ending.advice}\n")
     _Ending.sessions, _Ending.advice, _Ending.is_said = (), None, False
+
+
+def _report_at_last() -> None:
+    if _Ending.asked is not None and _Ending.pid == os.getpid():
+        _report(_Ending.asked)
 
 
 def _report(asked: Mapping[str, str]) -> None:

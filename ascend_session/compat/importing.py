@@ -20,6 +20,7 @@ __all__ = [
     "VendorLoader",
     "ending",
     "install",
+    "take_over",
     "uninstall",
 ]
 
@@ -132,6 +133,13 @@ def install(
     made = VendorFinder(first, resolves, asked or {})
     finders.insert(0, made)
     return made
+
+
+def take_over(name: str) -> None:
+    """Has a module of ``inherited`` be that of this room, and the others found there, too."""
+    spec = install(asked={"child": "1"}).find_spec(name)
+    module = sys.modules[name] = spec.loader.create_module(spec)
+    spec.loader.exec_module(module)
 
 
 def uninstall() -> None:

@@ -1,7 +1,7 @@
 """What the vendor's adapter makes of the options of a session, key by key."""
 
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ascend_session.compat.refusals import ends_the_run, field_matters, value_matters
 from ascend_session.config.checking import findings
@@ -82,7 +82,7 @@ def judge(proto: Any, environ: Mapping[str, str]) -> Judged:
         judged.defaults.clear()
         _look_at(entry.parameter_map, judged, environ)
     for name in ("memory_optimization", "remapping"):
-        note = left_on(name, getattr(rewriter, name))
+        note = left_on(name, getattr(rewriter, name), rewriter.optimizers)
         if note is not None:
             judged.notes.append(note)
     return judged._replace(has_entry=True)
@@ -90,6 +90,7 @@ def judge(proto: Any, environ: Mapping[str, str]) -> Judged:
 
 def _look_at(parameter_map: Any, judged: Judged, environ: Mapping[str, str]) -> None:
     known = options_by_key(AdapterOptions)
+    misplaced: Dict[str, Problem] = {}
     for key in sorted(parameter_map):
         attribute = parameter_map[key]
         found = attribute.WhichOneof("value")
@@ -98,12 +99,12 @@ def _look_at(parameter_map: Any, judged: Judged, environ: Mapping[str, str]) -> 
         if option is None or option.field is None:
             judged.ignored.append(unknown_key(key))
         elif found != option.field:
-            problem = wrong_field(key, found, option.field)
+            misplaced[key] = problem = wrong_field(key, found, option.field)
             (judged.refused if field_matters(key) else judged.ignored).append(problem)
             judged.values[key] = _ZERO[option.field]
         else:
             judged.values[key] = judged.said[key]
-    bad = _look_at_values(judged)
+    bad = _look_at_values(judged, misplaced)
     readable = {key: value for key, value in judged.values.items() if key not in bad}
     # What cannot be used is unset to the rules between options, as far as the adapter is concerned.
     _look_between(Entry(judged.values, bad, environ), judged)
@@ -133,20 +134,33 @@ def _shown(value: Any) -> Any:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _look_at_values(judged: Judged) -> Set[str]:
-    """Looks at each value alone; returns the keys whose value cannot be used."""
+def _look_at_values(judged: Judged, misplaced: Mapping[str, Problem]) -> Set[str]:
+    """Looks at each value alone; returns the keys whose value cannot be used.
+
+    Args:
+        judged: What was read.
+        misplaced: What was said of the keys that read as zero, which nobody has written.
+    """
     bad = set()
     for key, value in judged.values.items():
         problems = _problems_of(key, value)
         if problems:
             bad.add(key)
             matters = value_matters(key, value, judged.values)
+            cause = misplaced.get(key)
+            if cause is not None and cause in judged.ignored:
+                judged.ignored.remove(cause)
+                problems = [_because(cause, problem) for problem in problems]
             (judged.refused if matters else judged.ignored).extend(problems)
     return bad
 
 
+def _because(cause: Problem, problem: Problem) -> Problem:
+    return Problem(problem.option, f"{cause.message} {problem.message}", cause.hint)
+
+
 @lru_cache(maxsize=1024, typed=True)
-def _problems_of(key: str, value: Any) -> Tuple[Problem, ...]:
+def _problems_of(key: str, value: Any) -> Sequence[Problem]:
     """What the option's own definition says against a value."""
     try:
         unflatten(AdapterOptions, {key: value})

@@ -58,9 +58,9 @@ def made(sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = ()) -> R
 
 
 def _about(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
-    if not sessions:
-        return ["The script has opened no session."]
-    said = []
+    refused = [each for each in sessions if each.get("is_refused")]
+    sessions = [each for each in sessions if each not in refused]
+    said = [] if sessions else ["The script has opened no session."]
     for has_entry, words in (
         (True, "with an NpuOptimizer entry"),
         (False, "without one, which a device leaves on the host, too"),
@@ -69,6 +69,8 @@ def _about(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
         if some:
             places = ", ".join(dict.fromkeys(str(each["where"]) for each in some))
             said.append(f"{_named([each['number'] for each in some])} {words}: {places}")
+    for each in refused:
+        said.append(f"{_named([each['number']])} was refused for its options: {each['where']}")
     return said
 
 

@@ -3,7 +3,7 @@
 import os
 import warnings
 import weakref
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.compat.judging import Judged
 from ascend_session.config.ascend_config import AscendConfig
@@ -29,8 +29,8 @@ class Setting(NamedTuple):
         key: The vendor's key.
         value: What stands in the entry.
         effect: ``device`` (a device would take it), ``default`` (nobody has said it), ``silent``
-            (it does not do what it says there either, and nothing says so) or ``stub`` (without
-            effect here).
+            (it does not do what it says there either, and nothing says so), ``stub`` (without
+            effect here) or ``refused`` (a device ends the run).
         why: What becomes of it, in a sentence.
     """
 
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """One session that the script has opened.
+    """One session that the script has opened, or wanted to.
 
     Attributes:
         number: From 1, in the order of opening.
@@ -50,6 +50,7 @@ class Watched(NamedTuple):
         has_entry: Whether it has an NpuOptimizer entry.
         settings: Its options.
         notes: What else there is to say, in sentences.
+        is_refused: Whether its options kept it from being opened.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Watched(NamedTuple):
     has_entry: bool
     settings: List[Setting]
     notes: List[str]
+    is_refused: bool = False
 
     def as_dict(self) -> Dict[str, Any]:
         """The session as plain values."""
@@ -147,17 +149,13 @@ def settings_of(judged: Judged, late: List[Problem], remarks: Mapping[str, str])
         late: What came too late to be read.
         remarks: Options without effect on the stub alone, and why.
     """
-    silent: Dict[str, str] = {}
-    known = options_by_key(AscendConfig)
-    for problem in (*late, *judged.ignored):
-        for key in judged.said:
-            option = known.get(key)
-            names = (key,) if option is None else (key, option.name, option.path)
-            if problem.option in names:
-                silent.setdefault(key, str(problem))
+    refused = _by_key(judged, judged.refused)
+    silent = _by_key(judged, [*late, *judged.ignored])
     found = []
     for key, value in judged.said.items():
-        if key in judged.defaults and key not in silent:
+        if key in refused:
+            found.append(Setting(key, value, "refused", refused[key]))
+        elif key in judged.defaults and key not in silent:
             found.append(Setting(key, value, DEFAULT, "as NPUEstimator writes it for everybody"))
         elif key in silent:
             found.append(Setting(key, value, "silent", silent[key]))
@@ -165,6 +163,19 @@ def settings_of(judged: Judged, late: List[Problem], remarks: Mapping[str, str])
             found.append(Setting(key, value, "stub", remarks[key]))
         else:
             found.append(Setting(key, value, "device", _HERE.get(key, DEVICE_ONLY)))
+    return found
+
+
+def _by_key(judged: Judged, problems: Sequence[Problem]) -> Dict[str, str]:
+    """What was said of each option first, whatever name it was said under."""
+    found: Dict[str, str] = {}
+    known = options_by_key(AscendConfig)
+    for problem in problems:
+        for key in judged.said:
+            option = known.get(key)
+            names = (key,) if option is None else (key, option.name, option.path)
+            if problem.option in names:
+                found.setdefault(key, str(problem))
     return found
 
 

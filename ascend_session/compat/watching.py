@@ -112,7 +112,7 @@ def _open(
     """
     where = _where()
     try:
-        judged, late = _judged(config, where)
+        judged, late = _judged(config, where, type(session).__name__)
         remarks = _remarks(judged, late, where)
         if judged.is_offloaded:
             target = target or _system_target(judged.values, graph)
@@ -130,7 +130,7 @@ def _open(
     ending.leave_record(_State.book.watched)
 
 
-def _judged(config: Any, where: "_Place") -> Tuple[Judged, List[Problem]]:
+def _judged(config: Any, where: "_Place", kind: str) -> Tuple[Judged, List[Problem]]:
     """What the entry comes to, and which of its options come too late."""
     judged = judge(config if hasattr(config, "graph_options") else None, os.environ)
     late = _State.book.late_options(judged)
@@ -141,8 +141,16 @@ def _judged(config: Any, where: "_Place") -> Tuple[Judged, List[Problem]]:
         refused += [*judged.ignored, *late]
     if refused:
         place = f"{where.shown}:{where.line}"
+        _note_refusal(judged, late, kind, place)
         raise ConfigError.of(refused, f"the options of the session that is opened at {place}")
     return judged, late
+
+
+def _note_refusal(judged: Judged, late: List[Problem], kind: str, place: str) -> None:
+    number, settings = len(_State.book.watched) + 1, settings_of(judged, late, {})
+    watched = Watched(number, kind, place, judged.has_entry, settings, judged.notes, True)
+    _State.book.watched.append(watched)
+    ending.leave_record(_State.book.watched)
 
 
 def _remarks(judged: Judged, late: List[Problem], where: "_Place") -> Dict[str, str]:

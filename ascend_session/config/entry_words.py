@@ -4,7 +4,7 @@ Facts: the adapter reads entries named exactly NpuOptimizer, and of each value o
 another field reads as zero without a word (options_notes g1; adapter_behaviour.md).
 """
 
-from typing import Optional
+from typing import Optional, Sequence
 
 from ascend_session.errors import Problem
 
@@ -31,6 +31,8 @@ OPTIMISES = {
 
 # RewriterConfig.OFF, which is MANUAL in the enum of memory_optimization, and that one's own word.
 _OFF = {"memory_optimization": (1, 2), "remapping": (2,)}
+
+_REMAPPER = "remap"  # its name in a list
 
 _ZERO = {"s": "''", "i": "0", "b": "False"}
 
@@ -70,13 +72,24 @@ def wrong_field(key: str, found: Optional[str], right: str) -> Problem:
     )
 
 
-def left_on(name: str, value: int) -> Optional[str]:
+def left_on(name: str, value: int, listed: Sequence[str] = ()) -> Optional[str]:
     """What to say of a rewriter option that an NPU session should not have on; None if it is off.
+
+    A list of optimizers stands for all the switches: TensorFlow then runs those alone, and
+    ``memory`` as MANUAL (meta_optimizer.cc). NPUEstimator writes such a list.
 
     Args:
         name: ``memory_optimization`` or ``remapping``.
         value: What it is in the session's proto.
+        listed: ``rewrite_options.optimizers`` of that proto.
     """
+    if listed:
+        is_named = name == "remapping" and _REMAPPER in listed
+        return (
+            f"rewrite_options.optimizers names {_REMAPPER!r}. {OPTIMISES[name]}"
+            if is_named
+            else None
+        )
     if value in _OFF[name]:
         return None
     return f"rewrite_options.{name} is not turned off. {OPTIMISES[name]}"

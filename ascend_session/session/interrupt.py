@@ -20,7 +20,7 @@ import time
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-__all__ = ["SignalGuard", "Terminated"]
+__all__ = ["SignalGuard", "Terminated", "at_forced_end"]
 
 _logger = logging.getLogger(__name__)
 
@@ -28,6 +28,19 @@ _HANDLER_SECONDS = 0.5  # how long a main thread that is not blocked may take to
 _UNWIND_SECONDS = 2.0  # how long it may take to begin its shutdown once the sessions are closed
 _EARLIER_SECONDS = 0.25  # how late the guard's thread may learn of a signal that was noticed
 _SHUTDOWN_SECONDS = 30.0  # how long a shutdown that has begun may take
+
+
+_last_words: List[Callable[[], None]] = []
+
+
+def at_forced_end(say: Callable[[], None]) -> None:
+    """Has ``say`` called before a signal ends a process whose main thread TensorFlow still blocks.
+
+    Such a process comes to no exit handler. The call is made in a thread that is waited for as
+    long as for the shutdown, `_UNWIND_SECONDS`.
+    """
+    if say not in _last_words:
+        _last_words.append(say)
 
 
 class Terminated(SystemExit):
@@ -210,12 +223,17 @@ class SignalGuard:
         self._attended = number
         self._interrupt(_name(number))
         if not self._unwinding.wait(_UNWIND_SECONDS):
-            helper = threading.Thread(target=self._shut_down, daemon=True)
+            helper = threading.Thread(target=self._end_forcedly, daemon=True)
             helper.start()
             helper.join(_UNWIND_SECONDS)
             _die_of(number)
         if not self._done.wait(_SHUTDOWN_SECONDS):
             _die_of(number)
+
+    def _end_forcedly(self) -> None:
+        for say in _last_words:
+            say()
+        self._shut_down()
 
     def _main_thread_notices(self, number: int) -> bool:
         """Waits for the handler to run; it may have been quicker than this thread.

@@ -93,7 +93,10 @@ def test_what_ends_the_run_on_a_device_ends_it_here(run: Any) -> None:
     ended = run(NPU + 'tf.Session(config=options(precision_mode="fp16"))')
     assert ended.returncode == 1
     assert "ConfigError: precision_mode='fp16'" in ended.stderr
-    assert report_of(ended)[1] == "The script has opened no session."
+    said = report_of(ended)
+    assert said[2].startswith("precision_mode fp16 1 precision_mode='fp16'")
+    assert said[3] == "The script has opened no session."
+    assert said[4].startswith("Session 1 was refused for its options: train.py:")
 
 
 def test_strict_refuses_an_unknown_key(run: Any) -> None:

@@ -87,7 +87,7 @@ def test_what_ends_the_run_on_a_device_is_refused_before_the_session_is_made(
     entry.parameter_map["graph_run_mode"].i = 2
     with pytest.raises(ConfigError, match="graph_run_mode"):
         owner(tf, config)
-    assert watching.book().watched == []
+    assert [each.is_refused for each in watching.book().watched] == [True]
     assert current_system() is None
 
 

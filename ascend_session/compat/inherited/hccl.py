@@ -3,21 +3,8 @@
 import os
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-
-def _take_over() -> None:
-    """Has all of the vendor's names found in `ascend_session.compat`, this one first."""
-    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "importing.py")
-    loader: Any = sys.modules["_frozen_importlib_external"]
-    scope: Any = {"__name__": "importing", "__file__": path}
-    exec(loader.SourceFileLoader("importing", path).get_code("importing"), scope)
-    finder = scope["install"](asked={"child": "1"})
-    spec = finder.find_spec("hccl")
-    module = sys.modules["hccl"] = spec.loader.create_module(spec)
-    spec.loader.exec_module(module)
-
-
-_take_over()
+_PATH = os.path.join(os.path.dirname(os.path.dirname(__file__)), "importing.py")
+_LOADER = sys.modules["_frozen_importlib_external"].SourceFileLoader("importing", _PATH)
+_SCOPE = {"__name__": "importing", "__file__": _PATH}
+exec(_LOADER.get_code("importing"), _SCOPE)
+_SCOPE["take_over"](__name__)  # type: ignore[operator]

@@ -119,10 +119,10 @@ def job_without_id(asked: str) -> Any:
     Warns:
         AscendConfigWarning: In a job of one.
     """
-    said = f"{asked} comes from the job, but JOB_ID is not set"
+    said = f"{asked} is told by the environment, but JOB_ID is not set"
     if util.get_ranksize() not in ("", "0", "1"):
         raise NoJobError(f"{said}.", hint=_HINT)
-    warn(f"{said}; it is taken for a job of one here. On a device this call fails: {_HINT}")
+    warn(f"{said}; this is taken for a job of one here. On a device this call fails: {_HINT}")
     return JobInfo(device_info=DeviceInfo(index=os.environ.get("RANK_ID", "")))
 
 
