@@ -16,7 +16,7 @@ from ascend_session.config.entry_words import (
     misnamed_entry,
     wrong_field,
 )
-from ascend_session.config.names import did_you_mean, unknown_key
+from ascend_session.config.names import REFUSED_BY_GE, did_you_mean, unknown_key
 from ascend_session.config.profiling_options import profiling_members
 
 __all__ = ["adapter_entries", "look_at_entries", "look_at_path", "look_at_status"]
@@ -25,8 +25,6 @@ __all__ = ["adapter_entries", "look_at_entries", "look_at_path", "look_at_status
 _OTHERS = ("tensorrt", "ngraph", "tfgraph", "constfold", "layout", "xla")
 # The fields of tf.AttrValue.
 _FIELDS = ("b", "f", "func", "i", "list", "placeholder", "s", "shape", "tensor", "type")
-# The adapter still sends it to GE, which takes none of its values (options_notes.md, e).
-_REFUSED = ("auto_tune_mode",)
 # They are there on every machine.
 _COMMON = ("/tmp", "/dev", "/proc", "/var/tmp")
 
@@ -84,7 +82,7 @@ def _look_at_setting(setting: Setting, source: Source, book: Book) -> None:
     option = known_option(key)
     if option is None:
         problem = unknown_key(key)
-        rule = "value-not-allowed" if key in _REFUSED else "unknown-key"
+        rule = "value-not-allowed" if key in REFUSED_BY_GE else "unknown-key"
         book.add(rule, ERROR, place, problem.message, problem.hint)
         if setting.field == "s" and isinstance(setting.value, EnvironmentText):
             look_at_variable(key, setting.value.name, place, book)

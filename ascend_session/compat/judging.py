@@ -3,7 +3,12 @@
 from functools import lru_cache
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ascend_session.compat.refusals import ends_the_run, field_matters, value_matters
+from ascend_session.compat.refusals import (
+    ends_the_run,
+    field_matters,
+    unread_matters,
+    value_matters,
+)
 from ascend_session.config.checking import findings
 from ascend_session.config.entry import Entry
 from ascend_session.config.entry_words import (
@@ -97,7 +102,8 @@ def _look_at(parameter_map: Any, judged: Judged, environ: Mapping[str, str]) -> 
         judged.said[key] = _shown(getattr(attribute, found)) if found else None
         option = known.get(key)
         if option is None or option.field is None:
-            judged.ignored.append(unknown_key(key))
+            matters = unread_matters(key, judged.said[key])
+            (judged.refused if matters else judged.ignored).append(unknown_key(key))
         elif found != option.field:
             misplaced[key] = problem = wrong_field(key, found, option.field)
             (judged.refused if field_matters(key) else judged.ignored).append(problem)

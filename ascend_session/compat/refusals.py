@@ -11,10 +11,11 @@ from typing import Any, Callable, Dict, FrozenSet, Mapping, Set
 
 from ascend_session.config.entry import Entry
 from ascend_session.config.grammar import INT32_MAX
+from ascend_session.config.names import REFUSED_BY_GE
 from ascend_session.config.rules import dynamic, paths, performance, tuning, variables
 from ascend_session.config.rules._rule import Finding, Rule
 
-__all__ = ["ends_the_run", "field_matters", "value_matters"]
+__all__ = ["ends_the_run", "field_matters", "unread_matters", "value_matters"]
 
 # SIGABRT
 _ABORTING = (
@@ -31,9 +32,7 @@ _RAISING = (
     *("shape_generalization_mode", "experimental_accelerate_train_mode", "graph_slice"),
 )
 # GE refuses to initialise (options_notes c, e, g22; options.json)
-_REFUSED_BY_GE = (
-    *("auto_tune_mode", "aicore_num", "auto_multistream_parallel_mode", "profiling_options"),
-)
+_REFUSED_BY_GE = (*("aicore_num", "auto_multistream_parallel_mode", "profiling_options"),)
 _LOOKED_AT: FrozenSet[str] = frozenset((*_ABORTING, *_RAISING, *_REFUSED_BY_GE))
 
 # Options that are read with another one only.
@@ -88,6 +87,11 @@ def value_matters(key: str, value: Any, values: Mapping[str, Any]) -> bool:
         return False
     switch = _READ_WITH.get(key)
     return switch is None or values.get(switch) is True
+
+
+def unread_matters(key: str, value: Any) -> bool:
+    """Whether a key that is no option ends the run; ``value`` is what stands in the entry."""
+    return key in REFUSED_BY_GE and isinstance(value, str) and value != ""
 
 
 def field_matters(key: str) -> bool:

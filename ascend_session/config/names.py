@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ascend_session.config.option import Option, adapter_options, part_of
 from ascend_session.errors import Problem
 
-__all__ = ["OBSOLETE", "did_you_mean", "unknown_key", "unknown_name"]
+__all__ = ["OBSOLETE", "REFUSED_BY_GE", "did_you_mean", "unknown_key", "unknown_name"]
 
 _POINT = (
     "no adapter reads this key; it is a member of profiling_options. Write profiling_config="
@@ -27,6 +27,10 @@ OBSOLETE: Dict[str, str] = {
     "enable_options": "no adapter reads it. Use profiling_config=ProfilingConfig(...).",
     "variable_location": "that is the adapter's internal name. Write variable_placement.",
 }
+
+REFUSED_BY_GE = ("auto_tune_mode",)
+"""Keys that are no option any more, but that the adapter still sends to GE, which takes no value of
+them but an empty one (options_notes.md, e)."""
 
 
 def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Problem:

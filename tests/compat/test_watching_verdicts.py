@@ -18,6 +18,7 @@ SAMPLE = Path(__file__).parents[1] / "config" / "data" / "verdicts_sample.jsonl"
 ENDING_LATER = {
     "accelerate_train_mode": "looked at in the first graph run only (options_notes a4)",
     "aicore_num": "GE wants 'cube|vector'",
+    "auto_tune_mode": "GE takes no value of it any more (options_notes e)",
     "auto_multistream_parallel_mode": "GE knows its own words only (options_notes g22)",
     "dynamic_dims": "GE counts the -1 (a17); a later pass refuses mixed computing (a14)",
 }
@@ -58,6 +59,11 @@ def test_an_unknown_key_is_ignored() -> None:
     assert not found.refused
     assert "reads no key 'precision_mod'" in said(found.ignored)
     assert found.values == {}
+
+
+def test_a_key_that_only_ge_still_knows_ends_the_run_unless_it_is_empty() -> None:
+    assert "GE refuses any value of it" in said(judged(auto_tune_mode="RL,GA").refused)
+    assert not judged(auto_tune_mode="").refused
 
 
 def test_a_value_in_the_wrong_field_reads_as_zero() -> None:
