@@ -169,6 +169,17 @@ def test_scripts_find_scale_and_overflow_by_their_names(tf: Any) -> None:
     assert seen == [(True, 64), (False, 32)]
 
 
+def test_a_scale_can_be_asked_for_in_a_graph_that_is_final(tf: Any) -> None:
+    found = [
+        managers.ExponentialUpdateLossScaleManager(64, 1000),
+        managers.FixedLossScaleManager(8),
+    ]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        tf.get_default_graph().finalize()
+        assert [sess.run(one.get_loss_scale()) for one in found] == [64, 8]
+
+
 def test_an_overflow_counts_as_none_where_nobody_wants_to_know(tf: Any) -> None:
     weight, loss = model(tf)
     manager = managers.FixedLossScaleManager(8, enable_overflow_check=False)
