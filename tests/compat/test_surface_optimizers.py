@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
-from tests.compat.surface import of_estimator
+from tests.compat.surface import module, of_estimator
 from tests.training.conftest import Equals, equals
 
 optimizers = of_estimator("npu_optimizer")
@@ -106,6 +106,24 @@ def test_sums_means_and_slices(tf: Any, two: Equals) -> None:
     np.testing.assert_allclose(found["many"], [[1.0, 3.0]] * 2)
     np.testing.assert_allclose(found["one"], [2.0, 6.0])
     np.testing.assert_allclose(found["gathered"], [[2.0], [2.0]])
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ((), (0, -1)),
+        (("hccl_world_group", 2, 0), (2, 0)),
+        ((2, 0, "hccl_world_group"), (2, 0)),
+        ((2, 3, "hccl_world_group"), (2, 3)),
+        ((2, 0), (2, 0)),
+        ((0, -1), (0, -1)),
+    ],
+)
+def test_a_gather_takes_its_arguments_in_both_orders(
+    tf: Any, two: Equals, given: Any, asked: Any
+) -> None:
+    module("npu_bridge.hccl.hccl_ops").allgather(tf.constant([1.0]), 2, *given)
+    assert [(call.fusion, call.fusion_id) for call in two.calls] == [asked]
 
 
 @pytest.mark.parametrize("is_distributed", [False, True])

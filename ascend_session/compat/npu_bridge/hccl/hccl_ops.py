@@ -174,5 +174,5 @@ def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
     """The three, also if they were given in the order of the releases of 2021: the group last."""
     if isinstance(group, str):
         return group, fusion, fusion_id
-    is_named = isinstance(fusion_id, str)
-    return (fusion_id if is_named else WORLD_GROUP), group, (fusion or -1)
+    number = fusion if fusion or group else -1  # 0 is both today's default and a number
+    return (fusion_id if isinstance(fusion_id, str) else WORLD_GROUP), group, number
