@@ -36,32 +36,33 @@ def _log_time_stamp(logid: str, notify: bool, name: Any = None) -> Any:
     return tf1().no_op(name=name or "LogTimeStamp")
 
 
-def _hcom(name: str) -> Callable[..., Any]:
+def _hcom(operator: str) -> Callable[..., Any]:
     """A collective under the names that its operator's inputs and attributes have."""
 
     def called(**kwargs: Any) -> Any:
         from ascend_session.compat.npu_bridge.hccl import hccl_ops
 
-        function, renamed = _HCOM[name]
+        function, renamed = _HCOM[operator]
         named = {renamed.get(key, key): value for key, value in kwargs.items() if key != "name"}
         return getattr(hccl_ops, function)(**named)
 
-    called.__name__ = name
-    called.__doc__ = f"hccl_ops.{_HCOM[name][0]}, with the operator's names of the arguments."
+    called.__name__ = function_name(operator)
+    called.__doc__ = f"hccl_ops.{_HCOM[operator][0]}, with the operator's names of the arguments."
     return called
 
 
 _IN = {"input": "tensor"}
+# The operator's type -> the function of hccl_ops, and its names of the operator's arguments
 _HCOM: Dict[str, Any] = {
-    "hcom_all_gather": ("allgather", _IN),
-    "hcom_all_reduce": ("allreduce", _IN),
-    "hcom_all_to_all_v": ("all_to_all_v", {}),
-    "hcom_all_to_all_vc": ("all_to_all_v_c", {}),
-    "hcom_broadcast": ("broadcast", _IN),
-    "hcom_receive": ("receive", {"T": "data_type"}),
-    "hcom_reduce": ("reduce", _IN),
-    "hcom_reduce_scatter": ("reduce_scatter", _IN),
-    "hcom_send": ("send", _IN),
+    "HcomAllGather": ("allgather", _IN),
+    "HcomAllReduce": ("allreduce", _IN),
+    "HcomAllToAllV": ("all_to_all_v", {}),
+    "HcomAllToAllVC": ("all_to_all_v_c", {}),
+    "HcomBroadcast": ("broadcast", _IN),
+    "HcomReceive": ("receive", {"T": "data_type"}),
+    "HcomReduce": ("reduce", _IN),
+    "HcomReduceScatter": ("reduce_scatter", _IN),
+    "HcomSend": ("send", _IN),
 }
 
 # The operator's type -> what computes it
@@ -194,10 +195,10 @@ class GeneratedOperators:
         for operator, why in _REFUSED.items():
             name = f"{LIBRARY}.{function_name(operator)}"
             self._add(operator, device_only(name, why))
-        for name in _HCOM:
-            self._functions[name] = _hcom(name)
-        self._functions["k_means_centroids"] = _k_means_centroids
-        self._functions["k_means_centroids_v2"] = _k_means_centroids_v2
+        for operator in _HCOM:
+            self._add(operator, _hcom(operator))
+        self._add("KMeansCentroids", _k_means_centroids)
+        self._add("KMeansCentroidsV2", _k_means_centroids_v2)
         self.names = sorted(self._functions)
 
     def _add(self, operator: str, function: Callable[..., Any]) -> None:

@@ -4,8 +4,9 @@ On a device the tensors are sent to the host, where a thread runs what the funct
 that is part of the step itself. Source: npu_estimator.py, ``_OutfeedHostCall``.
 """
 
-import inspect
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
+
+from tensorflow.python.util import function_utils, tf_inspect
 
 from ascend_session.compat.tensorflow_names import tf
 
@@ -31,18 +32,13 @@ def validate(host_calls: Dict[str, Any]) -> None:
             raise ValueError(f"{name}[1] should be tuple or list, or dict.")
         if isinstance(call[1], dict):
             continue
-        count, takes_any = _arguments_of(call[0])
+        takes_any = tf_inspect.getfullargspec(call[0]).varargs is not None
+        count = len(function_utils.fn_args(call[0]))
         if not takes_any and count != len(call[1]):
             raise RuntimeError(
                 f"In NPUEstimatorSpec.{name}, length of tensors {len(call[1])} does not match "
                 f"method args of the function, which takes {count}."
             )
-
-
-def _arguments_of(function: Any) -> Tuple[int, bool]:
-    kinds = [one.kind for one in inspect.signature(function).parameters.values()]
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return sum(kind in named for kind in kinds), inspect.Parameter.VAR_POSITIONAL in kinds
 
 
 def host_call_operations(host_call: Any, after: List[Any]) -> List[Any]:

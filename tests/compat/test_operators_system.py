@@ -228,6 +228,8 @@ def test_the_library_has_each_operator_under_both_names(tf: Any) -> None:
     ):
         assert callable(getattr(gen, name)), name
     assert gen.DynamicGruV2 is gen.dynamic_gru_v2
+    assert gen.HcomAllToAllVC is gen.hcom_all_to_all_vc
+    assert gen.KMeansCentroids is gen.k_means_centroids
     with pytest.raises(AttributeError, match="no_such_operator"):
         gen.no_such_operator()
     for name in ("npu_get_float_status", "ascend_quant", "get_next", "prod_force_se_a"):

@@ -1,5 +1,6 @@
 """NPUEstimator on the CPU: it trains, evaluates, predicts and exports; and its hooks."""
 
+import functools
 import os
 from typing import Any, Dict, List
 
@@ -156,6 +157,22 @@ def test_a_model_that_gives_no_specification_is_refused(tf: Any, tmp_path: Any) 
     )
     with pytest.raises(RuntimeError, match="estimator_spec used by NPU train must have type"):
         estimator.train(Line(tf).points, max_steps=1)
+
+
+@has_estimators
+def test_what_is_bound_to_a_model_stays_bound(tf: Any, tmp_path: Any) -> None:
+    line, own = Line(tf), object()
+    model = functools.partial(line.model_fn, config=own)
+    config = NPURunConfig(model_dir=folder_of(tmp_path))
+    estimators.NPUEstimator(model, config=config).train(line.points, max_steps=1)
+    assert line.configs == [own]
+
+
+@has_estimators
+def test_a_host_call_may_have_arguments_bound_to_it(tf: Any) -> None:
+    host_call = (functools.partial(lambda step, name: name, name="loss"), [tf.constant(1)])
+    spec = estimators.NPUEstimatorSpec("eval", loss=tf.constant(1.0), host_call=host_call)
+    assert spec._host_call is host_call
 
 
 @has_estimators

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
-from tests.compat.surface import of_estimator
+from tests.compat.surface import module, of_estimator
 from tests.training.conftest import Equals, equals
 
 optimizers = of_estimator("npu_optimizer")
@@ -108,6 +108,24 @@ def test_sums_means_and_slices(tf: Any, two: Equals) -> None:
     np.testing.assert_allclose(found["gathered"], [[2.0], [2.0]])
 
 
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ((), (0, -1)),
+        (("hccl_world_group", 2, 0), (2, 0)),
+        ((2, 0, "hccl_world_group"), (2, 0)),
+        ((2, 3, "hccl_world_group"), (2, 3)),
+        ((2, 0), (2, 0)),
+        ((0, -1), (0, -1)),
+    ],
+)
+def test_a_gather_takes_its_arguments_in_both_orders(
+    tf: Any, two: Equals, given: Any, asked: Any
+) -> None:
+    module("npu_bridge.hccl.hccl_ops").allgather(tf.constant([1.0]), 2, *given)
+    assert [(call.fusion, call.fusion_id) for call in two.calls] == [asked]
+
+
 @pytest.mark.parametrize("is_distributed", [False, True])
 def test_a_scaled_loss_changes_nothing_and_an_overflow_leaves_the_step_out(
     tf: Any, two: Equals, is_distributed: bool
@@ -167,6 +185,17 @@ def test_scripts_find_scale_and_overflow_by_their_names(tf: Any) -> None:
         sess.run(tf.global_variables_initializer())
         seen = [(sess.run([step, finite], {factor: x})[1], sess.run(scale)) for x in (1.0, np.inf)]
     assert seen == [(True, 64), (False, 32)]
+
+
+def test_a_scale_can_be_asked_for_in_a_graph_that_is_final(tf: Any) -> None:
+    found = [
+        managers.ExponentialUpdateLossScaleManager(64, 1000),
+        managers.FixedLossScaleManager(8),
+    ]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        tf.get_default_graph().finalize()
+        assert [sess.run(one.get_loss_scale()) for one in found] == [64, 8]
 
 
 def test_an_overflow_counts_as_none_where_nobody_wants_to_know(tf: Any) -> None:

@@ -86,6 +86,16 @@ with tf.Graph().as_default(), tf.Session() as sess:
     sess.run(step)
     found["sharded"] = [float(part[0]) for part in sess.run(parts)]
 
+with tf.Graph().as_default(), tf.Session() as sess:
+    sent = [
+        tf.get_variable(f"sent{n}", initializer=[rank + 1.0], use_resource=bool(n))
+        for n in range(2)
+    ]
+    received = names["hccl_ops"].broadcast(tf.trainable_variables(), 1)
+    sess.run(tf.global_variables_initializer())
+    sess.run(received)
+    found["sent"] = [float(one[0]) for one in sess.run(sent)]
+
 if hasattr(tf, "estimator") and "estimator" in ASKED:
 
     def model_fn(features: Any, labels: Any, mode: Any) -> Any:

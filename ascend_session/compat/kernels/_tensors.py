@@ -7,6 +7,7 @@ from ascend_session.backends._tensorflow import tf1
 __all__ = [
     "HALF_OR_FLOAT",
     "checked",
+    "is_variable",
     "last_only",
     "refuse_eager",
     "static_length",
@@ -58,6 +59,14 @@ def checked(
 def _is_plain(value: Any) -> bool:
     """Whether a number or a list, which takes the type of the other inputs."""
     return isinstance(value, (bool, int, float, list, tuple))
+
+
+def is_variable(value: Any) -> bool:
+    """Whether something can be assigned to: a variable, or the reference that an old one gives."""
+    # Neither class of variables covers all of them in every TensorFlow.
+    if hasattr(value, "assign") and hasattr(value, "initializer"):
+        return True
+    return bool(getattr(getattr(value, "dtype", None), "_is_ref_dtype", False))
 
 
 def without_gradient(operator: str, tensor: Any) -> Any:

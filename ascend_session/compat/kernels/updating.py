@@ -8,7 +8,12 @@ LambApplyOptimizerAssign and LambApplyWeightAssign.
 from typing import Any, List, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.compat.kernels._tensors import HALF_OR_FLOAT, checked, without_gradient
+from ascend_session.compat.kernels._tensors import (
+    HALF_OR_FLOAT,
+    checked,
+    is_variable,
+    without_gradient,
+)
 from ascend_session.compat.refusing import refuse
 
 __all__ = [
@@ -233,7 +238,7 @@ def _after_assigning(
     """The update and the moments, after those that are variables are assigned."""
     tf = tf1()
     moments = [(second, next_second), (first, next_first)]
-    held = [(variable, value) for variable, value in moments if _is_variable(variable)]
+    held = [(variable, value) for variable, value in moments if is_variable(variable)]
     done = _assigned([one for one, _ in held], [value for _, value in held], "assigned")
     with tf.control_dependencies([update, done]):
         made = [tf.identity(value) for value in (update, next_second, next_first)]
@@ -267,7 +272,7 @@ def lamb_apply_weight_assign(
         divisor = tf.where(update_norm > 0, update_norm, one)
         ratio = tf.where((weight_norm > 0) & (update_norm > 0), weight_norm / divisor, one)
         value = parameter - rate * ratio * update
-        if not _is_variable(input4):
+        if not is_variable(input4):
             return value
         with tf.control_dependencies([value]):
             assigned = tf.assign(input4, value)
@@ -275,16 +280,9 @@ def lamb_apply_weight_assign(
             return tf.identity(value)
 
 
-def _is_variable(value: Any) -> bool:
-    # Neither class of variables covers all of them in every TensorFlow.
-    if hasattr(value, "assign") and hasattr(value, "initializer"):
-        return True
-    return bool(getattr(getattr(value, "dtype", None), "_is_ref_dtype", False))
-
-
 def _check_variable(operator: str, which: str, value: Any) -> None:
     """Raises UnsupportedError for what is no variable: nothing would remember the step."""
-    if not _is_variable(value):
+    if not is_variable(value):
         raise refuse(
             f"npu_bridge: {operator}",
             f"its {which} is changed in place, and {value!r} is no variable",

@@ -1,15 +1,37 @@
 """``npu_bridge.hccl.hccl_ops``: the collectives, between the ranks of this job.
 
 They are `ascend_session.hccl`'s; what reaches into the memory of other devices is refused. Source:
-hccl_ops.py.
+hccl_ops.py; for what a broadcast does with variables GE's graph_var_manager.cc
+(SyncBroadCastData2Var).
 """
 
 from typing import Any
 
 from ascend_session import hccl
+from ascend_session.compat.kernels._tensors import is_variable
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.refusing import refused
+from ascend_session.compat.tensorflow_names import tf
 from ascend_session.vendor import WORLD_GROUP
+
+__all__ = [
+    "all_to_all_v",
+    "all_to_all_v_c",
+    "allgather",
+    "allreduce",
+    "broadcast",
+    "gather_all_to_all_v",
+    "gen_hccl_ops",
+    "helper",
+    "receive",
+    "reduce",
+    "reduce_scatter",
+    "remote_read",
+    "remote_ref_read",
+    "remote_scatter_write",
+    "remote_write",
+    "send",
+]
 
 gen_hccl_ops = helper.get_gen_ops()
 
@@ -34,10 +56,22 @@ def allgather(
 def broadcast(
     tensor: Any, root_rank: Any, fusion: Any = 2, fusion_id: Any = 0, group: Any = WORLD_GROUP
 ) -> Any:
-    """The root's tensors, on each rank; takes a list and gives one."""
+    """The root's tensors, on each rank; takes a list and gives one.
+
+    Variables in the list have the root's values, too, when what is given for them is computed: the
+    device broadcasts in place. Many scripts run the result and assign nothing.
+    """
     if isinstance(fusion, str):  # the third argument in the releases of 2020
         fusion, group = 2, fusion
-    return hccl.broadcast(tensor, root_rank, fusion, fusion_id, group)
+    received = hccl.broadcast(tensor, root_rank, fusion, fusion_id, group)
+    return [_kept(one, value) for one, value in zip(tensor, received)]
+
+
+def _kept(given: Any, received: Any) -> Any:
+    if not is_variable(given):
+        return received
+    with tf.control_dependencies([tf.assign(given, received)]):
+        return tf.identity(received)
 
 
 def reduce(
@@ -140,5 +174,5 @@ def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
     """The three, also if they were given in the order of the releases of 2021: the group last."""
     if isinstance(group, str):
         return group, fusion, fusion_id
-    is_named = isinstance(fusion_id, str)
-    return (fusion_id if is_named else WORLD_GROUP), group, (fusion or -1)
+    number = fusion if fusion or group else -1  # 0 is both today's default and a number
+    return (fusion_id if isinstance(fusion_id, str) else WORLD_GROUP), group, number

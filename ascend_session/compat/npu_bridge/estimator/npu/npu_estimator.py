@@ -3,12 +3,13 @@
 Here the CPU trains. Source: npu_estimator.py.
 """
 
-import inspect
 import os
 import random
 import string
 import sys
 from typing import Any, Callable, Dict, List, Optional
+
+from tensorflow.python.util import function_utils
 
 from ascend_session.backends.npu_training import ITERATION_OP
 from ascend_session.compat import host_calls
@@ -180,7 +181,7 @@ class _Augmented:
     def model_fn(self, features: Any, labels: Any, mode: Any, params: Any) -> Any:
         """What the estimator calls."""
         known = {"labels": labels, "mode": mode, "params": params, "config": self._config}
-        names = inspect.signature(self._model_fn).parameters
+        names = function_utils.fn_args(self._model_fn)
         given = {name: value for name, value in known.items() if name in names}
         spec = self._model_fn(features=features, **given)
         if mode not in (_TRAIN, _EVAL):

@@ -48,6 +48,10 @@ class ExponentialUpdateLossScaleManager(training.ExponentialUpdateLossScaleManag
                 init_loss_scale, incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio
             )
 
+    def get_loss_scale(self) -> object:
+        """The scale's variable itself: asking for it adds nothing to a graph."""
+        return self._loss_scale
+
 
 def _without_resource(make: Callable[..., Any], **asked: Any) -> Any:
     return make(**{**asked, "use_resource": False})
