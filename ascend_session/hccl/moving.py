@@ -55,6 +55,9 @@ def broadcast(
 ) -> List[Any]:
     """The root's tensors, on each rank of the group.
 
+    A device changes variables in the list, too (GE, SyncBroadCastData2Var); the stub does not. What
+    assigns the results to them, as `training.broadcast_global_variables` does, is right on both.
+
     Args:
         tensor: A list of tensors or variables, of the types of `allgather` or bool; the same
             types and shapes on each rank.
