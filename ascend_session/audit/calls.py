@@ -17,6 +17,7 @@ from ascend_session.audit.scopes import Class, Function, Scope, dotted, let_go
 from ascend_session.audit.source import Source
 from ascend_session.audit.values import UNKNOWN, EnvironmentText, Known, called
 from ascend_session.audit.vendor_names import CLASSES, vendor_classes
+from ascend_session.config.entry_words import REMAPPER
 
 __all__ = ["Calls"]
 
@@ -121,6 +122,9 @@ class Calls(Expressions):
                 if "name" in arguments[1]:
                     entry.names.append((arguments[1]["name"], entry.place))
                 return entry
+            if path and path[-1] == "optimizers" and method in ("append", "extend"):
+                self._listed(node, whole, arguments[0])
+                return UNKNOWN
             if method not in ("SerializeToString", "HasField", "WhichOneof", "__str__"):
                 let_go(whole)
             return UNKNOWN
@@ -146,6 +150,15 @@ class Calls(Expressions):
         if path and path[-1] in _TOGGLES:
             toggle = Toggle(path[-1], value, self.source.place(node), self.branch)
             proto.toggles.append(toggle)
+
+    def _listed(self, node: ast.Call, proto: Proto, given: List[Any]) -> None:
+        """A list of optimizers stands for all the switches (`entry_words.left_on`)."""
+        value = getattr(given[0], "value", None) if given else None
+        names = value if isinstance(value, tuple) else tuple(given)
+        is_known = all(isinstance(name, Known) for name in names)
+        remapping = "ON" if Known(REMAPPER) in names else "OFF" if is_known else UNKNOWN
+        for name, word in (("memory_optimization", "OFF"), ("remapping", remapping)):
+            proto.toggles.append(Toggle(name, word, self.source.place(node), self.branch))
 
     def _proto(self, node: ast.Call, name: str, arguments: _Arguments) -> Any:
         """A ConfigProto, or the parts of one, which are followed as the whole."""

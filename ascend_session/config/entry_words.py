@@ -11,6 +11,7 @@ from ascend_session.errors import Problem
 __all__ = [
     "ENTRY_NAME",
     "OPTIMISES",
+    "REMAPPER",
     "is_misnamed",
     "left_on",
     "misnamed_entry",
@@ -32,7 +33,8 @@ OPTIMISES = {
 # RewriterConfig.OFF, which is MANUAL in the enum of memory_optimization, and that one's own word.
 _OFF = {"memory_optimization": (1, 2), "remapping": (2,)}
 
-_REMAPPER = "remap"  # its name in a list
+REMAPPER = "remap"
+"""The remapper's name in ``rewrite_options.optimizers``."""
 
 _ZERO = {"s": "''", "i": "0", "b": "False"}
 
@@ -84,9 +86,9 @@ def left_on(name: str, value: int, listed: Sequence[str] = ()) -> Optional[str]:
         listed: ``rewrite_options.optimizers`` of that proto.
     """
     if listed:
-        is_named = name == "remapping" and _REMAPPER in listed
+        is_named = name == "remapping" and REMAPPER in listed
         return (
-            f"rewrite_options.optimizers names {_REMAPPER!r}. {OPTIMISES[name]}"
+            f"rewrite_options.optimizers names {REMAPPER!r}. {OPTIMISES[name]}"
             if is_named
             else None
         )

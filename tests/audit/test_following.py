@@ -84,3 +84,27 @@ sess = tf.Session(config=config)
         for rule in ("option-conflict", "memory-optimization-on")
         for certain in (True, False)
     }
+
+
+@pytest.mark.parametrize(
+    ("listed", "remapped"),
+    [
+        ('extend(["constfold", "arithmetic"])', False),
+        ('extend(["constfold", "remap"])', True),
+        ('append("remap")', True),
+        ('append("constfold")', False),
+        ("extend(args.optimizers)", False),
+    ],
+)
+def test_a_list_of_optimizers_stands_for_the_switches(listed, remapped):
+    text = """\
+import tensorflow as tf
+config = tf.ConfigProto()
+custom_op = config.graph_options.rewrite_options.custom_optimizers.add()
+custom_op.name = "NpuOptimizer"
+config.graph_options.rewrite_options.optimizers.LISTED
+sess = tf.Session(config=config)
+"""
+    found = audit_bytes("a.py", text.replace("LISTED", listed).encode()).findings
+    rules = {each.rule for each in found} & {"memory-optimization-on", "remapping-on"}
+    assert rules == ({"remapping-on"} if remapped else set())
