@@ -7,7 +7,6 @@ import signal
 import subprocess
 import time
 
-import psutil
 import pytest
 
 from tests.cli.terminal import Terminal
@@ -20,6 +19,7 @@ from tests.fake_host import (
     inference_chips,
     npu_smi_answers,
 )
+from tests.fake_host.program import are_gone
 
 CODES = re.compile("\x1b\\[[0-9;?]*[A-Za-z]")
 TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}")
@@ -81,21 +81,6 @@ def lines_of(terminal):
         pass
     text = CODES.sub("", terminal.shown.replace("\r\n", "\n"))
     return [line.rstrip() for line in text.split("\n")]
-
-
-def gone(pids):
-    latest = time.monotonic() + 10
-    while any(is_alive(pid) for pid in pids) and time.monotonic() < latest:
-        os.sched_yield()
-    return not any(is_alive(pid) for pid in pids)
-
-
-def is_alive(pid):
-    """Whether that process still runs npu-smi; nobody may have waited for one that does not."""
-    try:
-        return any("npu-smi" in argument for argument in psutil.Process(pid).cmdline())
-    except psutil.Error:
-        return False
 
 
 @pytest.mark.parametrize(
@@ -241,7 +226,7 @@ def test_a_hanging_npu_smi_is_ended_with_the_command(watch, host, arguments, num
     asked = until_asked(host)
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
-    assert gone(asked)
+    assert are_gone(asked)
     assert (process.returncode, err) == (code, b"")
     assert b"LOG" not in out
 

@@ -4,12 +4,13 @@ import contextlib
 import os
 import shlex
 import string
+import time
 from pathlib import Path
-from typing import List, Mapping, NamedTuple
+from typing import Iterable, List, Mapping, NamedTuple
 
 import psutil
 
-__all__ = ["Call", "Reply", "calls_of", "end_children", "install"]
+__all__ = ["Call", "Reply", "are_gone", "calls_of", "end_children", "install"]
 
 _SAFE = frozenset(string.ascii_letters + string.digits + string.punctuation + " \n") - set("%\\'")
 
@@ -100,6 +101,23 @@ def calls_of(path: Path) -> List[Call]:
         return []
     fields = [line.split("\037") for line in text.split("\n")[:-1]]
     return [Call(*said, int(pid), int(group)) for *said, pid, group in fields]
+
+
+def are_gone(pids: Iterable[int], seconds: float = 10.0) -> bool:
+    """Whether none runs any more, at the latest then; the dead need not have been waited for."""
+    latest = time.monotonic() + seconds
+    left = list(pids)
+    while left and time.monotonic() < latest:
+        left = [pid for pid in left if _runs(pid)]
+        os.sched_yield()
+    return not left
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).cmdline())  # what is dead has none
+    except psutil.Error:
+        return False
 
 
 def end_children(path: Path) -> None:

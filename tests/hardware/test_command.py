@@ -4,14 +4,13 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, Iterator
 
-import psutil
 import pytest
 
 from ascend_session.hardware.command import ask, find
 from tests.fake_host import Reply, install
-from tests.fake_host.program import calls_of, end_children
+from tests.fake_host.program import are_gone, calls_of, end_children
 
 
 @pytest.fixture
@@ -19,16 +18,6 @@ def program(tmp_path: Path) -> Iterator[Path]:
     """Where the test's program is to be; what it leaves behind is ended."""
     yield tmp_path / "npu-smi"
     end_children(tmp_path / "npu-smi")
-
-
-def gone(pids: List[int]) -> bool:
-    """Whether all are gone, or dead and only not yet waited for by their new parent."""
-    living = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-    psutil.wait_procs(living, timeout=5)
-    return all(
-        not psutil.pid_exists(process.pid) or process.status() == psutil.STATUS_ZOMBIE
-        for process in living
-    )
 
 
 def test_it_is_asked_in_english_with_its_own_environment_and_no_input(program: Path) -> None:
@@ -70,7 +59,7 @@ def test_silence_ends_in_time_with_all_children(program: Path) -> None:
     assert answer.hung
     calls = calls_of(program)
     assert [call.arguments for call in calls] == ["info", "child"]
-    assert gone([call.pid for call in calls])
+    assert are_gone([call.pid for call in calls])
 
 
 def test_a_flood_is_dammed(program: Path) -> None:
@@ -79,7 +68,7 @@ def test_a_flood_is_dammed(program: Path) -> None:
     assert answer.problem == "'npu-smi info' printed more than 4 MB and was ended."
     assert not answer.hung
     assert len(answer.text) < 5 * 1024 * 1024
-    assert gone([call.pid for call in calls_of(program)])
+    assert are_gone([call.pid for call in calls_of(program)])
 
 
 def test_an_answer_counts_though_a_child_holds_the_output_open(program: Path) -> None:
@@ -104,7 +93,7 @@ def test_a_program_that_cannot_be_listened_to_is_ended_and_a_problem(
         "'npu-smi info' could not be listened to: [Errno 24] Too many open files.",
         False,
     )
-    assert gone([call.pid for call in calls_of(program)])
+    assert are_gone([call.pid for call in calls_of(program)])
 
 
 def _is_lost_in(frame: Any) -> bool:
@@ -136,7 +125,7 @@ def test_an_interruption_ends_the_program_too(program: Path, seconds: float) -> 
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
     assert len(calls_of(program)) in {0, 1, 2}
-    assert gone([call.pid for call in calls_of(program)])
+    assert are_gone([call.pid for call in calls_of(program)])
 
 
 @pytest.mark.parametrize("text", ["", "#!/nowhere/python\n", "\x7fELF"])
