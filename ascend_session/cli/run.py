@@ -51,14 +51,18 @@ def run(
     SCRIPT is a Python script; with -m it is a module. What follows it belongs to it, options too.
     The exit code is the script's.
     """
+    from ascend_session.launcher.inside.running import ASKED_VARIABLE
+
     environ = dict(os.environ)
     try:
-        environ["ASCEND_SESSION_RUN"] = _asked(backend, json_file, environ)
+        environ[ASKED_VARIABLE] = _asked(backend, json_file, environ)
     except AscendError as error:
         complain(error.message, error.hint)
         raise typer.Exit(2) from None
     if strict:
-        environ["ASCEND_SESSION_STRICT"] = "1"
+        from ascend_session.compat.watching import STRICT_VARIABLE
+
+        environ[STRICT_VARIABLE] = "1"
     if backend in ("npu", "stub"):
         environ["ASCEND_SESSION_BACKEND"] = backend
     from ascend_session.launcher.command import RUNNER

@@ -7,12 +7,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FOLDER_VARIABLE", "Runner"]
+__all__ = ["ASKED_VARIABLE", "FOLDER_VARIABLE", "Runner"]
 
 FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
 """Environment variable with the absolute path of the rank's folder."""
 
-_ASKED_VARIABLE, _BACKEND_VARIABLE = "ASCEND_SESSION_RUN", "ASCEND_SESSION_BACKEND"
+ASKED_VARIABLE = "ASCEND_SESSION_RUN"
+"""Environment variable in which ``ascend-session run`` says what it was asked, and which the
+program does not see."""
+
+_BACKEND_VARIABLE = "ASCEND_SESSION_BACKEND"
 
 _SPARE = 1 << 20  # bytes that are let go when memory may have run out
 
@@ -24,13 +28,6 @@ def _part(name: str) -> "Any":
     module = type(sys)("ascend_session.launcher.inside." + name)
     exec(external.SourceFileLoader(module.__name__, path).get_code(module.__name__), vars(module))
     return module
-
-
-def _is_for_vendor(folder: "Any") -> bool:
-    """Whether the vendor's packages are looked after: by `run`, and in ranks on the stub."""
-    if _ASKED_VARIABLE in os.environ:
-        return True
-    return bool(folder) and os.environ.get(_BACKEND_VARIABLE) == "stub"
 
 
 class Runner:
@@ -47,10 +44,12 @@ class Runner:
         self._program, self._stacks = _part("program"), _part("stacks")
         self._hook, self._recording = _part("hook"), _part("recording")
         self._vendor = None  # type: Any
-        if _is_for_vendor(self._folder):
+        asked = os.environ.pop(ASKED_VARIABLE, None)
+        # The vendor's packages are looked after by `run`, and in ranks on the stub.
+        if asked is not None or (self._folder and os.environ.get(_BACKEND_VARIABLE) == "stub"):
             package = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
             compat = os.path.join(package, "compat", "importing.py")
-            self._vendor = _part("vendor").Vendor(self._pid, compat)
+            self._vendor = _part("vendor").Vendor(self._pid, compat, asked)
         functions = _part, self._program.run, self._hook.stripped
         self._files = {file, self._program.GLUE, *[one.__code__.co_filename for one in functions]}
 

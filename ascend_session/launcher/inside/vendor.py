@@ -5,15 +5,9 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Dict, Optional
 
-__all__ = ["ASKED_VARIABLE", "Vendor"]
-
-ASKED_VARIABLE = "ASCEND_SESSION_RUN"
-"""Environment variable in which ``ascend-session run`` says what it was asked, and which the
-program does not see: lines ``name=value``."""
-
-_ENDING = "ascend_session.compat.ending"
+__all__ = ["Vendor"]
 
 
 class Vendor:
@@ -22,14 +16,14 @@ class Vendor:
     Args:
         pid: The process that runs the program.
         path: The file of `compat.importing`.
+        asked: What `run` was asked, lines ``name=value``; None in a rank of a launch.
     """
 
-    def __init__(self, pid: int, path: str) -> None:
+    def __init__(self, pid: int, path: str, asked: "Optional[str]") -> None:
         self._pid = pid
         self._asked: Dict[str, str] = {}
-        text = os.environ.pop(ASKED_VARIABLE, None)
-        self._is_run = text is not None
-        for line in (text or "").split("\n"):
+        self._is_run = asked is not None
+        for line in (asked or "").split("\n"):
             name, _, value = line.partition("=")
             if name:
                 self._asked[name] = value
