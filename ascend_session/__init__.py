@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from ascend_session import training as training
     from ascend_session.cluster.rank_table import RankTable as RankTable
     from ascend_session.config.ascend_config import AscendConfig as AscendConfig
-    from ascend_session.config.dump import DumpConfig as DumpConfig
-    from ascend_session.config.dynamic_input import DynamicInputConfig as DynamicInputConfig
-    from ascend_session.config.experimental import ExperimentalConfig as ExperimentalConfig
-    from ascend_session.config.experimental import (
+    from ascend_session.config.parts import DumpConfig as DumpConfig
+    from ascend_session.config.parts import DynamicInputConfig as DynamicInputConfig
+    from ascend_session.config.parts import ExperimentalConfig as ExperimentalConfig
+    from ascend_session.config.parts import (
         GraphMemoryOptimizeConfig as GraphMemoryOptimizeConfig,
     )
-    from ascend_session.config.memory import MemoryConfig as MemoryConfig
-    from ascend_session.config.profiling import ProfilingConfig as ProfilingConfig
+    from ascend_session.config.parts import MemoryConfig as MemoryConfig
+    from ascend_session.config.parts import ProfilingConfig as ProfilingConfig
     from ascend_session.config.profiling_options import ProfilingOptions as ProfilingOptions
     from ascend_session.errors import AscendConfigWarning as AscendConfigWarning
     from ascend_session.errors import AscendError as AscendError
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from ascend_session.failures import RetryPolicy as RetryPolicy
     from ascend_session.fanout import FanOut as FanOut
     from ascend_session.fanout import fan_out as fan_out
-    from ascend_session.hardware.device import device_count as device_count
-    from ascend_session.hardware.device import devices as devices
-    from ascend_session.hardware.device import is_available as is_available
+    from ascend_session.hardware.devices import device_count as device_count
+    from ascend_session.hardware.devices import devices as devices
+    from ascend_session.hardware.devices import is_available as is_available
+    from ascend_session.launcher.api import launch as launch
     from ascend_session.launcher.config import LaunchConfig as LaunchConfig
-    from ascend_session.launcher.launching import launch as launch
     from ascend_session.launcher.result import LaunchResult as LaunchResult
     from ascend_session.session import AscendSystem as AscendSystem
     from ascend_session.session import ascend_session as ascend_session
@@ -64,10 +64,10 @@ _HOMES = {
     "ConfigError": "errors",
     "DeviceError": "errors",
     "DeviceTimeoutError": "errors",
-    "DumpConfig": "config.dump",
-    "DynamicInputConfig": "config.dynamic_input",
-    "ExperimentalConfig": "config.experimental",
-    "GraphMemoryOptimizeConfig": "config.experimental",
+    "DumpConfig": "config.parts",
+    "DynamicInputConfig": "config.parts",
+    "ExperimentalConfig": "config.parts",
+    "GraphMemoryOptimizeConfig": "config.parts",
     "FanOut": "fanout",
     "FanOutError": "errors",
     "InitializationError": "errors",
@@ -75,9 +75,9 @@ _HOMES = {
     "LaunchConfig": "launcher.config",
     "LaunchResult": "launcher.result",
     "LifecycleError": "errors",
-    "MemoryConfig": "config.memory",
+    "MemoryConfig": "config.parts",
     "PreflightError": "errors",
-    "ProfilingConfig": "config.profiling",
+    "ProfilingConfig": "config.parts",
     "ProfilingOptions": "config.profiling_options",
     "RankTable": "cluster.rank_table",
     "ResultError": "errors",
@@ -87,11 +87,11 @@ _HOMES = {
     "ascend_session": "session",
     "ascend_system": "session",
     "current_system": "session",
-    "device_count": "hardware.device",
-    "devices": "hardware.device",
+    "device_count": "hardware.devices",
+    "devices": "hardware.devices",
     "fan_out": "fanout",
-    "is_available": "hardware.device",
-    "launch": "launcher.launching",
+    "is_available": "hardware.devices",
+    "launch": "launcher.api",
 }
 
 # Modules that are used by their own names: ascend_session.hccl.allreduce(...).

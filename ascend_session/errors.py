@@ -1,4 +1,4 @@
-"""Every error and warning of the package, and nothing else: this module imports no other.
+"""Every error and warning of the package, and nothing else.
 
 The tree (the builtin that each leaf also is, in brackets)::
 
@@ -21,7 +21,9 @@ The tree (the builtin that each leaf also is, in brackets)::
     AscendConfigWarning        [UserWarning]      taken, but it does not do what it says
 """
 
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+from ascend_session.findings import Finding
 
 __all__ = [
     "AscendConfigWarning",
@@ -37,7 +39,6 @@ __all__ = [
     "JobError",
     "LifecycleError",
     "PreflightError",
-    "Problem",
     "ResultError",
     "ShutdownError",
     "UnsupportedError",
@@ -70,25 +71,6 @@ class AscendError(Exception):
         return type(self), (self.message,), self.__dict__
 
 
-class Problem(NamedTuple):
-    """One thing that is wrong in a configuration.
-
-    Attributes:
-        option: The option, under the name the user wrote it with.
-        message: What was asked and what was found.
-        hint: What to write instead, or None.
-        source: Where the fact stands (adapter file, manual, seed), or None.
-    """
-
-    option: str
-    message: str
-    hint: Optional[str] = None
-    source: Optional[str] = None
-
-    def __str__(self) -> str:
-        return self.message if self.hint is None else f"{self.message} {self.hint}"
-
-
 class ConfigError(AscendError, ValueError):
     """Options that the adapter would abort on, refuse or silently misread; all at once.
 
@@ -101,13 +83,13 @@ class ConfigError(AscendError, ValueError):
         message: str,
         *,
         hint: Optional[str] = None,
-        problems: Sequence[Problem] = (),
+        problems: Sequence[Finding] = (),
     ) -> None:
         super().__init__(message, hint=hint)
-        self.problems: Tuple[Problem, ...] = tuple(problems)
+        self.problems: Tuple[Finding, ...] = tuple(problems)
 
     @classmethod
-    def of(cls, problems: Sequence[Problem], where: str = "the configuration") -> "ConfigError":
+    def of(cls, problems: Sequence[Finding], where: str = "the configuration") -> "ConfigError":
         """Puts one or several problems into one error, numbered if there are several."""
         if len(problems) == 1:
             return cls(problems[0].message, hint=problems[0].hint, problems=problems)
@@ -120,15 +102,15 @@ class JobError(AscendError, ValueError):
     """An environment or a rank table that describes a job that cannot be, or trains alone.
 
     Attributes:
-        findings: Of a rank table, each single thing there is to say
-            (`cluster.rank_table.TableFinding`), also what is no error; else empty.
+        findings: Of a rank table, each single thing there is to say, also what is no error; else
+            empty.
     """
 
     def __init__(
-        self, message: str, *, hint: Optional[str] = None, findings: Sequence[Any] = ()
+        self, message: str, *, hint: Optional[str] = None, findings: Sequence[Finding] = ()
     ) -> None:
         super().__init__(message, hint=hint)
-        self.findings: Tuple[Any, ...] = tuple(findings)
+        self.findings: Tuple[Finding, ...] = tuple(findings)
 
 
 class DeviceError(AscendError, ValueError):
@@ -185,8 +167,8 @@ class PreflightError(AscendError, RuntimeError):
     """A job was not started, because of what was found before; nothing is left of it.
 
     Attributes:
-        findings: What was found (`checks.finding.Finding`): errors, then warnings and what could
-            not be checked. Each has its own advice.
+        findings: What was found: errors, then warnings and what could not be checked. Each has its
+            own hint.
         is_wrong_call: Whether something is wrong with what was asked, and not only with the host.
     """
 
@@ -195,11 +177,11 @@ class PreflightError(AscendError, RuntimeError):
         message: str,
         *,
         hint: Optional[str] = None,
-        findings: Sequence[Any] = (),
+        findings: Sequence[Finding] = (),
         is_wrong_call: bool = False,
     ) -> None:
         super().__init__(message, hint=hint)
-        self.findings: Tuple[Any, ...] = tuple(findings)
+        self.findings: Tuple[Finding, ...] = tuple(findings)
         self.is_wrong_call = is_wrong_call
 
 

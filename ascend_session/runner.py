@@ -14,7 +14,7 @@ this package, and one descriptor more is open, number 1000 if that is free. One 
 loses the stacks and nothing else. On the stub the vendor's packages are found as well: by a finder
 on ``sys.meta_path``, and by a folder on ``sys.path`` and in ``PYTHONPATH``.
 
-This file is compiled at each start, so it is short; the rest is in ``launcher/inside``.
+This file is compiled at each start, so it is short; the rest is in ``launcher/rank_main.py``.
 """
 
 import sys
@@ -22,13 +22,7 @@ import sys
 if __name__ == "__main__":
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]  # this file's folder, which is none of the program's business
-    _path = __file__[: -len("runner.py")] + "launcher/inside/running.py"
-    _loader = sys.modules["_frozen_importlib_external"].SourceFileLoader("running", _path)
-    _scope = {"__name__": "running", "__file__": _path}
-    exec(_loader.get_code("running"), _scope)
-    _runner = _scope["Runner"](__file__)  # type: ignore[operator]
-    try:
-        _runner.run()
-    except BaseException as failure:
-        _runner.fail(failure)
-        raise
+    sys.path.insert(0, __file__[: -len("runner.py")] + "launcher")
+    _main = __import__("rank_main").main
+    del sys.path[0], sys.modules["rank_main"]
+    _main(__file__)

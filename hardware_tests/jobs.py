@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 
 import pytest
 
-from ascend_session.hardware.device import DeviceReport
+from ascend_session.hardware.devices import DeviceReport
 from ascend_session.hardware.families import family
 from hardware_tests import limits
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.hardware.device import DeviceReport
+from ascend_session.hardware.devices import DeviceReport
 from hardware_tests.jobs import ATLAS_TRAINING, asked_of_the_launcher
 from tests.collective_answers import Answers, answers_of
 from tests.collective_cases import section_of

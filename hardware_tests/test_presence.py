@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.hardware.device import DeviceReport
+from ascend_session.hardware.devices import DeviceReport
 from ascend_session.hardware.nodes import (
     control_node_notes,
     host_root,

@@ -90,7 +90,7 @@ DIFFERENCES = (
         "The processes of a rank table are a job, whoever started them.",
         "Those of one launch are; others do not start.",
         "refusal",
-        "test_a_job_whose_ranks_could_not_find_each_other",
+        "test_a_job_whose_nodes_could_not_find_each_other",
     ),
     Difference(
         None,

@@ -12,7 +12,6 @@ __all__ = [
     "MOVED",
     "REDUCED",
     "REDUCING",
-    "SAME",
     "SECTIONS",
     "SHAPES",
     "WORLD_FACTS",
@@ -43,13 +42,6 @@ EMPTY = ("allreduce", "allgather", "broadcast", "reduce_scatter", "all_to_all_v"
 
 # One graph and one run of each rank, with the checks whose names end with it or begin with it.
 SECTIONS = (*MOVED, "world", "group", "shape", "empty", "loop", "gradient", "session")
-
-# Whose results are the same on all ranks, to the last bit.
-SAME = (
-    *[f"allreduce {reduction} {dtype}" for reduction, dtype in REDUCING],
-    *[f"allgather {dtype}" for dtype in MOVED],
-    *[f"broadcast {dtype}" for dtype in MOVED],
-)
 
 # Of the largest number expected; what is not here is exact. Sums of float16 may be rounded to it
 # after each of eight ranks.

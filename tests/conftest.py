@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Set, Union
 
 import psutil
 import pytest
 
 from tests.graph_mode import tensorflow_in_graph_mode
 from tests.running import Host
+from tests.time_limit import TimeLimit
 
 pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contract")
 
@@ -32,6 +33,11 @@ _READ = re.compile(
     r"|DEVICE_ID|JOB_ID|AOE_MODE|NPU_COLLECT_PATH|TF_CONFIG"
     r"|GE_USE_STATIC_MEMORY|ENABLE_DYNAMIC_SHAPE_MULTI_STREAM"
 )
+
+
+def pytest_sessionstart(session: Any) -> None:
+    """Ends the run when a test hangs."""
+    session.config.pluginmanager.register(TimeLimit(600.0))
 
 
 @pytest.fixture(autouse=True)
@@ -55,12 +61,13 @@ def nothing_left_behind() -> Iterator[None]:
     left: List[str] = []
     left += [f"a system: {events}" for events in _shut_open_systems()]
     left += [f"a thread: {thread!r}" for thread in _threads() if thread not in threads]
-    for child in _children():
-        if child not in children and not _is_fork_that_ends(child):
-            left.append(f"a child process: {child!r}")
-            with contextlib.suppress(psutil.NoSuchProcess):
+    for pid in _children() - children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child = psutil.Process(pid)
+            if not _is_fork_that_ends(child):
+                left.append(f"a child process: {child!r}")
                 child.kill()
-            child.wait()
+                child.wait()
     left += [f"{name}: {now!r}" for name, now in _signals().items() if now != signals[name]]
     _restore(signals)
     _forget_leftovers()
@@ -135,8 +142,15 @@ def _threads() -> List[threading.Thread]:
     return [thread for thread in threading.enumerate() if not thread.daemon]
 
 
-def _children() -> List[psutil.Process]:
-    return list(psutil.Process().children(recursive=True))
+def _children(pid: Union[int, str] = "self") -> Set[int]:
+    """Return the ids of all processes below one; psutil would look at every one of the machine."""
+    below: Set[int] = set()
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):  # or only the thread has
+                children = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+                below.update(map(int, children.split()))
+    return below.union(*map(_children, below))
 
 
 def _signals() -> Dict[str, Any]:
@@ -165,6 +179,6 @@ def _shut_open_systems() -> List[str]:
 
 def _forget_leftovers() -> None:
     """What an earlier test's system left behind in the adapter is no concern of the next one."""
-    registry: Any = sys.modules.get("ascend_session.session.registry")
-    if registry is not None:
-        registry.LEFTOVERS = type(registry.LEFTOVERS)()
+    system: Any = sys.modules.get("ascend_session.session.system")
+    if system is not None:
+        system.LEFTOVERS = type(system.LEFTOVERS)()

@@ -95,19 +95,29 @@ def _serve(listener: socket.socket) -> None:
 
 
 def _mind(link: socket.socket) -> None:
-    """Forks the rank, tells how it ended, and ends it when nobody wants to know any more."""
+    """Forks the rank, tells how it ended, and ends it when nobody wants to know any more.
+
+    The stand-in may be killed at any moment: a rank that went on then would keep its pipes open,
+    and whoever reads them would wait for ever.
+    """
     head, rights, _, _ = link.recvmsg(8, socket.CMSG_SPACE(12))
-    descriptors = list(array.array("i", rights[0][2][:12]))
     length, request = int.from_bytes(head, "big"), b""
-    while len(request) < length:
-        request += link.recv(length - len(request))
+    while rights and len(request) < length:
+        part = link.recv(length - len(request))
+        if not part:
+            break
+        request += part
+    if not rights or len(request) < length:
+        os._exit(0)
+    descriptors = list(array.array("i", rights[0][2][:12]))
     child = os.fork()
     if not child:
         link.close()
         _become(json.loads(request), descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
-    link.sendall(b"%d\n" % child)
+    with contextlib.suppress(OSError):  # the end of the link says below that the stand-in has ended
+        link.sendall(b"%d\n" % child)
     ended, status = os.waitpid(child, os.WNOHANG)
     while not ended:
         if select.select([link], [], [], 0.01)[0]:

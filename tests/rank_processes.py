@@ -114,7 +114,6 @@ class Job:
         while len(self._codes) < len(self._pids):
             self._read()
         self._watchdog.cancel()
-        self._plan.reserved.release()
 
     def pid(self, rank: int) -> int:
         """The process of a rank."""

@@ -9,7 +9,8 @@ from typing import Any, Dict, List, Type
 import pytest
 
 from ascend_session import errors
-from ascend_session.errors import AscendError, ConfigError, Problem
+from ascend_session.errors import AscendError, ConfigError
+from ascend_session.findings import ERROR, Finding
 
 # A name in the drawing, and the builtin in brackets behind it.
 _DRAWN = re.compile(r"[├└]── (\w+) +\[(\w+)\]")
@@ -46,22 +47,17 @@ def test_the_warning_is_a_user_warning() -> None:
 
 
 def test_everything_defined_is_listed() -> None:
-    names = {c.__name__ for c in classes()} | {"Problem"}
+    names = {c.__name__ for c in classes()}
     assert errors.__all__ == sorted(names)
 
 
 @pytest.mark.parametrize("name", ["AscendError", *sorted(leaves())])
-def test_message_and_hint_are_kept_and_shown(name: str) -> None:
+def test_message_and_hint_are_kept_and_shown_and_survive_pickles_and_copies(name: str) -> None:
     error = getattr(errors, name)("It is not there.", hint="mkdir it")
     assert (error.message, error.hint) == ("It is not there.", "mkdir it")
     assert error.args == ("It is not there.",)
     assert str(error) == "It is not there.\n  hint: mkdir it"
     assert str(getattr(errors, name)("It is not there.")) == "It is not there."
-
-
-@pytest.mark.parametrize("name", ["AscendError", *sorted(leaves())])
-def test_an_error_survives_pickles_and_copies(name: str) -> None:
-    error = getattr(errors, name)("It is not there.", hint="mkdir it")
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert type(again) is type(error)
         assert str(again) == str(error)
@@ -69,19 +65,24 @@ def test_an_error_survives_pickles_and_copies(name: str) -> None:
 
 
 def test_the_problems_of_a_config_survive_as_well() -> None:
-    error = ConfigError.of([Problem("a", "A is wrong.", "Write 1.", "npu_attrs.cc")])
+    error = ConfigError.of(
+        [Finding(ERROR, "A is wrong.", "Write 1.", option="a", source="npu_attrs.cc")]
+    )
     again = pickle.loads(pickle.dumps(error))
     assert again.problems == error.problems
-    assert isinstance(again.problems[0], Problem)
+    assert isinstance(again.problems[0], Finding)
 
 
 class TestConfigError:
     def test_a_single_problem_is_the_message(self) -> None:
-        error = ConfigError.of([Problem("a", "A is wrong.", "Write 1.")])
+        error = ConfigError.of([Finding(ERROR, "A is wrong.", "Write 1.", option="a")])
         assert str(error) == "A is wrong.\n  hint: Write 1."
 
     def test_several_problems_are_numbered(self) -> None:
-        problems = [Problem("a", "A is wrong.", "Write 1."), Problem("b", "B is wrong.")]
+        problems = [
+            Finding(ERROR, "A is wrong.", "Write 1.", option="a"),
+            Finding(ERROR, "B is wrong.", option="b"),
+        ]
         error = ConfigError.of(problems, "train.yaml")
         assert str(error) == (
             "2 problems in train.yaml:\n  1. A is wrong. Write 1.\n  2. B is wrong."

@@ -2,29 +2,36 @@
 
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ascend_session.aoe.asked import Asked
-from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition
-from ascend_session.aoe.conditions_config import Run, configuration
-from ascend_session.aoe.conditions_host import devices, software
-from ascend_session.aoe.conditions_resources import Load, resources
-from ascend_session.aoe.machine import Machine
-from ascend_session.aoe.parallel import compilers, tuners
+from ascend_session.aoe.conditions import (
+    FAILS,
+    NOT_CHECKED,
+    OK,
+    Condition,
+    KnownFacts,
+    PlannedRun,
+    check_configuration,
+)
+from ascend_session.aoe.host_conditions import (
+    Load,
+    check_device,
+    check_resources,
+    check_software,
+)
+from ascend_session.aoe.machine import count_compilers, count_tuners, measure_machine
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.tuning import mode_number, mode_word
-from ascend_session.hardware.command import TIME_LIMIT
+from ascend_session.hardware.devices import survey
 from ascend_session.hardware.nodes import host_root
-from ascend_session.hardware.survey import survey
-
-__all__ = ["ADVICE", "AoePlan", "mode_of"]
+from ascend_session.hardware.program import TIME_LIMIT
 
 ADVICE = (
     "Train on the device first: the script has to run there, with the accuracy that is expected.",
     "Use as few steps as run every operator once; often that is one.",
     "Where both can be tuned, tune subgraphs first and operators then.",
 )
-"""What the manual asks for and nobody can measure (seed 003; manual of AOE, tuning workflow)."""
+"""What the manual asks for and nobody can measure (manual of AOE, tuning workflow)."""
 
 _ORDER = (FAILS, NOT_CHECKED, OK)
 
@@ -56,7 +63,7 @@ class AoePlan:
         timeout: float = TIME_LIMIT,
         **known: Any,
     ) -> "AoePlan":
-        """Measures this machine, this environment and the configuration; starts no training.
+        """Measure this machine, this environment and the configuration; starts no training.
 
         Runs ``npu-smi``, where there are devices, and ``python3 --version``.
 
@@ -67,34 +74,34 @@ class AoePlan:
             environ: The environment of the tuning run; None means this one.
             root: Root of the host; None means ``ASCEND_SESSION_HOST_ROOT``, else ``/``.
             timeout: Seconds that an answer of ``npu-smi`` may take.
-            **known: What cannot be measured: the members of `ascend_session.aoe.asked.Asked`, as
+            **known: What cannot be measured: the members of `KnownFacts`, as
                 in ``training_memory=12 * 2**30``.
 
         Raises:
             ConfigError: If ``mode``, or ``AOE_MODE`` where that counts, is no mode of AOE, and for
                 numbers that cannot be.
-            TypeError: For a name that `Asked` does not have.
+            TypeError: For a name that `KnownFacts` does not have.
         """
-        asked = Asked(**known)
+        facts = KnownFacts(**known)
         given = dict(os.environ if environ is None else environ)
-        number = mode_number(mode or mode_of(config, given))
+        number = mode_number(mode or choose_mode(config, given))
         top = root or host_root(given)
         report = survey(given, top, timeout, addresses=False)
         load = Load(
             mode=number,
-            processes=asked.processes,
-            training_memory=asked.training_memory,
-            tuners=tuners(asked, given, top),
-            compilers=compilers(given),
+            processes=facts.processes,
+            training_memory=facts.training_memory,
+            tuners=count_tuners(facts.tuning_parallel_num, given, top),
+            compilers=count_compilers(given),
             devices=max(1, len(report)),
         )
-        found: List[Condition] = [
-            *resources(Machine.measured(given), load),
-            *configuration(Run(number, config, given, asked.static_operators)),
-            *devices(report, number, asked, given),
-            *software(number, given, top),
-        ]
-        return cls(mode_word(number), tuple(found))
+        conditions = (
+            *check_resources(measure_machine(given), load),
+            *check_configuration(PlannedRun(number, config, given, facts.static_operators)),
+            *check_device(report, number, facts, given),
+            *check_software(number, given, top),
+        )
+        return cls(mode_word(number), conditions)
 
     @property
     def ok(self) -> bool:
@@ -102,22 +109,22 @@ class AoePlan:
         return not self.of(FAILS)
 
     def of(self, verdict: str) -> Tuple[Condition, ...]:
-        """The conditions of one verdict: ``ok``, ``fails`` or ``not checked``."""
-        return tuple(one for one in self.conditions if one.verdict == verdict)
+        """Return the conditions of one verdict: ``ok``, ``fails`` or ``not checked``."""
+        return tuple(condition for condition in self.conditions if condition.verdict == verdict)
 
     def as_dict(self) -> Dict[str, Any]:
-        """The plan as plain values, which JSON can hold; sizes in bytes."""
+        """Return the plan as plain values, which JSON can hold; sizes in bytes."""
         return {
             "ok": self.ok,
             "mode": self.mode,
             "aoe_mode": mode_number(self.mode),
             "counts": {verdict: len(self.of(verdict)) for verdict in _ORDER},
-            "conditions": [one.as_dict() for one in self.conditions],
+            "conditions": [condition.as_dict() for condition in self.conditions],
             "advice": list(ADVICE),
         }
 
 
-def mode_of(config: Optional[AscendConfig], environ: Mapping[str, str]) -> str:
-    """What is tuned if nobody asks for a mode: the option, else ``AOE_MODE``, else operators."""
+def choose_mode(config: Optional[AscendConfig], environ: Mapping[str, str]) -> str:
+    """Choose what is tuned if nobody asks: by the option, else by ``AOE_MODE``, else operators."""
     option = None if config is None else config.aoe_mode
     return option or environ.get("AOE_MODE") or "operator"

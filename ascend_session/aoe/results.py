@@ -1,4 +1,4 @@
-"""The results of tuning with AOE: found, read, summed up and compared.
+"""The results of tuning with AOE: read, summed up, sorted and compared.
 
 Example::
 
@@ -7,67 +7,88 @@ Example::
         print(operator.name, operator.saved)
 """
 
+import fnmatch
 import os
-from typing import Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from collections import defaultdict
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from ascend_session.aoe.results_compare import Change, Comparison, compare
-from ascend_session.aoe.results_files import (
+from ascend_session.aoe.result_files import (
     FILE_NAMES,
-    WRITTEN,
-    files_in,
-    find_results,
-    is_folder,
-    result_folders,
-)
-from ascend_session.aoe.results_model import (
     OPERATORS,
-    OUTCOMES,
     SUBGRAPHS,
-    ModelTime,
-    Operator,
+    WHERE_WRITTEN,
     ResultFile,
-    Subgraph,
     Summary,
     Task,
-    Tuned,
+    TunedItem,
     Tuning,
-    percent_faster,
+    files_in,
+    read_file,
 )
-from ascend_session.aoe.results_order import FILTERS, SORTS, Filter, chosen, in_order
-from ascend_session.aoe.results_reading import parse_result, read_file
+from ascend_session.aoe.result_files import find_results as find_results
 from ascend_session.errors import ResultError
 from ascend_session.option_files.base import PathLike
 
-__all__ = [
-    "FILTERS",
-    "OPERATORS",
-    "OUTCOMES",
-    "SORTS",
-    "SUBGRAPHS",
-    "WRITTEN",
-    "Change",
-    "Comparison",
-    "Filter",
-    "ModelTime",
-    "Operator",
-    "ResultFile",
-    "Results",
-    "Subgraph",
-    "Summary",
-    "Task",
-    "Totals",
-    "Tuned",
-    "Tuning",
-    "chosen",
-    "compare",
-    "find_results",
-    "in_order",
-    "parse_result",
-    "percent_faster",
-    "read_results",
-    "result_folders",
-    "totals",
-]
+_TEXTS: Dict[str, Callable[[TunedItem], Sequence[str]]] = {
+    "name": lambda item: (item.name,),
+    "type": lambda item: item.types,
+    "way": lambda item: item.ways,
+    "update": lambda item: item.update_modes,
+}
+_NUMBERS: Dict[str, Callable[[TunedItem], Optional[float]]] = {
+    "saved": lambda item: item.saved,
+    "improvement": lambda item: item.improvement,
+    "before": lambda item: item.before,
+    "after": lambda item: item.after,
+}
+SORTS = (*_NUMBERS, "name", "type")
+FILTERS = tuple(_TEXTS)
+
+
+class Filter(NamedTuple):
+    """A pattern for one of the texts of an operator or sub-graph.
+
+    Attributes:
+        what: Which texts, one of `FILTERS`.
+        pattern: As of files, with ``*``, ``?`` and ``[...]``; upper and lower case differ.
+    """
+
+    what: str
+    pattern: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Filter":
+        """Make a filter of what is typed: ``type=MatMul*``, or a part of a name.
+
+        Raises:
+            ValueError: If there is nothing of that name to filter by.
+        """
+        what, equals, pattern = text.partition("=")
+        if not equals:
+            quoted = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
+            return cls("name", f"*{quoted}*")
+        if what not in FILTERS:
+            raise ValueError(f"{what!r} is none of {', '.join(FILTERS)}.")
+        return cls(what, pattern)
+
+    def takes(self, item: TunedItem) -> bool:
+        """Whether one of the texts is like the pattern."""
+        return any(fnmatch.fnmatchcase(text, self.pattern) for text in _TEXTS[self.what](item))
+
+
+def in_order(items: Iterable[TunedItem], by: str) -> List[TunedItem]:
+    """Sort by one of `SORTS`: numbers from the largest, unknown ones last; texts from A.
+
+    Raises:
+        ValueError: If there is nothing of that name to sort by.
+    """
+    if by not in SORTS:
+        raise ValueError(f"{by!r} is none of {', '.join(SORTS)}.")
+    if by in _TEXTS:
+        return sorted(items, key=lambda item: (*_TEXTS[by](item), ""))
+    numbered = [(_NUMBERS[by](item), item) for item in items]
+    numbered.sort(key=lambda pair: (pair[0] is None, -(pair[0] or 0.0)))
+    return [item for _, item in numbered]
 
 
 class Totals(NamedTuple):
@@ -87,6 +108,15 @@ class Totals(NamedTuple):
     def saved(self) -> float:
         """The time that is saved."""
         return self.before - self.after
+
+
+def totals(items: Iterable[TunedItem]) -> Totals:
+    """Add up the times of operators in microseconds, or of sub-graphs in milliseconds."""
+    pairs = [(item.before, item.after) for item in items]
+    known = [(before, after) for before, after in pairs if before is not None and after is not None]
+    return Totals(
+        len(known), sum((one[0] for one in known), 0.0), sum((one[1] for one in known), 0.0)
+    )
 
 
 class Results(NamedTuple):
@@ -111,14 +141,14 @@ class Results(NamedTuple):
         return tuple(tuning for task in self.tasks for tuning in task.tunings)
 
     @property
-    def operators(self) -> Tuple[Operator, ...]:
+    def operators(self) -> Tuple[TunedItem, ...]:
         """The operators that were added or updated; one that two tasks tuned stands here twice."""
-        return tuple(one for tuning in self.tunings for one in tuning.operators)
+        return tuple(item for tuning in self.tunings for item in tuning.operators)
 
     @property
-    def subgraphs(self) -> Tuple[Subgraph, ...]:
+    def subgraphs(self) -> Tuple[TunedItem, ...]:
         """The sub-graphs that were added or updated."""
-        return tuple(one for tuning in self.tunings for one in tuning.subgraphs)
+        return tuple(item for tuning in self.tunings for item in tuning.subgraphs)
 
     @property
     def failed(self) -> Tuple[str, ...]:
@@ -128,20 +158,17 @@ class Results(NamedTuple):
     @property
     def summary(self) -> Summary:
         """The counts of all tasks, added up; None where no task has one."""
-        known = [one.summary for one in self.tunings if one.summary is not None]
-        return Summary(*(_sum(counts) for counts in zip(*known))) if known else Summary()
+        known = [tuning.summary for tuning in self.tunings if tuning.summary is not None]
+        sums: List[Optional[int]] = []
+        for counts in zip(*known):
+            numbers = [count for count in counts if count is not None]
+            sums.append(sum(numbers) if numbers else None)
+        return Summary(*sums)
 
     @property
     def whole(self) -> bool:
         """Whether all was read: no file is missing or damaged."""
         return not self.unread and not any(file.damage for file in self.files)
-
-    def only(self, filters: Sequence[Filter]) -> "Results":
-        """The same with those operators and sub-graphs that all filters take.
-
-        Counts and failed operators stay as they are: the files do not say whose counts they are.
-        """
-        return self._replace(files=tuple(_only(file, filters) for file in self.files))
 
     @property
     def ok(self) -> bool:
@@ -151,19 +178,30 @@ class Results(NamedTuple):
         """
         return not self.unread and all(file.ok for file in self.files)
 
+    def only(self, filters: Sequence[Filter]) -> "Results":
+        """Return the same with those operators and sub-graphs that all filters take.
 
-def totals(items: Iterable[Union[Operator, Subgraph]]) -> Totals:
-    """The times of operators in microseconds, or of sub-graphs in milliseconds, added up."""
-    number, before, after = 0, 0.0, 0.0
-    for one in items:
-        early, late = one.before, one.after
-        if early is not None and late is not None:
-            number, before, after = number + 1, before + early, after + late
-    return Totals(number, before, after)
+        Counts and failed operators stay as they are: the files do not say whose counts they are.
+        """
+
+        def select(items: Tuple[TunedItem, ...]) -> Tuple[TunedItem, ...]:
+            return tuple(item for item in items if all(one.takes(item) for one in filters))
+
+        def narrow(task: Task) -> Task:
+            tunings = (
+                tuning._replace(
+                    operators=select(tuning.operators), subgraphs=select(tuning.subgraphs)
+                )
+                for tuning in task.tunings
+            )
+            return task._replace(tunings=tuple(tunings))
+
+        files = (file._replace(tasks=tuple(map(narrow, file.tasks))) for file in self.files)
+        return self._replace(files=tuple(files))
 
 
 def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
-    """Reads result files.
+    """Read result files.
 
     Args:
         paths: A file or several, and folders in which all result files are meant. A file that
@@ -176,8 +214,13 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     unread: List[ResultError] = []
     seen: Set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        for name in _files_of(os.fspath(path), unread):
-            real = _real(name)
+        try:
+            names = _files_of(os.fspath(path))
+        except ResultError as error:
+            unread.append(error)
+            continue
+        for name in names:
+            real = name if "\0" in name else os.path.realpath(name)
             if real in seen:
                 continue
             seen.add(real)
@@ -190,43 +233,96 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     return Results(tuple(files), tuple(unread))
 
 
-def _files_of(path: str, unread: List[ResultError]) -> List[str]:
-    if not is_folder(path):
+def _files_of(path: str) -> List[str]:
+    if "\0" in path or not os.path.isdir(path):
         return [path]
-    try:
-        found = files_in(path)
-    except ResultError as error:
-        unread.append(error)
-        return []
+    found = files_in(path)
     if not found:
-        unread.append(
-            ResultError(
-                f"{path}: there is no file {FILE_NAMES} in this folder.",
-                hint=WRITTEN,
-            )
-        )
+        said = f"{path}: there is no file {FILE_NAMES} in this folder."
+        raise ResultError(said, hint=WHERE_WRITTEN)
     return found
 
 
-def _only(file: ResultFile, filters: Sequence[Filter]) -> ResultFile:
-    def narrowed(tuning: Tuning) -> Tuning:
-        return tuning._replace(
-            operators=tuple(chosen(tuning.operators, filters)),
-            subgraphs=tuple(chosen(tuning.subgraphs, filters)),
-        )
+class Change(NamedTuple):
+    """One operator or sub-graph in two runs.
 
-    tasks = (task._replace(tunings=tuple(map(narrowed, task.tunings))) for task in file.tasks)
-    return file._replace(tasks=tuple(tasks))
+    Attributes:
+        kind: `OPERATORS`, whose times are in microseconds, or `SUBGRAPHS`, in milliseconds.
+        name: Its name, or its key.
+        there: Its time after the tuning of the other run.
+        here: Its time after the tuning of this run.
+    """
+
+    kind: str
+    name: str
+    there: Optional[float]
+    here: Optional[float]
+
+    @property
+    def difference(self) -> float:
+        """How much longer it takes here; 0 if one of the times is not known."""
+        return 0.0 if self.there is None or self.here is None else self.here - self.there
 
 
-def _real(path: str) -> str:
-    """The name of a file without links."""
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # a null character, or links in a circle
-        return path
+class Comparison(NamedTuple):
+    """What differs between two runs.
+
+    Attributes:
+        faster: What takes less time in this run, the largest difference first.
+        slower: What takes more, the largest difference first.
+        same: How many take the same time, or an unknown one.
+        only_here: What only this run has tuned; its ``there`` is None.
+        only_there: What only the other has.
+        failed_here: Operators whose tuning failed in this run only.
+        failed_there: Operators whose tuning failed in the other only.
+    """
+
+    faster: Tuple[Change, ...]
+    slower: Tuple[Change, ...]
+    same: int
+    only_here: Tuple[Change, ...]
+    only_there: Tuple[Change, ...]
+    failed_here: Tuple[str, ...]
+    failed_there: Tuple[str, ...]
 
 
-def _sum(counts: Iterable[Optional[int]]) -> Optional[int]:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+def compare(here: Results, there: Results) -> Comparison:
+    """Compare a run with another; of equal names, the first is compared with the first."""
+    both: List[Change] = []
+    only_here: List[Change] = []
+    only_there: List[Change] = []
+    for kind, ours, theirs in (
+        (OPERATORS, _numbered(here.operators), _numbered(there.operators)),
+        (SUBGRAPHS, _numbered(here.subgraphs), _numbered(there.subgraphs)),
+    ):
+        for key, item in ours.items():
+            other = theirs.get(key)
+            change = Change(kind, item.name, other.after if other else None, item.after)
+            (both if other else only_here).append(change)
+        only_there += [
+            Change(kind, item.name, item.after, None)
+            for key, item in theirs.items()
+            if key not in ours
+        ]
+    both.sort(key=lambda change: change.difference)
+    faster = tuple(change for change in both if change.difference < 0)
+    slower = tuple(change for change in reversed(both) if change.difference > 0)
+    return Comparison(
+        faster,
+        slower,
+        len(both) - len(faster) - len(slower),
+        tuple(only_here),
+        tuple(only_there),
+        tuple(name for name in here.failed if name not in set(there.failed)),
+        tuple(name for name in there.failed if name not in set(here.failed)),
+    )
+
+
+def _numbered(items: Iterable[TunedItem]) -> Dict[Tuple[str, int], TunedItem]:
+    """Key items by their name, and those of the same name by their number."""
+    seen: Dict[str, int] = defaultdict(int)
+    found: Dict[Tuple[str, int], TunedItem] = {}
+    for item in items:
+        found[item.name, seen[item.name]] = item
+        seen[item.name] += 1
+    return found

@@ -1,21 +1,125 @@
-"""Follows expressions: what they are worth, and which configurations they change."""
+"""Evaluates expressions of a script: what they are worth, which configurations they change.
+
+Calls are followed that build configurations, and those of the script itself.
+"""
 
 import ast
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
-from ascend_session.audit.objects import Branch, Entry, Instance, Part, Proto
-from ascend_session.audit.scopes import Class, Scope, dotted, is_object, let_go
-from ascend_session.audit.source import Source
-from ascend_session.audit.values import UNKNOWN, EnvironmentText, Known, binary, either
+from pydantic import BaseModel
 
-__all__ = ["LITERALS", "Expressions", "key_of"]
+from ascend_session.audit.objects import (
+    UNKNOWN,
+    Branch,
+    Class,
+    Construction,
+    Entry,
+    EnvironmentText,
+    Function,
+    Instance,
+    Known,
+    Part,
+    Proto,
+    Scope,
+    Setting,
+    Toggle,
+    binary,
+    called,
+    dotted,
+    either,
+    is_object,
+    let_go,
+)
+from ascend_session.audit.source import Source, Tree
+from ascend_session.config.parts import (
+    DumpConfig,
+    DynamicInputConfig,
+    ExperimentalConfig,
+    GraphMemoryOptimizeConfig,
+    MemoryConfig,
+    ProfilingConfig,
+)
+from ascend_session.config.proto import REMAPPER
+
+_PARTS: List[Type[BaseModel]] = [
+    DumpConfig,
+    DynamicInputConfig,
+    ExperimentalConfig,
+    GraphMemoryOptimizeConfig,
+    MemoryConfig,
+    ProfilingConfig,
+]
+MODELS: Dict[str, Type[BaseModel]] = {each.__name__: each for each in _PARTS}
+"""The parts of NPURunConfig, under the vendor's names."""
+
+CLASSES: Dict[str, List[str]] = {
+    "NPURunConfig": ["iterations_per_loop", "profiling_config", "model_dir"],
+    **{name: list(model.model_fields) for name, model in MODELS.items()},
+}
+"""Class -> its first arguments in their order (npu_config.py)."""
+
+_PACKAGES = ("npu_bridge", "npu_device")
+
+
+def is_vendor_module(name: str) -> bool:
+    """Whether a module is the vendor's."""
+    return name.split(".")[0] in _PACKAGES
+
+
+def vendor_classes(tree: Tree) -> Set[str]:
+    """The classes of `CLASSES` that mean the vendor's in this script.
+
+    NPURunConfig has a name of its own; the others are called like classes of other packages, and
+    count where they are imported from the vendor's, or everything is.
+    """
+    found: Set[str] = set()
+    own: Set[str] = {node.name for node in tree.kind(ast.ClassDef)}
+    for node in tree.kind(ast.ImportFrom):
+        names = {alias.asname or alias.name for alias in node.names}
+        if is_vendor_module(node.module or ""):
+            found |= set(CLASSES) if names & {"*", "npu_config"} else names
+        else:
+            own |= names
+    for node in tree.kind(ast.Import):
+        if any(is_vendor_module(alias.name) for alias in node.names):
+            found |= set(CLASSES)
+    own -= {"NPURunConfig"} & found
+    found.add("NPURunConfig")
+    return {name for name in found if name in CLASSES} - own
+
 
 LITERALS = ("Constant", "Str", "Num", "Bytes", "NameConstant")
 _INTO = ("graph_options", "rewrite_options", "custom_optimizers")
 
 
-class Expressions:
-    """The reader's part that follows expressions.
+_TOGGLES = ("remapping", "memory_optimization")
+# Functions of the vendor's npu_init that complete a configuration and return or use it; they set
+# remapping to OFF, and memory_optimization only where they add the entry (npu_init.py).
+_COMPLETING = ("npu_config_proto", "set_keras_session_npu_config", "init_resource")
+# They make a session with a configuration, and leave it as it is.
+_OPENING = (
+    "ChiefSessionCreator",
+    "Estimator",
+    "InteractiveSession",
+    "MonitoredSession",
+    "MonitoredTrainingSession",
+    "NPUEstimator",
+    "RunConfig",
+    "Server",
+    "Session",
+    "Supervisor",
+    "WorkerSessionCreator",
+    "managed_session",
+    "prepare_or_wait_for_session",
+)
+_READING = ("hasattr", "isinstance", "len", "print", "set_session", "str", "type")
+_ENVIRONMENT = ("os.getenv", "os.environ.get", "getenv", "environ.get")
+
+_Arguments = Tuple[List[Any], Dict[str, Any], bool]
+
+
+class Evaluator:
+    """Evaluates expressions; ``protos``, ``entries`` and ``constructions`` are what they build.
 
     Args:
         source: The script.
@@ -27,6 +131,8 @@ class Expressions:
         self.entries: Dict[int, Entry] = {}
         self.branch: Branch = ()
         self.loops = 0
+        self.constructions: Dict[int, Construction] = {}
+        self._vendor = vendor_classes(source.tree)
         self._kinds: Dict[type, Callable[[Any, Scope], Any]] = {
             ast.Name: lambda node, scope: scope.find(node.id),
             ast.Attribute: self._attribute,
@@ -57,10 +163,6 @@ class Expressions:
             if isinstance(child, (ast.expr, ast.comprehension, ast.keyword)):
                 let_go(self.value(child, scope))
         return UNKNOWN
-
-    def call(self, node: ast.Call, scope: Scope) -> Any:
-        """What a call gives; see `calls.Calls`."""
-        raise NotImplementedError
 
     def new_proto(self, node: ast.AST, own: bool) -> Proto:
         """A configuration that is made, or first seen, at ``node``."""
@@ -196,11 +298,194 @@ class Expressions:
 
     def _bool(self, node: ast.BoolOp, scope: Scope) -> Any:
         values = [self.value(each, scope) for each in node.values]
-        objects = [each for each in values if is_object(each)]
-        if objects:
-            return objects[0]
-        if isinstance(values[0], EnvironmentText):
-            return UNKNOWN  # the other value stands in where the variable is not set
+        return next((each for each in values if is_object(each)), UNKNOWN)
+
+    def run(self, function: Function, arguments: "_Arguments", instance: Optional[Instance]) -> Any:
+        """Follows a call of a function of the script; see `reader.Reader`."""
+        raise NotImplementedError
+
+    def instance_of(self, of: Class, arguments: Optional["_Arguments"]) -> Instance:
+        """An object of a class of the script; see `reader.Reader`."""
+        raise NotImplementedError
+
+    def call(self, node: ast.Call, scope: Scope) -> Any:
+        """What a call gives: a configuration, what a function of the script returns, a constant."""
+        name = dotted(node.func)
+        last = name.rpartition(".")[2]
+        owner = UNKNOWN
+        if isinstance(node.func, ast.Attribute):
+            last = node.func.attr
+            owner = self.value(node.func.value, scope)
+        function = scope.find(name) if "." not in name else UNKNOWN
+        arguments = self._arguments(node, scope)
+        if isinstance(function, Function):
+            return self.run(function, arguments, None)
+        if isinstance(function, Class):
+            return self.instance_of(function, arguments)
+        if isinstance(owner, (Proto, Entry, Part)):
+            return self._on_object(node, owner, last, arguments)
+        if isinstance(owner, Instance):
+            method = self._of_instance(owner, last)
+            if isinstance(method, Function):
+                return self.run(method, arguments, owner)
+        if last == "add" and name.endswith("custom_optimizers.add"):
+            return UNKNOWN
+        if last in ("ConfigProto", "GraphOptions", "RewriterConfig"):
+            return self._proto(node, last, arguments)
+        if last in CLASSES and last in self._vendor:
+            return self._construction(node, last, arguments)
+        return self._other(node, name, last, owner, arguments)
+
+    def _arguments(self, node: ast.Call, scope: Scope) -> _Arguments:
+        opaque = False
+        positional: List[Any] = []
+        named: Dict[str, Any] = {}
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                let_go(self.value(each.value, scope))
+                opaque = True
+            else:
+                positional.append(self.value(each, scope))
+        for keyword in node.keywords:
+            value = self.value(keyword.value, scope)
+            if keyword.arg is not None:
+                named[keyword.arg] = value
+                continue
+            inner = value.value if isinstance(value, Known) else None
+            if isinstance(inner, dict) and all(isinstance(key, str) for key in inner):
+                named.update(inner)
+            else:
+                opaque = True
+        return positional, named, opaque
+
+    def _on_object(self, node: ast.Call, owner: Any, method: str, arguments: _Arguments) -> Any:
+        whole = owner.owner if isinstance(owner, Part) else owner
+        path = owner.path if isinstance(owner, Part) else ()
+        if isinstance(whole, Proto):
+            if path and path[-1] == "custom_optimizers" and method == "add":
+                entry = self.new_entry(node, whole)
+                if "name" in arguments[1]:
+                    entry.names.append((arguments[1]["name"], entry.place))
+                return entry
+            if path and path[-1] == "optimizers" and method in ("append", "extend"):
+                self._listed(node, whole, arguments[0])
+                return UNKNOWN
+            if method not in ("SerializeToString", "HasField", "WhichOneof", "__str__"):
+                let_go(whole)
+            return UNKNOWN
+        if isinstance(whole, Entry):
+            if len(path) > 2 and path[0] == "parameter_map":
+                self.set_option(node, whole, (path[0], path[1], "list"), UNKNOWN)
+            elif path:
+                whole.opaque = True
+        return UNKNOWN
+
+    def set_option(self, node: ast.AST, entry: Entry, path: Tuple[Any, ...], value: Any) -> None:
+        """Notes ``entry.parameter_map[key].field = value``, or the name."""
+        if path == ("name",):
+            entry.names.append((value, self.source.place(node)))
+        elif len(path) == 3 and path[0] == "parameter_map" and path[1] is not None:
+            setting = Setting(path[1], path[2], value, self.source.place(node), self.branch)
+            entry.settings.append(setting)
+        else:
+            entry.opaque = True
+
+    def set_toggle(self, node: ast.AST, proto: Proto, path: Tuple[Any, ...], value: Any) -> None:
+        """Notes ``rewrite_options.remapping = value``, and the like of memory_optimization."""
+        if path and path[-1] in _TOGGLES:
+            toggle = Toggle(path[-1], value, self.source.place(node), self.branch)
+            proto.toggles.append(toggle)
+
+    def _listed(self, node: ast.Call, proto: Proto, given: List[Any]) -> None:
+        """A list of optimizers stands for all the switches (`entry_words.left_on`)."""
+        value = getattr(given[0], "value", None) if given else None
+        names = value if isinstance(value, tuple) else tuple(given)
+        is_known = all(isinstance(name, Known) for name in names)
+        remapping = "ON" if Known(REMAPPER) in names else "OFF" if is_known else UNKNOWN
+        for name, word in (("memory_optimization", "OFF"), ("remapping", remapping)):
+            proto.toggles.append(Toggle(name, word, self.source.place(node), self.branch))
+
+    def _proto(self, node: ast.Call, name: str, arguments: _Arguments) -> Any:
+        """A ConfigProto, or the parts of one, which are followed as the whole."""
+        _, named, opaque = arguments
+        inner = named.get("graph_options", named.get("rewrite_options"))
+        if isinstance(inner, Part):
+            inner = inner.owner
+        proto = inner if isinstance(inner, Proto) else self.new_proto(node, own=True)
+        if opaque or (inner is not None and not isinstance(inner, Proto)):
+            proto.shared = True
+        for toggle in _TOGGLES:
+            if name == "RewriterConfig" and toggle in named:
+                written = next(k.value for k in node.keywords if k.arg == toggle)
+                proto.toggles.append(
+                    Toggle(toggle, word_of(written, named[toggle]), proto.place, self.branch)
+                )
+        return proto
+
+    def _construction(self, node: ast.Call, name: str, arguments: _Arguments) -> Any:
+        positional, named, opaque = arguments
+        places = {k.arg: self.source.place(k.value) for k in node.keywords if k.arg}
+        values = dict(named)
+        for keyword, value in zip(CLASSES[name], positional):
+            values.setdefault(keyword, value)
+            places.setdefault(keyword, self.source.place(node))
+        made = Construction(name, values, places, self.source.place(node), opaque)
+        self.constructions[id(node)] = made
+        proto = values.get("session_config")
+        if name == "NPURunConfig" and isinstance(proto, Proto):
+            proto.to_run_config = made.place
+            proto.to_session = True
+        return made
+
+    def _other(
+        self, node: ast.Call, name: str, last: str, owner: Any, arguments: _Arguments
+    ) -> Any:
+        positional, named, _ = arguments
+        if name in _ENVIRONMENT:
+            alone = len(positional) == 1 and not named
+            variable = positional[0] if positional else UNKNOWN
+            if alone and isinstance(variable, Known):
+                return EnvironmentText(str(variable.value))
+            return UNKNOWN
+        if last == "as_bytes" and positional and isinstance(positional[0], EnvironmentText):
+            return positional[0]
+        if isinstance(owner, Known):
+            return _method(owner.value, last, positional)
+        everything = [*positional, *named.values()]
+        objects = [each for each in everything if isinstance(each, (Proto, Entry))]
+        if last in _COMPLETING:
+            proto = self._completed(node, objects)
+            return proto if last == "npu_config_proto" else UNKNOWN
+        if last == "setattr" and len(positional) == 3:
+            return self._setattr(node, positional)
+        if last in _OPENING:
+            for value in objects:
+                if isinstance(value, Proto):
+                    value.to_session = True
+        elif last not in _READING:
+            for value in everything:
+                let_go(value)
+            if len(objects) == 1 and last[:1].islower():
+                return objects[0]  # a function that adds something and gives it back
+        return called(name, positional)
+
+    def _completed(self, node: ast.Call, objects: List[Any]) -> Any:
+        protos = [each for each in objects if isinstance(each, Proto)]
+        proto = protos[0] if protos else self.new_proto(node, own=True)
+        proto.to_session = True
+        self.set_toggle(node, proto, ("remapping",), "OFF")
+        if proto.own and not proto.shared and not proto.entries and proto.completed is None:
+            self.set_toggle(node, proto, ("memory_optimization",), "OFF")
+            proto.completed = self.branch
+        return proto
+
+    def _setattr(self, node: ast.Call, positional: List[Any]) -> Any:
+        owner, field, value = positional
+        if isinstance(owner, Part) and isinstance(owner.owner, Entry):
+            if isinstance(field, Known):
+                self.set_option(node, owner.owner, (*owner.path, field.value), value)
+            else:
+                owner.owner.opaque = True
         return UNKNOWN
 
 
@@ -209,3 +494,28 @@ def key_of(node: ast.Subscript) -> ast.AST:
     inner: Any = node.slice
     found: ast.AST = inner.value if type(inner).__name__ == "Index" else inner
     return found
+
+
+def word_of(node: ast.AST, value: Any) -> Any:
+    """What a toggle is set to: ``OFF`` of RewriterConfig.OFF, a number, or UNKNOWN."""
+    if isinstance(value, Known):
+        return value.value
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return UNKNOWN
+
+
+def _method(value: Any, name: str, arguments: List[Any]) -> Any:
+    """What a method of a constant gives."""
+    if isinstance(value, str) and name in ("encode", "strip", "lower", "upper") and not arguments:
+        return Known(getattr(value, name)())
+    if isinstance(value, str) and name == "encode":
+        return Known(value.encode())
+    if isinstance(value, bytes) and name == "decode":
+        return Known(value.decode(errors="replace"))
+    if isinstance(value, dict) and name == "items":
+        return Known(tuple(Known((Known(key), each)) for key, each in value.items()))
+    if isinstance(value, dict) and name in ("keys", "values"):
+        found = value.values() if name == "values" else (Known(key) for key in value)
+        return Known(tuple(found))
+    return UNKNOWN

@@ -1,17 +1,13 @@
-"""What the audit says of one place in a script, and the rules it can say it by."""
+"""What the audit says of one place in a script, the rules it can say it by, and their book."""
 
-from typing import Any, Dict, NamedTuple, Optional
+import re
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
-__all__ = ["ERROR", "INFO", "RULES", "SEVERITIES", "WARNING", "AuditFinding", "Place"]
+from ascend_session.findings import ERROR, INFO, WARNING, Place
 
-ERROR = "error"
-"""The script fails, or does something else than its words say."""
+if TYPE_CHECKING:
+    from ascend_session.audit.source import Source
 
-WARNING = "warning"
-"""It runs, and an option does nothing, or a failure leaves the device behind."""
-
-INFO = "info"
-"""Worth knowing before the script runs elsewhere or with the next release."""
 
 SEVERITIES = (ERROR, WARNING, INFO)
 
@@ -48,20 +44,6 @@ RULES: Dict[str, str] = {
 }
 
 
-class Place(NamedTuple):
-    """Where something stands: line from 1, column from 1; in a notebook, within its cell.
-
-    Attributes:
-        line: The line.
-        column: The column.
-        cell: The number of the notebook's cell from 1, None in a file of Python.
-    """
-
-    line: int
-    column: int
-    cell: Optional[int] = None
-
-
 class AuditFinding(NamedTuple):
     """One thing that was found.
 
@@ -90,3 +72,48 @@ class AuditFinding(NamedTuple):
         facts = self._asdict()
         facts.update(facts.pop("place")._asdict())
         return facts
+
+
+_IGNORE = re.compile(r"#\s*ascend:\s*ignore(?:\[([\w\s,-]*)\])?")
+
+
+class Book:
+    """The findings about one script.
+
+    Args:
+        source: The script.
+    """
+
+    def __init__(self, source: "Source") -> None:
+        self._source = source
+        self._found: Dict[Tuple[Place, str, str], AuditFinding] = {}
+
+    def add(
+        self,
+        rule: str,
+        severity: str,
+        place: Place,
+        said: str,
+        hint: Optional[str] = None,
+        certain: bool = True,
+    ) -> None:
+        """Adds a finding; one that is there already becomes certain if this one is."""
+        text = self._source.line_of(place)
+        finding = AuditFinding(self._source.file, place, rule, severity, certain, said, hint, text)
+        before = self._found.get((place, rule, said))
+        if before is None or certain:
+            self._found[place, rule, said] = finding
+
+    def findings(self) -> List[AuditFinding]:
+        """What is left after ``# ascend: ignore[rule]`` on the line of a finding, in order."""
+        left = [each for each in self._found.values() if not is_ignored(each)]
+        return sorted(left, key=lambda each: (each.place.cell or 0, *each.place[:2], each.rule))
+
+
+def is_ignored(finding: AuditFinding) -> bool:
+    """Whether its line says so: for the named rules, or for all."""
+    match = _IGNORE.search(finding.text)
+    if match is None:
+        return False
+    named = match.group(1)
+    return named is None or finding.rule in [each.strip() for each in named.split(",")]

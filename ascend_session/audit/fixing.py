@@ -1,24 +1,32 @@
 """Rewrites what is certain: misspelt keys, fields, the optimizer's name, memory_optimization.
 
 Each change is made within its line, or is a line before it; a file is only written if the whole of
-it is still a script, and everything else in it stays as it is, byte by byte.
+it is still a script, and everything else in it stays as it is, byte by byte. Porting changes
+nothing: it gives the AscendConfig that says what the NpuOptimizer entry of a script says.
 """
 
 import ast
 import difflib
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Type
 
-from ascend_session.audit.finding import ERROR, AuditFinding
-from ascend_session.audit.options import known_option
+from pydantic import BaseModel
+
+from ascend_session.audit.entries import adapter_entries
+from ascend_session.audit.expressions import is_vendor_module
+from ascend_session.audit.finding import AuditFinding
+from ascend_session.audit.objects import Entry, Setting, implied
+from ascend_session.audit.options import judge, known_option
+from ascend_session.audit.reader import Reader
 from ascend_session.audit.scripts import audit_bytes
-from ascend_session.audit.vendor_names import is_vendor_module
-from ascend_session.config.entry_words import ENTRY_NAME
-from ascend_session.config.names import OBSOLETE, did_you_mean
-from ascend_session.config.option import adapter_options
+from ascend_session.audit.source import is_marked, read_script
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.names import OBSOLETE, unknown_key
+from ascend_session.config.option import adapter_options, part_of
 from ascend_session.config.options import AdapterOptions
-
-__all__ = ["Fixed", "fixed"]
+from ascend_session.config.proto import ENTRY_NAME
+from ascend_session.findings import ERROR
+from ascend_session.text import did_you_mean
 
 _NEAR = 0.85  # how alike a key and the one that is meant have to be
 _AHEAD = 0.06  # how much more than the next one
@@ -183,3 +191,78 @@ _MENDS: Dict[str, Callable[[str, str, int], Optional[str]]] = {
     "wrong-optimizer-name": _named,
     "memory-optimization-on": _memory,
 }
+
+
+class Ported(NamedTuple):
+    """One entry of a script.
+
+    Attributes:
+        line: Where it is added.
+        code: The code that makes the same configuration, with remarks on what is not carried over.
+    """
+
+    line: int
+    code: str
+
+
+def ported(file: str, data: bytes) -> List[Ported]:
+    """The configurations of a script; empty if it has none.
+
+    Raises:
+        AuditError: If the script cannot be read.
+    """
+    if not is_marked(data):
+        return []
+    source = read_script(file, data)
+    reader = Reader(source).read()
+    entries = adapter_entries(iter(reader.entries.values()), source)
+    found = {each.place: Ported(each.place.line, _code(each, source.old)) for each in entries}
+    return sorted(found.values())
+
+
+def _code(entry: Entry, old: bool) -> str:
+    values: Dict[str, Any] = {}
+    remarks: List[str] = []
+    for setting in entry.settings:
+        option = known_option(setting.key)
+        if option is None:
+            remarks.append(_remark(setting, unknown_key(setting.key).message))
+            continue
+        value = None if setting.field != option.field else judge(option, setting.value, old).value
+        if option.dead:
+            remarks.append(_remark(setting, "Nothing reads it any more."))
+        elif value is None:
+            remarks.append(_remark(setting, f"Give {option.path} what the script gives it."))
+        elif not implied(setting.branch, entry.branch):
+            said = f"The script sets it in one branch only: {option.path}={value!r}."
+            remarks.append(_remark(setting, said))
+        else:
+            values[option.path] = value
+    names: Set[str] = {"AscendConfig"}
+    body = "".join(_arguments(AscendConfig, "", values, 1, names))
+    made = f"cfg = AscendConfig(\n{body})\n" if body else "cfg = AscendConfig()\n"
+    head = f"from ascend_session import {', '.join(sorted(names))}, ascend_session\n\n"
+    tail = "\nwith ascend_session(cfg) as sess:\n    ...\n"
+    return head + made + "".join(dict.fromkeys(remarks)) + tail
+
+
+def _remark(setting: Setting, why: str) -> str:
+    return f"# line {setting.place.line}, {setting.key}: {why}\n"
+
+
+def _arguments(
+    model: Type[BaseModel], prefix: str, values: Dict[str, Any], depth: int, names: Set[str]
+) -> Iterator[str]:
+    """The keyword arguments of a config class, one line each."""
+    start = "    " * depth
+    for name, info in model.model_fields.items():
+        part = part_of(info.annotation)
+        path = f"{prefix}{name}"
+        if part is None:
+            if path in values:
+                yield f"{start}{name}={values[path]!r},\n"
+            continue
+        inner = "".join(_arguments(part, f"{path}.", values, depth + 1, names))
+        if inner:
+            names.add(part.__name__)
+            yield f"{start}{name}={part.__name__}(\n{inner}{start}),\n"

@@ -8,16 +8,79 @@ import ast
 import contextlib
 from typing import Any, Dict, List, Optional, Tuple
 
-from ascend_session.audit.assigning import Assigning
-from ascend_session.audit.expressions import LITERALS
-from ascend_session.audit.flow import TELLING, defaults_of, ends, is_main, returned
-from ascend_session.audit.objects import Instance
-from ascend_session.audit.scopes import Class, Function, Scope, dotted, is_object, let_go
+from ascend_session.audit.expressions import CLASSES, LITERALS, Evaluator, word_of
+from ascend_session.audit.objects import (
+    UNKNOWN,
+    Class,
+    Entry,
+    Function,
+    Instance,
+    Known,
+    Part,
+    Proto,
+    Scope,
+    dotted,
+    either,
+    is_object,
+    let_go,
+)
 from ascend_session.audit.source import Source
-from ascend_session.audit.values import UNKNOWN, Known
-from ascend_session.audit.vendor_names import CLASSES
 
-__all__ = ["Reader"]
+
+def returned(values: List[Any]) -> Any:
+    """What a function gives whose ``return`` statements give ``values``."""
+    objects = [each for each in values if is_object(each)]
+    if objects:
+        for other in objects[1:]:
+            if other is not objects[0]:
+                let_go(other)
+        return objects[0]
+    if not values:
+        return UNKNOWN
+    found = values[0]
+    for value in values[1:]:
+        found = either(found, value)
+    return found
+
+
+def is_main(test: ast.AST) -> bool:
+    """Whether this is the test of ``if __name__ == "__main__"``."""
+    return isinstance(test, ast.Compare) and dotted(test.left) == "__name__"
+
+
+def ends(body: List[ast.stmt]) -> bool:
+    """Whether nothing after this block runs."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        return dotted(last.value.func) in ("exit", "quit", "sys.exit", "os._exit")
+    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+
+
+TELLING = {
+    "ConfigProto",
+    "NPURunConfig",
+    "RewriterConfig",
+    "custom_optimizers",
+    "graph_options",
+    "npu_config_proto",
+    "parameter_map",
+    "rewrite_options",
+}
+"""The names that configurations are built with."""
+
+
+def defaults_of(parameters: ast.arguments) -> Dict[str, ast.expr]:
+    """The defaults of a function's parameters."""
+    names = [each.arg for each in parameters.args]
+    last = parameters.defaults
+    found = dict(zip(names[len(names) - len(last) :], last))
+    for each, value in zip(parameters.kwonlyargs, parameters.kw_defaults):
+        if value is not None:
+            found[each.arg] = value
+    return found
+
 
 _DEEPEST = 6  # calls within calls that are followed
 _MOST_CALLS = 400  # of one script
@@ -27,7 +90,7 @@ _MOST_TURNS = 64  # of a loop over constants
 _Arguments = Tuple[List[Any], Dict[str, Any], bool]
 
 
-class Reader(Assigning):
+class Reader(Evaluator):
     """Reads one script; ``protos``, ``entries`` and ``constructions`` then say what it builds.
 
     Args:
@@ -36,6 +99,8 @@ class Reader(Assigning):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
+        self.stack: List[Any] = []  # the functions that are being followed
+        self.module = Scope()
         self._calls = 0
         self._returns: List[List[Any]] = []
         self._functions: List[Function] = []
@@ -269,3 +334,51 @@ class Reader(Assigning):
         self.branch = outer
         self.block(node.orelse, scope)
         self.block(node.finalbody, scope)
+
+    def assign(self, target: ast.AST, value: Any, written: ast.AST, scope: Scope) -> None:
+        """Gives ``target`` the ``value``, which is ``written`` so."""
+        if isinstance(value, Proto):
+            self._note_name(value, target, scope)
+        if isinstance(target, ast.Name):
+            scope.bind(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            inner = value.value if isinstance(value, Known) else None
+            parts = list(inner) if isinstance(inner, (list, tuple)) else []
+            if len(parts) != len(target.elts):
+                let_go(value)
+                parts = [UNKNOWN] * len(target.elts)
+            for each, part in zip(target.elts, parts):
+                self.assign(each, part, written, scope)
+        elif isinstance(target, ast.Attribute):
+            self._set_attribute(target, value, written, scope)
+        elif isinstance(target, ast.Subscript):
+            self.value(target.value, scope)
+            let_go(value)
+
+    def _note_name(self, proto: Proto, target: ast.AST, scope: Scope) -> None:
+        """Notes the name, and the function it belongs to; None for one that others may see."""
+        function = self.stack[-1] if self.stack else self.source.tree.root
+        is_plain = isinstance(target, ast.Name) and target.id not in scope.outside
+        is_plain = is_plain and not scope.is_class  # its names are seen as attributes
+        proto.names.append((dotted(target), function if is_plain else None))
+
+    def _set_attribute(
+        self, target: ast.Attribute, value: Any, written: ast.AST, scope: Scope
+    ) -> None:
+        owner = self.value(target.value, scope)
+        path: Tuple[Any, ...] = (target.attr,)
+        if isinstance(owner, Part):
+            path, owner = (*owner.path, target.attr), owner.owner
+        if isinstance(owner, Entry):
+            self.set_option(target, owner, path, value)
+        elif isinstance(owner, Proto):
+            self.set_toggle(target, owner, path, word_of(written, value))
+            if path[-1] in ("graph_options", "rewrite_options"):
+                let_go(owner)
+        elif isinstance(owner, Instance):
+            self.assign_dotted(target, dotted(target), value, scope)
+        else:
+            if is_object(value):
+                let_go(value)
+            if dotted(target):
+                scope.bind(dotted(target), value)

@@ -4,22 +4,18 @@ from typing import Any, Dict, Iterator, List, Set, Tuple, Type
 
 from pydantic import BaseModel
 
-from ascend_session.audit.between import rule_findings
-from ascend_session.audit.book import Book
 from ascend_session.audit.entries import look_at_path, look_at_status
-from ascend_session.audit.finding import ERROR, Place
-from ascend_session.audit.objects import Construction
-from ascend_session.audit.options import argument_problems, value_problems
-from ascend_session.audit.values import UNKNOWN, Known
-from ascend_session.audit.vendor_names import MODELS
+from ascend_session.audit.expressions import MODELS
+from ascend_session.audit.finding import Book
+from ascend_session.audit.objects import UNKNOWN, Construction, Known
+from ascend_session.audit.options import argument_problems, rule_findings, value_problems
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.entry import Entry as Options
 from ascend_session.config.names import OBSOLETE, unknown_name
 from ascend_session.config.option import Option, option_fields, part_of
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.run_config import NO_ARGUMENT, ruined
-
-__all__ = ["look_at_construction", "look_between_arguments"]
+from ascend_session.config.rules.rule import FlatOptions as Options
+from ascend_session.config.run_config import NO_ARGUMENT, find_ruined_options
+from ascend_session.findings import ERROR, Place
 
 
 def look_at_construction(made: Construction, book: Book) -> None:
@@ -99,8 +95,8 @@ def look_between_arguments(made: Construction, book: Book) -> None:
         if isinstance(value, (list, tuple, dict)):
             unreadable.add(name)
             del values[name]
-    for problem in ruined(values):
-        place = places.get(problem.option, made.place)
+    for problem in find_ruined_options(values):
+        place = places.get(problem.option or "", made.place)
         book.add("option-conflict", ERROR, place, problem.message, problem.hint)
     for found in _sayable(values, unreadable):
         place = places.get(found.key or "", made.place)

@@ -2,20 +2,17 @@
 
 Each call returns an operation; what counts is where a session runs it. shutdown_system that is not
 run leaves the device to the process's end, and an exception on the way there leaves the other ranks
-waiting in their collectives (adapter_behaviour.md, life of GE).
+waiting in their collectives (ge_plugin.cc).
 """
 
 import ast
 from typing import Any, List, NamedTuple, Optional, Set
 
-from ascend_session.audit.book import Book
-from ascend_session.audit.finding import WARNING
-from ascend_session.audit.scopes import dotted
-from ascend_session.audit.source import Source
-from ascend_session.audit.tree import Tree
-from ascend_session.audit.vendor_names import is_vendor_module
-
-__all__ = ["look_at_systems"]
+from ascend_session.audit.expressions import is_vendor_module
+from ascend_session.audit.finding import Book
+from ascend_session.audit.objects import dotted
+from ascend_session.audit.source import Source, Tree
+from ascend_session.findings import WARNING
 
 _WITH = (
     "Run it in a finally block, or write `with ascend_session(...)`, which does so in every case."

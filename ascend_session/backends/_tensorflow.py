@@ -3,13 +3,14 @@
 import sys
 import threading
 from types import FrameType
-from typing import Any, Iterator
+from typing import Any, Iterator, List, Sequence
 
 from ascend_session.config.proto import TENSORFLOW
 from ascend_session.errors import BackendError, LifecycleError
 
-__all__ = ["destroy", "graph_or_default", "tf1"]
+__all__ = ["destroy", "graph_or_default", "mark_as_own", "operators_of_user", "tf1"]
 
+_OWN = "_ascend_session"  # an attribute
 _RUNTIME_FILE = "client/session.py"  # of TensorFlow, where every run passes
 
 
@@ -48,6 +49,18 @@ def graph_or_default(graph: Any) -> Any:
             "the model, or pass graph=.",
         )
     return tf.get_default_graph()
+
+
+def mark_as_own(operation: Any) -> None:
+    """Mark an operator that the user's script has not asked for, and the device does not get."""
+    operation._set_attr(_OWN, tf1().AttrValue(b=True))
+
+
+def operators_of_user(graph: Any, types: Sequence[str]) -> List[Any]:
+    """List the operators of some types in a graph, without those that were marked as our own."""
+    return [
+        op for op in graph.get_operations() if op.type in types and _OWN not in op.node_def.attr
+    ]
 
 
 def destroy(session: Any) -> None:

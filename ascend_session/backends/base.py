@@ -66,7 +66,7 @@ class Backend(abc.ABC):
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """This process's place in its job, as far as it can be known before the device is up."""
-        return Job.from_env(environ)
+        return Job.detect(environ)
 
     def confirmed(self, job: Job) -> Job:
         """The place in the job as the device knows it, once it is up."""
@@ -114,8 +114,15 @@ class Backend(abc.ABC):
         """A real ``tf.Session`` on this backend; nothing is wrapped around it."""
         return tf1().Session(self.target, graph=graph, config=proto)
 
-    def interrupt(self, reason: str) -> None:  # noqa: B027  (a device has nothing to be freed)
-        """Frees threads that are blocked in what closing their session does not end."""
+    def interrupt(  # noqa: B027  (a device has nothing to be freed)
+        self, reason: str, error: Optional[BaseException] = None
+    ) -> None:
+        """Free threads that are blocked in what closing their session does not end.
+
+        Args:
+            reason: Why, for other ranks.
+            error: The exception because of which, if it is one.
+        """
 
     def shutdown(self) -> None:
         """Runs the shutdown op; the keeper is still open afterwards."""

@@ -18,13 +18,13 @@ from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_exports import Exports
 from ascend_session.backends.npu_job import check_job
 from ascend_session.backends.npu_probe import probe
-from ascend_session.checks.finding import errors
-from ascend_session.checks.operators import check_operators
-from ascend_session.checks.waiting import await_free
+from ascend_session.checks.holders import await_free
+from ascend_session.checks.toolkit import check_operators
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError
 from ascend_session.failures.retrying import RetryPolicy
+from ascend_session.findings import errors_of
 from ascend_session.hardware.nodes import host_root
 
 __all__ = ["NpuBackend"]
@@ -63,7 +63,7 @@ class NpuBackend(Backend):
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """This process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
-        job = Job.from_env(environ)
+        job = Job.detect(environ)
         if environ.get("ASCEND_DEVICE_ID") or not environ.get("DEVICE_ID"):
             return job
         logical = self._devices.logical(job.device_id)
@@ -166,5 +166,5 @@ def _is_there(name: str) -> bool:
 
 
 def _check_operators(environ: Mapping[str, str]) -> None:
-    for finding in errors(check_operators(environ, host_root(environ))):
-        raise BackendError(finding.said, hint=finding.hint)
+    for finding in errors_of(check_operators(environ, host_root(environ))):
+        raise BackendError(finding.message, hint=finding.hint)

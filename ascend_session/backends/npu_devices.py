@@ -2,10 +2,15 @@
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.cluster.variables import number
+from ascend_session.cluster.variables import read_number
 from ascend_session.errors import DeviceError
-from ascend_session.hardware.nodes import control_node_notes, host_root, processor_nodes
-from ascend_session.hardware.visible import VISIBLE_VARIABLE, read_visible
+from ascend_session.hardware.nodes import (
+    VISIBLE_VARIABLE,
+    control_node_notes,
+    host_root,
+    processor_nodes,
+    read_visible,
+)
 from ascend_session.ids import PhysicalDeviceId
 
 __all__ = ["Devices"]
@@ -59,8 +64,10 @@ class Devices(NamedTuple):
 
     def _wrong_own(self, environ: Mapping[str, str]) -> List[str]:
         if environ.get("ASCEND_DEVICE_ID"):
-            return self._wrong_logical("ASCEND_DEVICE_ID", number(environ, "ASCEND_DEVICE_ID") or 0)
-        other = number(environ, "DEVICE_ID")
+            return self._wrong_logical(
+                "ASCEND_DEVICE_ID", read_number(environ, "ASCEND_DEVICE_ID") or 0
+            )
+        other = read_number(environ, "DEVICE_ID")
         if other is not None and self.logical(other) is None:
             named = ", ".join(f"{node}" for node in self.physical)
             return [

@@ -9,8 +9,8 @@ import os
 from typing import Dict, Mapping, Optional
 
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.mounted import mounted_place
-from ascend_session.cluster.schedulers import scheduled
+from ascend_session.cluster.kubernetes import find_mounted_place
+from ascend_session.cluster.schedulers import read_identity
 
 __all__ = ["Exports"]
 
@@ -31,12 +31,13 @@ class Exports:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.variables: Dict[str, str] = {}
         self._before: Dict[str, Optional[str]] = {}
-        mounted = mounted_place(environ)
+        identity = read_identity(environ)
+        mounted = find_mounted_place(environ, identity)
         if mounted is not None:
-            self.variables = mounted.missing(environ)
+            self.variables = mounted.missing_variables(environ)
             return
-        claim = scheduled(environ).scheduler
-        job = None if claim is None else Job.from_env(environ)
+        claim = identity.scheduler
+        job = None if claim is None else Job.detect(environ)
         if claim is None or job is None or job.size == 1:
             return
         wanted = {"JOB_ID": claim.seed}

@@ -1,14 +1,15 @@
 """Whether the adapter would make one job of this process and the others that it belongs to.
 
-What is refused on every backend stands in ``cluster/traps.py``; this is what only a device needs.
+What is refused on every backend stands in ``cluster/variables.py``; this is what only a device
+needs.
 """
 
 import os
 from typing import Mapping
 
-from ascend_session.cluster.claim import Said
+from ascend_session.cluster.claims import SourcedNumber
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import CHOICE, scheduled
+from ascend_session.cluster.schedulers import CHOICE
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import JobError
 
@@ -24,12 +25,15 @@ def check_job(job: Job, environ: Mapping[str, str]) -> None:
         JobError: With what is missing.
     """
     if job.size > 1 and not uses_collectives(environ):
-        given = scheduled(environ).size
+        given = next(
+            (claim.size for claim in job.identity.claims if claim.key and claim.size), None
+        )
         name = "RANK_SIZE" if environ.get("RANK_SIZE") else "CM_WORKER_SIZE"
         alone = f"unset {name}" if given is None else f"export {CHOICE}=none"
         raise JobError(
-            f"{given or Said(job.size, name)}, but neither RANK_TABLE_FILE nor CM_CHIEF_IP is set: "
-            "the adapter would leave collectives off without a word, and each rank train alone.",
+            f"{given or SourcedNumber(job.size, name)}, but neither RANK_TABLE_FILE nor "
+            "CM_CHIEF_IP is set: the adapter would leave collectives off without a word, and each "
+            "rank train alone.",
             hint=f"export RANK_TABLE_FILE, or {alone} to train alone.",
         )
     if environ.get("RANK_TABLE_FILE"):

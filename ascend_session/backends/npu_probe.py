@@ -20,7 +20,7 @@ import tenacity
 
 from ascend_session.checks.holders import look
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import size_given
+from ascend_session.cluster.variables import read_size
 from ascend_session.errors import InitializationError
 from ascend_session.failures import Condition, failure_of, translate
 from ascend_session.failures.retrying import RetryPolicy
@@ -108,7 +108,7 @@ def _say(state: tenacity.RetryCallState) -> None:
 
 def environment_of(environ: Mapping[str, str]) -> Dict[str, str]:
     """What a probe runs in: a rank of several tries its own device, without the others."""
-    if size_given(environ) == 1:
+    if read_size(environ) == 1:
         return dict(environ)
     return {
         name: value

@@ -50,10 +50,16 @@ class StubBackend(Backend):
         self.capabilities = dict(_CAPABILITIES)
         self._devices = _device_count(environ)
         self._environ = environ
+        self._job: Optional[Job] = None
         self._ranks: Optional[StubJob] = None
         self.collectives = StubCollectives()
         own = "ASCEND_DEVICE_ID"
         self._device_variable = own if environ.get(own) else "DEVICE_ID"
+
+    def job(self, environ: Mapping[str, str]) -> Job:
+        """Find out this process's place in its job, as which it meets the others."""
+        self._job = super().job(environ)
+        return self._job
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuses a loaded adapter, ranks that cannot meet, and devices it does not have."""
@@ -81,13 +87,14 @@ class StubBackend(Backend):
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
-        self._ranks = open_job(self.job(self._environ), read_entry(proto), self._environ)
-        super().initialize(proto)
+        job = self._job or self.job(self._environ)
+        self._ranks = open_job(job, read_entry(proto), self._environ)
+        super().initialize(proto if job.size == 1 else _without_spinning(proto))
 
-    def interrupt(self, reason: str) -> None:
-        """Frees the threads of this process that wait for other ranks."""
+    def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
+        """Free the threads of this process that wait for other ranks."""
         if self._ranks is not None:
-            self._ranks.exchange.give_up(reason)
+            self._ranks.process_group.fail(reason, error)
 
     def shutdown(self) -> None:
         """Runs the shutdown op, and leaves the other ranks in order."""
@@ -112,6 +119,17 @@ class StubBackend(Backend):
         """No-op twins of initialize_system and shutdown_system, under the vendor's op names."""
         tf = tf1()
         return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
+
+
+def _without_spinning(proto: Any) -> Any:
+    """Copy a ``tf.ConfigProto``, and let threads without work sleep at once.
+
+    Ranks on one machine share its processors: a thread that spins takes one away from the rank for
+    which it waits. The first session of a process, which is the keeper, decides for all.
+    """
+    copy = type(proto).FromString(proto.SerializeToString())
+    copy.experimental.disable_thread_spinning = True
+    return copy
 
 
 def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:

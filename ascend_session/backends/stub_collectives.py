@@ -1,32 +1,33 @@
-"""HCCL's collectives as operators of CPU graphs, between the processes of a launched job.
+"""HCCL's collectives as operators of CPU graphs, between the processes of a job.
 
-Fusion has no effect here. What the operators do when they run is in the room ``ranks``.
+Fusion has no effect here. What the operators do when they run is in the room ``exchange``.
 """
 
-from typing import Any, List, Sequence
+import collections
+import hashlib
+import weakref
+from typing import Any, Callable, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends import collective_shapes
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.collective_shapes import Shape
 from ascend_session.backends.collectives import Collectives
-from ascend_session.backends.ranks import exchanging, moving, reducing
-from ascend_session.backends.ranks.exchange import Channel
-from ascend_session.backends.stub_collective import (
-    as_bits,
-    as_list,
-    collective,
-    from_bits,
-    with_bits,
-)
-from ascend_session.backends.stub_job import current_job
-from ascend_session.backends.stub_ops import NO_GRADIENT
-from ascend_session.backends.stub_pairs import receive, send
-from ascend_session.backends.stub_places import next_place
+from ascend_session.backends.exchange import collectives
+from ascend_session.backends.exchange.messages import Operation
+from ascend_session.backends.exchange.order import Iteration
+from ascend_session.backends.exchange.process_group import Channel
+from ascend_session.backends.stub_job import current_job, members_now
+from ascend_session.backends.stub_ops import NO_GRADIENT, blocking_op
 from ascend_session.errors import CollectiveError
 from ascend_session.vendor import WORLD_GROUP
 
 __all__ = ["StubCollectives"]
 
+Work = Callable[[Channel, Sequence[Any]], Sequence[Any]]
+"""What a collective does: gets the ranks and this rank's arrays, gives this rank's results."""
+
 _GRADIENT = "AscendSessionHcomAllReduce"
+_SHOWN = 4  # arrays that a signature spells out
 
 
 class StubCollectives(Collectives):
@@ -51,15 +52,13 @@ class StubCollectives(Collectives):
         """One exchange."""
 
         def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            exchanging.check_size(channel, "rank_size", rank_size)
-            return [moving.gathered(channel, arrays[0])]
+            collectives.check_size(channel, "rank_size", rank_size)
+            return [collectives.all_gather(channel, arrays[0])]
 
-        shape = collective_shapes.gathered(as_list(tensor.shape), rank_size)
-        place = next_place(group)
-        bits = [as_bits(tensor)]
-        what = with_bits("allgather", [tensor.dtype])
-        found = collective("HcomAllGather", place, what, bits, work, [shape])
-        return from_bits(found[0], tensor.dtype)
+        shape = collective_shapes.gathered(_as_list(tensor.shape), rank_size)
+        what = _described("allgather", [tensor.dtype])
+        gathered = _collective("HcomAllGather", group, what, [_as_bits(tensor)], work, [shape])
+        return _from_bits(gathered[0], tensor.dtype)
 
     def broadcast(
         self, tensors: Sequence[Any], root_rank: int, fusion: int, fusion_id: int, group: str
@@ -67,16 +66,15 @@ class StubCollectives(Collectives):
         """All in one exchange."""
 
         def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            exchanging.check_root(channel, root_rank)
+            collectives.check_root(channel, root_rank)
             forms = [(array.dtype, array.shape) for array in arrays]
-            found: Sequence[Any] = moving.from_root(channel, forms, arrays, root_rank)
-            return found
+            return collectives.broadcast(channel, forms, arrays, root_rank)
 
-        what = with_bits(f"broadcast from {root_rank}", [one.dtype for one in tensors])
-        shapes = [as_list(tensor.shape) for tensor in tensors]
-        bits = [as_bits(tensor) for tensor in tensors]
-        found = collective("HcomBroadcast", next_place(group), what, bits, work, shapes)
-        return [from_bits(one, tensor.dtype) for one, tensor in zip(found, tensors)]
+        what = _described(f"broadcast from {root_rank}", [tensor.dtype for tensor in tensors])
+        shapes = [_as_list(tensor.shape) for tensor in tensors]
+        bits = [_as_bits(tensor) for tensor in tensors]
+        received = _collective("HcomBroadcast", group, what, bits, work, shapes)
+        return [_from_bits(one, tensor.dtype) for one, tensor in zip(received, tensors)]
 
     def reduce(
         self,
@@ -90,12 +88,16 @@ class StubCollectives(Collectives):
         """One exchange; the other ranks get zeros, where the device leaves what was there."""
 
         def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            exchanging.check_root(channel, root_rank)
-            found = reducing.reduced(channel, arrays, reduction)
-            return found if channel.me == root_rank else moving.zeros_like(found)
+            import numpy as np
+
+            collectives.check_root(channel, root_rank)
+            reduced = collectives.all_reduce(channel, arrays, reduction)
+            return (
+                reduced if channel.me == root_rank else [np.zeros_like(array) for array in reduced]
+            )
 
         what = f"reduce {reduction} to {root_rank}"
-        return _reduction("HcomReduce", what, tensor, work, as_list(tensor.shape), group)
+        return _reduction("HcomReduce", what, tensor, work, _as_list(tensor.shape), group)
 
     def reduce_scatter(
         self,
@@ -109,18 +111,10 @@ class StubCollectives(Collectives):
         """One exchange of the whole, of which each rank keeps its part."""
 
         def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            exchanging.check_size(channel, "rank_size", rank_size)
-            lengths = arrays[0].shape
-            if not lengths or lengths[0] % rank_size:
-                raise CollectiveError(
-                    f"reduce_scatter divides the first dimension among {rank_size} ranks; the "
-                    f"shape {list(lengths)} cannot be divided so."
-                )
-            whole = reducing.reduced(channel, arrays, reduction)[0]
-            part = lengths[0] // rank_size
-            return [whole[channel.me * part : (channel.me + 1) * part]]
+            collectives.check_size(channel, "rank_size", rank_size)
+            return [collectives.reduce_scatter(channel, arrays[0], reduction)]
 
-        shape = collective_shapes.scattered(as_list(tensor.shape), rank_size)
+        shape = collective_shapes.scattered(_as_list(tensor.shape), rank_size)
         what = f"reduce_scatter {reduction}"
         return _reduction("HcomReduceScatter", what, tensor, work, shape, group)
 
@@ -136,7 +130,7 @@ class StubCollectives(Collectives):
         """Two exchanges: who sends how much to whom, and the data."""
 
         def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            return [exchanging.by_lists(channel, arrays)]
+            return [collectives.all_to_all_v(channel, arrays)]
 
         lists = [send_counts, send_displacements, recv_counts, recv_displacements]
         return _exchange("HcomAllToAllV", "all_to_all_v", send_data, lists, work, group)
@@ -153,18 +147,56 @@ class StubCollectives(Collectives):
         """Two exchanges: the matrix, which has to be the same on all, and the data."""
 
         def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            return [exchanging.by_matrix(channel, arrays, rank)]
+            return [collectives.all_to_all_v_c(channel, arrays, rank)]
 
         matrix = [send_count_matrix]
         return _exchange("HcomAllToAllVC", "all_to_all_v_c", send_data, matrix, work, group)
 
     def send(self, tensor: Any, sr_tag: int, dest_rank: int, group: str) -> Any:
         """One exchange between two ranks; it ends when the other one has the data."""
-        return send(tensor, sr_tag, dest_rank, group)
+        what = _described("send", [tensor.dtype])
+
+        def function(
+            name: str, arrays: Sequence[Any], iteration: Optional[Iteration]
+        ) -> Sequence[Any]:
+            job = current_job(f'"{name}"')
+            way = (job.process_group.rank, job.groups.world_rank(group, dest_rank))
+            operation = _between(name, _signature(what, arrays), way, sr_tag, group)
+            forms = [(arrays[0].dtype, arrays[0].shape)]
+            job.process_group.run(
+                operation,
+                lambda channel: collectives.broadcast(channel, forms, arrays, channel.me),
+                iteration,
+            )
+            return []
+
+        return blocking_op("HcomSend", [_as_bits(tensor)], function, [])[0]
 
     def receive(self, shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str) -> Any:
         """The other end of `send`."""
-        return receive(shape, data_type, sr_tag, src_rank, group)
+        tf = tf1()
+        carried = tf.int16 if data_type == tf.bfloat16 else data_type
+        what = _described("send", [data_type])
+
+        def function(
+            name: str, arrays: Sequence[Any], iteration: Optional[Iteration]
+        ) -> Sequence[Any]:
+            import numpy as np
+
+            job = current_job(f'"{name}"')
+            empty = np.zeros(shape.as_list(), carried.as_numpy_dtype)
+            way = (job.groups.world_rank(group, src_rank), job.process_group.rank)
+            operation = _between(name, _signature(what, [empty]), way, sr_tag, group)
+            forms = [(empty.dtype, empty.shape)]
+            received: Sequence[Any] = job.process_group.run(
+                operation,
+                lambda channel: collectives.broadcast(channel, forms, [], 1 - channel.me),
+                iteration,
+            )
+            return received
+
+        results = [(carried, shape)]
+        return _from_bits(blocking_op("HcomReceive", [], function, results)[0], data_type)
 
     def create_group(self, group: str, rank_num: int, rank_ids: List[int]) -> None:
         """Makes a group; nothing is sent."""
@@ -199,30 +231,153 @@ class StubCollectives(Collectives):
         return current_job("hccl.group_rank").groups.group_rank(world_rank, group)
 
 
+class Place(NamedTuple):
+    """Where an operator stands, by which the ranks tell which ones belong together.
+
+    The same script gives the same places on all ranks of a group, whatever its operators' names.
+
+    Attributes:
+        key: Unique in this process: ``graph 1, hccl_world_group, collective 3``.
+        group: Name of the ranks that take part.
+    """
+
+    key: str
+    group: str
+
+
+_graphs: "weakref.WeakKeyDictionary[Any, Dict[str, Tuple[int, int]]]" = weakref.WeakKeyDictionary()
+_numbered: Counter[str] = collections.Counter()
+
+
+def _next_place(group: str) -> Place:
+    """Give the next place of a group's collective in the default graph.
+
+    Graphs are numbered for each set of ranks, in the order in which they get their first
+    collective of it: only its members build those, and a name may stand for others later.
+    """
+    known = _graphs.setdefault(_outermost(tf1().get_default_graph()), {})
+    ranks = members_now(group)
+    if ranks not in known:
+        _numbered[ranks] += 1
+        known[ranks] = (_numbered[ranks], 0)
+    graph, count = known[ranks]
+    known[ranks] = (graph, count + 1)
+    return Place(f"graph {graph}, {group}, collective {count + 1}", group)
+
+
+def _outermost(graph: Any) -> Any:
+    """Give the graph that a session will run: functions and loops have graphs inside."""
+    while True:
+        outer = getattr(graph, "outer_graph", None) or getattr(graph, "_outer_graph", None)
+        if outer is None:
+            return graph
+        graph = outer
+
+
+def _collective(
+    kind: str,
+    group: str,
+    what: str,
+    inputs: Sequence[Any],
+    work: Work,
+    shapes: Sequence[Shape],
+    gradient: str = NO_GRADIENT,
+    of_shape: bool = True,
+) -> List[Any]:
+    """Add a collective to the default graph.
+
+    Args:
+        kind: The vendor's name of the operator.
+        group: Name of the ranks that take part.
+        what: Beginning of its signature, the same on all ranks: ``allreduce sum``.
+        inputs: Its tensors.
+        work: What it does.
+        shapes: Of what it gives; the dtypes are those of the inputs, in their order.
+        gradient: See `blocking_op`.
+        of_shape: Whether all ranks have to give the same shapes.
+    """
+    tf = tf1()
+    place = _next_place(group)
+
+    def function(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Sequence[Any]:
+        job = current_job(f'The collective "{name}"')
+        ranks = job.groups.members(place.group)
+        signature = _signature(what, arrays if of_shape else arrays[:0])
+        key = place.key if place.group == WORLD_GROUP else f"{place.key} of {list(ranks)}"
+        operation = Operation(key, name, ranks, signature)
+        results: Sequence[Any] = job.process_group.run(
+            operation, lambda channel: work(channel, arrays), iteration
+        )
+        return results
+
+    results = [(one.dtype, tf.TensorShape(shape)) for one, shape in zip(inputs, shapes)]
+    return blocking_op(kind, inputs, function, results, gradient)
+
+
 def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str) -> List[Any]:
     def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-        return reducing.reduced(channel, arrays, reduction)
+        return collectives.all_reduce(channel, arrays, reduction)
 
     wide = [_wide(tensor) for tensor in tensors]
-    shapes = [as_list(tensor.shape) for tensor in tensors]
-    place = next_place(group)
-    what = with_bits(f"allreduce {reduction}", [tensor.dtype for tensor in tensors])
-    found = collective("HcomAllReduce", place, what, wide, work, shapes, gradient)
-    return [tf1().cast(one, tensor.dtype) for one, tensor in zip(found, tensors)]
+    shapes = [_as_list(tensor.shape) for tensor in tensors]
+    what = _described(f"allreduce {reduction}", [tensor.dtype for tensor in tensors])
+    reduced = _collective("HcomAllReduce", group, what, wide, work, shapes, gradient)
+    return [tf1().cast(one, tensor.dtype) for one, tensor in zip(reduced, tensors)]
 
 
 def _reduction(kind: str, what: str, tensor: Any, work: Any, shape: Any, group: str) -> Any:
-    what = with_bits(what, [tensor.dtype])
-    found = collective(kind, next_place(group), what, [_wide(tensor)], work, [shape])
-    return tf1().cast(found[0], tensor.dtype)
+    what = _described(what, [tensor.dtype])
+    reduced = _collective(kind, group, what, [_wide(tensor)], work, [shape])
+    return tf1().cast(reduced[0], tensor.dtype)
 
 
 def _exchange(kind: str, what: str, data: Any, counts: Sequence[Any], work: Any, group: str) -> Any:
     what = f"{what} {data.dtype.name}"
-    inputs = [as_bits(data), *counts]
+    inputs = [_as_bits(data), *counts]
     # Each rank has its own number of elements.
-    found = collective(kind, next_place(group), what, inputs, work, [None], of_shape=False)
-    return from_bits(found[0], data.dtype)
+    received = _collective(kind, group, what, inputs, work, [None], of_shape=False)
+    return _from_bits(received[0], data.dtype)
+
+
+def _between(name: str, signature: str, way: Tuple[int, int], tag: int, group: str) -> Operation:
+    """Describe what two ranks do, the first of whom sends."""
+    sender, receiver = way
+    if sender == receiver:
+        raise CollectiveError(f'"{name}": rank {sender} of the job cannot send to itself.')
+    key = f"{group}, rank {sender} to rank {receiver}, tag {tag}"
+    return Operation(key, name, tuple(sorted(way)), signature)
+
+
+def _signature(what: str, arrays: Sequence[Any]) -> str:
+    """Write ``allreduce sum float32 [4, 3]``; of many arrays the first are spelt out."""
+    forms = [f"{array.dtype.name} {list(array.shape)}" for array in arrays]
+    if len(forms) <= _SHOWN:
+        return " ".join([what, ", ".join(forms)]).strip()
+    digest = hashlib.sha256("".join(forms).encode()).hexdigest()[:8]
+    more = len(forms) - _SHOWN
+    return f"{what} {', '.join(forms[:_SHOWN])} and {more} more ({digest})"
+
+
+def _described(what: str, dtypes: Sequence[Any]) -> str:
+    """Give ``what``, and say if it is about bfloat16, which travels as something else."""
+    names = [dtype.base_dtype.name for dtype in dtypes]
+    return f"{what} of {', '.join(names)} as" if "bfloat16" in names else what
+
+
+def _as_list(shape: Any) -> Shape:
+    """Give a `tf.TensorShape` as plain numbers."""
+    return None if shape.rank is None else list(shape.as_list())
+
+
+def _as_bits(tensor: Any) -> Any:
+    """Give ``tensor`` in a dtype of NumPy's own, bit by bit; `_from_bits` is the way back."""
+    tf = tf1()
+    return tf.bitcast(tensor, tf.int16) if tensor.dtype.base_dtype == tf.bfloat16 else tensor
+
+
+def _from_bits(tensor: Any, dtype: Any) -> Any:
+    tf = tf1()
+    return tf.bitcast(tensor, dtype) if dtype.base_dtype == tf.bfloat16 else tensor
 
 
 def _wide(tensor: Any) -> Any:

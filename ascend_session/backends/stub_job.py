@@ -4,16 +4,18 @@ Graphs are built before a system is open and outlive it, so the operators in the
 each run, for the job of the system that is open then.
 """
 
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
+import os
+import socket
+from typing import Any, Mapping, Optional
 
-from ascend_session.backends.ranks.endpoint import Endpoint, own_port, servers
-from ascend_session.backends.ranks.exchange import Exchange
+from ascend_session.backends.exchange.peer import Rank
+from ascend_session.backends.exchange.process_group import ProcessGroup
+from ascend_session.backends.exchange.rendezvous import Rendezvous
+from ascend_session.backends.exchange.systems import Node
 from ascend_session.backends.stub_groups import Groups
-from ascend_session.cluster.coordinator import coordinator_of
+from ascend_session.cluster.coordinator import find_coordinator, is_loopback, split_address
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.mounted import mounted_place
-from ascend_session.cluster.schedulers import detected
-from ascend_session.cluster.variables import COORDINATOR, number
+from ascend_session.cluster.variables import COORDINATOR, RENDEZVOUS, read_number
 from ascend_session.errors import JobError, LifecycleError
 from ascend_session.vendor import (
     CONNECT_SECONDS,
@@ -31,26 +33,26 @@ class StubJob:
     """The open system's job.
 
     Attributes:
-        exchange: This rank among the others.
+        process_group: This rank and the others.
         groups: Who is in which group.
     """
 
-    def __init__(self, job: Job, exchange: Exchange) -> None:
-        self.exchange = exchange
+    def __init__(self, job: Job, process_group: ProcessGroup) -> None:
+        self.process_group = process_group
         self._job = job
         self.groups = Groups(job.rank, job.size, job.local_size)
 
     def open(self) -> None:
-        """Meets the others, and learns who shares a node with whom."""
-        self.exchange.open()
-        nodes = [place.node for place in self.exchange.places]
+        """Meet the others, and learn who shares a node with whom."""
+        self.process_group.open()
+        nodes = self.process_group.nodes
         self.groups = Groups(self._job.rank, self._job.size, self._job.local_size, nodes)
 
     def close(self, failure: Optional[BaseException] = None) -> None:
-        """Leaves the others in order, or says why not; afterwards no operator finds this job."""
+        """Leave the others in order, or say why not; afterwards no operator finds this job."""
         global _current
         try:
-            self.exchange.close(failure)
+            self.process_group.close(failure)
         finally:
             if _current is self:
                 _current = None
@@ -87,7 +89,7 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
         InitializationError: Naming the ranks that did not come.
     """
     global _current
-    opened = StubJob(job, _exchange(job, parameters, environ))
+    opened = StubJob(job, _process_group(job, parameters, environ))
     try:
         opened.open()
     except BaseException as error:
@@ -97,74 +99,97 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     return opened
 
 
-class _MeetingPoint(NamedTuple):
-    """Where the ranks meet, and what shows that they belong together."""
-
-    address: str
-    job_id: str
-
-
 def check_meeting(job: Job, environ: Mapping[str, str]) -> None:
-    """Whether this rank can know where to find the others.
+    """Check that this rank can know where to find the others.
 
     Raises:
         JobError: If not.
     """
     if job.size > 1:
-        _meeting_point(job, environ)
+        _coordinator(job, environ)
 
 
-def _meeting_point(job: Job, environ: Mapping[str, str]) -> _MeetingPoint:
-    claim, mounted = detected(environ).scheduler, mounted_place(environ)
-    address = coordinator_of(environ, claim)
+def _coordinator(job: Job, environ: Mapping[str, str]) -> Optional[str]:
+    """Give the address at which the job's nodes meet; None if all ranks are on this one."""
+    claim = job.identity.scheduler
+    address = find_coordinator(environ, claim)
     if address is not None:
-        source = mounted if claim is None else claim
-        seed = "" if source is None else source.seed
-        return _MeetingPoint(address, environ.get("JOB_ID") or seed)
-    if claim is not None:
+        # An address that no other machine can reach, and no word of nodes: there is one.
+        is_inside = is_loopback(split_address(address)[0])
+        return None if is_inside and job.identity.local_rank is None else address
+    if claim is not None and not claim.is_on_one_node:
         raise JobError(
             f"The {job.size} ranks of this job ({claim.name}) are on several nodes, and nothing "
             f"says which of them is rank 0's: {COORDINATOR} is not set.",
             hint=f"Give all of them {COORDINATOR}=HOST:PORT, an address of rank 0's node and a "
             f"free port there: export it for srun; mpirun -x {COORDINATOR}=HOST:PORT ...",
         )
-    raise JobError(
-        f"{mounted or 'RANK_SIZE'} says that this job has {job.size} ranks, but nothing says where "
-        f"they could meet ({COORDINATOR}).",
-        hint="Let `ascend-session launch` start the ranks, or unset RANK_SIZE and RANK_TABLE_FILE "
-        "to train alone.",
-    )
+    if job.mounted is not None:
+        raise JobError(
+            f"{job.mounted} says that this job has {job.size} ranks, but nothing says where they "
+            f"could meet ({COORDINATOR}).",
+            hint="Let `ascend-session launch` start the ranks, or unset RANK_TABLE_FILE to train "
+            "alone.",
+        )
+    return None
 
 
-def _exchange(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Exchange:
+def _process_group(
+    job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
+) -> ProcessGroup:
     if job.size == 1:
-        return Exchange(job.rank, job.size)
-    # Slow to import, and not needed by one rank.
-    from ascend_session.backends.ranks.meeting import Meeting
-    from ascend_session.backends.ranks.runtime import Runtime, runtime
+        return ProcessGroup(job.rank)
+    timeout_s = float(read_number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS)
+    timeout_s += CONNECT_SECONDS_MORE
+    claim, token = job.identity.scheduler, environ.get(RENDEZVOUS, "")
+    source = job.mounted if claim is None else claim
+    seed = "" if source is None else source.seed
+    job_id = environ.get("JOB_ID") or seed
+    coordinator = _coordinator(job, environ)
+    label = (claim and claim.node) or str(job.rank - job.local_rank)
+    links = None
+    if coordinator is None:
+        is_hub = job.rank == 0
+        if token or environ.get(COORDINATOR):
+            rendezvous = Rendezvous.named(job_id, token or environ[COORDINATOR])
+        elif seed:
+            rendezvous = Rendezvous.named(job_id, seed)
+        else:
+            rendezvous = Rendezvous.started_together(job_id, [job.rank, job.device_id])
+    else:
+        from ascend_session.backends.exchange.credentials import read_credentials
+        from ascend_session.backends.exchange.links import Links
 
-    connect = number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS
-    connect += CONNECT_SECONDS_MORE
-    where, name = _meeting_point(job, environ)
-    claim = detected(environ).scheduler
-    node = (claim and claim.node) or str(job.rank - job.local_rank)
-    place = Endpoint(own_port(environ), node=node, local_size=job.local_size)
+        known = job.identity.local_rank
+        local_rank = 0 if job.mounted is not None else known and known.value
+        is_hub = local_rank == 0
+        node = token or (claim and claim.node) or _this_machine()
+        if local_rank is None or (job.rank == 0 and not is_hub):
+            # Nobody knows who else is on this machine: such a rank is a node of its own.
+            is_hub, node = True, f"rank {job.rank}"
+        rendezvous = Rendezvous.named(job_id, coordinator, node)
+        if is_hub:
+            credentials = read_credentials(environ, job_id)
+            links = Links(node if job.rank else "", coordinator, credentials, timeout_s)
+    hub = Node(rendezvous, job.rank, job.size, links) if is_hub else None
+    who = Rank(job.rank, job.size, label, job.local_size, rendezvous, hub, coordinator)
+    return ProcessGroup(job.rank, who, timeout_s, _execution_limit(parameters, environ))
 
-    def meet(on_end: Callable[[str], None]) -> Meeting:
-        return Meeting(job.rank, job.size, where, name, connect, on_end, place)
 
-    def start(places: Sequence[Endpoint]) -> Runtime:
-        return runtime(job.rank, servers(places, where, job.rank))
-
-    seconds = _execution_limit(parameters, environ)
-    return Exchange(job.rank, job.size, seconds, connect, meet, start)
+def _this_machine() -> str:
+    """Give what processes have in common that can see each other."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
 
 
 def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Optional[float]:
     """Seconds that a collective may take: the option, else the variable, else HCCL's default."""
     given = parameters.get("hccl_timeout")
     if given is None:
-        given = number(environ, "HCCL_EXEC_TIMEOUT")
+        given = read_number(environ, "HCCL_EXEC_TIMEOUT")
     if given is None:
         return float(EXECUTION_SECONDS)
     return float(given) if given > 0 else None

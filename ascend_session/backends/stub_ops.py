@@ -2,26 +2,37 @@
 
 A Python function occupies one of the threads in which a session runs its operators. Two ranks of
 which each has one such thread, and begins with another of two collectives that are ready, would
-wait for each other for ever. The function therefore runs inside a dataset of one element that has a
-thread of its own, and the operator that takes the element out leaves its thread while it waits
-(``DatasetToSingleElement`` is asynchronous in TensorFlow 1.15 and 2.x).
+wait for each other for ever. An operator here is therefore two: the first takes the inputs and does
+not wait; the second is an iterator's, which has a thread of its own and leaves the session's while
+it waits (``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and 2.x). The function runs in that
+thread, and its results are the iterator's next element. An iterator is made once for each session:
+a run costs a tenth of what a dataset made anew for each would.
 """
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+import contextlib
+import importlib
+import itertools
+import threading
+from concurrent import futures
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.ranks.turns import Turn
-from ascend_session.backends.stub_order import iteration, one_by_one, turn_of
+from ascend_session.backends._tensorflow import mark_as_own, tf1
+from ascend_session.backends.exchange.order import Iteration, overlap
+from ascend_session.backends.stub_job import current_job
 
 __all__ = ["NO_GRADIENT", "Result", "blocking_op"]
 
 Result = Tuple[Any, Any]
 """dtype and shape (`tf.TensorShape`) of what an operator gives."""
 
-Function = Callable[[str, Sequence[Any], Optional[Turn]], Sequence[Any]]
+Function = Callable[[str, Sequence[Any], Optional[Iteration]], Sequence[Any]]
 
 # TensorFlow says "No gradient defined for operation", as for the vendor's own.
 NO_GRADIENT = "HcomHasNoGradient"
+
+# TensorFlow's graph of a loop's body under control flow version 2; its first input is the counter.
+_BODY = "WhileBodyFuncGraph"
+_FOREVER = 1 << 60  # elements of an iterator
 
 
 def blocking_op(
@@ -31,7 +42,7 @@ def blocking_op(
     results: Sequence[Result],
     gradient: str = NO_GRADIENT,
 ) -> List[Any]:
-    """Adds an operator to the default graph that calls ``function`` in a thread of its own.
+    """Add an operator to the default graph that calls ``function`` in a thread of its own.
 
     Args:
         kind: What it is called in the graph, ``HcomAllReduce``.
@@ -50,12 +61,23 @@ def blocking_op(
     dtypes = [dtype for dtype, _ in results] or [tf.bool]
     # The CPU, wherever the user's scope puts the rest: there is no other kernel.
     with tf.name_scope(kind) as scope, graph.device("/device:CPU:0"):
-        name = scope.rstrip("/")
-        one_by_one(graph)
-        values = _element(name, list(inputs), iteration(graph), function, dtypes)
+        calls = _Calls(scope.rstrip("/"), function)
+        _run_one_by_one(graph)
+        counters = _iteration(graph)
+        if not counters:
+            began = tf.numpy_function(calls.begin, inputs or [tf.constant(0)], tf.int64)
+            iterator = _iterator(calls.run, dtypes)
+            with tf.control_dependencies([began]):
+                values = iterator.get_next()
+        else:
+            number = tf.numpy_function(calls.begin_iteration, [*counters, *inputs], tf.int64)
+            iterator = _iterator(calls.wait, [tf.int64])
+            with tf.control_dependencies([number]):
+                done = iterator.get_next()
+            with tf.control_dependencies(done):
+                values = tf.numpy_function(calls.end, [number], dtypes)
         if not results:
-            done: List[Any] = [tf.group(*values, name=scope)]
-            return done
+            return [tf.group(*values, name=scope)]
         for value, (_, shape) in zip(values, results):
             value.set_shape(shape)
         with graph.gradient_override_map({"IdentityN": gradient}):
@@ -63,33 +85,145 @@ def blocking_op(
     return list(passed[: len(results)])
 
 
-def _element(
-    name: str,
-    inputs: List[Any],
-    counters: List[Any],
-    function: Function,
-    dtypes: List[Any],
-) -> List[Any]:
+class _Calls:
+    """The runs of one operator."""
+
+    def __init__(self, name: str, function: Function) -> None:
+        self._name = name
+        self._function = function
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._inputs: Optional[Sequence[Any]] = None
+        self._running: Dict[int, futures.Future[Sequence[Any]]] = {}
+
+    def begin(self, *arrays: Any) -> Any:
+        """Take the inputs of a run; those of one that was cancelled before its turn are gone."""
+        self._inputs = arrays
+        return _number(0)
+
+    def run(self, element: Any) -> List[Any]:
+        """Do the run whose inputs were taken, and give its results."""
+        with self._lock:
+            arrays, self._inputs = self._inputs, None
+        if arrays is None:  # two sessions run it at once, and the other one has taken them
+            error = overlap(self._name)
+            group = current_job(self._name).process_group
+            group.fail(f'in "{self._name}": {error.message}', error)
+            raise error
+        return list(self._function(self._name, arrays, None)) or [True]
+
+    def begin_iteration(self, loop: Any, counter: Any, *arrays: Any) -> Any:
+        """Begin a run in a loop whose iterations begin in any order, in a thread of its own."""
+        running: futures.Future[Sequence[Any]] = futures.Future()
+        number = next(self._numbers)
+        self._running[number] = running
+        iteration = Iteration(int(loop), int(counter))
+        if not iteration.number:  # a step that was cancelled has left its results
+            for earlier, other in list(self._running.items()):
+                if other.done() and earlier != number:
+                    self._running.pop(earlier, None)
+
+        def run() -> None:
+            try:
+                running.set_result(self._function(self._name, arrays, iteration))
+            except BaseException as error:
+                running.set_exception(error)
+
+        threading.Thread(target=run, name="ascend-session-collective", daemon=True).start()
+        return _number(number)
+
+    def wait(self, element: Any) -> List[Any]:
+        """Wait until all runs that have begun are over."""
+        futures.wait(list(self._running.values()))
+        return [_number(0)]
+
+    def end(self, number: Any) -> List[Any]:
+        """Give the results of a run in a loop."""
+        return list(self._running.pop(int(number)).result()) or [True]
+
+
+def _number(value: int) -> Any:
+    import numpy as np
+
+    return np.int64(value)
+
+
+def _iterator(function: Callable[[Any], List[Any]], dtypes: List[Any]) -> Any:
+    """Make an iterator whose thread calls a function, outside of all loops and conditions."""
     tf = tf1()
+    with tf.init_scope(), tf.get_default_graph().device("/device:CPU:0"):
+        run = tf.autograph.experimental.do_not_convert(
+            lambda element: tuple(tf.numpy_function(function, [element], dtypes))
+        )
+        options = tf.data.Options()
+        options.experimental_optimization.apply_default_optimizations = False
+        if hasattr(options, "autotune"):  # TensorFlow 2
+            options.autotune.enabled = False
+            options.threading.private_threadpool_size = 1
+        else:
+            options.experimental_optimization.autotune = False
+            options.experimental_threading.private_threadpool_size = 1
+        dataset = _map_in_place(tf.data.Dataset.range(_FOREVER), run).with_options(options)
+        iterator = tf.data.make_one_shot_iterator(dataset)
+        mark_as_own(iterator._iterator_resource.op)
+        return iterator
 
-    def called(*arrays: Any) -> List[Any]:
-        own, numbers = arrays[: len(inputs)], arrays[len(inputs) : len(inputs) + len(counters)]
-        return list(function(name, own, turn_of(numbers))) or [True]
 
-    def mapped(*tensors: Any) -> Tuple[Any, ...]:
-        return tuple(tf.numpy_function(called, tensors, dtypes))
+def _map_in_place(dataset: Any, function: Callable[[Any], Any]) -> Any:
+    """Map a dataset in the thread that asks for its elements, where TensorFlow lets us say so.
 
-    given = (*inputs, *counters) or (tf.constant(0),)
-    as_it_is = tf.autograph.experimental.do_not_convert(mapped)
-    dataset = tf.data.Dataset.from_tensors(given).map(as_it_is)
-    types = {"output_types": dtypes, "output_shapes": [tf.TensorShape(None)] * len(dtypes)}
-    alone = _raw("PrivateThreadPoolDataset")(
-        input_dataset=dataset._variant_tensor, num_threads=tf.constant(1, tf.int64), **types
-    )
-    return list(_raw("DatasetToSingleElement")(dataset=alone, **types))
+    Elsewhere the private thread of `_iterator` does it, which costs one change of threads more.
+    """
+    for module in ("map_op", "dataset_ops"):
+        with contextlib.suppress(ImportError, AttributeError, TypeError):
+            ops = importlib.import_module(f"tensorflow.python.data.ops.{module}")
+            kind = getattr(ops, "_MapDataset", None) or ops.MapDataset
+            return kind(dataset, function, use_inter_op_parallelism=False)
+    return dataset.map(function)
 
 
-def _raw(name: str) -> Any:
-    """A raw operator; TensorFlow 1.15 has some of them as experimental ones only."""
-    raw = tf1().raw_ops
-    return getattr(raw, name, None) or getattr(raw, f"Experimental{name}")
+def _run_one_by_one(graph: Any) -> None:
+    """Make the loops of control flow version 1 around what is built now wait for each iteration.
+
+    They are made by operators that are there already, and more that come later.
+    """
+    tf = tf1()
+    context = graph._get_control_flow_context()
+    while context is not None:
+        if getattr(context, "parallel_iterations", 1) != 1:
+            context._parallel_iterations = 1
+            for op in graph.get_operations():
+                if op.type == "Enter" and _text(op.get_attr("frame_name")) == _text(context.name):
+                    op._set_attr("parallel_iterations", tf.AttrValue(i=1))
+        context = context.outer_context
+
+
+def _iteration(graph: Any) -> List[Any]:
+    """Tell which iteration of the loop around what is built now runs, under control flow version 2.
+
+    Ten iterations of a loop may be on their way at once, and what does not depend on the one before
+    begins in an order that differs between ranks. How many there are at once can no longer be
+    changed when the loop's body is built.
+
+    Returns:
+        Two tensors, the members of an `Iteration`; none of them for what may not run in each
+        iteration, or in several loops at once: inside a condition, in loops within loops and their
+        gradients.
+    """
+    if type(graph).__name__ != _BODY or type(graph.outer_graph).__name__ == _BODY:
+        return []
+    with graph.outer_graph.as_default(), tf1().control_dependencies(None):
+        # Made once in each run of the outer graph, and the same for all iterations.
+        loop = tf1().numpy_function(_next_loop, [], tf1().int64)
+    return [loop, graph.inputs[0]]
+
+
+_loops = itertools.count()
+
+
+def _next_loop() -> Any:
+    return _number(next(_loops))
+
+
+def _text(value: Any) -> str:
+    return str(tf1().compat.as_text(value))

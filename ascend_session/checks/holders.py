@@ -2,20 +2,32 @@
 
 Two jobs on one device fail in ways that say little (launch_facts.md, E: EJ0001, EL0005, TsdOpen).
 Memory in use is no sign: an idle device uses some (B2). So what counts is who has the node open,
-and whom ``npu-smi`` lists.
+and whom ``npu-smi`` lists. The vendor's advice is to look who holds a device and to wait
+(E: EJ0001, E30003).
 """
 
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+import logging
+import time
+from typing import (
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
-from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, Finding, one_line
-from ascend_session.hardware.command import TIME_LIMIT
-from ascend_session.hardware.device import Device, DeviceReport
-from ascend_session.hardware.failure_texts import DEVICES_HELD
+from ascend_session.errors import DeviceTimeoutError
+from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding
+from ascend_session.hardware.devices import Device, DeviceReport, survey
 from ascend_session.hardware.nodes import host_root
-from ascend_session.hardware.occupancy import Holder
-from ascend_session.hardware.survey import survey
-
-__all__ = ["HOLDERS", "Seen", "check_holders", "look"]
+from ascend_session.hardware.processes import Holder
+from ascend_session.hardware.program import DEVICES_HELD, TIME_LIMIT
+from ascend_session.text import one_line
 
 HOLDERS = "holders"
 """The name of the check."""
@@ -42,12 +54,12 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, report: DeviceReport, ids: Optional[Sequence[int]] = None) -> "Seen":
-        """What a report shows of the devices with these logical ids; of all if None."""
+        """Read from a report who holds the devices with these logical ids; all if None."""
         held = {}
         for device in report:
             others = [holder for holder in device.holders if not holder.own]
             if others and (ids is None or device.logical_id in ids):
-                held[_name(device)] = others
+                held[_name_device(device)] = others
         # Who npu-smi lists is known whatever /proc shows, and the other way round.
         blind = [note for note in report.notes if note.startswith(("/proc ", "The open files "))]
         return cls(
@@ -70,14 +82,14 @@ class Seen(NamedTuple):
         )
 
     def __str__(self) -> str:
-        said = [_held(name, holders) for name, holders in self.held.items()]
+        parts = [_describe(name, holders) for name, holders in self.held.items()]
         if self.hidden:
-            said.append("a device is held by another container, which hides who")
-        return "; ".join(said)
+            parts.append("a device is held by another container, which hides who")
+        return "; ".join(parts)
 
 
 def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Seen:
-    """Looks who else holds the devices with these logical ids.
+    """Look who else holds the devices with these logical ids.
 
     Args:
         ids: Their logical ids.
@@ -88,38 +100,38 @@ def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_L
 
 
 def check_holders(seen: Seen) -> Iterator[Finding]:
-    """Says who holds devices, a finding for each device."""
+    """Say who holds devices: a finding for each device."""
     for name, holders in seen.held.items():
         here = [str(holder.pid) for holder in holders if holder.here]
-        one = "it" if len(holders) == 1 else "them"
-        end = f"End {one} (kill {' '.join(here)}), " if here else ""
+        which = "it" if len(holders) == 1 else "them"
+        end = f"End {which} (kill {' '.join(here)}), " if here else ""
         if len(here) > _NAMED:  # a job of many processes ends with the one that started it
             end = f"End them (`fuser -v /dev/davinci*` lists all {len(holders)}), "
         hint = f"{end}{_WAIT}, or use another device."
-        yield Finding(HOLDERS, ERROR, f"{_upper(_held(name, holders))}.", _upper(hint))
+        yield Finding(ERROR, f"{_upper(_describe(name, holders))}.", _upper(hint), rule=HOLDERS)
     if seen.hidden:
-        yield Finding(HOLDERS, ERROR, DEVICES_HELD, f"{_upper(_WAIT)}.")
+        yield Finding(ERROR, DEVICES_HELD, f"{_upper(_WAIT)}.", rule=HOLDERS)
     elif not seen.held and seen.blind:
-        yield Finding(HOLDERS, NOT_CHECKED, f"Who holds the devices: {' '.join(seen.blind)}")
+        yield Finding(NOT_CHECKED, f"Who holds the devices: {' '.join(seen.blind)}", rule=HOLDERS)
     elif not seen.held:
-        yield Finding(HOLDERS, OK, "No other process is seen to hold the devices.")
+        yield Finding(OK, "No other process is seen to hold the devices.", rule=HOLDERS)
 
 
-def _name(device: Device) -> str:
+def _name_device(device: Device) -> str:
     if device.physical_id is None:
         return f"chip {device.chip_id} of card {device.npu_id}"
     node = f"/dev/davinci{device.physical_id}"
     return node if device.logical_id is None else f"device {device.logical_id} ({node})"
 
 
-def _held(name: str, holders: Sequence[Holder]) -> str:
-    named = [_named(holder) for holder in holders[:_NAMED]]
+def _describe(name: str, holders: Sequence[Holder]) -> str:
+    named = [_name_holder(holder) for holder in holders[:_NAMED]]
     if len(holders) > _NAMED:
         named.append(f"{len(holders) - _NAMED} more")
     return f"{name} is held by {' and '.join(named)}"
 
 
-def _named(holder: Holder) -> str:
+def _name_holder(holder: Holder) -> str:
     command = f" ({one_line(holder.command, _LONGEST)})" if holder.command else ""
     user = "" if holder.user is None else f" of user {holder.user}"
     where = "" if holder.here else " on the host or in another container"
@@ -128,3 +140,95 @@ def _named(holder: Holder) -> str:
 
 def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+_logger = logging.getLogger(__name__)
+
+_LOOK_EVERY_S = 1.0
+_SHORTEST_ANSWER_S = 1.0  # that npu-smi is given in any case
+
+_Seen = TypeVar("_Seen")
+
+
+def await_free(
+    ids: Sequence[int],
+    seconds: float,
+    environ: Mapping[str, str],
+    say: Optional[Callable[[str], None]] = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until nobody but this process holds the devices.
+
+    Args:
+        ids: Their logical ids.
+        seconds: How long to wait at most; with 0 one look decides nothing and none is taken.
+        environ: The environment to go by.
+        say: Is told who is waited for, and again when that changes; None means that it is logged.
+        sleep: Sleeps between two looks; what it raises ends the wait.
+
+    Raises:
+        DeviceTimeoutError: Naming who holds which device, if that has not changed in time.
+    """
+    if seconds == 0:
+        return
+    timeout = max(min(TIME_LIMIT, seconds), _SHORTEST_ANSWER_S)
+
+    def look_once() -> Seen:
+        return look(ids, environ, timeout)
+
+    def is_free(seen: Seen) -> bool:
+        return seen.is_free
+
+    seen = _look_until(look_once, is_free, str, seconds, say, sleep)
+    if not seen.is_free:
+        here = " ".join(map(str, seen.pids))
+        end = f"end it (kill {here}), " if here else ""
+        raise DeviceTimeoutError(
+            f"After {seconds:g} s {seen}.", hint=f"Wait longer, {end}or use another device."
+        )
+    if seen.notes:
+        _logger.info("Nobody is seen to hold the device. %s", " ".join(seen.notes))
+
+
+def await_gone(
+    find: Callable[[], Sequence[Finding]],
+    seconds: float,
+    say: Optional[Callable[[str], None]] = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until nothing is in the way any more, or the time is over.
+
+    Args:
+        find: Looks for what is in the way.
+        seconds: How long to wait at most.
+        say: Is told what is waited for, and again when that changes; None means that it is logged.
+        sleep: Sleeps between two looks; what it raises ends the wait.
+    """
+    _look_until(find, lambda findings: not findings, _join_messages, seconds, say, sleep)
+
+
+def _join_messages(findings: Sequence[Finding]) -> str:
+    return " ".join(finding.message for finding in findings).rstrip(".")
+
+
+def _look_until(
+    look_now: Callable[[], _Seen],
+    is_over: Callable[[_Seen], bool],
+    describe: Callable[[_Seen], str],
+    seconds: float,
+    say: Optional[Callable[[str], None]],
+    sleep: Callable[[float], None],
+) -> _Seen:
+    """Look every second until it is over or the time is; return what the last look showed."""
+    start = time.monotonic()
+    announced = ""
+    while True:
+        seen = look_now()
+        left = seconds - (time.monotonic() - start)
+        if is_over(seen) or left <= 0:
+            return seen
+        text = describe(seen)
+        if text != announced:
+            announced = text
+            (say or _logger.warning)(f"Waiting for at most {left:.0f} s: {text}.")
+        sleep(min(_LOOK_EVERY_S, left))

@@ -11,10 +11,9 @@ import json
 import re
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding, one_line
-from ascend_session.hardware.command import ask
-
-__all__ = ["Interpreter", "check_interpreter", "look_into"]
+from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
+from ascend_session.hardware.program import run_program
+from ascend_session.text import one_line
 
 _CHECK, _ADAPTER = "tensorflow", "adapter"
 _MARK = "ascend-session-found "
@@ -38,13 +37,13 @@ def version(name):
     except Exception:
         return None
 def look(name, modules):
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stdout(said):
+        with contextlib.redirect_stdout(output):
             for module in modules:
                 __import__(module)
     except BaseException as error:
-        lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
+        lines = [line.strip() for line in output.getvalue().splitlines() if line.strip()]
         say(name + " error", "; ".join(lines + [type(error).__name__ + ": " + str(error)]))
     else:
         found = getattr(sys.modules[modules[0]], "__version__", None)
@@ -81,7 +80,7 @@ class Interpreter(NamedTuple):
 def look_into(
     program: str, environ: Mapping[str, str], with_adapter: bool, timeout: float
 ) -> Interpreter:
-    """Starts the Python and has it import things; never raises.
+    """Start the Python and has it import things; never raises.
 
     Args:
         program: Its path.
@@ -91,7 +90,7 @@ def look_into(
     """
     text = f"MARK = {_MARK!r}\n{_PROGRAM}"
     words = [program, "-c", text, *(["adapter"] if with_adapter else [])]
-    answer = ask(words, environ, timeout, name=f"{program} -c ...")
+    answer = run_program(words, environ, timeout, name=f"{program} -c ...")
     facts = dict(_facts(answer.text))
     parts = ("tensorflow", "npu_bridge", "hccl")
     problem = answer.problem
@@ -111,24 +110,26 @@ def look_into(
 
 
 def check_interpreter(seen: Interpreter, on_devices: bool) -> Iterator[Finding]:
-    """Judges what a Python has.
+    """Judge what a Python has.
 
     Args:
         seen: What it has.
         on_devices: Whether graphs are to run on devices.
     """
     if seen.problem:
-        yield Finding(_CHECK, ERROR if seen.python is None else WARNING, seen.problem)
+        yield Finding(ERROR if seen.python is None else WARNING, seen.problem, rule=_CHECK)
     if "tensorflow" in seen.failed:
-        said = f"{seen.program} cannot import TensorFlow: {seen.failed['tensorflow']}"
+        message = f"{seen.program} cannot import TensorFlow: {seen.failed['tensorflow']}"
         hint = "Install it for this Python, or give the Python that has it."
-        yield Finding(_CHECK, ERROR, said, hint)
+        yield Finding(ERROR, message, hint, rule=_CHECK)
     elif "tensorflow" in seen.found:
-        said = f"{seen.program} is Python {seen.python} with TensorFlow {seen.found['tensorflow']}."
-        yield Finding(_CHECK, OK, said)
+        message = (
+            f"{seen.program} is Python {seen.python} with TensorFlow {seen.found['tensorflow']}."
+        )
+        yield Finding(OK, message, rule=_CHECK)
     elif seen.python is not None:
-        said = "Whether TensorFlow can be imported: the look ended before."
-        yield Finding(_CHECK, NOT_CHECKED, said)
+        message = "Whether TensorFlow can be imported: the look ended before."
+        yield Finding(NOT_CHECKED, message, rule=_CHECK)
     if on_devices:
         yield from _together(seen)
         yield from _adapter(seen)
@@ -138,29 +139,31 @@ def _together(seen: Interpreter) -> Iterator[Finding]:
     tensorflow, adapter = seen.found.get("tensorflow", ""), seen.found.get("npu_bridge", "")
     wanted = _series(adapter) or _WANTED
     if tensorflow and _series(tensorflow) != wanted:
-        said = f"npu_bridge is for TensorFlow {wanted}, but this Python has {tensorflow}."
+        message = f"npu_bridge is for TensorFlow {wanted}, but this Python has {tensorflow}."
         severity = ERROR if adapter else WARNING
-        yield Finding(_CHECK, severity, said, f"Install TensorFlow {wanted}, or its adapter.")
-    python = _numbers(seen.python or "")
+        yield Finding(
+            severity, message, f"Install TensorFlow {wanted}, or its adapter.", rule=_CHECK
+        )
+    python = _version_numbers(seen.python or "")
     if _series(tensorflow) == "1.15" and python and not _DOCUMENTED[0] <= python <= _DOCUMENTED[1]:
-        said = f"The vendor names Python 3.7.5 to 3.7.11 for TensorFlow 1.15, not {seen.python}."
-        yield Finding(_CHECK, INFO if python[:2] == (3, 7) else WARNING, said)
+        message = f"The vendor names Python 3.7.5 to 3.7.11 for TensorFlow 1.15, not {seen.python}."
+        yield Finding(INFO if python[:2] == (3, 7) else WARNING, message, rule=_CHECK)
 
 
 def _adapter(seen: Interpreter) -> Iterator[Finding]:
     for name in ("npu_bridge", "hccl"):
         if name in seen.failed:
-            said = f"{seen.program} cannot import {name}: {seen.failed[name]}"
+            message = f"{seen.program} cannot import {name}: {seen.failed[name]}"
             hint = (
                 "Source the toolkit's set_env.sh and install the vendor's wheel: pip install "
                 "--no-index --find-links DIR npu_bridge."
             )
-            yield Finding(_ADAPTER, ERROR, said, hint)
+            yield Finding(ERROR, message, hint, rule=_ADAPTER)
         elif name not in seen.found and seen.python is not None:
-            yield Finding(_ADAPTER, NOT_CHECKED, f"Whether {name} can be imported.")
+            yield Finding(NOT_CHECKED, f"Whether {name} can be imported.", rule=_ADAPTER)
     if not seen.failed and {"npu_bridge", "hccl"} <= set(seen.found):
         shown = f" {seen.found['npu_bridge']}" if seen.found["npu_bridge"] else ""
-        yield Finding(_ADAPTER, OK, f"npu_bridge{shown} and hccl can be imported.")
+        yield Finding(OK, f"npu_bridge{shown} and hccl can be imported.", rule=_ADAPTER)
 
 
 def _facts(text: str) -> Iterator[Tuple[str, Any]]:
@@ -177,5 +180,5 @@ def _series(version: str) -> str:
     return ".".join(version.lstrip("v").split(".")[:2])
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
+def _version_numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"[0-9]{1,4}", version)[:3])

@@ -7,19 +7,18 @@ and open no interface).
 
 from typing import Iterator, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, WARNING, Finding, listed
 from ascend_session.cluster.rank_table import RankTable
+from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.families import family, has_nic
 from ascend_session.hardware.hccn import HccnTool
-
-__all__ = ["Interfaces", "Need", "may_have_interfaces", "need_of"]
+from ascend_session.text import format_ranges
 
 _LINK, _ADDRESS, _TLS = "network link", "network address", "tls"
 _NO_TOOL = "hccn_tool, which comes with the driver, was not found or does not answer."
 
 
 def may_have_interfaces(product: Optional[str]) -> bool:
-    """Whether devices of the product have interfaces of their own; an unknown one may."""
+    """Tell whether devices of the product have own interfaces; those of an unknown one may."""
     return product is None or has_nic(product)
 
 
@@ -43,7 +42,7 @@ def need_of(
     table: Optional[RankTable],
     environ: Mapping[str, str],
 ) -> Need:
-    """How much a job needs the interfaces.
+    """Decide how much a job needs the interfaces.
 
     Args:
         product: The family of its devices; None if not known.
@@ -60,7 +59,7 @@ def need_of(
 
 
 def _uses_hccs(table: Optional[RankTable], environ: Mapping[str, str]) -> bool:
-    """Whether servers are linked by HCCS, as in one superpod; without a table they may be."""
+    """Tell whether servers are linked by HCCS, as in one superpod; without a table they may."""
     if environ.get("HCCL_INTER_HCCS_DISABLE", "").lower() == "true":
         return False
     pods = set() if table is None else {server.super_pod_id for server in table.servers}
@@ -83,7 +82,7 @@ class Interfaces:
         self._are_told = tool.answers and not tool.notes
 
     def check_links(self, need: Need) -> Iterator[Finding]:
-        """Looks whether the links are up.
+        """Check whether the links are up.
 
         Args:
             need: How much a job needs them.
@@ -93,17 +92,23 @@ class Interfaces:
         unknown = [number for number, state in states.items() if state is None]
         up = [number for number, state in states.items() if state]
         if down:
-            said = f"The network link of device(s) {listed(down)} is down."
+            message = f"The network link of device(s) {format_ranges(down)} is down."
             shown = f"`hccn_tool -i {down[0]} -link -g` shows it"
             hint = f"Look at cable and switch; {shown}, and `-cfg recovery` restores its settings."
-            yield Finding(_LINK, need.links, said, hint)
+            yield Finding(need.links, message, hint, rule=_LINK)
         if unknown and not need.is_alone:
-            yield Finding(_LINK, NOT_CHECKED, f"The links of {listed(unknown)}: {self._why()}")
+            yield Finding(
+                NOT_CHECKED,
+                f"The links of {format_ranges(unknown)}: {self._why()}",
+                rule=_LINK,
+            )
         if up:
-            yield Finding(_LINK, OK, f"The network link of device(s) {listed(up)} is up.")
+            yield Finding(
+                OK, f"The network link of device(s) {format_ranges(up)} is up.", rule=_LINK
+            )
 
     def check_addresses(self, need: Need) -> Iterator[Finding]:
-        """Looks whether the cards have addresses; a tool that failed does not say it.
+        """Check whether the cards have addresses; a tool that failed does not say it.
 
         Args:
             need: How much a job needs them.
@@ -111,30 +116,38 @@ class Interfaces:
         lacking = [number for number in self._ids if self._addresses[number] is None]
         have = [number for number in self._ids if number not in lacking]
         if lacking and need.addresses is not None and self._are_told:
-            said = f"The network interface of device(s) {listed(lacking)} has no address."
+            message = f"The network interface of device(s) {format_ranges(lacking)} has no address."
             hint = f"An administrator sets it; `hccn_tool -i {lacking[0]} -ip -g` shows it."
-            yield Finding(_ADDRESS, need.addresses, said, hint)
+            yield Finding(need.addresses, message, hint, rule=_ADDRESS)
         elif lacking and need.addresses is not None:
-            said = f"The addresses of device(s) {listed(lacking)}: {self._why()}"
-            yield Finding(_ADDRESS, NOT_CHECKED, said)
+            message = f"The addresses of device(s) {format_ranges(lacking)}: {self._why()}"
+            yield Finding(NOT_CHECKED, message, rule=_ADDRESS)
         if have:
-            yield Finding(_ADDRESS, OK, f"Device(s) {listed(have)} have network addresses.")
+            yield Finding(
+                OK, f"Device(s) {format_ranges(have)} have network addresses.", rule=_ADDRESS
+            )
 
     def check_tls(self) -> Iterator[Finding]:
-        """Looks whether the TLS switch is the same on all of them."""
+        """Check whether the TLS switch is the same on all of them."""
         states = {number: self._tool.tls(number) for number in self._ids}
         on = [number for number, state in states.items() if state]
         off = [number for number, state in states.items() if state is False]
         unknown = [number for number, state in states.items() if state is None]
         if on and off:
-            said = f"TLS is on for device(s) {listed(on)} and off for {listed(off)}."
+            message = (
+                f"TLS is on for device(s) {format_ranges(on)} and off for {format_ranges(off)}."
+            )
             hint = "HCCL wants it equal on all cards of a job; `hccn_tool -i N -tls -g` shows it."
-            yield Finding(_TLS, ERROR, said, hint)
+            yield Finding(ERROR, message, hint, rule=_TLS)
         elif on or off:
-            said = f"TLS is {'on' if on else 'off'} for device(s) {listed(on or off)}."
-            yield Finding(_TLS, OK, said)
+            message = f"TLS is {'on' if on else 'off'} for device(s) {format_ranges(on or off)}."
+            yield Finding(OK, message, rule=_TLS)
         if unknown:
-            yield Finding(_TLS, NOT_CHECKED, f"TLS of device(s) {listed(unknown)}: {self._why()}")
+            yield Finding(
+                NOT_CHECKED,
+                f"TLS of device(s) {format_ranges(unknown)}: {self._why()}",
+                rule=_TLS,
+            )
 
     def _why(self) -> str:
         notes: Tuple[str, ...] = tuple(self._tool.notes[:2])

@@ -12,10 +12,9 @@ import ipaddress
 import socket
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.checks.finding import ERROR, NOT_CHECKED, OK, WARNING, Finding, listed
-from ascend_session.cluster.variables import number
-
-__all__ = ["BASE_PORTS", "DEVICE_PORT", "PORTS", "base_port", "check_ports", "ports_of_hccl"]
+from ascend_session.cluster.variables import read_number
+from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
+from ascend_session.text import format_ranges
 
 DEVICE_PORT = 16666
 BASE_PORTS = 32
@@ -30,12 +29,12 @@ _RANGE = "HCCL_HOST_SOCKET_PORT_RANGE"
 
 
 def base_port(environ: Mapping[str, str]) -> int:
-    """The first of HCCL's ports on the host."""
-    return number(environ, _VARIABLE) or _DEFAULT
+    """Give the first of HCCL's ports on the host."""
+    return read_number(environ, _VARIABLE) or _DEFAULT
 
 
 def ports_of_hccl(environ: Mapping[str, str]) -> Tuple[int, ...]:
-    """The ports that HCCL takes itself; none above the highest there is."""
+    """List the ports that HCCL takes itself; none above the highest there is."""
     first = base_port(environ)
     return (DEVICE_PORT, *(port for port in range(first, first + BASE_PORTS) if port < 65536))
 
@@ -43,7 +42,7 @@ def ports_of_hccl(environ: Mapping[str, str]) -> Tuple[int, ...]:
 def check_ports(
     environ: Mapping[str, str], physical: Optional[Sequence[int]] = None
 ) -> Iterator[Finding]:
-    """Tries to bind each port for a moment.
+    """Try to bind each port for a moment.
 
     Args:
         environ: The environment of the ranks, for ``HCCL_IF_BASE_PORT``.
@@ -51,21 +50,21 @@ def check_ports(
             has its own ports; None means all ports.
     """
     given = environ.get(_VARIABLE)
-    if given and not _LOWEST <= (number(environ, _VARIABLE) or 0) <= _HIGHEST:
-        said = f"{_VARIABLE}={given!r} is no port from {_LOWEST} to {_HIGHEST}; HCCL refuses it."
-        yield Finding(PORTS, ERROR, said, f"Mend or unset {_VARIABLE}.")
+    if given and not _LOWEST <= (read_number(environ, _VARIABLE) or 0) <= _HIGHEST:
+        message = f"{_VARIABLE}={given!r} is no port from {_LOWEST} to {_HIGHEST}; HCCL refuses it."
+        yield Finding(ERROR, message, f"Mend or unset {_VARIABLE}.", rule=PORTS)
         return
     ports = _ports_of(environ, physical)
     busy, problem = _busy(ports)
     if problem:
-        yield Finding(PORTS, NOT_CHECKED, f"The ports of HCCL: {problem}")
+        yield Finding(NOT_CHECKED, f"The ports of HCCL: {problem}", rule=PORTS)
         return
     users = _users(busy)
     # A connection can end between two looks.
     busy = [port for port in busy if port in users or _busy([port])[0]]
     taken = [port for port in busy if port not in users or not users[port].is_local]
     if not taken:
-        yield Finding(PORTS, OK, f"Nobody has bound the ports {listed(ports)}.")
+        yield Finding(OK, f"Nobody has bound the ports {format_ranges(ports)}.", rule=PORTS)
         return
     yield from _taken(taken, users, environ)
 
@@ -91,14 +90,14 @@ class _User(NamedTuple):
 
 
 def _busy(ports: Sequence[int]) -> Tuple[List[int], str]:
-    """The ports that cannot be bound, and why that could not be tried."""
+    """Find the ports that cannot be bound, and why that could not be tried."""
     busy = []
     for port in ports:
         try:
-            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trying:
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
                 # One on which an ended job's connections still linger counts as free.
-                trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                trying.bind(("", port))
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(("", port))
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 return [], f"{error.strerror}."
@@ -114,23 +113,25 @@ def _taken(
     for port in (port for port in busy if port != DEVICE_PORT):
         by_user.setdefault(users.get(port), []).append(port)
     for user, ports in by_user.items():
-        which = f"Port(s) {listed(ports)} of HCCL"
+        which = f"Port(s) {format_ranges(ports)} of HCCL"
         move = f"export {_VARIABLE} as the first of {BASE_PORTS} others"
         if user is None:
-            said = f"{which} cannot be bound, and nobody is seen to have them."
-            yield Finding(PORTS, WARNING, said, f"If HCCL fails there (EJ0003), {move}.")
+            message = f"{which} cannot be bound, and nobody is seen to have them."
+            yield Finding(WARNING, message, f"If HCCL fails there (EJ0003), {move}.", rule=PORTS)
         elif user.listens:
             hint = f"End it, {move}, and reserve them: {reserve}."
-            yield Finding(PORTS, ERROR, f"{which}: {user.name} has bound them.", hint)
+            yield Finding(ERROR, f"{which}: {user.name} has bound them.", hint, rule=PORTS)
         else:
-            said = f"{which}: a connection of {user.name} has them at the moment."
-            yield Finding(PORTS, WARNING, said, f"Reserve them for HCCL: {reserve}.")
+            message = f"{which}: a connection of {user.name} has them at the moment."
+            yield Finding(WARNING, message, f"Reserve them for HCCL: {reserve}.", rule=PORTS)
     if DEVICE_PORT in busy:
         owner = users.get(DEVICE_PORT)
         who = "somebody" if owner is None else owner.name
-        said = f"Port {DEVICE_PORT} of this host: {who} has bound it. HCCL takes it on the cards,"
-        said += " and on the host only where they have no network of their own."
-        yield Finding(PORTS, WARNING, said, f"Reserve it for HCCL: {reserve}.")
+        message = (
+            f"Port {DEVICE_PORT} of this host: {who} has bound it. HCCL takes it on the cards,"
+        )
+        message += " and on the host only where they have no network of their own."
+        yield Finding(WARNING, message, f"Reserve it for HCCL: {reserve}.", rule=PORTS)
 
 
 def _reserved(environ: Mapping[str, str]) -> str:
@@ -139,37 +140,38 @@ def _reserved(environ: Mapping[str, str]) -> str:
 
 
 def _users(busy: Sequence[int]) -> Dict[int, _User]:
-    """Who has these ports, as far as this user may know."""
+    """Find out who has these ports, as far as this user may know."""
     import psutil  # only where a port is taken
 
-    found: Dict[int, _User] = {}
+    users: Dict[int, _User] = {}
     with contextlib.suppress(psutil.Error, OSError):
-        for one in psutil.net_connections("tcp"):
-            if not one.laddr or one.laddr.port not in busy:
+        for connection in psutil.net_connections("tcp"):
+            if not connection.laddr or connection.laddr.port not in busy:
                 continue
-            port = one.laddr.port
-            listens = one.status == psutil.CONN_LISTEN
-            user = _User(_name(one.pid), listens, listens and _is_local(one.laddr.ip))
-            if port not in found or _weight(user) > _weight(found[port]):
-                found[port] = user
-    return found
+            port = connection.laddr.port
+            listens = connection.status == psutil.CONN_LISTEN
+            is_local = listens and _is_local(connection.laddr.ip)
+            user = _User(_name_process(connection.pid), listens, is_local)
+            if port not in users or _weight(user) > _weight(users[port]):
+                users[port] = user
+    return users
 
 
 def _weight(user: _User) -> int:
-    """Of several that have a port, the one that is most in the way is named."""
+    """Weigh several that have a port: the one that is most in the way is named."""
     return 0 if user.is_local else 2 if user.listens else 1
 
 
 def _is_local(address: str) -> bool:
-    """Whether it is a loopback address, which HCCL does not bind."""
+    """Tell whether it is a loopback address, which HCCL does not bind."""
     with contextlib.suppress(ValueError):
-        found = ipaddress.ip_address(address)
-        mapped = getattr(found, "ipv4_mapped", None)
-        return found.is_loopback or (mapped is not None and mapped.is_loopback)
+        ip = ipaddress.ip_address(address)
+        mapped = getattr(ip, "ipv4_mapped", None)
+        return ip.is_loopback or (mapped is not None and mapped.is_loopback)
     return False
 
 
-def _name(pid: object) -> str:
+def _name_process(pid: object) -> str:
     if not isinstance(pid, int):
         return "another process, which this user may not see,"
     import psutil

@@ -5,22 +5,19 @@ The rules are those of `cluster.rank_table`, which also the command ``ranktable`
 
 from typing import Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding, errors
-from ascend_session.cluster.rank_table import RankTable, TableFinding
+from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.rank_table.host import check_host
 from ascend_session.errors import JobError
-from ascend_session.hardware.device import DeviceReport
+from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding, errors_of
+from ascend_session.hardware.devices import DeviceReport
 from ascend_session.ids import PhysicalDeviceId
-
-__all__ = ["TABLE", "Read", "check_table", "read_table"]
 
 TABLE = "rank table"
 _IT = "The rank table"
 _ANEW = "Make the table anew, or choose the devices that it names."
-_SEVERITIES = {"error": ERROR, "warning": WARNING, "info": INFO, "not checked": NOT_CHECKED}
 
 
-class Read(NamedTuple):
+class CheckedTable(NamedTuple):
     """A rank table, as far as it could be read.
 
     Attributes:
@@ -37,8 +34,8 @@ class Read(NamedTuple):
         return None if self.table is None else len(self.table.servers) > 1
 
 
-def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> Read:
-    """Reads a table and checks HCCL's rules; waits for nobody, and takes no pipe or folder.
+def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> CheckedTable:
+    """Read a table and checks HCCL's rules; waits for nobody, and takes no pipe or folder.
 
     Args:
         path: The file.
@@ -47,19 +44,22 @@ def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> 
     """
     try:
         table = RankTable.read(path, family)
-    except JobError as refused:
-        found = list(_of(path, refused.findings))
-        alone = Finding(TABLE, ERROR, refused.message, refused.hint)
-        return Read(None, tuple(found if errors(found) else [alone]))
+    except JobError as error:
+        findings = list(_about(path, error.findings))
+        if not errors_of(findings):
+            findings = [Finding(ERROR, error.message, error.hint, rule=TABLE)]
+        return CheckedTable(None, tuple(findings))
     except OSError as error:
-        said = f"{path} cannot be read as a rank table: {error.strerror}."
-        return Read(None, (Finding(TABLE, ERROR, said, "Name the table's own file."),))
-    found = list(_of(path, table.findings(family, environ)))
-    if not errors(found):
+        message = f"{path} cannot be read as a rank table: {error.strerror}."
+        return CheckedTable(
+            None, (Finding(ERROR, message, "Name the table's own file.", rule=TABLE),)
+        )
+    findings = list(_about(path, table.findings(family, environ)))
+    if not errors_of(findings):
         servers = f"{len(table.servers)} server(s)"
-        said = f"{path} has {table.size} rank(s) on {servers}, in the format {table.format}."
-        found.append(Finding(TABLE, OK, said))
-    return Read(table, tuple(found))
+        message = f"{path} has {table.size} rank(s) on {servers}, in the format {table.format}."
+        findings.append(Finding(OK, message, rule=TABLE))
+    return CheckedTable(table, tuple(findings))
 
 
 def check_table(
@@ -68,7 +68,7 @@ def check_table(
     opened: Optional[Mapping[int, PhysicalDeviceId]] = None,
     size: Optional[int] = None,
 ) -> Iterator[Finding]:
-    """Compares a table with this host, and with a job.
+    """Compare a table with this host, and with a job.
 
     Args:
         table: The table.
@@ -76,21 +76,24 @@ def check_table(
         opened: The device that each rank of this host will open; None without a job.
         size: Number of ranks of the whole job; None without one.
     """
-    found: List[Finding] = []
+    findings: List[Finding] = []
     if size is not None and table.size != size:
-        said = f"The rank table has {table.size} rank(s), but this job {size}."
+        message = f"The rank table has {table.size} rank(s), but this job {size}."
         hint = f"Launch {table.size} ranks, or make a table for {size}."
-        found.append(Finding(TABLE, ERROR, said, hint))
-    found += _of(_IT, check_host(table, report, opened))
-    yield from found
-    if not any(finding.severity in (ERROR, NOT_CHECKED) for finding in found):
-        yield Finding(TABLE, OK, "The devices that the table gives this host are here.")
+        findings.append(Finding(ERROR, message, hint, rule=TABLE))
+    findings += _about(_IT, check_host(table, report, opened))
+    yield from findings
+    if not any(finding.severity in (ERROR, NOT_CHECKED) for finding in findings):
+        yield Finding(OK, "The devices that the table gives this host are here.", rule=TABLE)
 
 
-def _of(name: str, findings: Iterable[TableFinding]) -> Iterator[Finding]:
-    """Findings on a table as those on a host."""
-    for one in findings:
-        about = f"{name}, {one.place}: " if one.place else f"{name}: " if name != _IT else ""
-        severity = _SEVERITIES.get(one.severity, NOT_CHECKED)
-        hint = _ANEW if severity == ERROR and one.hint is None else one.hint
-        yield Finding(TABLE, severity, f"{about}{one.said}", hint)
+def _about(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Turn findings about a table into those about a host, which name the table."""
+    for finding in findings:
+        about = "" if name == _IT else f"{name}: "
+        if finding.place:
+            about = f"{name}, {finding.place}: "
+        hint = finding.hint
+        if hint is None and finding.severity == ERROR:
+            hint = _ANEW
+        yield Finding(finding.severity, f"{about}{finding.message}", hint, rule=TABLE)

@@ -1,4 +1,4 @@
-"""Whether the toolkit's ``set_env.sh`` was sourced, and which parts go with each other.
+"""Whether the toolkit is sourced, its parts go with each other, and its operators are found.
 
 Source: launch_facts.md, B4 (paths, keys); version files of drivers and toolkits as people print
 them in public reports (``compatible_version`` names releases, ``compatible_version_fw`` ranges of
@@ -11,11 +11,9 @@ import re
 import shlex
 from typing import Iterator, List, Mapping, Optional, Tuple
 
-from ascend_session.checks.finding import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
-from ascend_session.hardware.operators import OPP_VARIABLE
+from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
+from ascend_session.hardware.operators import OPP_VARIABLE, operator_list
 from ascend_session.hardware.versions import Component, Versions, below, keys_of
-
-__all__ = ["check_installed", "check_sourced", "check_versions"]
 
 _VERSIONS, _SOURCED = "versions", "set_env.sh"
 _PLACES = (
@@ -35,57 +33,57 @@ _LISTED = re.compile(r"\[\s*(V[0-9]+R[0-9]+C[0-9]+)\s*\]")
 
 
 def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
-    """Looks which variables of the toolkit's ``set_env.sh`` are set; reads it, never runs it.
+    """Check which variables of the toolkit's ``set_env.sh`` are set; reads it, never runs it.
 
     Args:
         environ: The environment.
         root: Root of the host.
     """
-    path = _script(environ, root)
+    path = _find_script(environ, root)
     shown = None if path is None else f"/{os.path.relpath(path, root)}"
-    exported = [name for name in _exported(path) if name not in _COMMON] if path else []
+    exported = [name for name in _read_exports(path) if name not in _COMMON] if path else []
     wanted = exported or [*_HOMES, OPP_VARIABLE]
     have = [name for name in wanted if environ.get(name)]
     lacking = [name for name in wanted if not environ.get(name)]
     source = f"source {shlex.quote(shown or '')}"
     if exported and lacking:
         kind = "not been sourced" if not have else "been sourced only in part"
-        said = f"{shown} has {kind}: it sets {', '.join(lacking)}, which this environment lacks."
-        yield Finding(_SOURCED, WARNING if have else ERROR, said, source)
+        message = f"{shown} has {kind}: it sets {', '.join(lacking)}, which this environment lacks."
+        yield Finding(WARNING if have else ERROR, message, source, rule=_SOURCED)
     elif have:
         where = f", which {shown} sets" if exported else ""
-        yield Finding(_SOURCED, OK, f"This environment has {', '.join(have)}{where}.")
+        yield Finding(OK, f"This environment has {', '.join(have)}{where}.", rule=_SOURCED)
     elif path is not None:  # nobody can read what it sets
-        said = f"{shown} has not been sourced, it seems: none of {', '.join(wanted)} is set."
-        yield Finding(_SOURCED, ERROR, said, source)
+        message = f"{shown} has not been sourced, it seems: none of {', '.join(wanted)} is set."
+        yield Finding(ERROR, message, source, rule=_SOURCED)
     else:
-        said = f"No set_env.sh was found, and none of {', '.join(wanted)} is set."
+        message = f"No set_env.sh was found, and none of {', '.join(wanted)} is set."
         hint = "Source the set_env.sh of the toolkit (CANN), wherever it is installed."
-        yield Finding(_SOURCED, ERROR, said, hint)
+        yield Finding(ERROR, message, hint, rule=_SOURCED)
 
 
 def check_installed(versions: Versions) -> Iterator[Finding]:
-    """Says which of driver, firmware and toolkit are found, and what is odd about them."""
-    for name, found in (
+    """Say which of driver, firmware and toolkit are found, and what is wrong with them."""
+    for name, component in (
         ("driver", versions.driver),
         ("firmware", versions.firmware),
         ("toolkit (CANN)", versions.toolkits[0] if versions.toolkits else None),
     ):
-        if found is None:
-            said = f"No version file of the {name} was found; it may be installed elsewhere."
+        if component is None:
+            message = f"No version file of the {name} was found; it may be installed elsewhere."
             severity = ERROR if name.startswith("toolkit") else NOT_CHECKED
             hint = "Install it, or set ASCEND_TOOLKIT_HOME." if severity == ERROR else None
-            yield Finding(_VERSIONS, severity, said, hint)
+            yield Finding(severity, message, hint, rule=_VERSIONS)
     for note in versions.notes:
-        yield Finding(_VERSIONS, WARNING, note)
+        yield Finding(WARNING, note, rule=_VERSIONS)
     if len(versions.toolkits) > 1:
-        named = ", ".join(f"{one.version} ({one.path})" for one in versions.toolkits)
-        said = f"Several toolkits are installed: {named}. The first one counts here."
-        yield Finding(_VERSIONS, INFO, said)
+        named = ", ".join(f"{toolkit.version} ({toolkit.path})" for toolkit in versions.toolkits)
+        message = f"Several toolkits are installed: {named}. The first one counts here."
+        yield Finding(INFO, message, rule=_VERSIONS)
 
 
 def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Iterator[Finding]:
-    """Compares driver, firmware, toolkit and machine, as far as their own files say what fits.
+    """Compare driver, firmware, toolkit and machine, as far as their own files say what fits.
 
     Args:
         versions: What is installed.
@@ -94,71 +92,72 @@ def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Ite
     """
     driver, firmware = versions.driver, versions.firmware
     toolkit = versions.toolkits[0] if versions.toolkits else None
-    found: List[Finding] = []
+    findings: List[Finding] = []
     if driver and firmware:
-        found += _firmware(driver, firmware, root)
+        findings += _check_firmware(driver, firmware, root)
     if driver and toolkit:
-        found += _toolkit(driver, toolkit, root)
+        findings += _check_toolkit(driver, toolkit, root)
     if toolkit and machine is not None:
-        found += _machine(toolkit, root, machine)
-    yield from found
-    if driver and toolkit and not found:
-        said = "Driver, firmware and toolkit do not exclude each other in their version files."
-        yield Finding(_VERSIONS, OK, said)
+        findings += _check_machine(toolkit, root, machine)
+    yield from findings
+    if driver and toolkit and not findings:
+        message = "Driver, firmware and toolkit do not exclude each other in their version files."
+        yield Finding(OK, message, rule=_VERSIONS)
 
 
-def _firmware(driver: Component, firmware: Component, root: str) -> Iterator[Finding]:
+def _check_firmware(driver: Component, firmware: Component, root: str) -> Iterator[Finding]:
     ranges = _RANGE.findall(keys_of(root, driver).get("compatible_version_fw", ""))
     if ranges and not any(
         _numbers(low) <= _numbers(firmware.version)[:3] <= _numbers(high) for low, high in ranges
     ):
         fitting = " or ".join(f"{low} to {high}" for low, high in ranges)
-        said = (
+        message = (
             f"The driver {driver.version} goes with firmware {fitting} ({driver.path}), but the "
             f"firmware is {firmware.version}."
         )
-        yield Finding(_VERSIONS, ERROR, said, "Install firmware and driver of one package.")
+        yield Finding(ERROR, message, "Install firmware and driver of one package.", rule=_VERSIONS)
 
 
-def _toolkit(driver: Component, toolkit: Component, root: str) -> Iterator[Finding]:
+def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator[Finding]:
     """The files list releases; which of the two lists counts is not documented, so either does."""
     of_driver, of_toolkit = _release(driver.inner_version), _release(toolkit.inner_version)
     lists = [
-        set(_LISTED.findall(keys_of(root, one).get("compatible_version", "")))
-        for one in (driver, toolkit)
+        set(_LISTED.findall(keys_of(root, component).get("compatible_version", "")))
+        for component in (driver, toolkit)
     ]
     if of_driver is None or of_toolkit is None or not all(lists) or of_driver == of_toolkit:
         return
     if of_toolkit not in lists[0] and of_driver not in lists[1]:
-        said = (
+        message = (
             f"Driver {driver.version} ({of_driver}) and toolkit {toolkit.version} ({of_toolkit}) "
             "do not name each other as compatible in their version files."
         )
         hint = "Compare with the vendor's table of versions; install a driver that goes with it."
-        yield Finding(_VERSIONS, WARNING, said, hint)
+        yield Finding(WARNING, message, hint, rule=_VERSIONS)
 
 
-def _machine(toolkit: Component, root: str, machine: str) -> Iterator[Finding]:
+def _check_machine(toolkit: Component, root: str, machine: str) -> Iterator[Finding]:
     made_for = keys_of(root, toolkit).get("arch", machine)
     if made_for != machine:
-        said = f"The toolkit {toolkit.version} is for {made_for}, but this machine is {machine}."
-        yield Finding(_VERSIONS, ERROR, said, f"Install the toolkit for {machine}.")
+        message = f"The toolkit {toolkit.version} is for {made_for}, but this machine is {machine}."
+        yield Finding(ERROR, message, f"Install the toolkit for {machine}.", rule=_VERSIONS)
 
 
 def _release(inner: Optional[str]) -> Optional[str]:
-    found = _RELEASE.match(inner or "")
-    return found.group() if found else None
+    match = _RELEASE.match(inner or "")
+    return match.group() if match else None
 
 
 def _numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(part[:9]) for part in version.split(".") if part.isdigit())
 
 
-def _script(environ: Mapping[str, str], root: str) -> Optional[str]:
-    """The first ``set_env.sh`` that is there: that of the toolkit which the environment names."""
+def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
+    """Find the first ``set_env.sh``: that of the toolkit which the environment names counts."""
     homes = [below(root, environ[name]) for name in _HOMES if environ.get(name)]
     named = [f"{place}/set_env.sh" for home in homes for place in (home, f"{home}/..")]
-    if environ.get("HOME"):  # where whoever is not root installs it (seed 003)
+    if environ.get("HOME"):
+        # Where whoever is not root installs it: the manual, page "Subgraph/Operator Tuning".
         own = below(root, environ["HOME"])
         named += [f"{own}/Ascend/{name}/set_env.sh" for name in ("ascend-toolkit", "cann")]
     for place in [*(glob.escape(path) for path in named), *_PLACES]:
@@ -168,11 +167,40 @@ def _script(environ: Mapping[str, str], root: str) -> Optional[str]:
     return None
 
 
-def _exported(path: str) -> List[str]:
+def _read_exports(path: str) -> List[str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(_MOST_CHARACTERS)
     except OSError:
         return []
-    found = (_EXPORT.match(line) for line in text.splitlines())
-    return list(dict.fromkeys(match.group(1) for match in found if match))
+    matches = (_EXPORT.match(line) for line in text.splitlines())
+    return list(dict.fromkeys(match.group(1) for match in matches if match))
+
+
+_OPERATORS = "operators"
+
+
+def check_operators(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
+    """Read the list as the adapter does.
+
+    Args:
+        environ: The environment, for ``ASCEND_OPP_PATH``.
+        root: Root of the host.
+    """
+    listed = operator_list(environ, root)
+    given = environ.get(OPP_VARIABLE)
+    variable = f"{OPP_VARIABLE} is not set" if given is None else f"{OPP_VARIABLE}={given!r}"
+    if listed.operators:
+        message = f"The adapter's list of supported operators in {listed.folder} has "
+        yield Finding(OK, f"{message}{listed.operators}.", rule=_OPERATORS)
+        return
+    message = (
+        f"The adapter finds no list of supported operators in {listed.folder} ({variable}): every "
+        f"graph would run on the CPU without a word. It looks for {listed.files[0]}."
+    )
+    yield Finding(
+        ERROR,
+        message,
+        f"Source the toolkit's set_env.sh, which sets {OPP_VARIABLE}.",
+        rule=_OPERATORS,
+    )

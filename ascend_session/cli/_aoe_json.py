@@ -2,19 +2,10 @@
 
 from typing import Any, Dict, List, Optional, Sequence
 
-from ascend_session.aoe.results import (
-    Change,
-    Comparison,
-    Operator,
-    ResultFile,
-    Results,
-    Subgraph,
-    Tuned,
-    Tuning,
-    percent_faster,
-    totals,
-)
-from ascend_session.cli._aoe_view import MICRO, MILLI, Item, View, unit_of
+from ascend_session.aoe.result_files import ResultFile, TunedItem, Tuning
+from ascend_session.aoe.results import Change, Comparison, Results, totals
+from ascend_session.cli._aoe_view import MICRO, MILLI, View, unit_of
+from ascend_session.cli._file_report import place_as_dict
 
 __all__ = ["as_dict"]
 
@@ -39,9 +30,9 @@ def as_dict(view: View) -> Dict[str, Any]:
         made["against"] = {
             "files": [file.name for file in view.other.files],
             "damage": [
-                {"file": file.name, **one._asdict()}
+                {"file": file.name, **place_as_dict(file.damage)}
                 for file in view.other.files
-                for one in file.damage
+                if file.damage is not None
             ],
             "unread": _unread(view.other),
             "summary": view.other.summary._asdict(),
@@ -69,13 +60,14 @@ def _file(file: ResultFile) -> Dict[str, Any]:
     ]
     return {
         "file": file.name,
-        "damage": [one._asdict() for one in file.damage],
-        "doubts": [one._asdict() for one in file.doubts],
+        "damage": [] if file.damage is None else [place_as_dict(file.damage)],
+        "doubts": [place_as_dict(one) for one in file.doubts],
         "tasks": tasks,
     }
 
 
 def _tuning(tuning: Tuning) -> Dict[str, Any]:
+    model = tuning.model
     return {
         "kind": tuning.kind,
         "outcome": tuning.outcome or None,
@@ -83,11 +75,11 @@ def _tuning(tuning: Tuning) -> Dict[str, Any]:
         "subgraphs": len(tuning.subgraphs),
         "summary": tuning.summary and tuning.summary._asdict(),
         "failed": list(tuning.failed),
-        "model": tuning.model and tuning.model._asdict(),
+        "model": model and {"before": model.before, "after": model.after, "said": model.reported},
     }
 
 
-def _totals(items: Sequence[Item], unit: str) -> Dict[str, Any]:
+def _totals(items: Sequence[TunedItem], unit: str) -> Dict[str, Any]:
     found = totals(items)
     return {
         "unit": unit,
@@ -99,24 +91,19 @@ def _totals(items: Sequence[Item], unit: str) -> Dict[str, Any]:
     }
 
 
-def _operator(one: Operator) -> Dict[str, Any]:
-    return {
-        "name": one.name,
-        "types": one.types,
-        **_times(one),
-        "tuned": [dict(zip(Tuned._fields, way)) for way in one.tuned],
-    }
+def _operator(item: TunedItem) -> Dict[str, Any]:
+    ways = [way._asdict() for way in item.tuned]
+    return {"name": item.name, "types": item.types, **_times(item), "tuned": ways}
 
 
-def _subgraph(one: Subgraph) -> Dict[str, Any]:
-    return {"name": one.name, **_times(one), "said": one.said, "update_mode": one.update_mode}
+def _subgraph(item: TunedItem) -> Dict[str, Any]:
+    (way,) = item.tuned
+    percent, mode = way.improvement, way.update_mode
+    return {"name": item.name, **_times(item), "said": percent, "update_mode": mode}
 
 
-def _times(one: Item) -> Dict[str, Optional[float]]:
-    before, after = one.before, one.after
-    saved = None if before is None or after is None else before - after
-    faster = percent_faster(before, after)
-    return {"before": before, "after": after, "saved": saved, "improvement": faster}
+def _times(item: TunedItem) -> Dict[str, Optional[float]]:
+    return {name: getattr(item, name) for name in ("before", "after", "saved", "improvement")}
 
 
 def _comparison(found: Comparison, top: Optional[int]) -> Dict[str, Any]:

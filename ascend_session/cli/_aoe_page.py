@@ -5,12 +5,12 @@ The page is well-formed XML as well, so that it can be checked, and read by othe
 
 from typing import Iterable, Iterator, Sequence
 
+from ascend_session.aoe.result_files import TunedItem
 from ascend_session.cli._aoe_bars import Bars, escaped, svg
 from ascend_session.cli._aoe_view import (
     CHANGE_COLUMNS,
     COUNTS,
     TASK_COLUMNS,
-    Item,
     View,
     change_rows,
     change_sentence,
@@ -81,7 +81,7 @@ def _body(view: View) -> Iterator[str]:
         yield from _list(doubts)
 
 
-def _part(view: View, what: str, unit: str, items: Sequence[Item]) -> Iterator[str]:
+def _part(view: View, what: str, unit: str, items: Sequence[TunedItem]) -> Iterator[str]:
     most = _ROWS if view.top is None else view.top
     yield f"<h2>{escaped(what.capitalize())}s</h2>"
     yield f"<p>{escaped(sentence(what, unit, items))}</p>"

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, Tuple
 
 import typer
 
-from ascend_session.aoe.condition import FAILS, NOT_CHECKED, OK, Condition, shown
+from ascend_session.aoe.conditions import FAILS, NOT_CHECKED, OK, Condition, format_value
 from ascend_session.aoe.plan import ADVICE, AoePlan
 from ascend_session.cli._flags import with_flags
 from ascend_session.cli._output import draw, is_terminal, show_table, table
 
 if TYPE_CHECKING:
     from ascend_session.config.ascend_config import AscendConfig
-    from ascend_session.config.file_report import FileReport
+    from ascend_session.config.files import FileReport
 
 __all__ = ["lines", "measured", "read_config", "show"]
 
@@ -42,7 +42,7 @@ def read_config(
     """
     if file is None:
         return None, None
-    from ascend_session.config.file_report import report_file
+    from ascend_session.config.files import report_file
 
     if not os.path.exists(file):
         raise typer.BadParameter(f"there is no file {file}.", param_hint=hint)
@@ -61,7 +61,7 @@ def measured(
     Args:
         config: What `read_config` has read, and
         refused: what it says of it.
-        asked: The options of the command, by the names of `Asked`; and ``mode``.
+        asked: The options of the command, by the names of `KnownFacts`; and ``mode``.
         environ: The environment of the run.
 
     Raises:
@@ -72,9 +72,9 @@ def measured(
     if refused is None:
         return plan
     # It was given, so that it is not to be asked for.
-    todo = "Mend the configuration first."
+    hint = "Mend the configuration first."
     told = [
-        one._replace(todo=todo, asks=()) if "config" in one.asks else one for one in plan.conditions
+        one._replace(hint=hint, asks=()) if "config" in one.asks else one for one in plan.conditions
     ]
     return dataclasses.replace(plan, conditions=(*told, refused))
 
@@ -100,9 +100,9 @@ def lines(plan: AoePlan) -> Iterator[str]:
     """What is not fulfilled and what to do about it, the worst last, advice, and a verdict."""
     for verdict in (NOT_CHECKED, FAILS):
         for one in plan.of(verdict):
-            yield f"\n{one.name}, {verdict}: {with_flags(one.said)}"
-            if one.todo:
-                yield f"  > {with_flags(one.todo)}"
+            yield f"\n{one.name}, {verdict}: {with_flags(one.message)}"
+            if one.hint:
+                yield f"  > {with_flags(one.hint)}"
     yield "\nWhat nobody can measure:"
     for advice in ADVICE:
         yield f"  {advice}"
@@ -117,17 +117,19 @@ def _many(verdict: str, count: int) -> str:
 
 
 def _row(one: Condition) -> Tuple[str, str, str, str]:
-    return one.name, one.verdict, shown(one.measured, one.unit), shown(one.needed, one.unit)
+    return (
+        one.name,
+        one.verdict,
+        format_value(one.measured, one.unit),
+        format_value(one.needed, one.unit),
+    )
 
 
 def _refusal(report: "FileReport") -> Optional[Condition]:
     """What refuses the configuration file; None if nothing does."""
     if report.ok:
         return None
-    said = " ".join(
-        f"{report.file}{'' if one.line is None else f':{one.line}'}: {one.message}"
-        for one in report.problems
-    )
+    said = " ".join(f"{report.place_of(one)}: {one.message}" for one in report.problems)
     todo = " ".join(one.hint for one in report.problems if one.hint) or None
     number = len(report.problems)
-    return Condition("configuration", FAILS, f"{number} wrong", "valid", "", said, todo)
+    return Condition("configuration", FAILS, f"{number} wrong", "valid", said, todo)

@@ -8,24 +8,27 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 
 import typer
 
-from ascend_session.aoe.condition import FAILS, NOT_CHECKED
-from ascend_session.aoe.conditions_host import DEVICE_MEMORY, ONE_USER
-from ascend_session.aoe.environment import variables_of
-from ascend_session.aoe.plan import AoePlan, mode_of
-from ascend_session.aoe.progress import Progress
-from ascend_session.aoe.repository import repository_of
-from ascend_session.aoe.results_new import earlier_files, result_files
+from ascend_session.aoe.conditions import FAILS, NOT_CHECKED
+from ascend_session.aoe.host_conditions import DEVICE_MEMORY, ONE_USER
+from ascend_session.aoe.plan import AoePlan, choose_mode
+from ascend_session.aoe.run import (
+    Progress,
+    find_earlier_results,
+    find_new_results,
+    find_repository,
+    make_variables,
+)
 from ascend_session.backends import choose
 from ascend_session.cli._aoe_preflight import measured, read_config, show
 from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._output import complain
-from ascend_session.cluster.variables import number as number_of
+from ascend_session.cluster.variables import read_number as number_of
 from ascend_session.config.tuning import MODES, mode_number, mode_word
 from ascend_session.errors import BackendError
 from ascend_session.launcher.events import Event, Finished, Planned, Started
 
 if TYPE_CHECKING:
-    from ascend_session.aoe.results_new import FileState
+    from ascend_session.aoe.run import FileState
     from ascend_session.config.ascend_config import AscendConfig
     from ascend_session.launcher.config import LaunchConfig
 
@@ -45,7 +48,7 @@ def tuned(asked: Mapping[str, Any]) -> int:
         typer.BadParameter: For a mode that one process cannot tune.
     """
     config, refused = read_config(asked["config"], "--config")
-    number = mode_number(asked["mode"] or mode_of(config, os.environ))
+    number = mode_number(asked["mode"] or choose_mode(config, os.environ))
     if number == MODES["gradient"]:
         said = (
             "gradient splitting is tuned in a job of several ranks, and this runs one process; "
@@ -55,7 +58,7 @@ def tuned(asked: Mapping[str, Any]) -> int:
     _refuse_the_stub(asked["backend"])
     _make_folders(asked)
     folder = asked["work_path"] or _work_path_of(config, os.environ)
-    added = variables_of(number, os.environ, folder, asked["bank"])
+    added = make_variables(number, os.environ, folder, asked["bank"])
     device = asked["device"] if asked["device"] is not None else _device_of(os.environ)
     environ = _environment(os.environ, added, device)
     if not asked["no_preflight"]:
@@ -67,7 +70,7 @@ def tuned(asked: Mapping[str, Any]) -> int:
             return 128 + signal.SIGINT
         if not _may_start(plan, bool(asked["wait_for_devices"])):
             return 1
-    before = earlier_files(environ)
+    before = find_earlier_results(environ)
     code, was_begun = _run(_launch_config(asked, added, device), environ, before)
     if not was_begun:
         return code
@@ -149,7 +152,7 @@ def _launch_config(
         processes=1,
         nnodes=1,
         env=added,
-        bind="none",  # seed 003 advises against binding
+        bind="none",  # the manual of AOE advises against binding
         preflight=not asked["no_preflight"],
         **{name: value for name, value in given.items() if value is not None},
     )
@@ -219,10 +222,11 @@ class _Watch:
 
 def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> bool:
     """Shows what the result files of the run say; whether there are any, and no tuning failed."""
-    from ascend_session.aoe.results import read_results, result_folders
+    from ascend_session.aoe.result_files import result_folders
+    from ascend_session.aoe.results import read_results
     from ascend_session.cli.aoe_report import show_results
 
-    found = list(result_files(environ, before))
+    found = list(find_new_results(environ, before))
     if not found:
         folders = " or ".join(map(os.path.abspath, result_folders(environ)))
         said = f"No result file of AOE came into {folders}: nothing was tuned."
@@ -236,8 +240,8 @@ def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> bo
 
 
 def _what_now(number: str, environ: Mapping[str, str]) -> None:
-    """Says how to see whether tuning has helped (seed 003, performance verification)."""
-    found = repository_of(number, environ)
+    """Say how to see whether tuning has helped (manual of AOE, performance verification)."""
+    found = find_repository(number, environ)
     where = f"{found.variable}={shlex.quote(found.base)}" if found.variable else "HOME as it is now"
     complain(
         f"To see what it brings, run the script once with cfg.for_verifying({mode_word(number)!r}) "

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Iterable, Sequence, Tuple
 
 import typer
 
+from ascend_session.aoe.result_files import TunedItem
 from ascend_session.cli._aoe_bars import Bars, longest
 from ascend_session.cli._aoe_view import (
     CHANGE_COLUMNS,
     COUNTS,
     FEW,
     TASK_COLUMNS,
-    Item,
     View,
     change_rows,
     change_sentence,
@@ -28,7 +28,7 @@ from ascend_session.cli._aoe_view import (
     task_rows,
 )
 from ascend_session.cli._output import console, draw, is_terminal, show_table, table
-from ascend_session.plain import printable
+from ascend_session.text import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,7 +59,7 @@ def show(view: View) -> None:
     _remarks(view)
 
 
-def _part(view: View, what: str, unit: str, items: Sequence[Item]) -> None:
+def _part(view: View, what: str, unit: str, items: Sequence[TunedItem]) -> None:
     typer.echo(sentence(what, unit, items))
     typer.echo()
     some = shown(view, items)

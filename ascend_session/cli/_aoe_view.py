@@ -1,21 +1,17 @@
 """What ``ascend-session aoe report`` shows of results, and the words that all its forms share."""
 
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.aoe.results import (
+from ascend_session.aoe.result_files import (
     OPERATORS,
     SUBGRAPHS,
-    Change,
-    Comparison,
-    Operator,
     ResultFile,
-    Results,
-    Subgraph,
     Summary,
+    TunedItem,
     Tuning,
-    totals,
 )
-from ascend_session.plain import printable
+from ascend_session.aoe.results import Change, Comparison, Results, totals
+from ascend_session.text import printable
 
 __all__ = [
     "CHANGE_COLUMNS",
@@ -24,7 +20,6 @@ __all__ = [
     "MICRO",
     "MILLI",
     "TASK_COLUMNS",
-    "Item",
     "View",
     "change_rows",
     "change_sentence",
@@ -51,8 +46,6 @@ TASK_COLUMNS = ("TASK", "TUNED", "OUTCOME", "SECONDS", *COUNTS)
 
 _KINDS = {OPERATORS: "operators", SUBGRAPHS: "sub-graphs"}
 
-Item = Union[Operator, Subgraph]
-
 
 class View(NamedTuple):
     """Results, and what of them is to be seen.
@@ -67,23 +60,23 @@ class View(NamedTuple):
     """
 
     results: Results
-    operators: Tuple[Operator, ...]
-    subgraphs: Tuple[Subgraph, ...]
+    operators: Tuple[TunedItem, ...]
+    subgraphs: Tuple[TunedItem, ...]
     top: Optional[int]
     other: Optional[Results]
     comparison: Optional[Comparison]
 
     @property
-    def parts(self) -> List[Tuple[str, str, Sequence[Item]]]:
+    def parts(self) -> List[Tuple[str, str, Sequence[TunedItem]]]:
         """What they are, the unit of their times, and they themselves; none that is empty."""
-        both: List[Tuple[str, str, Sequence[Item]]] = [
+        both: List[Tuple[str, str, Sequence[TunedItem]]] = [
             ("operator", MICRO, self.operators),
             ("sub-graph", MILLI, self.subgraphs),
         ]
         return [part for part in both if part[2]]
 
 
-def sentence(what: str, unit: str, items: Sequence[Item]) -> str:
+def sentence(what: str, unit: str, items: Sequence[TunedItem]) -> str:
     """How much time is saved by all of them."""
     if not items:
         return f"no {what}."
@@ -100,7 +93,7 @@ def sentence(what: str, unit: str, items: Sequence[Item]) -> str:
     )
 
 
-def row(one: Item, limit: int = 400) -> List[str]:
+def row(one: TunedItem, limit: int = 400) -> List[str]:
     """An operator or sub-graph as a row: its times, what became of it, and its name."""
     return [
         number(one.saved, 3),
@@ -148,7 +141,7 @@ def saved_sentences(view: View) -> Iterator[str]:
     """What another run saved, and what this one does."""
     if view.other is None:
         return
-    pairs: List[Tuple[str, str, Sequence[Item], Sequence[Item]]] = [
+    pairs: List[Tuple[str, str, Sequence[TunedItem], Sequence[TunedItem]]] = [
         ("operator", MICRO, view.other.operators, view.operators),
         ("sub-graph", MILLI, view.other.subgraphs, view.subgraphs),
     ]
@@ -213,7 +206,7 @@ def _model_sentence(tuning: Tuning) -> Optional[str]:
     model = tuning.model
     if model is None or model.before is None or model.after is None:
         return None
-    said = "" if model.said is None else f" ({model.said:.2f} % faster, says AOE)"
+    said = "" if model.reported is None else f" ({model.reported:.2f} % faster, says AOE)"
     saved = model.before - model.after
     return (
         f"The model took {model.before:,.3f} ms before and takes {model.after:,.3f} ms, "
@@ -227,14 +220,14 @@ def remarks(view: View) -> Iterator[Tuple[str, str]]:
     Of another run only the damage, since what is lost there is missing in the comparison.
     """
     for file in (*view.results.files, *(view.other.files if view.other is not None else ())):
-        for one in file.damage:
-            yield "damaged", f"{printable(file.name)}:{printable(str(one))}"
+        if file.damage is not None:
+            yield "damaged", f"{printable(file.name)}:{printable(str(file.damage))}"
     for file in view.results.files:
         for one in file.doubts:
             yield "doubtful", f"{printable(file.name)}:{printable(str(one))}"
 
 
-def shown(view: View, items: Sequence[Item]) -> Sequence[Item]:
+def shown(view: View, items: Sequence[TunedItem]) -> Sequence[TunedItem]:
     """Those that are shown."""
     return items[: FEW if view.top is None else view.top]
 

@@ -12,7 +12,7 @@ from ascend_session.errors import AuditError, ConfigError
 
 if TYPE_CHECKING:
     from ascend_session.audit.fixing import Fixed
-    from ascend_session.audit.walking import AuditReport
+    from ascend_session.audit.scripts import AuditReport
 
 __all__ = ["fix"]
 
@@ -59,8 +59,7 @@ def _diff(file: str, fixed: "Fixed") -> str:
 
 
 def _write(file: str, fixed: "Fixed") -> None:
-    from ascend_session.option_files.source import Kind
-    from ascend_session.option_files.writing import write_content
+    from ascend_session.option_files.source import Kind, write_content
 
     try:
         write_content(file, fixed.after.encode("utf-8"), Kind("a script"), force=True)

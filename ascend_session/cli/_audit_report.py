@@ -9,7 +9,7 @@ from ascend_session.cli._output import draw, is_terminal
 
 if TYPE_CHECKING:
     from ascend_session.audit import AuditFinding
-    from ascend_session.audit.walking import AuditReport
+    from ascend_session.audit.scripts import AuditReport
 
 __all__ = ["Progress", "lines", "show"]
 

@@ -12,7 +12,7 @@ from ascend_session.errors import AscendError, ConfigError
 
 if TYPE_CHECKING:
     from ascend_session.cli._file_report import Report
-    from ascend_session.option_files import Remark
+    from ascend_session.findings import Finding
 
 __all__ = ["check_file", "failed"]
 
@@ -50,12 +50,12 @@ def check_file(
     It is read as the vendor's parser does, which refuses some files and skips lines of others
     without a word. With --fix what counts is the copy; --fix -o FILE --force mends FILE itself.
     """
-    from ascend_session.cli._file_report import lines
+    from ascend_session.cli._file_report import lines, place_as_dict
 
     _check_call(option, fix, output, force)
     look = _looker(option, toolkit, soc)
     copy: Optional[str] = None
-    notes: Tuple[Remark, ...] = ()
+    notes: Tuple[Finding, ...] = ()
     try:
         found = look(file)
         if fix:
@@ -65,7 +65,7 @@ def check_file(
         raise failed(error, file if as_json else None) from None
     if as_json:
         more = left.of_toolkit() if option == _MIX_LIST else {}
-        told = [remark._asdict() for remark in notes]
+        told = [place_as_dict(remark) for remark in notes]
         fixed = {"fixed": copy, "fixed_ok": fix and left.ok, "fix_remarks": told}
         show_json({"option": option, **found.to_dict(), **more, **fixed})
     else:
@@ -75,7 +75,7 @@ def check_file(
     raise typer.Exit(0 if left.ok else 1)
 
 
-def _fresh(notes: "Tuple[Remark, ...]", found: "Report", left: "Report") -> Iterator[str]:
+def _fresh(notes: "Tuple[Finding, ...]", found: "Report", left: "Report") -> Iterator[str]:
     """What was noted while the file was copied, and neither of it nor of the copy, in lines."""
     known = {remark.message for remark in (*found.remarks, *left.remarks)}
     fresh = [remark for remark in notes if remark.message not in known]
@@ -101,7 +101,7 @@ def failed(error: AscendError, json_for: Optional[str] = None) -> typer.Exit:
 
 
 def _check_call(option: str, fix: bool, output: Optional[str], force: bool) -> None:
-    from ascend_session.option_files.kinds import TYPE_NAMES
+    from ascend_session.option_files import TYPE_NAMES
 
     if option not in TYPE_NAMES:
         known = ", ".join(TYPE_NAMES)
@@ -124,9 +124,9 @@ def _looker(option: str, toolkit: Optional[str], soc: Optional[str]) -> "Callabl
 
 def _fixed_copy(
     option: str, file: str, output: Optional[str], force: bool
-) -> "Tuple[str, Tuple[Remark, ...]]":
+) -> "Tuple[str, Tuple[Finding, ...]]":
     """Writes the copy; returns its name, and what there was to say of the file meanwhile."""
-    from ascend_session.option_files.kinds import file_type
+    from ascend_session.option_files import file_type
 
     stem, suffix = os.path.splitext(file)
     copy = f"{stem}.fixed{suffix}" if output is None else output

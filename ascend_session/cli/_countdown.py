@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from ascend_session.cli._durations import shown_duration
-from ascend_session.cluster.rank_table.waiting import Waiting
+from ascend_session.cluster.rank_table.source import WaitProgress
 
 __all__ = ["Countdown"]
 
@@ -35,7 +35,7 @@ class Countdown:
         if self._is_terminal and self._why:
             typer.echo(_CLEAR, nl=False, err=True)
 
-    def tell(self, now: Waiting) -> None:
+    def tell(self, now: WaitProgress) -> None:
         """Draws the line, or where lines stay, one each minute and when something changes."""
         said = f"{shown_duration(now.left)} left, waiting for {self._what}: {now.why}"
         if self._is_terminal:

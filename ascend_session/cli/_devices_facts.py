@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 if TYPE_CHECKING:
-    from ascend_session.hardware.device import Device, DeviceReport
+    from ascend_session.hardware.devices import Device, DeviceReport
     from ascend_session.hardware.versions import Component
 
 __all__ = ["UNKNOWN", "facts", "is_healthy", "or_unknown", "place"]

@@ -7,14 +7,14 @@ import typer
 
 from ascend_session.cli._devices_facts import UNKNOWN, facts, or_unknown, place
 from ascend_session.cli._output import facts_grid, show_facts, show_table, table
-from ascend_session.plain import blanked
+from ascend_session.text import blanked
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from ascend_session.hardware.device import Device, DeviceReport
-    from ascend_session.hardware.occupancy import Holder
+    from ascend_session.hardware.devices import Device, DeviceReport
+    from ascend_session.hardware.processes import Holder
 
 __all__ = ["drawn", "show_lines"]
 

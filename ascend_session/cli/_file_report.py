@@ -1,10 +1,10 @@
 """What is said of one file that an option points to."""
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, cast
 
 if TYPE_CHECKING:
-    from ascend_session.option_files import Remark
+    from ascend_session.findings import Finding, Place
 
 __all__ = ["Report", "lines", "mix_list_report", "report"]
 
@@ -23,8 +23,8 @@ class Report(NamedTuple):
     """
 
     file: str
-    refused: "Tuple[Remark, ...]"
-    remarks: "Tuple[Remark, ...]"
+    refused: "Tuple[Finding, ...]"
+    remarks: "Tuple[Finding, ...]"
     toolkit: Optional[Tuple[str, ...]] = ()
     not_checked: Optional[str] = None
 
@@ -38,14 +38,20 @@ class Report(NamedTuple):
         return {
             "file": self.file,
             "ok": self.ok,
-            "refused": [remark._asdict() for remark in self.refused],
-            "remarks": [remark._asdict() for remark in self.remarks],
+            "refused": [place_as_dict(remark) for remark in self.refused],
+            "remarks": [place_as_dict(remark) for remark in self.remarks],
         }
 
     def of_toolkit(self) -> Dict[str, Any]:
         """What the toolkit says of it, as JSON can hold it."""
         found = None if self.toolkit is None else list(self.toolkit)
         return {"toolkit": found, "not_checked": self.not_checked}
+
+
+def place_as_dict(remark: "Finding") -> Dict[str, Any]:
+    """Give what was found at a place of a file, as JSON can hold it."""
+    line, column, _ = cast("Place", remark.place)
+    return {"line": line, "column": column, "message": remark.message, "hint": remark.hint}
 
 
 def mix_list_report(name: str, toolkit: Optional[str], soc: Optional[str]) -> Report:
@@ -60,7 +66,7 @@ def mix_list_report(name: str, toolkit: Optional[str], soc: Optional[str]) -> Re
         AscendError: If a file cannot be read.
     """
     from ascend_session.hardware.nodes import host_root
-    from ascend_session.hardware.operator_lists import ops_info_files
+    from ascend_session.hardware.operators import ops_info_files
     from ascend_session.option_files import MixList, built_in_lists
 
     found = report(MixList.OPTION, name)
@@ -86,7 +92,7 @@ def report(option: str, name: str) -> Report:
     Raises:
         AscendError: If it cannot be read.
     """
-    from ascend_session.option_files.kinds import file_type
+    from ascend_session.option_files import file_type
 
     found = file_type(option).examined(name)
     return Report(name, found.refused, found.remarks)
@@ -108,10 +114,10 @@ def lines(found: Report) -> Iterator[str]:
         yield f"  not checked: {found.not_checked}"
 
 
-def _listed(name: str, word: str, remarks: "Tuple[Remark, ...]") -> Iterator[str]:
-    shown: List[Remark] = list(remarks[:_MOST_SHOWN])
+def _listed(name: str, word: str, remarks: "Tuple[Finding, ...]") -> Iterator[str]:
+    shown: List[Finding] = list(remarks[:_MOST_SHOWN])
     for remark in shown:
-        yield f"  {name}:{remark.line}:{remark.column}: {word}{remark.message}"
+        yield f"  {name}:{remark.place}: {word}{remark.message}"
         if remark.hint is not None:
             yield f"    hint: {remark.hint}"
     if len(remarks) > len(shown):

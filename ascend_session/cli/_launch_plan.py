@@ -7,8 +7,7 @@ from ascend_session.cli._flags import with_flags
 from ascend_session.cli._launch_summary import rank_list
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.plan import Plan
-    from ascend_session.launcher.rank import Rank
+    from ascend_session.launcher.plan import Plan, RankPlan
 
 __all__ = ["plan_text"]
 
@@ -37,8 +36,6 @@ def _facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     yield "Command", " ".join(map(shlex.quote, first.command))
     yield "Folder", first.cwd
     yield "JOB_ID", plan.job_id
-    if plan.reserved.ports and plan.nodes.of == 1:
-        yield "Ports", f"{count + 1} on this machine; each attempt takes others that are free"
     yield "CPUs", with_flags(plan.bound)
     if plan.nodes.of > 1:
         yield "Node", f"{plan.nodes.number} of {plan.nodes.of}; {plan.size} ranks in all"
@@ -49,7 +46,7 @@ def _facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
 
 def _shared(plan: "Plan") -> Dict[str, str]:
     """The changed variables that are the same in all ranks."""
-    others: List[Rank] = list(plan.ranks[1:])
+    others: List[RankPlan] = list(plan.ranks[1:])
     return {
         name: value
         for name, value in plan.ranks[0].changed.items()
@@ -57,7 +54,7 @@ def _shared(plan: "Plan") -> Dict[str, str]:
     }
 
 
-def _headline(rank: "Rank") -> str:
+def _headline(rank: "RankPlan") -> str:
     node = "" if rank.physical is None else f" (/dev/davinci{int(rank.physical)})"
     cpus = "" if rank.cpus is None else f", CPUs {rank_list(rank.cpus)}"
     return f"Rank {rank.rank} on device {int(rank.device)}{node}{cpus}"

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Callable, List, Optional
 from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._launch_words import Words
 from ascend_session.cli._output import complain
+from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.events import Event, Started
-from ascend_session.launcher.launching import launch_within
-from ascend_session.launcher.notices import Notices
-from ascend_session.launcher.outlet import Outlet
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.printer import Notices, Outlet
+from ascend_session.launcher.process import Signals
 
 if TYPE_CHECKING:
     from ascend_session.cli._launch_summary import Style
@@ -50,7 +49,7 @@ def run(config: "LaunchConfig", as_json: bool, beside: Optional[Beside] = None) 
     except KeyboardInterrupt:
         complain("Interrupted before anything was started.")
         return 128 + signal.SIGINT
-    with first.reserved, Signals() as signals:
+    with first.held_port, Signals() as signals:
         told = _Told(config, signals, beside)
         result = launch_within(
             signals,

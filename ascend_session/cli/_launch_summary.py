@@ -10,8 +10,8 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 import typer
 
+from ascend_session.launcher.process import signal_name
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, Outcome, RankResult
-from ascend_session.launcher.signals import signal_name
 
 __all__ = ["Style", "rank_list", "summary"]
 

@@ -14,7 +14,7 @@ from ascend_session.launcher.events import (
     Stalled,
     Stopping,
 )
-from ascend_session.launcher.signals import Signals, signal_name
+from ascend_session.launcher.process import Signals, signal_name
 
 __all__ = ["Words"]
 

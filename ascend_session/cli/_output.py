@@ -105,7 +105,7 @@ def console() -> "Console":
 def _harmless(text: str) -> str:
     if text.replace("\n", "").isprintable():
         return text
-    from ascend_session.plain import printable
+    from ascend_session.text import printable
 
     return "\n".join(printable(line, len(line)) for line in text.split("\n"))
 

@@ -77,7 +77,7 @@ def explained(
 def _selected(op: str, mode: str, types: str, lists: Lists) -> "Decision":
     """What op_select_implmode gives."""
     from ascend_session.option_files import decide_by_select
-    from ascend_session.option_files.precedence import not_implemented
+    from ascend_session.option_files.op_precision import not_implemented
 
     listed = tuple(word.strip() for word in types.split(",") if word.strip())
     decision = decide_by_select(op, mode, listed, _lists_of(mode, lists))

@@ -32,7 +32,7 @@ def made_of_host(
         DeviceError: If a device that is asked for is not there.
         JobError: If there is no device, or HCCL would refuse the table.
     """
-    from ascend_session.hardware.device import devices
+    from ascend_session.hardware.devices import devices
 
     report = devices()
     used = report.visible
@@ -60,7 +60,7 @@ def made_of_host(
 
 
 def _parsed(asked: str) -> Sequence[int]:
-    from ascend_session.launcher.device_list import parse_devices
+    from ascend_session.launcher.devices import parse_devices
 
     try:
         return parse_devices(asked)

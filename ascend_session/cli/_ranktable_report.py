@@ -7,30 +7,20 @@ import typer
 
 from ascend_session.cli._countdown import Countdown
 from ascend_session.cli._output import show_facts, show_table
-from ascend_session.cluster.rank_table import (
-    RankTable,
-    TableDevice,
-    TableFinding,
-)
+from ascend_session.cluster.rank_table import RankTable, TableDevice
 from ascend_session.cluster.rank_table.contents import TEMPLATE_2, V1_0, V1_2
-from ascend_session.cluster.rank_table.findings import (
-    ERROR,
-    INFO,
-    UNCHECKED,
-    WARNING,
-    sort_findings,
-)
-from ascend_session.cluster.rank_table.reading import read
+from ascend_session.cluster.rank_table.formats import parse_table
 from ascend_session.cluster.rank_table.source import read_text
 from ascend_session.errors import JobError
-from ascend_session.plain import printable
+from ascend_session.findings import ERROR, INFO, NOT_CHECKED, WARNING, Finding, sort_by_severity
+from ascend_session.text import printable
 
 if TYPE_CHECKING:
-    from ascend_session.hardware.device import DeviceReport
+    from ascend_session.hardware.devices import DeviceReport
 
 __all__ = ["TableReport", "as_dict", "family_of", "lines", "look", "show_ranks"]
 
-_LABELS = {ERROR: "", WARNING: "warning: ", UNCHECKED: "not checked: ", INFO: "note: "}
+_LABELS = {ERROR: "", WARNING: "warning: ", NOT_CHECKED: "not checked: ", INFO: "note: "}
 _ALWAYS = 4  # columns that each table has
 
 
@@ -49,7 +39,7 @@ class TableReport(NamedTuple):
     format: str
     table: Optional[RankTable]
     product: Optional[str]
-    findings: Tuple[TableFinding, ...]
+    findings: Tuple[Finding, ...]
 
     @property
     def ok(self) -> bool:
@@ -65,7 +55,16 @@ class TableReport(NamedTuple):
             "status": self.table.status if self.table else None,
             "size": self.table.size if self.table else None,
             "product": self.product,
-            "findings": [one._asdict() for one in self.findings],
+            "findings": [
+                {
+                    "severity": one.severity,
+                    "place": one.place or "",
+                    "said": one.message,
+                    "hint": one.hint,
+                    "source": one.source,
+                }
+                for one in self.findings
+            ],
         }
 
 
@@ -96,19 +95,19 @@ def look(file: str, family: Optional[str], with_host: bool, seconds: float) -> T
         if error.findings:
             return TableReport(file, _format_of(file), None, family, error.findings)
         message = error.message[len(file) + 2 :] if error.message.startswith(f"{file}: ") else None
-        said = TableFinding(ERROR, "", message or error.message, error.hint)
+        said = Finding(ERROR, message or error.message, error.hint, place="")
         return TableReport(file, "", None, family, (said,))
-    on_host: List[TableFinding] = []
+    on_host: List[Finding] = []
     if with_host:
         family = _compare(table, family, on_host)
     found = [*table.findings(family, os.environ), *on_host]
-    return TableReport(file, table.format, table, family, tuple(sort_findings(found)))
+    return TableReport(file, table.format, table, family, tuple(sort_by_severity(found)))
 
 
 def _format_of(file: str) -> str:
     """Which format a table has that is refused."""
     try:
-        return read(file, read_text(file)).contents.format
+        return parse_table(file, read_text(file)).contents.format
     except JobError:
         return ""
 
@@ -185,9 +184,9 @@ def _cell(value: Optional[object]) -> str:
     return "-" if value in (None, "") else printable(str(value))
 
 
-def _compare(table: RankTable, family: Optional[str], found: List[TableFinding]) -> Optional[str]:
+def _compare(table: RankTable, family: Optional[str], found: List[Finding]) -> Optional[str]:
     """Adds what this host has to say; returns the product, now that its devices are known."""
-    from ascend_session.hardware.device import devices
+    from ascend_session.hardware.devices import devices
 
     report = devices()
     found += table.host_findings(report)
@@ -195,7 +194,7 @@ def _compare(table: RankTable, family: Optional[str], found: List[TableFinding])
 
 
 def _family_here() -> Optional[str]:
-    from ascend_session.hardware.device import devices
+    from ascend_session.hardware.devices import devices
 
     return _family_of(devices())
 

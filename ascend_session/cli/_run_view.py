@@ -9,7 +9,7 @@ from rich.text import Text
 from ascend_session.cli._output import table
 
 if TYPE_CHECKING:
-    from ascend_session.compat.report import Report
+    from ascend_session.compat.ending import Report
 
 __all__ = ["show"]
 

@@ -5,7 +5,6 @@ import re
 import time
 from typing import Callable, FrozenSet, List, Optional
 
-from ascend_session.launcher.cleaning import clean
 from ascend_session.launcher.events import (
     Ended,
     Event,
@@ -16,6 +15,7 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
+from ascend_session.launcher.lines import clean
 from ascend_session.launcher.printer import Latest
 
 __all__ = ["StatusLine"]

@@ -90,7 +90,7 @@ def run_tuning(
     """
     from ascend_session.cli._aoe_run import tuned
     from ascend_session.cli.launch import wrong_calls_said
-    from ascend_session.launcher.open_files import standard_streams
+    from ascend_session.launcher.process import standard_streams
 
     with standard_streams(), wrong_calls_said(as_json=False):
         raise typer.Exit(tuned(context.params))

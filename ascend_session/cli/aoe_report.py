@@ -143,12 +143,8 @@ def _wanted(sort: str, filters: List[str]) -> "Tuple[Filter, ...]":
 
 
 def _read(paths: List[str]) -> "Results":
-    from ascend_session.aoe.results import (
-        WRITTEN,
-        find_results,
-        read_results,
-        result_folders,
-    )
+    from ascend_session.aoe.result_files import WHERE_WRITTEN, find_results, result_folders
+    from ascend_session.aoe.results import read_results
     from ascend_session.errors import ResultError
 
     found = paths or find_results()
@@ -157,7 +153,7 @@ def _read(paths: List[str]) -> "Results":
         raise ResultError(
             f"There is no result file of AOE (aoe_result_opat_*.json, aoe_result_sgat_*.json) in "
             f"{looked}.",
-            hint=f"Name the file or its folder. {WRITTEN}",
+            hint=f"Name the file or its folder. {WHERE_WRITTEN}",
         )
     return read_results(found)
 
@@ -165,8 +161,7 @@ def _read(paths: List[str]) -> "Results":
 def _write_page(path: str, force: bool, view: "View") -> None:
     from ascend_session.cli._aoe_page import page
     from ascend_session.errors import ResultError
-    from ascend_session.option_files.source import Kind
-    from ascend_session.option_files.writing import write_content
+    from ascend_session.option_files.source import Kind, write_content
 
     kind = Kind("a page", "a browser", ResultError)
     try:

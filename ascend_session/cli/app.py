@@ -1,10 +1,11 @@
 """The commands of ``ascend-session`` and how the program as a whole behaves."""
 
 import importlib
+import importlib.util
 import io
 import os
 import sys
-from typing import Any, List
+from typing import Any, Dict, List
 
 import typer
 from typer.core import TyperGroup
@@ -20,6 +21,9 @@ _COMMANDS = (
     *("options", "devices", "doctor", "launch", "run", "ranktable", "config", "precision"),
     *("aoe", "audit"),
 )
+
+# Packages that nothing but one command needs, so that an installation may do without them.
+_LEAVES: Dict[Any, str] = {"aoe": "aoe", "audit": "audit", "run": "compat"}
 
 
 class _Commands(TyperGroup):
@@ -37,6 +41,18 @@ class _Commands(TyperGroup):
             made = group()
             made.command(cmd_name)(getattr(module, cmd_name))
         return typer.main.get_command(made)
+
+    def resolve_command(self, ctx: Any, args: List[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        leaf = _LEAVES.get(name)
+        if leaf is not None and importlib.util.find_spec(f"ascend_session.{leaf}") is None:
+            complain(
+                f"`ascend-session {name}` needs the package ascend_session.{leaf}, which is not "
+                "part of this installation.",
+                "Install ascend_session with all of its packages.",
+            )
+            raise typer.Exit(2)
+        return name, command, rest
 
 
 app = group(

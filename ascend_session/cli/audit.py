@@ -9,7 +9,7 @@ from typing_extensions import Annotated
 from ascend_session.cli._output import complain, show_json
 
 if TYPE_CHECKING:
-    from ascend_session.audit.walking import AuditReport
+    from ascend_session.audit.scripts import AuditReport
 
 __all__ = ["audit"]
 
@@ -99,9 +99,9 @@ def audit(
 
 def _port(paths: List[str]) -> None:
     """Prints what the entries of scripts come to."""
-    from ascend_session.audit.porting import ported
+    from ascend_session.audit.fixing import ported
+    from ascend_session.audit.scripts import files_below
     from ascend_session.audit.source import content_of
-    from ascend_session.audit.walking import files_below
     from ascend_session.errors import AuditError
 
     unread = False
@@ -123,7 +123,7 @@ def _port(paths: List[str]) -> None:
 
 
 def _audited(paths: List[str], with_progress: bool) -> "AuditReport":
-    from ascend_session.audit.walking import audit_paths
+    from ascend_session.audit.scripts import audit_paths
     from ascend_session.cli._audit_report import Progress
 
     try:
@@ -135,7 +135,7 @@ def _audited(paths: List[str], with_progress: bool) -> "AuditReport":
 
 def _beside(report: "AuditReport", baseline: Optional[str], update: bool) -> "AuditReport":
     """The report without what the baseline names; an updated one names everything."""
-    from ascend_session.audit.baseline import read_baseline, without_known, write_baseline
+    from ascend_session.audit.exports import read_baseline, without_known, write_baseline
     from ascend_session.errors import AuditError
 
     if baseline is None:
@@ -150,7 +150,7 @@ def _beside(report: "AuditReport", baseline: Optional[str], update: bool) -> "Au
 
 def _write_sarif(report: "AuditReport", file: str) -> None:
     from ascend_session import __version__
-    from ascend_session.audit.sarif import as_sarif
+    from ascend_session.audit.exports import as_sarif
 
     try:
         with open(file, "w", encoding="utf-8") as opened:

@@ -11,7 +11,8 @@ from ascend_session.cli._groups import group, help_without_command
 from ascend_session.cli._output import complain, show_json, show_table
 
 if TYPE_CHECKING:
-    from ascend_session.config.file_report import FileReport, Remark
+    from ascend_session.config.files import FileReport
+    from ascend_session.findings import Finding
 
 __all__ = ["app"]
 
@@ -36,7 +37,7 @@ def check(
 
     All files are checked. Warnings are printed and do not make a file wrong.
     """
-    from ascend_session.config.file_report import report_file
+    from ascend_session.config.files import report_file
 
     reports = [report_file(name, os.environ if host else None) for name in files]
     in_order = all(report.ok for report in reports)
@@ -57,14 +58,14 @@ def show(
     as_json: _Json = False,
 ) -> None:
     """Print the NpuOptimizer entry that a YAML or JSON file resolves to."""
-    from ascend_session.config.file_report import report_file
+    from ascend_session.config.files import report_file
 
     report = report_file(file)
     if as_json:
         show_json({**report.to_dict(), **_resolved(report)})
     else:
-        for remark in (*report.problems, *report.warnings):
-            complain(_said(report, remark), remark.hint)
+        for finding in (*report.problems, *report.warnings):
+            complain(_said(report, finding), finding.hint)
         if report.ok:
             _show_resolved(_resolved(report))
     raise typer.Exit(0 if report.ok else 1)
@@ -73,7 +74,7 @@ def show(
 @app.command()
 def schema() -> None:
     """Print the JSON schema of configuration files, for editors."""
-    from ascend_session.config.schema import json_schema
+    from ascend_session.config.reference import json_schema
 
     show_json(json_schema())
 
@@ -87,29 +88,28 @@ def _lines(report: "FileReport") -> Iterator[str]:
     ]
     state = "" if report.problems else "ok"
     yield f"{report.file}: {', '.join(filter(None, [state, *counts]))}"
-    for remark in (*report.problems, *report.warnings):
-        yield f"  {_said(report, remark)}"
-        if remark.hint is not None:
-            yield f"    hint: {remark.hint}"
+    for finding in (*report.problems, *report.warnings):
+        yield f"  {_said(report, finding)}"
+        if finding.hint is not None:
+            yield f"    hint: {finding.hint}"
 
 
-def _said(report: "FileReport", remark: "Remark") -> str:
-    """A remark behind its place, in the form that editors and terminals can jump to."""
-    place = report.file if remark.line is None else f"{report.file}:{remark.line}"
-    word = "warning: " if remark in report.warnings else ""
-    return f"{place}: {word}{remark.message}"
+def _said(report: "FileReport", finding: "Finding") -> str:
+    """A finding behind its place, in the form that editors and terminals can jump to."""
+    word = "warning: " if finding in report.warnings else ""
+    return f"{report.place_of(finding)}: {word}{finding.message}"
 
 
 def _resolved(report: "FileReport") -> Dict[str, Any]:
     """The entry, and the options that never get into it."""
     if report.config is None:
         return {"entry": [], "not_in_entry": {}}
-    from ascend_session.config.file_report import entry_lines
+    from ascend_session.config.files import resolved_entry
 
-    entry = entry_lines(report.config)
-    keys = {line.key for line in entry}
+    entry = resolved_entry(report.config)
+    keys = {each["key"] for each in entry}
     others = {k: v for k, v in report.config.values().items() if k not in keys}
-    return {"entry": [line._asdict() for line in entry], "not_in_entry": others}
+    return {"entry": entry, "not_in_entry": others}
 
 
 def _show_resolved(resolved: Dict[str, Any]) -> None:

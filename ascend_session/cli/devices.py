@@ -13,7 +13,7 @@ from ascend_session.cli._ending import programs_ended_with_this
 from ascend_session.cli._output import console, draw, is_terminal, show_json, show_json_line
 
 if TYPE_CHECKING:
-    from ascend_session.hardware.device import DeviceReport
+    from ascend_session.hardware.devices import DeviceReport
 
 __all__ = ["devices"]
 
@@ -79,8 +79,8 @@ def devices(
 
 
 def _look(timeout: Optional[float]) -> "DeviceReport":
-    from ascend_session.hardware.command import TIME_LIMIT
-    from ascend_session.hardware.device import devices as look
+    from ascend_session.hardware.devices import devices as look
+    from ascend_session.hardware.program import TIME_LIMIT
 
     return look(timeout=TIME_LIMIT if timeout is None else timeout)
 

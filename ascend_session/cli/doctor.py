@@ -59,15 +59,15 @@ def doctor(
 
     Exit code 0 if nothing that was looked at is an error, 1 otherwise.
     """
-    from ascend_session.doctor import Asked, examine
+    from ascend_session.cli._doctor import Request, examine
 
-    asked = Asked(rank_table, log_dir, python)
+    request = Request(rank_table, log_dir, python)
     if timeout is not None:
-        asked = asked._replace(timeout=timeout)
+        request = request._replace(timeout=timeout)
     if imports is not None:
-        asked = asked._replace(imports=imports)
+        request = request._replace(imports=imports)
     with programs_ended_with_this():
-        report = examine(os.environ, asked)
+        report = examine(os.environ, request)
     if as_json:
         show_json(report.as_dict())
     else:

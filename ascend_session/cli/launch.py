@@ -169,7 +169,7 @@ def _launch(asked: Dict[str, Any]) -> None:
     program["preflight"] = not asked["no_preflight"]
     variables = _variables(asked["env"] or [])
     as_json = asked["as_json"]
-    from ascend_session.launcher.open_files import standard_streams
+    from ascend_session.launcher.process import standard_streams
 
     with standard_streams(), wrong_calls_said(as_json):
         config = _config({**asked, **program, "env": variables})
@@ -207,7 +207,7 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> int:
     from ascend_session.launcher.preflight import planned_or_refused
 
     planned = planned_or_refused(config, os.environ)
-    planned.reserved.release()
+    planned.held_port.close()
     for note in planned.notes:
         complain(with_flags(note))
     if as_json:
@@ -244,5 +244,8 @@ def _refusal(error: AscendError, code: int) -> Dict[str, Any]:
         "code": code,
         "refused": error.message,
         "hint": error.hint,
-        "findings": [finding._asdict() for finding in found],
+        "findings": [
+            {"check": f.rule, "severity": f.severity, "said": f.message, "hint": f.hint}
+            for f in found
+        ],
     }

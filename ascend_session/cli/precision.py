@@ -194,9 +194,14 @@ def _wanted(modes: List[str], node: bool) -> Dict[str, str]:
 
 def _change(name: str, wanted: Dict[str, str], node: bool) -> None:
     from ascend_session.option_files import OpPrecision
-    from ascend_session.option_files.precision_lines import with_mode
-    from ascend_session.option_files.source import decoded, encoded, read_content
-    from ascend_session.option_files.writing import one_at_a_time, write_content
+    from ascend_session.option_files.op_precision import with_mode
+    from ascend_session.option_files.source import (
+        decoded,
+        encoded,
+        one_at_a_time,
+        read_content,
+        write_content,
+    )
 
     with one_at_a_time(name):
         source = decoded(name, read_content(name, OpPrecision.KIND))

@@ -51,11 +51,11 @@ def run(
     SCRIPT is a Python script; with -m it is a module. What follows it belongs to it, options too.
     The exit code is the script's.
     """
-    from ascend_session.launcher.inside.running import ASKED_VARIABLE
+    from ascend_session.launcher.rank_main import RUN_VARIABLE
 
     environ = dict(os.environ)
     try:
-        environ[ASKED_VARIABLE] = _asked(backend, json_file, environ)
+        environ[RUN_VARIABLE] = _asked(backend, json_file, environ)
     except AscendError as error:
         complain(error.message, error.hint)
         raise typer.Exit(2) from None
@@ -65,7 +65,7 @@ def run(
         environ[STRICT_VARIABLE] = "1"
     if backend in ("npu", "stub"):
         environ["ASCEND_SESSION_BACKEND"] = backend
-    from ascend_session.launcher.command import RUNNER
+    from ascend_session.launcher.rank_main import RUNNER
 
     # A script called -m would be taken for a module.
     shown = os.path.join(os.curdir, what) if what.startswith("-") else what

@@ -1,8 +1,15 @@
-"""Where the ranks of a job on the stub meet, if nobody has said it: a scheduler's job says enough.
+"""Where the nodes of a job on the stub meet, and how their port is kept.
 
-All processes of the job have to come to the same answer, so it follows from what the scheduler
-tells all of them. The port is not kept for the job, unless the scheduler keeps one: rank 0 says so
-if somebody else has it.
+If nobody has said where, a scheduler's job says enough. All processes of the job have to come to
+the same answer, so it follows from what the scheduler tells all of them. Ranks on one node need no
+address. The port is not kept for the job, unless the scheduler keeps one: rank 0 says so if
+somebody else has it.
+
+A port is bound, but not listened at, until the process that it is for listens there. Another
+process can still listen at a port that is bound with SO_REUSEADDR, as gRPC does with
+``so_reuseport=0``. Linux never gives such a port to one who asks for any, nor to an outgoing
+connection, as long as it is bound on every interface: bound on 127.0.0.1 alone, it goes to whoever
+asks for one on another address.
 """
 
 import hashlib
@@ -10,56 +17,44 @@ import socket
 import subprocess
 from typing import Mapping, Optional, Tuple
 
-from ascend_session.cluster.claim import Claim
+from ascend_session.cluster.claims import Claim
 from ascend_session.cluster.variables import COORDINATOR
 from ascend_session.errors import JobError
 
-__all__ = [
-    "address_of_node",
-    "coordinator_of",
-    "derived_port",
-    "is_address",
-    "is_loopback",
-    "parts_of",
-]
-
-_LOOPBACK = "127.0.0.1"
 # Below those of Kubernetes, from 30000, and those that Linux gives to outgoing connections, from
 # 32768; HCCL has 16666 and 60000 on.
-_FIRST, _COUNT = 20000, 10000
-_PATIENCE = 20.0  # seconds for an answer of Slurm's controller
+_FIRST_PORT, _PORT_COUNT = 20000, 10000
+_SCONTROL_TIMEOUT_S = 20.0
 
 
-def coordinator_of(environ: Mapping[str, str], claim: Optional[Claim]) -> Optional[str]:
-    """Where rank 0 listens for the others, ``host:port``.
+def find_coordinator(environ: Mapping[str, str], claim: Optional[Claim]) -> Optional[str]:
+    """Find out where rank 0 listens for the other nodes, ``host:port``.
 
     Args:
         environ: The environment; its `COORDINATOR` counts first.
         claim: What the scheduler says that has started the processes; None without one.
 
     Returns:
-        The address, or None if neither says enough.
+        The address; None if neither says enough, or if the scheduler's job is on one node.
     """
     given = environ.get(COORDINATOR)
-    if given or claim is None or not claim.seed:
+    if given or claim is None or not claim.seed or claim.is_on_one_node:
         return given or None
-    port = claim.port or derived_port(claim.seed)
-    if claim.is_on_one_node:
-        return f"{_LOOPBACK}:{port}"
+    port = claim.port or derive_port(claim.seed)
     if claim.hosts is None or not claim.hosts[1]:
         return None
-    host = address_of_node(claim.hosts[1])
+    host = find_node_address(claim.hosts[1])
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def derived_port(seed: str) -> int:
-    """A port that follows from the name of a job."""
+def derive_port(seed: str) -> int:
+    """Derive a port from the name of a job."""
     digest = hashlib.sha256(seed.encode("utf-8", "surrogateescape")).digest()
-    return _FIRST + int.from_bytes(digest[:4], "big") % _COUNT
+    return _FIRST_PORT + int.from_bytes(digest[:4], "big") % _PORT_COUNT
 
 
-def parts_of(address: str) -> Tuple[str, int]:
-    """Host and port of ``host:port`` or ``[host]:port``.
+def split_address(address: str) -> Tuple[str, int]:
+    """Split ``host:port`` or ``[host]:port`` into its parts.
 
     Raises:
         JobError: If it is neither.
@@ -97,8 +92,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def address_of_node(name: str) -> str:
-    """The name of a Slurm node if it can be looked up, else its NodeAddr, as Slurm reaches it.
+def find_node_address(name: str) -> str:
+    """Give the name of a Slurm node if it can be looked up, else its NodeAddr, as Slurm reaches it.
 
     Raises:
         JobError: If neither can be had.
@@ -107,27 +102,92 @@ def address_of_node(name: str) -> str:
         socket.getaddrinfo(name, None)
         return name
     except OSError:
-        found = _node_address(name)
-    if found is None:
+        address = _ask_slurm(name)
+    if address is None:
         raise JobError(
             f"The ranks were to meet on {name!r}, the first node of Slurm's step, but that name "
             "has no address here, and 'scontrol show node' does not know one either.",
             hint=f"export {COORDINATOR}=HOST:PORT, with an address of the first node.",
         )
-    return found
+    return address
 
 
-def _node_address(name: str) -> Optional[str]:
+def _ask_slurm(name: str) -> Optional[str]:
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             ["scontrol", "--oneliner", "show", "node", name],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_PATIENCE,
+            timeout=_SCONTROL_TIMEOUT_S,
             check=True,
         ).stdout.decode("utf-8", "replace")
     except (OSError, subprocess.SubprocessError):
         return None
-    words = dict(word.partition("=")[::2] for word in said.split())
+    words = dict(word.partition("=")[::2] for word in output.split())
     return words.get("NodeAddr") or None
+
+
+def bind_port(port: int = 0) -> socket.socket:
+    """Bind a port on every interface, of IPv6 too if there is that.
+
+    Args:
+        port: Which; 0 means any that is free.
+
+    Raises:
+        OSError: If it cannot be had.
+    """
+    try:
+        return bind_address(socket.AF_INET6, "::", port)
+    except OSError:
+        return bind_address(socket.AF_INET, "", port)
+
+
+def bind_address(family: int, address: str, port: int = 0) -> socket.socket:
+    """Bind a port on an address."""
+    bound = socket.socket(family)
+    try:
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((address, port))
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+def claim_port(port: int) -> socket.socket:
+    """Mark a port as meant for a job; of all who ask for it, one has it at a time.
+
+    Two who set SO_REUSEADDR can both be bound to a port as long as neither listens, and without it
+    connections of a job that has just ended keep a port from its next one. So what tells two
+    launchers apart is a name among the abstract sockets, which like ports belong to a network
+    namespace, and vanish with their last owner.
+
+    Args:
+        port: Which.
+
+    Returns:
+        The mark, until it is closed.
+
+    Raises:
+        OSError: If another has it (EADDRINUSE).
+    """
+    mark = socket.socket(socket.AF_UNIX)
+    try:
+        mark.bind(f"\0ascend_session port {port}")
+    except BaseException:
+        mark.close()
+        raise
+    return mark
+
+
+def is_own_address(address: str) -> bool:
+    """Whether an IP address is one of this machine, at which a program here can listen."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        bind_address(family, address).close()
+    except OSError:
+        return False
+    return True

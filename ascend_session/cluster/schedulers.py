@@ -5,25 +5,31 @@ They may all speak, as long as they say the same. Where two of them differ, noth
 
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.cluster import open_mpi, slurm
-from ascend_session.cluster.claim import FIELDS, Claim, Said, said
-from ascend_session.cluster.variables import number, size_given
+from ascend_session.cluster.claims import (
+    FIELDS,
+    Claim,
+    SourcedNumber,
+    is_below_mpirun_daemon,
+    read_open_mpi,
+    read_pmix,
+    read_slurm,
+    read_sourced,
+    refuse_slurm_shell,
+)
+from ascend_session.cluster.variables import read_number, read_size
 from ascend_session.errors import JobError
-
-__all__ = ["CHOICE", "IDENTITY", "Detected", "claims", "detected", "is_claimed", "scheduled"]
 
 CHOICE = "ASCEND_SESSION_SCHEDULER"
 """Whom to go by where several speak: ``slurm``, ``open-mpi``, ``pmix``, or ``none`` of them."""
 
-IDENTITY = (*slurm.IDENTITY, *open_mpi.IDENTITY)
-"""Variables by which a scheduler numbers one process, and not those that this one starts."""
-
-_OWN = "this environment"
 # In the order in which what only one of them says is taken.
-_SCHEDULERS = {"open-mpi": open_mpi.claim, "slurm": slurm.claim, "pmix": open_mpi.pmix_claim}
+_SCHEDULERS = {"open-mpi": read_open_mpi, "slurm": read_slurm, "pmix": read_pmix}
+
+_QUESTIONS = {"rank": "which rank this process is", "size": "how many ranks the job has"}
+_LOCAL_QUESTION = "which place this process has on its node"
 
 
-class Detected(NamedTuple):
+class Identity(NamedTuple):
     """What is known of this process's place; None for what nobody says.
 
     Attributes:
@@ -34,11 +40,11 @@ class Detected(NamedTuple):
         claims: Whose words these are, whoever counts first at the front.
     """
 
-    rank: Optional[Said]
-    size: Optional[Said]
-    local_rank: Optional[Said]
-    local_size: Optional[Said]
-    claims: Tuple[Claim, ...]
+    rank: Optional[SourcedNumber] = None
+    size: Optional[SourcedNumber] = None
+    local_rank: Optional[SourcedNumber] = None
+    local_size: Optional[SourcedNumber] = None
+    claims: Tuple[Claim, ...] = ()
 
     @property
     def scheduler(self) -> Optional[Claim]:
@@ -48,66 +54,75 @@ class Detected(NamedTuple):
     @property
     def reason(self) -> str:
         """Who says it, with the variables; for logs."""
-        values = [getattr(self, field) for field in FIELDS]
-        used = [value for value in values if value is not None]
-        if not used:
+        numbers = [number for number in self[:4] if number is not None]
+        if not numbers:
             return "no variable says anything of a job"
-        who = [claim for claim in self.claims if any(_says(claim, value) for value in used)]
-        named = " and ".join(claim.name for claim in who)
-        return f"{named}: {', '.join(map(str, used))}"
+        sources = [claim.name for claim in self.claims if set(claim.numbers) & set(numbers)]
+        return f"{' and '.join(sources)}: {', '.join(map(str, numbers))}"
 
 
-def detected(environ: Mapping[str, str]) -> Detected:
-    """Reads the environment of a process that is, or may be, a rank.
-
-    Raises:
-        JobError: If two sources say different things, and as `claims` does.
-    """
-    own = _own(environ)
-    return _agreed([*([] if own is None else [own]), *claims(environ)])
-
-
-def scheduled(environ: Mapping[str, str]) -> Detected:
-    """What schedulers alone say, for a process that starts ranks and is none itself.
+def read_identity(environ: Mapping[str, str]) -> Identity:
+    """Read the environment of a process that is, or may be, a rank.
 
     Raises:
-        JobError: If two of them say different things, and as `claims` does.
+        JobError: If two sources say different things; if `CHOICE` names no scheduler; or if this
+            process was started from a shell that stands for several (see `refuse_slurm_shell`).
     """
-    return _agreed(claims(environ))
+    own = _read_own(environ)
+    return _merge([*([] if own is None else [own]), *_read_claims(environ)])
 
 
-def claims(environ: Mapping[str, str]) -> List[Claim]:
-    """What each scheduler says that has started this process, or the one that was chosen.
+def read_schedulers(environ: Mapping[str, str]) -> Identity:
+    """Read what schedulers alone say, for a process that starts ranks and is none itself.
 
     Raises:
-        JobError: If `CHOICE` names none, or if this process was started from a shell that stands
-            for several (see `slurm.refuse_shell`).
+        JobError: As from `read_identity`.
     """
-    choice = environ.get(CHOICE, "")
-    if choice not in ("", "none", *_SCHEDULERS):
-        known = ", ".join((*_SCHEDULERS, "none"))
-        raise JobError(f"{CHOICE}={choice!r} is no scheduler.", hint=f"Known are {known}.")
-    if choice:
-        chosen = None if choice == "none" else _SCHEDULERS[choice](environ)
-        return [] if chosen is None else [chosen]
-    found = [claim for claim in (read(environ) for read in _SCHEDULERS.values()) if claim]
-    if open_mpi.is_below(environ):
-        found = _without_daemons(found)
-    if [claim.key for claim in found] == ["slurm"]:
-        slurm.refuse_shell(environ, found[0])
-    return found
+    return _merge(_read_claims(environ))
 
 
-def is_claimed(environ: Mapping[str, str]) -> bool:
+def has_scheduler(environ: Mapping[str, str]) -> bool:
     """Whether a scheduler has started this process or one before it, whoever was chosen."""
     return any(read(environ) is not None for read in _SCHEDULERS.values())
 
 
-def _without_daemons(found: Sequence[Claim]) -> List[Claim]:
-    """Of Open MPI, its ranks' Slurm step is that of its daemons: it is named and counts no more."""
-    steps = [claim.where for claim in found if claim.key == "slurm"]
+def _read_own(environ: Mapping[str, str]) -> Optional[Claim]:
+    """Read what the adapter reads (ge_plugin.cc), and the launcher's LOCAL_RANK and LOCAL_SIZE."""
+    size, rank = read_size(environ), read_number(environ, "RANK_ID")
+    if rank is None and size is None:
+        return None
+    size_name = "RANK_SIZE" if read_number(environ, "RANK_SIZE") else "CM_WORKER_SIZE"
+    return Claim(
+        source="this environment",
+        rank=None if rank is None else SourcedNumber(rank, "RANK_ID"),
+        size=None if size is None else SourcedNumber(size, size_name),
+        local_rank=read_sourced(environ, "LOCAL_RANK"),
+        local_size=read_sourced(environ, "LOCAL_SIZE"),
+    )
+
+
+def _read_claims(environ: Mapping[str, str]) -> List[Claim]:
+    """Read what each scheduler says that has started this process, or the one that was chosen."""
+    choice = environ.get(CHOICE, "")
+    if choice not in ("", "none", *_SCHEDULERS):
+        known = ", ".join((*_SCHEDULERS, "none"))
+        raise JobError(f"{CHOICE}={choice!r} is no scheduler.", hint=f"Known are {known}.")
+    chosen = [read for key, read in _SCHEDULERS.items() if choice in ("", key)]
+    claims = [claim for claim in (read(environ) for read in chosen) if claim is not None]
+    if choice:
+        return claims
+    if is_below_mpirun_daemon(environ):
+        claims = _leave_out_daemons(claims)
+    if [claim.key for claim in claims] == ["slurm"]:
+        refuse_slurm_shell(environ, claims[0])
+    return claims
+
+
+def _leave_out_daemons(claims: Sequence[Claim]) -> List[Claim]:
+    """Name the Slurm step of Open MPI's daemons in what their ranks say, and count it no more."""
+    steps = [claim.where for claim in claims if claim.key == "slurm"]
     kept = []
-    for claim in found:
+    for claim in claims:
         if claim.key == "open-mpi" and steps:
             daemons = f"below daemons that are Slurm's {steps[0]}"
             claim = claim._replace(where=", ".join(filter(None, [claim.where, daemons])))
@@ -116,55 +131,31 @@ def _without_daemons(found: Sequence[Claim]) -> List[Claim]:
     return kept
 
 
-def _own(environ: Mapping[str, str]) -> Optional[Claim]:
-    """What the adapter reads (ge_plugin.cc), and the launcher's LOCAL_RANK and LOCAL_SIZE."""
-    size, rank = size_given(environ), number(environ, "RANK_ID")
-    if rank is None and size is None:
-        return None
-    size_name = "RANK_SIZE" if number(environ, "RANK_SIZE") else "CM_WORKER_SIZE"
-    return Claim(
-        source=_OWN,
-        rank=None if rank is None else Said(rank, "RANK_ID"),
-        size=None if size is None else Said(size, size_name),
-        local_rank=said(environ, "LOCAL_RANK"),
-        local_size=said(environ, "LOCAL_SIZE"),
-    )
-
-
-def _says(claim: Claim, value: Said) -> bool:
-    return any(getattr(claim, field) == value for field in FIELDS)
-
-
-def _agreed(found: Sequence[Claim]) -> Detected:
-    values = []
+def _merge(claims: Sequence[Claim]) -> Identity:
+    """Take each number from the first who says it; all who do have to agree."""
+    numbers = {}
     for field in FIELDS:
-        first: Optional[Claim] = None
-        for claim in found:
-            value = getattr(claim, field)
-            if value is None:
-                continue
-            if first is None:
-                first = claim
-            elif getattr(first, field).value != value.value:
-                raise _disagreement(first, claim, field)
-        values.append(None if first is None else getattr(first, field))
-    rank, size, local_rank, local_size = values
-    return Detected(rank, size, local_rank, local_size, tuple(found))
+        saying = [(getattr(claim, field), claim) for claim in claims]
+        saying = [(number, claim) for number, claim in saying if number is not None]
+        for number, claim in saying[1:]:
+            if number.value != saying[0][0].value:
+                raise _disagreement(saying[0][1], claim, field)
+        numbers[field] = saying[0][0] if saying else None
+    return Identity(**numbers, claims=tuple(claims))
 
 
-def _disagreement(one: Claim, other: Claim, field: str) -> JobError:
-    words = {"rank": "which rank this process is", "size": "how many ranks the job has"}
-    what = words.get(field, "which place this process has on its node")
-    says = [f"{getattr(claim, field)} ({claim.name})" for claim in (one, other)]
-    if one.key:
+def _disagreement(first: Claim, other: Claim, field: str) -> JobError:
+    question = _QUESTIONS.get(field, _LOCAL_QUESTION)
+    says = [f"{getattr(claim, field)} ({claim.name})" for claim in (first, other)]
+    if first.key:
         hint = (
-            f"export {CHOICE}={one.key} to go by {one.source}, {CHOICE}={other.key} to go by "
-            f"{other.source}; with mpirun: mpirun -x {CHOICE}={one.key} ..."
+            f"export {CHOICE}={first.key} to go by {first.source}, {CHOICE}={other.key} to go by "
+            f"{other.source}; with mpirun: mpirun -x {CHOICE}={first.key} ..."
         )
     else:
-        named = [getattr(one, field).variable for field in FIELDS if getattr(one, field)]
+        names = [number.variable for number in first.numbers if number is not None]
         hint = (
-            f"unset {' '.join(named)} to go by {other.source}, or export {CHOICE}=none to go by "
-            f"{' and '.join(named)}."
+            f"unset {' '.join(names)} to go by {other.source}, or export {CHOICE}=none to go by "
+            f"{' and '.join(names)}."
         )
-    return JobError(f"Two say different things of {what}: {says[0]} and {says[1]}.", hint=hint)
+    return JobError(f"Two say different things of {question}: {says[0]} and {says[1]}.", hint=hint)

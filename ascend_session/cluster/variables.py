@@ -1,41 +1,39 @@
-"""Variables that describe a job, read as the adapter reads them (ge_plugin.cc)."""
+"""Variables that describe a job, read as the adapter reads them, and traps among them.
+
+Source: the adapter's ge_plugin.cc (Init, SetRankTableFileEnv and SetCmChiefWorkSizeEnv), and its
+manual's pages on environment variables (tfa_env).
+"""
 
 import json
 import re
-from typing import Any, Mapping, Optional
+from typing import Any, List, Mapping, Optional
 
-__all__ = [
-    "COORDINATOR",
-    "PORT",
-    "RANK_FOLDER",
-    "has_parameter_servers",
-    "number",
-    "seconds_given",
-    "size_given",
-    "task",
-    "task_type",
-    "uses_collectives",
-]
+from ascend_session.text import join_words
 
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Names a rank's own folder, absolute; a process that has it was launched by this package."""
 
 COORDINATOR = "ASCEND_SESSION_COORDINATOR"
-"""Where rank 0 of a job on the stub listens for the others, ``host:port``."""
+"""Where rank 0 of a job on the stub listens for the other nodes, ``host:port``."""
 
-PORT = "ASCEND_SESSION_PORT"
-"""The port that is kept for the TensorFlow server of this rank, in a job on the stub."""
+RENDEZVOUS = "ASCEND_SESSION_RENDEZVOUS"
+"""Name under which the ranks that one launcher has started on this node meet, on the stub.
+
+The launcher makes it up.
+"""
+
+_CHIEF_VARIABLES = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_CHIEF_DEVICE", "CM_WORKER_SIZE")
 
 
-def number(environ: Mapping[str, str], name: str) -> Optional[int]:
-    """The variable as a number; None if unset or not a number, which the adapter ignores."""
+def read_number(environ: Mapping[str, str], name: str) -> Optional[int]:
+    """Read a variable as a number; None if unset or not a number, which the adapter ignores."""
     text = environ.get(name, "").strip()
     # Newer releases of Python refuse to read numbers of thousands of digits.
     return int(text) if re.fullmatch(r"-?[0-9]{1,4000}", text) else None
 
 
-def seconds_given(environ: Mapping[str, str], name: str) -> Optional[float]:
-    """The variable as seconds with at most two decimals; None if unset or anything else.
+def read_seconds(environ: Mapping[str, str], name: str) -> Optional[float]:
+    """Read a variable as seconds with at most two decimals; None if unset or anything else.
 
     Source: HCOMM, IsValidExecTimeOutMs in externalinput.cc.
     """
@@ -43,39 +41,97 @@ def seconds_given(environ: Mapping[str, str], name: str) -> Optional[float]:
     return float(text) if re.fullmatch(r"[0-9]{1,300}(\.[0-9]{1,2})?", text) else None
 
 
+def read_size(environ: Mapping[str, str]) -> Optional[int]:
+    """Read how many processes the job has; None if no variable says so (-1 is unset, too)."""
+    size = read_number(environ, "RANK_SIZE") or read_number(environ, "CM_WORKER_SIZE")
+    return size if size is not None and size > 0 else None
+
+
 def uses_collectives(environ: Mapping[str, str]) -> bool:
     """Whether the adapter starts HCCL: with a rank table, a chief, or HELP_CLUSTER."""
     return any(environ.get(name) for name in ("RANK_TABLE_FILE", "CM_CHIEF_IP", "HELP_CLUSTER"))
 
 
-def size_given(environ: Mapping[str, str]) -> Optional[int]:
-    """How many processes the job has, where a variable says so; the adapter takes -1 for unset."""
-    size = number(environ, "RANK_SIZE") or number(environ, "CM_WORKER_SIZE")
-    return size if size is not None and size > 0 else None
-
-
-def task(environ: Mapping[str, str]) -> Any:
-    """The ``task`` of ``TF_CONFIG``, whatever it is; None without one."""
-    config = _tf_config(environ)
+def read_task(environ: Mapping[str, str]) -> Any:
+    """Read the ``task`` of ``TF_CONFIG``, whatever it is; None without one."""
+    config = _read_tf_config(environ)
     return config.get("task") if isinstance(config, dict) else None
 
 
-def task_type(environ: Mapping[str, str]) -> Optional[str]:
-    """What ``TF_CONFIG`` says that this process is: ``ps``, ``worker``, ``evaluator`` ..."""
-    found = task(environ)
-    kind = found.get("type") if isinstance(found, dict) else None
+def read_task_type(environ: Mapping[str, str]) -> Optional[str]:
+    """Read what ``TF_CONFIG`` says that this process is: ``ps``, ``worker``, ``evaluator`` ..."""
+    task = read_task(environ)
+    kind = task.get("type") if isinstance(task, dict) else None
     return kind if isinstance(kind, str) else None
 
 
 def has_parameter_servers(environ: Mapping[str, str]) -> bool:
     """Whether ``TF_CONFIG`` describes a job with parameter servers, or a process that is one."""
-    config = _tf_config(environ)
+    config = _read_tf_config(environ)
     cluster = config.get("cluster") if isinstance(config, dict) else None
-    return task_type(environ) == "ps" or (isinstance(cluster, dict) and bool(cluster.get("ps")))
+    has_servers = isinstance(cluster, dict) and bool(cluster.get("ps"))
+    return has_servers or read_task_type(environ) == "ps"
 
 
-def _tf_config(environ: Mapping[str, str]) -> Any:
+def _read_tf_config(environ: Mapping[str, str]) -> Any:
     try:
         return json.loads(environ.get("TF_CONFIG") or "null")
     except (ValueError, RecursionError):
         return None
+
+
+def find_traps(environ: Mapping[str, str]) -> List[str]:
+    """Find out why an environment describes no job, although the adapter does not say so.
+
+    In most cases the adapter switches collectives off without a word, and every rank trains alone;
+    with the others HCCL or the adapter ends the process.
+
+    Returns:
+        What is wrong, in sentences; empty if nothing.
+    """
+    traps = []
+    table, chief = environ.get("RANK_TABLE_FILE"), environ.get("CM_CHIEF_IP")
+    if table and chief:
+        traps.append("RANK_TABLE_FILE and CM_CHIEF_IP are both set.")
+    if table:
+        traps += _find_table_traps(environ)
+    if chief:
+        traps += _find_chief_traps(environ)
+    if not isinstance(read_task(environ), (dict, type(None))):
+        traps.append("The task in TF_CONFIG is no object; the adapter ends the process.")
+    task_type = read_task_type(environ)
+    if task_type == "ps":
+        traps.append(
+            'TF_CONFIG says that this process is a "ps", for which the adapter does not initialise '
+            "the device."
+        )
+    if task_type == "evaluator" and uses_collectives(environ):
+        traps.append('TF_CONFIG says that this process is an "evaluator", for which HCCL is off.')
+    return traps
+
+
+def _find_table_traps(environ: Mapping[str, str]) -> List[str]:
+    traps = []
+    if environ.get("CM_WORKER_SIZE"):
+        traps.append("RANK_TABLE_FILE and CM_WORKER_SIZE are both set.")
+    size = read_number(environ, "RANK_SIZE")
+    if size is not None and (size == 0 or size < -1):
+        traps.append(f"RANK_TABLE_FILE is set, but RANK_SIZE={size}.")
+    rank = environ.get("RANK_ID")
+    if rank and read_number(environ, "RANK_ID") is None:
+        traps.append(f"RANK_ID={rank!r} is no rank; HCCL ends the process.")
+    return traps
+
+
+def _find_chief_traps(environ: Mapping[str, str]) -> List[str]:
+    traps = []
+    if environ.get("RANK_SIZE"):
+        traps.append("CM_CHIEF_IP and RANK_SIZE are both set.")
+    missing = [name for name in _CHIEF_VARIABLES if not environ.get(name)]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        traps.append(f"CM_CHIEF_IP is set, but {join_words(missing)} {verb} not.")
+    size = read_number(environ, "CM_WORKER_SIZE")
+    if environ.get("CM_WORKER_SIZE") and (size is None or size < 1):
+        traps.append(f"CM_WORKER_SIZE={environ['CM_WORKER_SIZE']!r} is no number of processes.")
+    return traps

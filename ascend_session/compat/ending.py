@@ -1,7 +1,8 @@
 """The end of a run: the system is closed in order, and one report is written.
 
-That is after the script's own exit handlers. The report of a script that fails comes before its
-traceback, which is what people and the launcher look for at the end.
+That is after the script's own exit handlers. The report says which options were set and what became
+of them. That of a script that fails comes before its traceback, which is what people and the
+launcher look for at the end; a name that only TensorFlow 1 has is explained after it.
 """
 
 import atexit
@@ -9,25 +10,209 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.cluster.schedulers import detected
+from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat import life
-from ascend_session.compat.report import Report, differences, lines, made
+from ascend_session.files import replace_file
 from ascend_session.session import current_system
-from ascend_session.session.interrupt import Terminated, at_forced_end
-from ascend_session.session.unwinding import log_failures
+from ascend_session.session.signals import Terminated, at_forced_end
+from ascend_session.session.teardown import log_failures
 
-__all__ = [
-    "RECORD_NAME",
-    "begin",
-    "begin_in_fork",
-    "failed",
-    "finish",
-    "forget",
-    "leave_record",
-]
+_HEADERS = ("OPTION", "VALUE", "SESSIONS", "WHAT BECOMES OF IT")
+_WIDEST = 40  # characters of a value
+
+
+class Row(NamedTuple):
+    """One option with one value, and the sessions that have it."""
+
+    key: str
+    value: str
+    sessions: str
+    why: str
+
+
+class Report(NamedTuple):
+    """What one process has to say.
+
+    Attributes:
+        rows: The options.
+        sentences: What else there is to say.
+    """
+
+    rows: List[Row]
+    sentences: List[str]
+
+
+def made(sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = ()) -> Report:
+    """The report on sessions, given as `watching.Watched.as_dict` makes them.
+
+    Args:
+        sessions: They, in the order of opening.
+        others: How other ranks differ.
+    """
+    found: Dict[Tuple[str, str, str], List[int]] = {}
+    notes: Dict[str, List[int]] = {}
+    for session in sessions:
+        defaults = [each["key"] for each in session["settings"] if each["effect"] == "default"]
+        if defaults:
+            said = f"{len(defaults)} options have the defaults that NPUEstimator writes."
+            notes.setdefault(said, []).append(session["number"])
+        for setting in session["settings"]:
+            if setting["effect"] == "default":
+                continue
+            key = (setting["key"], _text(setting["value"]), setting["why"])
+            found.setdefault(key, []).append(session["number"])
+        for note in session["notes"]:
+            notes.setdefault(note, []).append(session["number"])
+    ordered = sorted(found.items(), key=lambda item: (item[0][0], item[1]))
+    rows = [Row(key, value, _numbers(of), why) for (key, value, why), of in ordered]
+    sentences = _about(sessions)
+    sentences += [f"{_named(of)}: {note}" for note, of in notes.items()]
+    return Report(rows, [*sentences, *others])
+
+
+def _about(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
+    refused = [each for each in sessions if each.get("is_refused")]
+    sessions = [each for each in sessions if each not in refused]
+    said = [] if sessions else ["The script has opened no session."]
+    for has_entry, words in (
+        (True, "with an NpuOptimizer entry"),
+        (False, "without one, which a device leaves on the host, too"),
+    ):
+        some = [each for each in sessions if each["has_entry"] is has_entry]
+        if some:
+            places = ", ".join(dict.fromkeys(str(each["where"]) for each in some))
+            said.append(f"{_named([each['number'] for each in some])} {words}: {places}")
+    for each in refused:
+        said.append(f"{_named([each['number']])} was refused for its options: {each['where']}")
+    return said
+
+
+def differences(own: Sequence[Mapping[str, Any]], rank: int, theirs: Any) -> List[str]:
+    """How the sessions of another rank differ from this one's, as far as both have opened them.
+
+    Args:
+        own: This rank's sessions.
+        rank: The other one's number.
+        theirs: Its sessions.
+    """
+    said = []
+    for mine, other in zip(own, theirs):
+        pairs = [{s["key"]: _text(s["value"]) for s in each["settings"]} for each in (mine, other)]
+        for key in sorted({*pairs[0], *pairs[1]}):
+            here, there = (pair.get(key, "not set") for pair in pairs)
+            if here != there and key != "session_device_id":  # each rank has its own
+                said.append(
+                    f"Rank {rank} differs in session {mine['number']}: {key} is {there} there and "
+                    f"{here} here."
+                )
+    return said
+
+
+def lines(report: Report, head: str) -> List[str]:
+    """The report as lines of text."""
+    found = [head]
+    if report.rows:
+        rows = [_HEADERS, *report.rows]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        found += [
+            "  " + "  ".join([*(c.ljust(w) for c, w in zip(row, widths)), row[3]]).rstrip()
+            for row in rows
+        ]
+    return found + [f"  {sentence}" for sentence in report.sentences]
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) and value else repr(value)
+    short = text if len(text) <= _WIDEST else f"{text[: _WIDEST - 12]}...{text[-9:]}"
+    return short.encode("unicode_escape").decode("ascii") if not short.isprintable() else short
+
+
+def _named(numbers: Sequence[int]) -> str:
+    return f"Session{'s' if len(numbers) > 1 else ''} {_numbers(numbers)}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """``1-3,5``."""
+    runs: List[List[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+_ATTRIBUTE = re.compile(
+    r"module '(?:tensorflow|tensorflow_core|tensorflow\._api\.v2)((?:\.\w+)*)' "
+    r"has no attribute '(\w+)'"
+)
+_MODULE = re.compile(r"No module named '(tensorflow\.\w+(?:\.\w+)*)'")
+_GRAPH_ONLY = re.compile(r"(eager execution|RuntimeError: The Session graph is empty)")
+
+_OLD = "Run it with Python 3.7 and TensorFlow 1.15, for which such scripts are written"
+_RENAMED = (
+    "or write `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()` for "
+    "`import tensorflow as tf`"
+)
+
+
+def advice(error: BaseException) -> Optional[str]:
+    """A sentence if it is TensorFlow 1 that the script misses; None for other errors."""
+    tensorflow: Any = sys.modules.get("tensorflow")
+    version = str(getattr(tensorflow, "__version__", ""))
+    if not version or version.startswith("1."):
+        return None
+    here = f"this is TensorFlow {version}"
+    name = _missing(error)
+    if name is not None:
+        which, has_new_name = name
+        remedy = f"{_OLD}, {_RENAMED}." if has_new_name else f"{_OLD}: TensorFlow 2 has not got it."
+        return f"{_place(error)} needs {which}, which is TensorFlow 1's; {here}. {remedy}"
+    if isinstance(error, (RuntimeError, ValueError)) and _GRAPH_ONLY.search(str(error)):
+        return (
+            f"{_place(error)} builds a graph, but eager execution is on; {here}. Call "
+            "`tf.compat.v1.disable_v2_behavior()` before anything is built."
+        )
+    return None
+
+
+def _missing(error: BaseException) -> Optional[Tuple[str, bool]]:
+    """The name that TensorFlow 2 has not got, and whether ``tensorflow.compat.v1`` has it."""
+    if isinstance(error, AttributeError):
+        found = _ATTRIBUTE.search(str(error))
+        if found is None:
+            return None
+        inside = [part for part in found.group(1).split(".") if part not in ("", "_api", "v2")]
+        parts = [*inside, found.group(2)]
+        return ".".join(["tf", *parts]), _is_in_v1(parts)
+    if isinstance(error, ModuleNotFoundError):
+        module = _MODULE.search(str(error))
+        if module is not None:
+            return module.group(1), False
+    return None
+
+
+def _is_in_v1(parts: List[str]) -> bool:
+    found: Any = sys.modules.get("tensorflow")
+    for part in ("compat", "v1", *parts):
+        found = getattr(found, part, None)
+    return found is not None
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        if "tensorflow" in str(trace.tb_next.tb_frame.f_globals.get("__name__", "")):
+            break
+        trace = trace.tb_next
+    if trace is None:
+        return "The script"
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+
 
 RECORD_NAME = "sessions.json"
 """What each rank writes into its folder about its sessions."""
@@ -84,7 +269,7 @@ def failed(error: BaseException) -> None:
     if os.getpid() != _Ending.pid or _Ending.asked is None or is_success:
         return
     life.fail(error)
-    from ascend_session.compat.old_names import advice
+    from ascend_session.compat.ending import advice
 
     _Ending.advice = advice(error)
     _report(_Ending.asked)
@@ -155,7 +340,7 @@ def _rank() -> int:
     system = current_system()
     if system is not None:
         return system.rank
-    said = detected(os.environ).rank
+    said = read_identity(os.environ).rank
     return 0 if said is None else said.value
 
 
@@ -177,11 +362,8 @@ def _others() -> List[str]:
 
 
 def _write(path: str, data: Any) -> None:
-    new = f"{path}.{os.getpid()}"
+    text = json.dumps(data, indent=1, default=repr)
     try:
-        with open(new, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1, default=repr)
-            file.write("\n")
-        os.replace(new, path)
+        replace_file(path, f"{text}\n".encode())
     except OSError as error:
         sys.stderr.write(f"ascend-session: {path} could not be written: {error.strerror}.\n")

@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Dict, Optional, Sequence
 
-__all__ = [
-    "INHERITED",
-    "PACKAGES",
-    "VendorFinder",
-    "VendorLoader",
-    "ending",
-    "install",
-    "take_over",
-    "uninstall",
-]
 
 PACKAGES = ("npu_bridge", "hccl")
 

@@ -1,17 +1,23 @@
-"""What the vendor's adapter makes of the options of a session, key by key."""
+"""What the vendor's adapter makes of the options of a session, key by key.
+
+`AscendConfig` refuses more than the vendor's stack does: what nothing looks at is refused there,
+too, because it does not do what it says. A script that runs unchanged is to run here as there, so
+of what `config` objects to only that counts which really ends a run on a device.
+
+Sources: the adapter's npu_attrs.cc, geop_npu.cc and om_partition_subgraphs_pass.cc, and GE's checks
+of its options.
+"""
 
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ascend_session.compat.refusals import (
-    ends_the_run,
-    field_matters,
-    unread_matters,
-    value_matters,
-)
 from ascend_session.config.checking import findings
-from ascend_session.config.entry import Entry
-from ascend_session.config.entry_words import (
+from ascend_session.config.grammar import INT32_MAX
+from ascend_session.config.names import REFUSED_BY_GE, unknown_key
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
+from ascend_session.config.parameter_map import unflatten
+from ascend_session.config.proto import (
     ENTRY_NAME,
     is_misnamed,
     left_on,
@@ -19,15 +25,101 @@ from ascend_session.config.entry_words import (
     several_entries,
     wrong_field,
 )
-from ascend_session.config.names import unknown_key
-from ascend_session.config.option import options_by_key
-from ascend_session.config.options import AdapterOptions
-from ascend_session.config.parameter_map import unflatten
-from ascend_session.config.rules import RULES, paths, variables
-from ascend_session.config.rules._rule import Rule
-from ascend_session.errors import ConfigError, Problem
+from ascend_session.config.rules import RULES, dynamic, execution, paths, variables
+from ascend_session.config.rules.rule import FlatOptions, Rule
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, Finding
 
-__all__ = ["Judged", "judge"]
+# SIGABRT
+_ABORTING = (
+    *("graph_run_mode", "session_device_id", "task_index", "variable_placement", "work_path"),
+    *("input_shape", "dynamic_dims", "dynamic_node_type", "dynamic_inputs_shape_range"),
+    *("dump_mode", "dump_debug_mode", "buffer_optimize", "iterations_per_loop", "local_rank_id"),
+    *("local_device_list", "op_select_implmode", "dynamic_graph_execute_mode"),
+)
+# InvalidArgumentError or InternalError
+_RAISING = (
+    *("variable_use_1g_huge_page", "compile_hybrid_mode", "in_out_pair", "enable_exception_dump"),
+    *("export_compile_stat", "precision_mode", "precision_mode_v2", "modify_mixlist", "dump_path"),
+    *("dump_step", "dump_data", "graph_max_parallel_model_num", "aoe_mode", "jit_compile"),
+    *("shape_generalization_mode", "experimental_accelerate_train_mode", "graph_slice"),
+)
+# GE refuses to initialise
+_REFUSED_BY_GE = (*("aicore_num", "auto_multistream_parallel_mode", "profiling_options"),)
+_LOOKED_AT: FrozenSet[str] = frozenset((*_ABORTING, *_RAISING, *_REFUSED_BY_GE))
+
+# Options that are read with another one only.
+_READ_WITH: Dict[str, str] = {
+    "dump_step": "enable_dump",
+    "dump_mode": "enable_dump",
+    "dump_debug_mode": "enable_dump_debug",
+    "dynamic_graph_execute_mode": "dynamic_input",
+    "dynamic_inputs_shape_range": "dynamic_input",
+    "in_out_pair": "mix_compile_mode",
+    "profiling_options": "profiling_mode",
+}
+
+# Of these an empty text is refused, too; others take it for nothing (npu_attrs.cc).
+_NEVER_EMPTY = (
+    *("precision_mode", "precision_mode_v2", "op_select_implmode"),
+    *("jit_compile", "shape_generalization_mode"),
+)
+
+# The two whose field the adapter looks at (npu_attrs.cc).
+_TYPED = ("jit_compile", "shape_generalization_mode")
+
+# Rules between options that nothing in the vendor's stack enforces, and the host's that it does.
+_UNENFORCED: Set[Callable[..., Any]] = {
+    execution.tuning_conditions,
+    execution.host_variables_need_mixed_computing,
+    execution.mixed_computing_runs_single_steps,
+}
+_ENFORCED_ON_HOST: Set[Callable[..., Any]] = {
+    paths.dump_directory,
+    paths.tuning_directory,
+    variables.device_variables,
+    variables.tuning_variable,
+    variables.profiling_options_variable,
+}
+_OF_HOST = {rule.check for rule in (*paths.RULES, *paths.OPENING_RULES, *variables.RULES)}
+
+
+def value_matters(key: str, value: Any, values: Mapping[str, Any]) -> bool:
+    """Whether a value that the option's definition refuses ends the run.
+
+    Args:
+        key: The option's key.
+        value: The value, as the adapter reads it.
+        values: All values of the entry.
+    """
+    if key not in _LOOKED_AT or (key == "graph_run_mode" and value < 0):
+        return False
+    if key == "session_device_id" and value > INT32_MAX:
+        return False
+    if value == "" and key not in _NEVER_EMPTY:
+        return False
+    switch = _READ_WITH.get(key)
+    return switch is None or values.get(switch) is True
+
+
+def unread_matters(key: str, value: Any) -> bool:
+    """Whether a key that is no option ends the run; ``value`` is what stands in the entry."""
+    return key in REFUSED_BY_GE and isinstance(value, str) and value != ""
+
+
+def field_matters(key: str) -> bool:
+    """Whether a value in the wrong protobuf field ends the run; else it reads as zero."""
+    return key in _TYPED
+
+
+def ends_the_run(rule: Rule, finding: Finding, entry: FlatOptions) -> bool:
+    """Whether what a rule has found ends the run."""
+    if finding.severity != ERROR or rule.check in _UNENFORCED:
+        return False
+    if rule.check is dynamic.profiles_exclude:
+        return entry.is_on("mix_compile_mode")
+    return rule.check in _ENFORCED_ON_HOST or rule.check not in _OF_HOST
+
 
 _MOST_BY_HAND = 25  # options
 
@@ -50,8 +142,8 @@ class Judged(NamedTuple):
     has_entry: bool
     said: Dict[str, Any]
     values: Dict[str, Any]
-    refused: List[Problem]
-    ignored: List[Problem]
+    refused: List[Finding]
+    ignored: List[Finding]
     notes: List[str]
     defaults: Set[str]
 
@@ -95,7 +187,7 @@ def judge(proto: Any, environ: Mapping[str, str]) -> Judged:
 
 def _look_at(parameter_map: Any, judged: Judged, environ: Mapping[str, str]) -> None:
     known = options_by_key(AdapterOptions)
-    misplaced: Dict[str, Problem] = {}
+    misplaced: Dict[str, Finding] = {}
     for key in sorted(parameter_map):
         attribute = parameter_map[key]
         found = attribute.WhichOneof("value")
@@ -113,7 +205,7 @@ def _look_at(parameter_map: Any, judged: Judged, environ: Mapping[str, str]) -> 
     bad = _look_at_values(judged, misplaced)
     readable = {key: value for key, value in judged.values.items() if key not in bad}
     # What cannot be used is unset to the rules between options, as far as the adapter is concerned.
-    _look_between(Entry(judged.values, bad, environ), judged)
+    _look_between(FlatOptions(judged.values, bad, environ), judged)
     judged.values.clear()
     judged.values.update(readable)
     _forgive_defaults(judged)
@@ -140,7 +232,7 @@ def _shown(value: Any) -> Any:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _look_at_values(judged: Judged, misplaced: Mapping[str, Problem]) -> Set[str]:
+def _look_at_values(judged: Judged, misplaced: Mapping[str, Finding]) -> Set[str]:
     """Looks at each value alone; returns the keys whose value cannot be used.
 
     Args:
@@ -161,12 +253,12 @@ def _look_at_values(judged: Judged, misplaced: Mapping[str, Problem]) -> Set[str
     return bad
 
 
-def _because(cause: Problem, problem: Problem) -> Problem:
-    return Problem(problem.option, f"{cause.message} {problem.message}", cause.hint)
+def _because(cause: Finding, problem: Finding) -> Finding:
+    return Finding(ERROR, f"{cause.message} {problem.message}", cause.hint, option=problem.option)
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _problems_of(key: str, value: Any) -> Sequence[Problem]:
+def _problems_of(key: str, value: Any) -> Sequence[Finding]:
     """What the option's own definition says against a value."""
     try:
         unflatten(AdapterOptions, {key: value})
@@ -175,15 +267,14 @@ def _problems_of(key: str, value: Any) -> Sequence[Problem]:
     return ()
 
 
-def _look_between(entry: Entry, judged: Judged) -> None:
+def _look_between(entry: FlatOptions, judged: Judged) -> None:
     seen = {(problem.option, problem.message) for problem in (*judged.refused, *judged.ignored)}
     for rule in _rules():
         for finding in findings([rule], entry):
-            problem = finding.problem
-            if (problem.option, problem.message) not in seen:
-                seen.add((problem.option, problem.message))
+            if (finding.option, finding.message) not in seen:
+                seen.add((finding.option, finding.message))
                 matters = ends_the_run(rule, finding, entry)
-                (judged.refused if matters else judged.ignored).append(problem)
+                (judged.refused if matters else judged.ignored).append(finding)
 
 
 def _rules() -> Tuple[Rule, ...]:

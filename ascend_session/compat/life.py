@@ -4,7 +4,7 @@ Such a script opens nothing itself: the adapter starts the device with the first
 the operator ``NPUInit``, and ends it at exit. Here the system opens on the stub at first need, with
 the options of the session that needs it first, and stays open until the run ends.
 
-Source: adapter_behaviour.md, "Life of GE in a process".
+Sources: the adapter's geop_npu.cc, ge_plugin.cc and npu_sys_ctl_ops.cc.
 """
 
 import atexit
@@ -15,18 +15,6 @@ from typing import Any, Callable, List, Mapping, Optional
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendConfigWarning
 from ascend_session.session import AscendSystem, ascend_system, current_system
-
-__all__ = [
-    "end",
-    "fail",
-    "is_of_parent",
-    "is_opening",
-    "is_ours",
-    "on_shut_down",
-    "open_with",
-    "shut_down",
-    "system",
-]
 
 
 class _Life:

@@ -2,8 +2,7 @@
 
 At exit the vendor's package ends GE while the script's sessions are still open; they are destroyed
 after it. When a signal ends the process nothing is closed at all. Here the sessions are closed
-first, that which has run NPUInit last, whose end is the device's (adapter_behaviour.md, "Life of
-GE in a process").
+first, that which has run NPUInit last, whose end is the device's (npu_sys_ctl_ops.cc).
 """
 
 import atexit
@@ -11,10 +10,8 @@ import os
 import weakref
 from typing import Any, Callable, Dict, List, Optional
 
-from ascend_session.session.interrupt import SignalGuard
-from ascend_session.session.unwinding import close_all, log_failures
-
-__all__ = ["finish", "start"]
+from ascend_session.session.signals import SignalGuard
+from ascend_session.session.teardown import close_all, log_failures
 
 
 class _Device:

@@ -10,19 +10,6 @@ from typing import Any
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError
 
-__all__ = [
-    "AS_SCRIPTS",
-    "Callback",
-    "Estimator",
-    "EstimatorSpec",
-    "OptimizerV2",
-    "RunConfig",
-    "absent_class",
-    "keras_backend",
-    "keras_estimator",
-    "tf",
-]
-
 tf: Any = tf1()
 
 AS_SCRIPTS: Any = sys.modules["tensorflow"] if tf.__version__.startswith("1.") else tf

@@ -1,6 +1,7 @@
 """What the user asks for: the options of the Ascend adapter, typed and checked.
 
-``options.py`` has every option on one line; ``rules/`` what they demand of each other and of the
-host; ``values.py``, ``shapes.py`` and ``profiling_options.py`` the little languages inside option
-values; ``parameter_map.py``, ``proto.py``, ``files.py`` and ``run_config.py`` the ways in and out.
+``options.py`` and ``parts.py`` have every option on one line; ``types.py`` the types of their
+values; ``values.py``, ``shapes.py`` and ``profiling_options.py`` the little languages inside them;
+``rules/`` what options demand of each other and of the host. ``parameter_map.py``, ``proto.py``,
+``files.py`` and ``run_config.py`` are the ways in and out; ``reference.py`` is for readers.
 """

@@ -4,17 +4,16 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
 
 from ascend_session.config import checking
 from ascend_session.config.options import AdapterOptions
+from ascend_session.findings import Finding
 
 if TYPE_CHECKING:
-    from ascend_session.errors import ConfigError, Problem
-
-__all__ = ["AscendConfig"]
+    from ascend_session.errors import ConfigError
 
 
 class AscendConfig(AdapterOptions):
     """Every option of the Ascend adapter, under the vendor's own names.
 
-    What is not said stays unset: nothing is written for it and the adapter's default holds.
+    What is not given stays unset: nothing is written for it and the adapter's default holds.
     ``ascend-session options NAME`` prints what an option does, takes and depends on.
 
     Options that point to a file take its path, or what stands in it as an object of
@@ -40,17 +39,17 @@ class AscendConfig(AdapterOptions):
             checking.check(__self.values())
 
     @classmethod
-    def _refusal(cls, problems: "Sequence[Problem]", values: Dict[str, Any]) -> "ConfigError":
+    def _refusal(cls, problems: "Sequence[Finding]", values: Dict[str, Any]) -> "ConfigError":
         return checking.refusal(cls, problems, values)
 
     def values(self) -> Dict[str, Any]:
-        """All that was said, flat: ``{vendor key or NPURunConfig keyword: value}``."""
+        """Give all that is set, flat: ``{vendor key or NPURunConfig keyword: value}``."""
         from ascend_session.config.parameter_map import flatten
 
         return flatten(self)
 
     def parameter_map(self) -> Dict[str, Any]:
-        """What goes into the NpuOptimizer entry: ordered ``{key: str, int or bool}``.
+        """Give what goes into the NpuOptimizer entry: ordered ``{key: str, int or bool}``.
 
         Needs no TensorFlow, and writes nothing: of a file that is given as an object it has the
         path that it will get. `to_config_proto` writes the same values into a proto.
@@ -60,17 +59,15 @@ class AscendConfig(AdapterOptions):
         return adapter_part(self)
 
     def replace(self, **changes: Any) -> "AscendConfig":
-        """A checked copy with other values; None takes an option away.
+        """Make a checked copy with other values; None takes an option away.
 
         Raises:
             ConfigError: As from the constructor.
         """
         return type(self)(**{**self.given(), **changes})
 
-    def for_tuning(
-        self, mode: str = "operator", work_path: Optional[str] = None
-    ) -> "AscendConfig":
-        """This configuration, changed so that AOE can tune with it.
+    def for_tuning(self, mode: str = "operator", work_path: Optional[str] = None) -> "AscendConfig":
+        """Change this configuration so that AOE can tune with it.
 
         ``aoe_mode`` is set, static_memory_policy is 0, and profiling_config is left out, as seed
         003 asks for; everything else stays. ``AoePlan`` says what else a tuning run needs.
@@ -89,12 +86,12 @@ class AscendConfig(AdapterOptions):
         return to_tune(self, mode, work_path)
 
     def for_verifying(self, mode: Optional[str] = None) -> "AscendConfig":
-        """This configuration, changed so that a run shows what tuning has brought.
+        """Change this configuration so that a run shows what tuning has brought.
 
         Options of tuning are left out. After operator tuning op_compiler_cache_mode is
         ``"force"``, for the cache has the operators as they were before; call it for one run only,
         as each such run compiles everything anew. The tuned repository is no option: the run
-        finds it as the tuning run did, see `ascend_session.aoe.repository`.
+        finds it as the tuning run did, see `ascend_session.aoe.run`.
 
         Args:
             mode: What was tuned, as in `for_tuning`; None means what this configuration says, and
@@ -109,7 +106,7 @@ class AscendConfig(AdapterOptions):
 
     @classmethod
     def from_parameter_map(cls, parameters: Mapping[str, Any]) -> "AscendConfig":
-        """Reads flat vendor keys, as they stand in an NpuOptimizer entry.
+        """Read flat vendor keys, as they stand in an NpuOptimizer entry.
 
         Args:
             parameters: ``{key: value}``; values as `parameter_map` returns them.
@@ -122,7 +119,7 @@ class AscendConfig(AdapterOptions):
         return unflatten(cls, parameters)
 
     def to_config_proto(self, base: Any = None, *, allow_soft_placement: bool = True) -> Any:
-        """Builds a ``tf.ConfigProto`` with exactly one NpuOptimizer entry.
+        """Build a ``tf.ConfigProto`` with exactly one NpuOptimizer entry.
 
         Files that are given as objects are written, for the entry names them: below
         ``ASCEND_WORK_PATH`` or the current directory.
@@ -148,7 +145,7 @@ class AscendConfig(AdapterOptions):
 
     @classmethod
     def from_config_proto(cls, proto: Any) -> "AscendConfig":
-        """Reads the NpuOptimizer entry of a ``tf.ConfigProto``.
+        """Read the NpuOptimizer entry of a ``tf.ConfigProto``.
 
         Raises:
             ConfigError: On an entry under a wrong name, a second entry, a value in a protobuf
@@ -161,7 +158,7 @@ class AscendConfig(AdapterOptions):
 
     @classmethod
     def from_file(cls, path: Any) -> "AscendConfig":
-        """Reads a YAML (``.yaml``, ``.yml``) or JSON file with the constructor's names.
+        """Read a YAML (``.yaml``, ``.yml``) or JSON file with the constructor's names.
 
         Raises:
             ConfigError: If the file cannot be read or parsed, or on what it says; the message
@@ -173,7 +170,7 @@ class AscendConfig(AdapterOptions):
         return config
 
     def check_host(self, environ: Mapping[str, str]) -> None:
-        """Checks what depends on this machine: paths, files, and variables that conflict.
+        """Check what depends on this machine: paths, files, and variables that conflict.
 
         Files that options point to are read as the vendor's parsers read them, if they are there.
 
@@ -187,12 +184,12 @@ class AscendConfig(AdapterOptions):
             AscendConfigWarning: For what the environment makes ineffective, for what GE skips in
                 a file without telling, and for files that cannot be read here.
         """
-        from ascend_session.config.host import check_host
+        from ascend_session.config.checking import check_host
 
         check_host(self, environ)
 
     def to_run_config_kwargs(self) -> Dict[str, Any]:
-        """The keyword arguments for the vendor's ``NPURunConfig``; files as `to_config_proto`.
+        """Give the keyword arguments for the vendor's ``NPURunConfig``; files as `to_config_proto`.
 
         Raises:
             ConfigError: For options that NPURunConfig has no argument for, or ruins.

@@ -7,16 +7,15 @@ from typing import Any, Iterable, List, Mapping, Sequence, Set, Type
 
 from pydantic import BaseModel
 
-from ascend_session.config.entry import Entry, UnreadableError
 from ascend_session.config.option import adapter_options
-from ascend_session.config.rules._rule import Finding, Rule
-from ascend_session.errors import AscendConfigWarning, ConfigError, Problem
-
-__all__ = ["check", "findings", "refusal", "report", "report_new", "warn"]
+from ascend_session.config.rules import HOST_RULES, RULES, paths
+from ascend_session.config.rules.rule import FlatOptions, RefusedOptionError, Rule
+from ascend_session.errors import AscendConfigWarning, ConfigError
+from ascend_session.findings import Finding, errors_of
 
 
 def check(values: Mapping[str, Any]) -> None:
-    """Runs all rules on flat values.
+    """Run all rules on flat values.
 
     Raises:
         ConfigError: With every problem that refuses the configuration.
@@ -24,40 +23,36 @@ def check(values: Mapping[str, Any]) -> None:
     Warns:
         AscendConfigWarning: For each other finding, at the caller's line.
     """
-    from ascend_session.config.rules import RULES  # first config pays, the import does not
-
-    report(findings(RULES, Entry(values)))
+    report(findings(RULES, FlatOptions(values)))
 
 
 def report_new(after: Mapping[str, Any], *before: Mapping[str, Any]) -> None:
-    """Reports what the rules find in ``after`` and have not said of any ``before`` already."""
-    from ascend_session.config.rules import RULES
-
-    said = [finding for values in before for finding in findings(RULES, Entry(values))]
-    report([finding for finding in findings(RULES, Entry(after)) if finding not in said])
+    """Report what the rules find in ``after`` and not in any ``before`` already."""
+    known = [each for values in before for each in findings(RULES, FlatOptions(values))]
+    report([finding for finding in findings(RULES, FlatOptions(after)) if finding not in known])
 
 
-def findings(rules: Iterable[Rule], entry: Entry) -> List[Finding]:
-    """What ``rules`` find in ``entry``, each problem with the source of its rule."""
-    found: List[Finding] = []
+def findings(rules: Iterable[Rule], entry: FlatOptions) -> List[Finding]:
+    """Apply ``rules`` to ``entry``; each finding has the source of its rule."""
+    results: List[Finding] = []
     for rule in rules:
-        with contextlib.suppress(UnreadableError):
-            for one in rule.check(entry):
-                found.append(one._replace(problem=one.problem._replace(source=rule.source)))
-    return found
+        with contextlib.suppress(RefusedOptionError):
+            for finding in rule.check(entry):
+                results.append(finding._replace(source=rule.source))
+    return results
 
 
-def report(found: Sequence[Finding]) -> None:
-    """Raises what refuses, or else warns of the rest."""
-    refusals = [finding.problem for finding in found if finding.refuses]
+def report(results: Sequence[Finding]) -> None:
+    """Raise what refuses, or else warn of the rest."""
+    refusals = errors_of(results)
     if refusals:
         raise ConfigError.of(refusals)
-    for finding in found:
-        warn(str(finding.problem))
+    for finding in results:
+        warn(str(finding))
 
 
 def warn(message: str) -> None:
-    """Issues an AscendConfigWarning at the first line outside this package and pydantic."""
+    """Issue an AscendConfigWarning at the first line outside this package and pydantic."""
     inside = (__package__.split(".")[0] + ".", "pydantic.", "pydantic")
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
@@ -66,23 +61,37 @@ def warn(message: str) -> None:
 
 
 def refusal(
-    model: Type[BaseModel], problems: Sequence[Problem], values: Mapping[str, Any]
+    model: Type[BaseModel], problems: Sequence[Finding], values: Mapping[str, Any]
 ) -> ConfigError:
-    """The error for wrong types or names, with what the rules say of the remaining values."""
-    from ascend_session.config.rules import RULES
-
-    said = [problem.option for problem in problems]
-    bad = {name for name in values if any(f"{option}.".startswith(f"{name}.") for option in said)}
+    """Make the error for wrong types or names, with what the rules find in the other values."""
+    paths = [f"{problem.option}." for problem in problems]
+    bad = {name for name in values if any(path.startswith(f"{name}.") for path in paths)}
     entry = _remaining(model, bad, values)
-    more = [finding.problem for finding in findings(RULES, entry) if finding.refuses]
-    return ConfigError.of(list(problems) + more)
+    return ConfigError.of([*problems, *errors_of(findings(RULES, entry))])
 
 
-def _remaining(model: Type[BaseModel], bad: Set[str], values: Mapping[str, Any]) -> Entry:
-    """What is left without the ``bad`` options, which the rules must not ask for."""
+def _remaining(model: Type[BaseModel], bad: Set[str], values: Mapping[str, Any]) -> FlatOptions:
+    """Give what is left without the ``bad`` options, which the rules must not ask for."""
     from ascend_session.config.options import AdapterOptions
     from ascend_session.config.parameter_map import flatten
 
     unreadable = {o.key for o in adapter_options(model) if o.path.split(".")[0] in bad}
     rest = {name: value for name, value in values.items() if name not in bad}
-    return Entry(flatten(AdapterOptions(**rest)), unreadable)
+    return FlatOptions(flatten(AdapterOptions(**rest)), unreadable)
+
+
+def check_host(config: Any, environ: Mapping[str, str]) -> None:
+    """Check whether ``config`` can work on this machine; see `AscendConfig.check_host`."""
+    if not isinstance(environ, Mapping):
+        raise TypeError(f"environ is a mapping such as os.environ, not {environ!r}.")
+    report(findings(HOST_RULES, FlatOptions(config.values(), environ=environ)))
+
+
+def check_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Do `check_host` for flat values, and check that every file which they point to is there now.
+
+    Raises:
+        ConfigError: With all problems at once.
+    """
+    rules = [rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads]
+    report(findings(rules + paths.OPENING_RULES, FlatOptions(values, environ=environ)))

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 if TYPE_CHECKING:
     from ascend_session.option_files.base import OptionFile
 
-__all__ = ["FOLDER", "FileStore", "is_file"]
-
 FOLDER = "ascend_option_files"
 
 
 def is_file(value: object) -> bool:
-    """Whether an option's value is a file as an object, and not its path."""
+    """Say whether an option's value is a file as an object, and not its path."""
     if value is None or type(value) in (str, int, bool, float):
         return False
     from ascend_session.option_files.base import OptionFile
@@ -39,7 +37,7 @@ class FileStore:
         self._files: Dict[str, OptionFile] = {}
 
     def stored(self, config: Any) -> Any:
-        """``config`` with paths instead of objects, whose files are there then.
+        """Copy ``config`` with paths instead of objects, whose files are there then.
 
         Raises:
             ConfigError: If a file cannot be written.
@@ -48,7 +46,7 @@ class FileStore:
         return config.model_copy(update=paths) if paths else config
 
     def path(self, file: "OptionFile") -> str:
-        """The path of a file, which is there then; see `stored`.
+        """Give the path of a file, which is there then; see `stored`.
 
         Files that are equal have one path, also if their text has another order.
         """
@@ -58,7 +56,7 @@ class FileStore:
         return path
 
     def restored(self, values: Mapping[str, Any]) -> Dict[str, Any]:
-        """``values`` with the objects whose paths they have from here."""
+        """Copy ``values`` with the objects whose paths they have from here."""
         return {
             key: self._files.get(value, value) if isinstance(value, str) else value
             for key, value in values.items()

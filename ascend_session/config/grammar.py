@@ -8,18 +8,6 @@ from typing import Optional, Sequence
 
 from typing_extensions import TypeGuard
 
-__all__ = [
-    "INT32_MAX",
-    "INT64_MAX",
-    "has_blank",
-    "is_list",
-    "is_whole",
-    "quoted",
-    "refused",
-    "whole",
-    "wrong_type",
-]
-
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
@@ -30,26 +18,26 @@ _DIGITS = "[0-9]{1,20}"
 
 
 def quoted(given: object) -> str:
-    """``given`` as Python writes it, shortened in the middle when it is long."""
+    """Write ``given`` as Python does, shortened in the middle when it is long."""
     text = repr(given)
     return text if len(text) <= _LONGEST else f"{text[:70]}...{text[-20:]}"
 
 
 def refused(given: object, wrong: str, example: object) -> ValueError:
-    """The error for a value: what was given, what is wrong with it, and a right one."""
+    """Make the error for a value: what was given, what is wrong with it, and a right one."""
     return ValueError(f"{quoted(given)} cannot be used: {wrong}; write for example {example!r}.")
 
 
 def wrong_type(given: object, forms: str, example: object) -> ValueError:
-    """The error for a value whose type no form of the option has."""
+    """Make the error for a value whose type no form of the option has."""
     if isinstance(given, (bytes, bytearray)):
         return refused(given, "it is bytes and text is needed, so decode it first", example)
-    found = "None" if given is None else f"a value of type {type(given).__name__}"
-    return refused(given, f"{found} is not among the accepted forms ({forms})", example)
+    kind = "None" if given is None else f"a value of type {type(given).__name__}"
+    return refused(given, f"{kind} is not among the accepted forms ({forms})", example)
 
 
 def whole(text: str, low: int, high: int) -> Optional[int]:
-    """The number that ``text`` writes in ASCII digits, or None if it is not ``low..high``."""
+    """Read the number that ``text`` writes in ASCII digits, or None if it is not ``low..high``."""
     if re.fullmatch(_DIGITS, text) is None:
         return None
     number = int(text)
@@ -57,15 +45,15 @@ def whole(text: str, low: int, high: int) -> Optional[int]:
 
 
 def has_blank(text: str) -> bool:
-    """Whether a space, tab, line break or the like stands anywhere in ``text``."""
+    """Say whether a space, tab, line break or the like stands anywhere in ``text``."""
     return any(character.isspace() for character in text)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is an int; a bool is none."""
+    """Say whether ``value`` is an int; a bool is none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Whether ``value`` is a list, tuple or the like; text and bytes are none."""
+    """Say whether ``value`` is a list, tuple or the like; text and bytes are none."""
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))

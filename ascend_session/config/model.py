@@ -1,21 +1,23 @@
 """The base of all config classes: frozen, strict about types and names, all problems at once.
 
-pydantic does the checking; what it says is reworded here, so that a user reads sentences about
+pydantic does the checking; its messages are reworded here, so that a user reads sentences about
 options and never about "literal_error" or "extra_forbidden".
 """
 
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Type
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from typing_extensions import Literal, get_args, get_origin
 
-from ascend_session.config.wording import problems_of
-from ascend_session.errors import ConfigError, Problem
-
-__all__ = ["ConfigModel", "ConfigPart"]
+from ascend_session.config.names import unknown_name
+from ascend_session.config.option import part_of
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, Finding
+from ascend_session.text import did_you_mean
 
 
 class ConfigModel(BaseModel):
-    """A frozen set of options: what was not said is None and stays unwritten."""
+    """A frozen set of options: what is not set is None and stays unwritten."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -45,12 +47,12 @@ class ConfigModel(BaseModel):
         return {}
 
     @classmethod
-    def _refusal(cls, problems: List[Problem], values: Dict[str, Any]) -> ConfigError:
-        """The error for values whose types are wrong; a subclass may add to it."""
+    def _refusal(cls, problems: List[Finding], values: Dict[str, Any]) -> ConfigError:
+        """Make the error for values whose types are wrong; a subclass may add to it."""
         return ConfigError.of(problems, f"this {cls.__name__}")
 
     def given(self) -> Dict[str, Any]:
-        """The options that were said, in the order of definition: ``{name: value}``."""
+        """Give the options that are set, in the order of definition: ``{name: value}``."""
         values = self.__dict__
         return {
             name: values[name] for name in self.__class__.model_fields if values[name] is not None
@@ -90,3 +92,99 @@ class ConfigPart(ConfigModel):
                 f"{cls.__name__} got {', '.join(twice)} twice: by position and by name."
             )
         return named
+
+
+# Two vocabularies for the same thing, which are mixed up
+_SIBLINGS = {"precision_mode": "precision_mode_v2", "precision_mode_v2": "precision_mode"}
+
+_TYPES = {
+    "string_type": "text (str)",
+    "int_type": "a whole number (int)",
+    "bool_type": "True or False (bool)",
+    "float_type": "a number",
+    "path_type": "a path (str or os.PathLike)",
+}
+
+
+def problems_of(error: ValidationError, model: Type[BaseModel]) -> List[Finding]:
+    """Reword what pydantic says of ``model``, one finding an option."""
+    return [problem for finding in error.errors() for problem in _reword(finding, model)]
+
+
+def _reword(finding: Any, model: Type[BaseModel]) -> Iterator[Finding]:
+    inner = finding.get("ctx", {}).get("error")
+    name = str(finding["loc"][0])
+    if isinstance(inner, ConfigError):  # a part of the configuration, given as a mapping
+        for problem in inner.problems:
+            if problem.option == name:  # a file that the option points to, as fields
+                yield problem._replace(message=f"{name}: {problem.message}")
+            else:
+                yield problem._replace(option=f"{name}.{problem.option}")
+    elif finding["type"] == "extra_forbidden":
+        yield unknown_name(name, finding["input"], model)
+    elif inner is not None:  # a grammar of values.py speaks in sentences of its own
+        yield Finding(ERROR, f"{name}: {inner}", option=name)
+    else:
+        yield _about_value(name, finding, model)
+
+
+def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
+    annotation = model.model_fields[name].annotation
+    given = finding["input"]
+    written = f"{name}={given!r}"
+    kind = finding["type"]
+    if kind == "literal_error":
+        problem = _not_allowed(name, given, _allowed(annotation))
+        sibling = _SIBLINGS.get(name, "")
+        if sibling and given in _allowed(model.model_fields[sibling].annotation):
+            return problem._replace(hint=f"That is a value of {sibling}.")
+        return problem
+    if kind in _TYPES:
+        message = f"{written}: {_TYPES[kind]} is needed, this is {_type_name(given)}."
+        return Finding(ERROR, message, _conversion(name, given, kind), option=name)
+    if kind in ("greater_than_equal", "less_than_equal"):
+        bound = finding["ctx"]["ge" if kind.startswith("g") else "le"]
+        word = "smallest" if kind.startswith("g") else "largest"
+        return Finding(ERROR, f"{written}: the {word} value is {bound}.", option=name)
+    if kind in ("model_type", "dataclass_type", "model_attributes_type"):
+        part = getattr(part_of(annotation), "__name__", "mapping")
+        message = f"{name}: a {part} is needed, this is {_type_name(given)}."
+        return Finding(ERROR, message, f"Write {name}={part}(...).", option=name)
+    return Finding(ERROR, f"{written}: {finding['msg']}.", option=name)
+
+
+def _allowed(annotation: Any) -> List[Any]:
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    for member in get_args(annotation):
+        allowed = _allowed(member)
+        if allowed:
+            return allowed
+    return []
+
+
+def _not_allowed(name: str, given: Any, allowed: List[Any]) -> Finding:
+    listed = ", ".join(repr(value) for value in allowed)
+    kind = "" if type(given) in {type(value) for value in allowed} else f" ({_type_name(given)})"
+    message = f"{name}={given!r}{kind}: allowed are {listed}."
+    twin = next((v for v in allowed if str(v).lower() == str(given).lower()), None)
+    if isinstance(given, bool):
+        twin = next((v for v in (twin, int(given), str(int(given))) if v in allowed), None)
+    near = twin if twin is not None else did_you_mean(str(given), [str(v) for v in allowed])
+    return Finding(ERROR, message, None if near is None else f"Write {name}={near!r}.", option=name)
+
+
+def _conversion(name: str, given: Any, kind: str) -> Optional[str]:
+    if kind == "bool_type" and given in (0, 1):
+        return f"Write {name}={bool(given)}."
+    if kind == "int_type" and isinstance(given, str) and given.strip().lstrip("-").isdigit():
+        return f"Write {name}={int(given)}, without quotes."
+    if kind == "string_type" and isinstance(given, bytes):
+        return f"Decode it: {name}={given.decode(errors='replace')!r}."
+    if kind == "string_type" and isinstance(given, (int, float)):
+        return f'Write {name}="{given}".'
+    return None
+
+
+def _type_name(value: Any) -> str:
+    return type(value).__name__

@@ -3,14 +3,13 @@
 Sources: options.json (kinds seed_only, removed, write_only; aliases), options_notes.md e and g.
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Type
+from typing import Any, Dict, List, Optional, Type
 
 from pydantic import BaseModel
 
 from ascend_session.config.option import Option, adapter_options, part_of
-from ascend_session.errors import Problem
-
-__all__ = ["OBSOLETE", "REFUSED_BY_GE", "did_you_mean", "unknown_key", "unknown_name"]
+from ascend_session.findings import ERROR, Finding
+from ascend_session.text import did_you_mean
 
 _POINT = (
     "no adapter reads this key; it is a member of profiling_options. Write profiling_config="
@@ -33,40 +32,47 @@ REFUSED_BY_GE = ("auto_tune_mode",)
 them but an empty one (options_notes.md, e)."""
 
 
-def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Problem:
-    """What to say about a keyword that ``model`` does not have."""
+def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Finding:
+    """Report a keyword that ``model`` does not have."""
     owner = model.__name__
     if name in OBSOLETE:
-        return Problem(name, f"{name} is a known name, but {OBSOLETE[name]}")
+        return Finding(ERROR, f"{name} is a known name, but {OBSOLETE[name]}", option=name)
     home = _home_of(name)
     if home is not None and home != name:
-        return Problem(
-            name,
-            f"{owner} has no option {name!r}: it belongs there: {_written(home, repr(value))}.",
+        return Finding(
+            ERROR,
+            f"{owner} has no option {name!r}: it belongs there: {written(home, repr(value))}.",
+            option=name,
         )
     # The options of this class under their names, those of the parts under their paths
     known = {**{option.name: option.path for option in _options()}, **_own_names(model)}
     near = did_you_mean(name, list(known))
     hint = f"Did you mean {known[near]}?" if near else "`ascend-session options` lists all options."
-    return Problem(name, f"{owner} has no option {name!r}; the adapter would ignore it.", hint)
+    return Finding(
+        ERROR, f"{owner} has no option {name!r}; the adapter would ignore it.", hint, option=name
+    )
 
 
-def unknown_key(key: str) -> Problem:
-    """What to say about a key of an NpuOptimizer entry that the adapter does not read."""
+def unknown_key(key: str) -> Finding:
+    """Report a key of an NpuOptimizer entry that the adapter does not read."""
     if key in OBSOLETE:
-        return Problem(key, f"{key} is a known name, but {OBSOLETE[key]}")
+        return Finding(ERROR, f"{key} is a known name, but {OBSOLETE[key]}", option=key)
     for option in _options():
         if option.field is None and option.key == key:
-            found = f"{key} is an argument of NPURunConfig, not a key of the NpuOptimizer entry."
-            return Problem(key, found, f"Write AscendConfig({_written(option.path, '...')}).")
+            message = f"{key} is an argument of NPURunConfig, not a key of the NpuOptimizer entry."
+            return Finding(
+                ERROR, message, f"Write AscendConfig({written(option.path, '...')}).", option=key
+            )
     if key in _ascend_config().model_fields:
-        found = f"{key} holds several options, each of which has a key of its own in the entry."
-        return Problem(key, found, f"Write AscendConfig({key}=...), or the keys.")
+        message = f"{key} holds several options, each of which has a key of its own in the entry."
+        return Finding(ERROR, message, f"Write AscendConfig({key}=...), or the keys.", option=key)
     keys = [option.key for option in _options() if option.field is not None]
     named = [option.key for option in _options() if option.name == key]
     near = named[0] if named else did_you_mean(key, keys)
     hint = f"Did you mean {near!r}?" if near else "`ascend-session options` lists all keys."
-    return Problem(key, f"The adapter reads no key {key!r} and ignores it without a word.", hint)
+    return Finding(
+        ERROR, f"The adapter reads no key {key!r} and ignores it without a word.", hint, option=key
+    )
 
 
 def _ascend_config() -> Type[BaseModel]:
@@ -90,8 +96,8 @@ def _home_of(name: str) -> Optional[str]:
     return None
 
 
-def _written(path: str, value: str) -> str:
-    """The keyword argument of AscendConfig that gives ``path`` the ``value``."""
+def written(path: str, value: str) -> str:
+    """Write the keyword argument of AscendConfig that gives ``path`` the ``value``."""
     *containers, leaf = path.split(".")
     model: Type[BaseModel] = _ascend_config()
     before, after = "", ""
@@ -99,11 +105,3 @@ def _written(path: str, value: str) -> str:
         model = part_of(model.model_fields[name].annotation) or model
         before, after = f"{before}{name}={model.__name__}(", f"){after}"
     return f"{before}{leaf}={value}{after}"
-
-
-def did_you_mean(word: str, known: Sequence[str], near: float = 0.6) -> Optional[str]:
-    """The known word nearest to ``word``, None if none is as ``near`` (1 is equal)."""
-    import difflib  # some milliseconds of import that only a mistake has to pay for
-
-    found = difflib.get_close_matches(word, known, n=1, cutoff=near)
-    return found[0] if found else None

@@ -10,32 +10,32 @@ from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key, part_of
 from ascend_session.errors import ConfigError
 
-__all__ = ["adapter_part", "flatten", "unflatten"]
-
 Model = TypeVar("Model", bound=BaseModel)
 _Reader = Tuple[Option, Callable[[Any], Any]]
 _readers: Dict[Type[BaseModel], List[_Reader]] = {}
 
 
 def flatten(config: BaseModel) -> Dict[str, Any]:
-    """All options that were said: ``{vendor key or NPURunConfig keyword: value}``."""
-    return {entry.key: value for entry, value in _said(config)}
+    """Give all options that are set: ``{vendor key or NPURunConfig keyword: value}``."""
+    return {option.key: value for option, value in _set_options(config)}
 
 
 def adapter_part(config: BaseModel) -> Dict[str, Any]:
-    """The options that become keys of the NpuOptimizer entry, in the order of definition.
+    """Give the options that become keys of the NpuOptimizer entry, in the order of definition.
 
     Of a file that is given as an object it is the path that it gets; nothing is written.
     """
-    said = {entry.key: value for entry, value in _said(config) if entry.field is not None}
-    files = [key for key, value in said.items() if is_file(value)]
+    entry = {
+        option.key: value for option, value in _set_options(config) if option.field is not None
+    }
+    files = [key for key, value in entry.items() if is_file(value)]
     if files:
         store = FileStore(writes=False)
-        said.update({key: store.path(said[key]) for key in files})
-    return said
+        entry.update({key: store.path(entry[key]) for key in files})
+    return entry
 
 
-def _said(config: BaseModel) -> List[Tuple[Option, Any]]:
+def _set_options(config: BaseModel) -> List[Tuple[Option, Any]]:
     values = [(entry, read(config)) for entry, read in _readers_of(type(config))]
     return [(entry, value) for entry, value in values if value is not None]
 
@@ -55,7 +55,7 @@ def _reader(path: str) -> Callable[[Any], Any]:
 
 
 def unflatten(model: Type[Model], parameters: Mapping[str, Any]) -> Model:
-    """Builds ``model`` from flat vendor keys.
+    """Build ``model`` from flat vendor keys.
 
     Raises:
         ConfigError: On unknown keys and on what the model refuses, all at once.
@@ -80,7 +80,7 @@ def _is_unknown(key: str, known: Mapping[str, Option]) -> bool:
 
 
 def _nested(model: Type[BaseModel], values: Mapping[str, Any]) -> Dict[str, Any]:
-    """``{"dump_config.dump_path": v}`` as ``{"dump_config": {"dump_path": v}}``."""
+    """Turn ``{"dump_config.dump_path": v}`` into ``{"dump_config": {"dump_path": v}}``."""
     nested: Dict[str, Any] = {}
     for name, info in model.model_fields.items():
         part = part_of(info.annotation)

@@ -5,43 +5,160 @@ Sources: section c of the option notes; seed 002 for the colon list of earlier r
 
 import json
 import re
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from typing_extensions import Literal
 
-from ascend_session.config.grammar import refused, wrong_type
-from ascend_session.config.profiling_members import MEMBERS, wrong_member
+from ascend_session.config.grammar import is_whole, refused, whole, wrong_type
+from ascend_session.text import did_you_mean
 
-__all__ = [
-    "SCHEMAS",
-    "ProfilingOptions",
-    "profiling_members",
-    "profiling_options",
-    "unknown_members",
-]
+
+class ProfilingMember(NamedTuple):
+    """One member: a value it may have, all of them in words, their check, the JSON schema."""
+
+    example: str
+    meaning: str
+    accepts: Callable[[str], bool]
+    schema: Dict[str, Any]
+
+
+def _words(*words: str) -> ProfilingMember:
+    listed = " or ".join(repr(word) for word in words)
+    return ProfilingMember(words[0], listed, words.__contains__, {"enum": list(words)})
+
+
+def _hertz(low: int, high: int) -> ProfilingMember:
+    def accepts(text: str) -> bool:
+        return whole(text, low, high) is not None and not text.startswith("0")
+
+    return ProfilingMember(str(high), f"{low} to {high} (Hz), in digits", accepts, _TEXT)
+
+
+def _words_list(*words: str) -> ProfilingMember:
+    def accepts(text: str) -> bool:
+        return all(word in words for word in text.split(","))
+
+    meaning = f"one or several of {', '.join(words)}, with commas between"
+    return ProfilingMember("cpu,mem", meaning, accepts, _TEXT)
+
+
+def _is_directory(text: str) -> bool:
+    return bool(text) and not any(character in _NOT_IN_PATHS for character in text)
+
+
+def _is_storage(text: str) -> bool:
+    return text.endswith("MB") and whole(text[:-2], 200, 2**32 - 1) is not None
+
+
+def _is_metric(text: str) -> bool:
+    if not text.startswith("Custom:"):
+        return text in _METRICS
+    registers = text[len("Custom:") :].split(",")
+    return len(registers) <= 8 and all(_is_register(register) for register in registers)
+
+
+def _is_register(text: str) -> bool:
+    if re.fullmatch(_HEX, text) is not None:
+        return 1 <= int(text, 16) <= 0x6E
+    return whole(text, 1, 0x6E) is not None
+
+
+def _is_anything(text: str) -> bool:
+    return True
+
+
+_TEXT = {"type": "string"}
+_HEX = "0[xX][0-9a-fA-F]{1,4}"
+_NOT_IN_PATHS = "\0\b\t\n\v\f\r\x7f"
+_METRICS = (
+    "ArithmeticUtilization",
+    "PipeUtilization",
+    "Memory",
+    "MemoryL0",
+    "MemoryUB",
+    "ResourceConflictRatio",
+    "L2Cache",
+    "MemoryAccess",
+)
+_METRIC_WORDS = f"{', '.join(_METRICS)}, or 'Custom:' and up to 8 registers 0x1 to 0x6E"
+_SWITCH = _words("on", "off")
+_LEVEL = _words("on", "off", "l0", "l1")
+_OPERATOR = ProfilingMember("", "the name of an operator, or '' for automatic", _is_anything, _TEXT)
+_DIRECTORY = ProfilingMember("./", "a directory, without control characters", _is_directory, _TEXT)
+_STORAGE = ProfilingMember("200MB", "'200MB' to '4294967295MB', with the unit", _is_storage, _TEXT)
+_METRIC = ProfilingMember("PipeUtilization", _METRIC_WORDS, _is_metric, _TEXT)
+
+MEMBERS: Dict[str, ProfilingMember] = {
+    "output": _DIRECTORY,
+    "storage_limit": _STORAGE,
+    "training_trace": _words("on"),
+    "task_trace": _LEVEL,
+    "task_time": _LEVEL,
+    "ge_api": _words("off", "l0", "l1"),
+    "hccl": _SWITCH,
+    "aicpu": _SWITCH,
+    "l2": _SWITCH,
+    "msproftx": _SWITCH,
+    "runtime_api": _SWITCH,
+    "instr_profiling": _SWITCH,
+    "fp_point": _OPERATOR,
+    "bp_point": _OPERATOR,
+    "aic_metrics": _METRIC,
+    "sys_hardware_mem_freq": _hertz(1, 100),
+    "llc_profiling": _words("read", "write"),
+    "sys_io_sampling_freq": _hertz(1, 100),
+    "sys_interconnection_freq": _hertz(1, 50),
+    "dvpp_freq": _hertz(1, 100),
+    "instr_profiling_freq": _hertz(300, 30000),
+    "host_sys": _words_list("cpu", "mem", "disk", "network", "osrt"),
+    "host_sys_usage": _words_list("cpu", "mem"),
+    "host_sys_usage_freq": _hertz(1, 50),
+}
+
+# GE reads it, no manual describes it; it is not a slip of the pen for aic_metrics.
+_NOT_MISSES: Tuple[str, ...] = ("aiv_metrics",)
+
+
+def near_miss(name: str) -> Optional[str]:
+    """Guess the known member that an unknown ``name`` was meant to be, or None."""
+    if name in MEMBERS or name in _NOT_MISSES:
+        return None
+    if name.lower() in MEMBERS:
+        return name.lower()
+    return did_you_mean(name, list(MEMBERS), near=0.8)
+
+
+def wrong_member(name: object, value: object) -> Optional[Tuple[str, Dict[str, str]]]:
+    """Say what is wrong with one member, in half a sentence, and a right one; None if nothing is.
+
+    Members with an unknown name are not judged: newer releases have more of them.
+    """
+    if not isinstance(name, str):
+        return f"{name!r} is no member name (text is needed)", {"task_time": "on"}
+    meant = near_miss(name)
+    if meant is not None:
+        wrong = f"there is no member {name!r} (did you mean {meant!r}?)"
+        return wrong, {meant: MEMBERS[meant].example}
+    member = MEMBERS.get(name)
+    right = {name: "on" if member is None else member.example}
+    if not isinstance(value, str):
+        note = "YAML reads a bare on as True" if isinstance(value, bool) else "all values are text"
+        return f"{name} is {value!r} and must be text in quotes ({note})", right
+    if member is None or member.accepts(value):
+        return None
+    note = " (leave it out to switch it off)" if name == "training_trace" else ""
+    return f"{name} is {value!r} and must be {member.meaning}{note}", right
+
 
 _Switch = Literal["on", "off"]
 _Level = Literal["on", "off", "l0", "l1"]
 _Hertz = Union[int, str]
 
-_MOST_BYTES = 2047  # longer text is cut, and then no longer is JSON
+MOST_BYTES = 2047  # longer text is cut, and then no longer is JSON
 _EXAMPLE = '{"output":"./","task_time":"on"}'
 _FORMS = "JSON text, a mapping, ProfilingOptions"
 _OLD_WORDS = ("training_trace", "traing_trace", "task_trace", "op_trace")
 _OLD_FORM = "({0})(:({0}))*".format("|".join(_OLD_WORDS))
-
-SCHEMAS: Dict[str, Dict[str, Any]] = {
-    "profiling_options": {
-        "anyOf": [
-            {"type": "string", "maxLength": _MOST_BYTES},
-            {
-                "type": "object",
-                "properties": {name: member.schema for name, member in MEMBERS.items()},
-                "additionalProperties": {"type": "string"},
-            },
-        ]
-    }
-}
 
 
 class ProfilingOptions:
@@ -85,8 +202,8 @@ class ProfilingOptions:
         host_sys_usage_freq: Optional[_Hertz] = None,
         others: Optional[Mapping[str, str]] = None,
     ) -> None:
-        said = dict(locals())
-        members = {name: _digits(name, said[name]) for name in MEMBERS if said[name] is not None}
+        given = dict(locals())
+        members = {name: _digits(name, given[name]) for name in MEMBERS if given[name] is not None}
         for name, value in dict(others or {}).items():
             if name in members:
                 raise refused(others, f"the member {name!r} is given twice", {"task_tsfw": "on"})
@@ -110,8 +227,8 @@ class ProfilingOptions:
         return hash(frozenset(self._members))
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={text!r}" for name, text in self._members)
-        return f"ProfilingOptions({said})"
+        given = ", ".join(f"{name}={text!r}" for name, text in self._members)
+        return f"ProfilingOptions({given})"
 
     @property
     def members(self) -> Dict[str, str]:
@@ -119,12 +236,12 @@ class ProfilingOptions:
         return dict(self._members)
 
     def render(self) -> str:
-        """The JSON text for the adapter: string values, only what was given."""
+        """Write the JSON text for the adapter: string values, only what was given."""
         return _rendered(self.members)
 
     @classmethod
     def parse(cls, text: str) -> "ProfilingOptions":
-        """Reads JSON text.
+        """Read JSON text.
 
         Raises:
             ValueError: If `profiling_options` refuses the text, or it is empty.
@@ -188,14 +305,14 @@ class _Pairs(List[Tuple[str, Any]]):
 def _pairs(text: str) -> _Pairs:
     wrong = "it is no JSON object"
     try:
-        found = json.loads(text, object_pairs_hook=_Pairs)
+        members = json.loads(text, object_pairs_hook=_Pairs)
     except json.JSONDecodeError as error:
         wrong = f"it is no JSON ({error.msg} at character {error.pos + 1})"
     except (ValueError, RecursionError):
         wrong = "it is no JSON"
     else:
-        if isinstance(found, _Pairs):
-            return found
+        if isinstance(members, _Pairs):
+            return members
     raise refused(text, wrong, _EXAMPLE) from None
 
 
@@ -212,8 +329,8 @@ def _fitting(text: str, given: object) -> str:
         size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
         raise refused(given, "it has half a surrogate pair in it", _EXAMPLE) from None
-    if size > _MOST_BYTES:
-        wrong = f"its text has {size} bytes and at most {_MOST_BYTES} are read"
+    if size > MOST_BYTES:
+        wrong = f"its text has {size} bytes and at most {MOST_BYTES} are read"
         raise refused(given, wrong, _EXAMPLE)
     return text
 
@@ -224,20 +341,19 @@ def _rendered(members: Mapping[str, str]) -> str:
 
 def _digits(name: str, value: object) -> Any:
     """A frequency given as an int becomes digits; everything else stays for the check."""
-    number = isinstance(value, int) and not isinstance(value, bool)
-    return str(value) if number and name.endswith("_freq") else value
+    return str(value) if is_whole(value) and name.endswith("_freq") else value
 
 
 def _old_form(text: str) -> ValueError:
-    said = text.replace("traing_trace", "training_trace").split(":")
+    words = text.replace("traing_trace", "training_trace").split(":")
     members = {"output": "./"}
-    if "training_trace" in said or "task_trace" in said:  # task_trace asks for both
+    if "training_trace" in words or "task_trace" in words:  # task_trace asks for both
         members["training_trace"] = "on"
-    if "training_trace" not in said:
-        members["task_trace" if "task_trace" in said else "task_time"] = "on"
-    elif "task_trace" in said:
+    if "training_trace" not in words:
+        members["task_trace" if "task_trace" in words else "task_time"] = "on"
+    elif "task_trace" in words:
         members["task_trace"] = "on"
     wrong = "it is the colon list of earlier releases and JSON is needed today"
-    if "op_trace" in said:
+    if "op_trace" in words:
         wrong += ", which has no op_trace"
     return refused(text, wrong, _rendered(members))

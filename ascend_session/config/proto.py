@@ -4,36 +4,21 @@ Facts: the adapter reads entries named exactly NpuOptimizer, and of each value o
 another field reads as zero without a word (options_notes g1; adapter_behaviour.md).
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.config.checking import report_new, warn
-from ascend_session.config.entry_words import (
-    ENTRY_NAME,
-    is_misnamed,
-    misnamed_entry,
-    several_entries,
-    wrong_field,
-)
 from ascend_session.config.file_store import FileStore
 from ascend_session.config.option import Option, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.parameter_map import adapter_part, flatten, unflatten
-from ascend_session.errors import BackendError, ConfigError, Problem
-
-__all__ = [
-    "ENTRY_NAME",
-    "TENSORFLOW",
-    "add_to_entry",
-    "from_config_proto",
-    "read_entry",
-    "to_config_proto",
-]
+from ascend_session.errors import BackendError, ConfigError
+from ascend_session.findings import ERROR, Finding
 
 TENSORFLOW = "pip install 'ascend_session[tensorflow]'"
 
 
 def to_config_proto(config: Any, base: Any, allow_soft_placement: bool) -> Any:
-    """A new proto with ``config`` in its one entry; see `AscendConfig.to_config_proto`."""
+    """Build a new proto with ``config`` in its one entry; see `AscendConfig.to_config_proto`."""
     config_pb2 = _config_pb2()
     proto = config_pb2.ConfigProto()
     base = _one_base(config.session_config, base)
@@ -76,17 +61,18 @@ def _check_type(name: str, proto: Any) -> None:
 
 
 def _merged(config: Any, parameters: Dict[str, Any], of_base: Dict[str, Any]) -> Dict[str, Any]:
-    """The base's entry and the config in one; the rules run on the whole.
+    """Merge the base's entry and the config; the rules run on the whole.
 
     Raises:
         ConfigError: If a key is in both with different values, or the whole breaks a rule.
     """
     clashes = [
-        Problem(
-            key,
+        Finding(
+            ERROR,
             f"{key} is {parameters[key]!r} in the AscendConfig but {value!r} in the base proto's "
             f"{ENTRY_NAME} entry.",
             "Say it in one place only.",
+            option=key,
         )
         for key, value in of_base.items()
         if key in parameters and parameters[key] != value
@@ -96,13 +82,13 @@ def _merged(config: Any, parameters: Dict[str, Any], of_base: Dict[str, Any]) ->
     if not of_base:
         return parameters
     typed = unflatten(AdapterOptions, {**of_base, **parameters})
-    said = flatten(config)
-    report_new({**of_base, **said}, said)
+    given = flatten(config)
+    report_new({**of_base, **given}, given)
     return adapter_part(typed)
 
 
 def _set_rewriter(rewrite_options: Any) -> None:
-    """Writes remapping and memory_optimization as the vendor's samples have them.
+    """Write remapping and memory_optimization as the vendor's samples have them.
 
     The samples write RewriterConfig.OFF into memory_optimization; its 2 is MANUAL there, and
     that is the value all of the vendor's tests ran with (adapter_behaviour.md).
@@ -122,7 +108,7 @@ def _set_rewriter(rewrite_options: Any) -> None:
 
 
 def add_to_entry(proto: Any, parameters: Mapping[str, Any]) -> None:
-    """Writes ``parameters`` into the NpuOptimizer entry of ``proto``, which is changed."""
+    """Write ``parameters`` into the NpuOptimizer entry of ``proto``, which is changed."""
     rewrite_options = proto.graph_options.rewrite_options
     known = options_by_key(AdapterOptions)
     entry = next((o for o in rewrite_options.custom_optimizers if o.name == ENTRY_NAME), None)
@@ -135,7 +121,7 @@ def add_to_entry(proto: Any, parameters: Mapping[str, Any]) -> None:
 
 
 def from_config_proto(model: Any, proto: Any) -> Any:
-    """The entry of ``proto`` as a config; see `AscendConfig.from_config_proto`."""
+    """Read the entry of ``proto`` as a config; see `AscendConfig.from_config_proto`."""
     _check_type("proto", proto)
     values, problems = _read(proto)
     try:
@@ -148,7 +134,7 @@ def from_config_proto(model: Any, proto: Any) -> Any:
 
 
 def read_entry(proto: Any) -> Dict[str, Any]:
-    """The keys and values of the proto's NpuOptimizer entry; ``{}`` if it has none.
+    """Read the keys and values of the proto's NpuOptimizer entry; ``{}`` if it has none.
 
     Raises:
         ConfigError: On a wrong name, a second entry, or values in the wrong field; all at once.
@@ -159,7 +145,7 @@ def read_entry(proto: Any) -> Dict[str, Any]:
     return values
 
 
-def _read(proto: Any) -> Tuple[Dict[str, Any], List[Problem]]:
+def _read(proto: Any) -> Tuple[Dict[str, Any], List[Finding]]:
     entries, problems = _entries(proto)
     values: Dict[str, Any] = {}
     known = options_by_key(AdapterOptions)
@@ -174,7 +160,7 @@ def _read(proto: Any) -> Tuple[Dict[str, Any], List[Problem]]:
     return values, problems
 
 
-def _entries(proto: Any) -> Tuple[List[Any], List[Problem]]:
+def _entries(proto: Any) -> Tuple[List[Any], List[Finding]]:
     optimizers = list(proto.graph_options.rewrite_options.custom_optimizers)
     entries = [o for o in optimizers if o.name == ENTRY_NAME]
     problems = [misnamed_entry(o.name) for o in optimizers if is_misnamed(o.name)]
@@ -183,24 +169,105 @@ def _entries(proto: Any) -> Tuple[List[Any], List[Problem]]:
     return entries, problems
 
 
-def _field_problem(option: Optional[Option], key: str, attribute: Any) -> Optional[Problem]:
-    found = attribute.WhichOneof("value")
+def _field_problem(option: Optional[Option], key: str, attribute: Any) -> Optional[Finding]:
+    field = attribute.WhichOneof("value")
     if option is None or option.field is None:
         return None
-    if found == option.field:
-        return _text_problem(key, attribute.s) if found == "s" else None
-    return wrong_field(key, found, option.field)
+    if field == option.field:
+        return _text_problem(key, attribute.s) if field == "s" else None
+    return wrong_field(key, field, option.field)
 
 
-def _text_problem(key: str, text: bytes) -> Optional[Problem]:
+def _text_problem(key: str, text: bytes) -> Optional[Finding]:
     try:
         text.decode()
     except UnicodeDecodeError:
-        return Problem(key, f"{key} holds {text!r}, which is not UTF-8 text.")
+        return Finding(ERROR, f"{key} holds {text!r}, which is not UTF-8 text.", option=key)
     return None
 
 
 def _value(attribute: Any) -> Any:
-    found = attribute.WhichOneof("value")
-    value = getattr(attribute, found) if found else None
+    field = attribute.WhichOneof("value")
+    value = getattr(attribute, field) if field else None
     return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+ENTRY_NAME = "NpuOptimizer"
+
+OPTIMISES = {
+    "memory_optimization": "TensorFlow then changes the graph to save memory before the adapter "
+    "gets it, by other orders and by swapping to the host; the adapter's manual and samples turn "
+    "it off.",
+    "remapping": "TensorFlow then fuses operators into ones that only a CPU or GPU has, before the "
+    "adapter gets the graph; the adapter's manual and samples turn it off.",
+}
+"""What a rewriter option does unless it is turned off."""
+
+# RewriterConfig.OFF, which is MANUAL in the enum of memory_optimization, and that one's own word.
+_OFF = {"memory_optimization": (1, 2), "remapping": (2,)}
+
+REMAPPER = "remap"
+"""The remapper's name in ``rewrite_options.optimizers``."""
+
+_ZERO = {"s": "''", "i": "0", "b": "False"}
+
+
+def is_misnamed(name: str) -> bool:
+    """Whether ``name`` is meant to be the adapter's and is not."""
+    return name != ENTRY_NAME and name.strip().lower().replace("_", "") == ENTRY_NAME.lower()
+
+
+def misnamed_entry(name: str) -> Finding:
+    """Report an entry whose name the adapter does not read."""
+    return Finding(
+        ERROR,
+        f"The proto has an entry named {name!r}; the adapter reads {ENTRY_NAME!r} only and "
+        "ignores this one without a word.",
+        f"Rename it to {ENTRY_NAME!r}.",
+        option=ENTRY_NAME,
+    )
+
+
+def several_entries(count: int) -> Finding:
+    """Report a proto with more than one entry."""
+    return Finding(
+        ERROR,
+        f"The proto has {count} entries named {ENTRY_NAME!r}; of each key the last "
+        "one wins, and what the last one lacks goes back to defaults.",
+        "Keep one entry.",
+        option=ENTRY_NAME,
+    )
+
+
+def wrong_field(key: str, wrong: Optional[str], right: str) -> Finding:
+    """Report a value in the field ``wrong`` (None: in none) instead of ``right``."""
+    where = f"stands in the field {wrong!r}" if wrong else "is there without a value"
+    return Finding(
+        ERROR,
+        f"{key} {where}; the adapter reads the field {right!r} and finds {_ZERO[right]}.",
+        f'Write parameter_map["{key}"].{right} = ...',
+        option=key,
+    )
+
+
+def left_on(name: str, value: int, listed: Sequence[str] = ()) -> Optional[str]:
+    """Explain a rewriter option that an NPU session should not have on; None if it is off.
+
+    A list of optimizers stands for all the switches: TensorFlow then runs those alone, and
+    ``memory`` as MANUAL (meta_optimizer.cc). NPUEstimator writes such a list.
+
+    Args:
+        name: ``memory_optimization`` or ``remapping``.
+        value: What it is in the session's proto.
+        listed: ``rewrite_options.optimizers`` of that proto.
+    """
+    if listed:
+        is_named = name == "remapping" and REMAPPER in listed
+        return (
+            f"rewrite_options.optimizers names {REMAPPER!r}. {OPTIMISES[name]}"
+            if is_named
+            else None
+        )
+    if value in _OFF[name]:
+        return None
+    return f"rewrite_options.{name} is not turned off. {OPTIMISES[name]}"

@@ -1,14 +1,26 @@
-"""What the reference says of one option, as plain data: the command draws it.
+"""The reference of the options: what is known of each, how one is found, and a JSON schema.
 
-`catalogue` makes it from the definitions and the rules; `schema` makes the JSON schema of it.
+Everything is read back from an option's definition, its type, the docstring of its grammar and
+the rules. The JSON schema of configuration files is for editors: completion, hover texts, wrong
+values. It says less than `AscendConfig.from_file` checks: rules between options are not in it.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, Optional, Tuple
+import inspect
+from functools import lru_cache
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-__all__ = ["SCOPES", "OptionReference", "OptionRule"]
+from typing_extensions import get_args
 
-# What the words for a scope mean (options_notes, section 0)
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.names import OBSOLETE, unknown_name, written
+from ascend_session.config.option import Option, adapter_options, option_fields, part_of
+from ascend_session.config.profiling_options import MEMBERS
+from ascend_session.config.rules import HOST_RULES, RULES, paths
+from ascend_session.config.rules.rule import Rule
+from ascend_session.config.types import Grammar
+from ascend_session.findings import ERROR, Finding
+from ascend_session.text import did_you_mean, join_words
+
 SCOPES = {
     "init": "read only by the first initialisation of a process; later values are ignored",
     "session": "read for each session",
@@ -17,108 +29,354 @@ SCOPES = {
     "NPURunConfig": "no key of the NpuOptimizer entry; NPURunConfig reads it",
     "unread": "nothing reads it",
 }
+"""What the words for a scope mean (options_notes, section 0)."""
+
+# Every option belongs to the group whose first option stands above it in options.py.
+_GROUPS = {
+    "graph_run_mode": "Basics",
+    "memory_config": "Memory",
+    "dynamic_input_config": "Dynamic shapes",
+    "mix_compile_mode": "Mixed computing",
+    "variable_placement": "Performance",
+    "enable_exception_dump": "Debugging",
+    "precision_mode": "Accuracy tuning",
+    "dump_config": "Accuracy comparison",
+    "profiling_config": "Profiling",
+    "aoe_mode": "Tuning (AOE)",
+    "op_compiler_cache_mode": "Operator compilation",
+    "local_rank_id": "Data augmentation",
+    "hccl_timeout": "Time limits",
+    "experimental_config": "Experimental",
+    "graph_memory_max_size": "Deprecated",
+    "job": "Not in the manual",
+    "distribute": "Read by NPURunConfig only",
+}
+
+_DOCUMENTS = {
+    "0": "NPURunConfig Options (seed 000)",
+    "1": "ExperimentalConfig Constructor (seed 001)",
+    "2": "initialize_system (seed 002)",
+    "3": "Subgraph/Operator Tuning (seed 003)",
+    "4": "--op_select_implmode (seed 004)",
+}
+
+_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "boolean": "bool",
+    "number": "float",
+    "array": "list",
+    "object": "mapping",
+}
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-@dataclass(frozen=True)
-class OptionRule:
-    """One rule that looks at an option.
+def all_options() -> List[Option]:
+    """List every option, in the order of definition."""
+    return adapter_options(AscendConfig)
+
+
+class OptionValues(NamedTuple):
+    """The values that one option takes.
 
     Attributes:
-        sentence: What it demands.
-        source: Where the fact stands.
-        when: ``construction``, ``host`` (`AscendConfig.check_host`) or ``opening`` of a system.
-    """
-
-    sentence: str
-    source: str
-    when: str
-
-
-@dataclass(frozen=True)
-class OptionReference:
-    """All that is known of one option.
-
-    Attributes:
-        name: The field's name in its class.
-        path: Where it stands, for example ``dump_config.dump_path``.
-        group: The heading it belongs to.
-        doc: What it does, in one sentence.
-        write: How it is written in Python.
-        write_file: How it is written in a YAML file; None for Python objects.
-        key: The key in the NpuOptimizer entry, None for an option that never becomes one.
-        field: The protobuf field of that key: ``s``, ``i`` or ``b``.
-        types: Python types in words.
-        values: Allowed values, or types and range, on one line.
-        allowed: All values there are; empty if they cannot be counted up.
+        types: Python types in words, for example ``str, int or list``.
+        allowed: All values there are, empty if they cannot be counted up.
         low: Smallest number, None without a limit.
         high: Largest number, None without a limit.
-        unit: ``bytes``, ``s`` or ``ms``.
-        grammar: What text or structure must look like, in sentences.
-        members: The members of a JSON object and what each may say.
-        adapter_default: What the adapter takes when nothing is said; None if it has none.
-        run_config_default: What NPURunConfig writes where that differs, else None.
-        product_default: What the product uses when nothing is sent.
-        scope: When it is read, in one word; `SCOPES` has the sentence.
-        also: Further scopes it is sent at.
-        sticky: Whether its value stays in the process after its session has gone.
-        applies_to: Products or uses that it is limited to.
-        deprecated: Whether the vendor's manual says so.
-        dead: Whether nothing in the stack reads it any more.
-        use: What to use instead.
-        rules: What it demands of other options and of the host.
-        seeds: Titles of the vendor's documents that describe it.
-        schema: The JSON schema of its value.
+        grammar: What text or structure must look like, in sentences, or None.
+        schema: The same as a JSON schema; empty for a Python object.
     """
 
-    name: str
-    path: str
-    group: str
-    doc: str
-    write: str
-    write_file: Optional[str]
-    key: Optional[str]
-    field: Optional[str]
     types: str
-    values: str
     allowed: Tuple[Any, ...]
     low: Optional[int]
     high: Optional[int]
-    unit: Optional[str]
     grammar: Optional[str]
-    members: Dict[str, str]
-    adapter_default: Any
-    run_config_default: Any
-    product_default: Any
-    scope: str
-    also: Tuple[str, ...]
-    sticky: bool
-    applies_to: Optional[str]
-    deprecated: bool
-    dead: bool
-    use: Optional[str]
-    rules: Tuple[OptionRule, ...]
-    seeds: Tuple[str, ...]
     schema: Dict[str, Any]
 
     @property
-    def product_words(self) -> Optional[str]:
-        """The product's default: as Python writes it if it is a value, else as it is described."""
-        default = self.product_default
-        return repr(default) if default in self.allowed else default and str(default)
+    def words(self) -> str:
+        """Allowed values, or types and range, on one line."""
+        if self.allowed:
+            return ", ".join(repr(value) for value in self.allowed)
+        if self.low is None or self.high is None:
+            return self.types
+        return f"{self.types}, {self.low} to {self.high}"
 
-    @property
-    def default(self) -> Optional[str]:
-        """What holds when nothing is said, in words; None if nothing is known to."""
-        words = self.product_words
-        if self.adapter_default is not None:
-            words = repr(self.adapter_default)
-        if words is not None and self.unit is not None:
-            words = f"{words} {self.unit}"
-        if self.run_config_default is None:
-            return words
-        ours = repr(self.run_config_default)
-        return f"{ours} (NPURunConfig)" if words is None else f"{words} (NPURunConfig: {ours})"
 
-    def to_dict(self) -> Dict[str, Any]:
-        """The attributes as JSON can hold them, with the sentence for the scope."""
-        return {**asdict(self), "scope_meaning": SCOPES[self.scope]}
+@lru_cache(maxsize=None)
+def values_of(option: Option) -> OptionValues:
+    """Describe what may be written as the value of an option."""
+    return describe_values(option.annotation, value_schema(_config_schema(), option.path))
+
+
+def describe_values(annotation: Any, schema: Dict[str, Any]) -> OptionValues:
+    """Describe the values of a Python type that has this JSON schema."""
+    const = [schema["const"]] if "const" in schema else []
+    grammar = _grammar_of(annotation)
+    return OptionValues(
+        types=_types(schema, grammar),
+        allowed=tuple(schema.get("enum", const)),
+        low=schema.get("minimum"),
+        high=schema.get("maximum"),
+        grammar=_prose(grammar),
+        schema=schema,
+    )
+
+
+@lru_cache(maxsize=None)
+def _config_schema() -> Dict[str, Any]:
+    return AscendConfig.model_json_schema()
+
+
+def value_schema(root: Mapping[str, Any], path: str) -> Dict[str, Any]:
+    """Pick the schema of an option's value, without the null that stands for an unset one."""
+    properties = root["properties"]
+    *containers, leaf = path.split(".")
+    for name in containers:
+        part = properties[name]["anyOf"][0]["$ref"].rpartition("/")[2]
+        properties = root["$defs"][part]["properties"]
+    choices = [each for each in properties[leaf]["anyOf"] if each != {"type": "null"}]
+    return dict(choices[0]) if len(choices) == 1 else {"anyOf": choices}
+
+
+def _types(schema: Mapping[str, Any], grammar: Optional[Grammar]) -> str:
+    if grammar is not None and grammar.words:
+        return grammar.words
+    if not schema:
+        return "Python object"
+    types = [_TYPES[each["type"]] for each in schema.get("anyOf", [schema]) if "type" in each]
+    if "const" in schema:
+        types = [type(schema["const"]).__name__]
+    return join_words(list(dict.fromkeys(types)), "or")
+
+
+def _grammar_of(annotation: Any) -> Optional[Grammar]:
+    """Give the grammar of an option's text; options that are no text have none."""
+    for member in get_args(annotation):
+        _, *metadata = get_args(member) or (member,)
+        for each in metadata:
+            if isinstance(each, Grammar):
+                return each
+    return None
+
+
+def _prose(grammar: Optional[Grammar]) -> Optional[str]:
+    """Give the docstring up to its sections, as one paragraph; None without docstrings (-OO)."""
+    text = inspect.getdoc(grammar.read) if grammar is not None else None
+    if not text:
+        return None
+    return " ".join(text.split("\nRaises:")[0].replace("``", "").split())
+
+
+def group_of(option: Option) -> str:
+    """Give the heading that an option belongs to."""
+    return _groups()[option.path.partition(".")[0]]
+
+
+@lru_cache(maxsize=None)
+def _groups() -> Dict[str, str]:
+    groups: Dict[str, str] = {}
+    group = ""
+    for name in AscendConfig.model_fields:
+        group = groups[name] = _GROUPS.get(name, group)
+    return groups
+
+
+def rules_of(option: Option) -> List[Tuple[str, Rule]]:
+    """List the rules that look at an option.
+
+    Returns:
+        Each with when it is checked: at ``construction``, by `AscendConfig.check_host` (``host``),
+        or at the ``opening`` of a system.
+    """
+    books = (("construction", RULES), ("host", HOST_RULES), ("opening", paths.OPENING_RULES))
+    return [(when, rule) for when, book in books for rule in book if option.key in rule.keys]
+
+
+def members_of(option: Option) -> Dict[str, str]:
+    """Say what each member of an option's JSON object may be; other options have none."""
+    if option.key != "profiling_options":
+        return {}
+    return {name: member.meaning for name, member in MEMBERS.items()}
+
+
+def documents_of(option: Option) -> Tuple[str, ...]:
+    """Give the titles of the vendor's documents that describe an option."""
+    return tuple(_DOCUMENTS[number] for number in option.seeds)
+
+
+def in_python(option: Option) -> str:
+    """Show how an option is written: ``AscendConfig(dump_config=DumpConfig(dump_path=...))``."""
+    return f"AscendConfig({written(option.path, '...')})"
+
+
+def in_file(option: Option) -> Optional[str]:
+    """Show how it is written in YAML: ``dump_config: {dump_path: ...}``; None for objects."""
+    if not values_of(option).schema:
+        return None
+    *containers, leaf = option.path.split(".")
+    text = f"{leaf}: ..."
+    for container in reversed(containers):
+        text = f"{container}: {{{text}}}"
+    return text
+
+
+def product_default_of(option: Option) -> Optional[str]:
+    """Say the product's default: as Python writes it if it is a value, else as described."""
+    default = option.product
+    return repr(default) if default in values_of(option).allowed else default and str(default)
+
+
+def default_of(option: Option) -> Optional[str]:
+    """Say what holds while an option is not set; None if nothing is known to."""
+    words = product_default_of(option) if option.adapter is None else repr(option.adapter)
+    if words is not None and option.unit is not None:
+        words = f"{words} {option.unit}"
+    if option.run_config_default is None:
+        return words
+    vendor = repr(option.run_config_default)
+    return f"{vendor} (NPURunConfig)" if words is None else f"{words} (NPURunConfig: {vendor})"
+
+
+def to_dict(option: Option) -> Dict[str, Any]:
+    """Put all that is known of an option into a form that JSON can hold."""
+    values = values_of(option)
+    return {
+        "name": option.name,
+        "path": option.path,
+        "group": group_of(option),
+        "doc": option.doc,
+        "write": in_python(option),
+        "write_file": in_file(option),
+        "key": option.key if option.field else None,
+        "field": option.field,
+        "types": values.types,
+        "values": values.words,
+        "allowed": values.allowed,
+        "low": values.low,
+        "high": values.high,
+        "unit": option.unit,
+        "grammar": values.grammar,
+        "members": members_of(option),
+        "adapter_default": option.adapter,
+        "run_config_default": option.run_config_default,
+        "product_default": option.product,
+        "scope": option.scope,
+        "also": option.also,
+        "sticky": option.sticky,
+        "applies_to": option.applies,
+        "deprecated": option.deprecated,
+        "dead": option.dead,
+        "use": option.use,
+        "rules": [
+            {"sentence": rule.sentence, "source": rule.source, "when": when}
+            for when, rule in rules_of(option)
+        ],
+        "seeds": documents_of(option),
+        "schema": values.schema,
+        "scope_meaning": SCOPES[option.scope],
+    }
+
+
+def find(name: str) -> Optional[Option]:
+    """Find an option by its name, path or vendor key, in any case; None if there is none."""
+    wanted = name.lower()
+    names = ((option, (option.name, option.path, option.key)) for option in all_options())
+    return next((o for o, own in names if wanted in map(str.lower, own)), None)
+
+
+def search(words: Sequence[str]) -> List[Option]:
+    """Find the options that mention all ``words``, in any case, in the order of definition.
+
+    Names, keys, sentences, values and groups are looked at; if nothing is there, also rules and
+    products. A known name that is no option any more is not found: see `nothing_found`.
+    """
+    if any(word in OBSOLETE for word in words):
+        return []
+    wanted = [word.lower() for word in words]
+    return _mentioning(wanted, _headlines) or _mentioning(wanted, _small_print)
+
+
+def nothing_found(words: Sequence[str]) -> Finding:
+    """Report that `search` finds nothing, with the nearest name."""
+    for word in words:
+        if word in OBSOLETE:
+            return unknown_name(word, None, AscendConfig)
+    text = " ".join(words)
+    known = [each for o in all_options() for each in (o.name, o.path, o.key)]
+    guesses = [did_you_mean(word, [*known, *OBSOLETE]) for word in words]
+    near = next(filter(None, guesses), None)
+    hint = f"Did you mean {near}?" if near else "`ascend-session options` lists all options."
+    return Finding(ERROR, f"No option is named {text!r}, and none mentions it.", hint, option=text)
+
+
+def _mentioning(words: Sequence[str], texts: Callable[[Option], Tuple[Any, ...]]) -> List[Option]:
+    found = []
+    for option in all_options():
+        text = "\n".join(str(each) for each in texts(option)).lower()
+        if all(word in text for word in words):
+            found.append(option)
+    return found
+
+
+def _headlines(option: Option) -> Tuple[Any, ...]:
+    place = in_python(option)[len("AscendConfig") :]
+    key = option.key if option.field else ""
+    return (place, option.path, key, option.doc, group_of(option), values_of(option).allowed)
+
+
+def _small_print(option: Option) -> Tuple[Any, ...]:
+    rules = [rule.sentence for _, rule in rules_of(option)]
+    facts = (option.applies, option.use, option.adapter, option.product)
+    return (*_headlines(option), *rules, *members_of(option), *facts)
+
+
+def json_schema() -> Dict[str, Any]:
+    """Make the schema (JSON Schema 2020-12) of what `AscendConfig.from_file` reads.
+
+    Options whose values are Python objects are left out. Nothing has a default: what a file does
+    not say stays unset. What is unset is left out, so null is no value here.
+    """
+    parts: Dict[str, Any] = {}
+    return {
+        "$schema": _DIALECT,
+        "title": "AscendConfig",
+        "description": "Options of the Ascend adapter, as AscendConfig.from_file reads them.",
+        **_object_schema("", parts),
+        "$defs": parts,
+    }
+
+
+def _object_schema(prefix: str, parts: Dict[str, Any]) -> Dict[str, Any]:
+    """Give the schema of the options at ``prefix``; the parts among them go into ``parts``."""
+    properties: Dict[str, Any] = {}
+    for option in option_fields(AscendConfig):
+        if option.path != f"{prefix}{option.name}":
+            continue
+        part = part_of(option.annotation)
+        if part is not None:
+            name = part.__name__
+            parts[name] = _object_schema(f"{option.path}.", parts)
+            properties[option.name] = {"$ref": f"#/$defs/{name}", "description": option.doc}
+        elif values_of(option).schema:
+            properties[option.name] = _option_schema(option)
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _option_schema(option: Option) -> Dict[str, Any]:
+    """Give the schema of one option; its description is what an editor shows beside it."""
+    values, default = values_of(option), default_of(option)
+    sentences = [
+        option.doc,
+        option.unit and f"In {option.unit}.",
+        default and f"Default: {default}.",
+        values.grammar,
+        option.applies and f"Applies to: {option.applies}.",
+        option.use and f"Use {option.use} instead.",
+        f"Scope {option.scope}: {SCOPES[option.scope]}.",
+    ]
+    schema = {**values.schema, "description": " ".join(filter(None, sentences))}
+    return {**schema, "deprecated": True} if option.deprecated else schema

@@ -11,9 +11,8 @@ from typing import Any, Dict, List, Mapping
 from ascend_session.config.file_store import FileStore
 from ascend_session.config.model import ConfigModel, ConfigPart
 from ascend_session.config.option import adapter_options
-from ascend_session.errors import ConfigError, Problem
-
-__all__ = ["NO_ARGUMENT", "ruined", "run_config_kwargs"]
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, Finding
 
 _VENDOR_MODULE = "npu_bridge.estimator.npu.npu_config"
 
@@ -32,29 +31,30 @@ NO_ARGUMENT = (
 
 
 def run_config_kwargs(config: ConfigModel) -> Dict[str, Any]:
-    """Keyword arguments for NPURunConfig; see `AscendConfig.to_run_config_kwargs`."""
+    """Give the keyword arguments for NPURunConfig; see `AscendConfig.to_run_config_kwargs`."""
     problems = [
-        Problem(name, f"{name}={value!r}: NPURunConfig has no argument of this name.")
+        Finding(ERROR, f"{name}={value!r}: NPURunConfig has no argument of this name.", option=name)
         for name, value in config.given().items()
         if name in NO_ARGUMENT
     ]
-    problems += ruined(config.given())
+    problems += find_ruined_options(config.given())
     if problems:
         raise ConfigError.of(problems, "what NPURunConfig can be given")
     stored = FileStore().stored(config)
     return {name: _argument(name, value) for name, value in stored.given().items()}
 
 
-def ruined(given: Mapping[str, Any]) -> List[Problem]:
-    """What NPURunConfig takes and NPUEstimator then spoils."""
+def find_ruined_options(given: Mapping[str, Any]) -> List[Finding]:
+    """Report what NPURunConfig takes and NPUEstimator then ruins."""
     if "compress_weight_conf" not in given:
         return []
     return [
-        Problem(
-            "compress_weight_conf",
+        Finding(
+            ERROR,
             "compress_weight_conf through NPURunConfig aborts the process: NPUEstimator always "
             "writes enable_compress_weight beside it.",
             "Use a raw session, with to_config_proto().",
+            option="compress_weight_conf",
         )
     ]
 

@@ -5,7 +5,8 @@ om_partition_subgraphs_pass.cc, GE's option_utils.cc (how the texts are read) an
 multi_batch_options.cc (what profiles may be), seed 000.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+import re
+from typing import List, Mapping, Optional, Tuple
 
 from ascend_session.config.grammar import (
     INT64_MAX,
@@ -15,48 +16,6 @@ from ascend_session.config.grammar import (
     whole,
     wrong_type,
 )
-from ascend_session.config.shape_ranges import dynamic_inputs_shape_range, shape_range_groups
-
-__all__ = [
-    "SCHEMAS",
-    "dynamic_dims",
-    "dynamic_inputs_shape_range",
-    "input_shape",
-    "profile_arity",
-    "profile_count",
-    "shape_names",
-    "shape_range_groups",
-    "unknown_dims",
-]
-
-_TEXT = {"type": "string"}
-_DIM = {"type": "integer", "minimum": -1}
-_SIZE = {"type": "integer", "minimum": 1}
-_RANGE = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
-_RANGES = {"type": "array", "items": {"type": "array", "items": {"anyOf": [_DIM, _RANGE]}}}
-_PROFILE = {"type": "array", "items": _SIZE, "minItems": 1}
-
-SCHEMAS: Dict[str, Dict[str, Any]] = {
-    "dynamic_dims": {
-        "anyOf": [_TEXT, {"type": "array", "items": _PROFILE, "minItems": 2, "maxItems": 256}]
-    },
-    "dynamic_inputs_shape_range": {
-        "anyOf": [
-            _TEXT,
-            {
-                "type": "object",
-                "properties": {"getnext": _RANGES, "data": _RANGES},
-                "additionalProperties": False,
-            },
-        ]
-    },
-    "input_shape": {
-        "anyOf": [
-            _TEXT,
-            {"type": "object", "additionalProperties": {"type": "array", "items": _DIM}},
-        ]
-    },
-}
 
 _SHAPE_EXAMPLE = "data:1,1,40,-1;label:1,-1"
 _DIMS_EXAMPLE = "20,20,1,1;40,40,2,2"
@@ -90,7 +49,7 @@ def input_shape(value: object) -> str:
 
 
 def _input(item: str) -> Tuple[str, str]:
-    """Name and dimensions, cut at the last colon as GE does."""
+    """Split into name and dimensions, cut at the last colon as GE does."""
     name, _, dims = item.rpartition(":")
     return name.strip(), dims
 
@@ -117,12 +76,12 @@ def _input_text(value: object) -> str:
 
 
 def shape_names(input_shape: str) -> List[str]:
-    """The names of the inputs in a legal ``input_shape``, in order, without blanks around them."""
+    """Give the names of the inputs in a legal ``input_shape``, in order, without outer blanks."""
     return [_input(item)[0] for item in input_shape.split(";")]
 
 
 def unknown_dims(input_shape: str) -> int:
-    """How many dimensions of a legal ``input_shape`` are -1."""
+    """Count the dimensions of a legal ``input_shape`` that are -1."""
     inputs = [_input(item)[1] for item in input_shape.split(";")]
     return sum(dims.split(",").count("-1") for dims in inputs)
 
@@ -171,10 +130,91 @@ def _profiles_text(value: object) -> str:
 
 
 def profile_arity(dynamic_dims: str) -> int:
-    """How many sizes each profile of a legal ``dynamic_dims`` has."""
+    """Count the sizes in each profile of a legal ``dynamic_dims``."""
     return len(dynamic_dims.partition(";")[0].split(","))
 
 
 def profile_count(dynamic_dims: str) -> int:
-    """How many profiles a legal ``dynamic_dims`` has."""
+    """Count the profiles of a legal ``dynamic_dims``."""
     return len(dynamic_dims.split(";"))
+
+
+_RANGE_EXAMPLE = "getnext:[128,3~5,2~128,-1],[64,3~5];data:[128,-1]"
+_RANGE_FORMS = "text, a mapping of 'getnext' and 'data' to lists of shapes"
+_LABELS = ("getnext", "data")
+_SHAPES = r"\[[^\[\]]*\](,\[[^\[\]]*\])*"
+
+
+def dynamic_inputs_shape_range(value: object) -> str:
+    """Shape ranges: ``"getnext:[128,3~5,-1],[64];data:[]"``, or {label: shapes}.
+
+    The labels are getnext (dataset inputs) and data (placeholders), each at most once. A
+    dimension is a size, low~high (inclusive; a (low, high) pair in a list), or -1; ``[]`` is a
+    scalar. Blanks may stand around numbers only.
+    """
+    text = value if isinstance(value, str) else _groups_text(value)
+    labels: List[str] = []
+    for group in text.split(";"):
+        label, colon, shapes = group.partition(":")
+        problem = _wrong_shapes(shapes) if colon else f"{group!r} has no ':'"
+        if label not in _LABELS:
+            problem = f"{label!r} is neither 'getnext' nor 'data'"
+        elif label in labels:
+            problem = f"{label!r} is given twice (the shapes of one label go together)"
+        if problem is not None:
+            raise refused(value, problem, _RANGE_EXAMPLE)
+        labels.append(label)
+    return text
+
+
+def shape_range_groups(text: str) -> List[str]:
+    """Give the labels of a legal ``text``, in order: "getnext", "data" or both."""
+    return [group.partition(":")[0] for group in text.split(";")]
+
+
+def _wrong_shapes(shapes: str) -> Optional[str]:
+    if re.fullmatch(_SHAPES, shapes) is None:
+        return f"{shapes!r} is no list of shapes in brackets (no blank before or after a bracket)"
+    for shape in shapes[1:-1].split("],["):
+        for dim in shape.split(",") if shape else []:
+            problem = _wrong_dim(dim)
+            if problem is not None:
+                return problem
+    return None
+
+
+def _wrong_dim(dim: str) -> Optional[str]:
+    ends = [end.strip(" ") for end in dim.split("~")]
+    if ends == ["-1"]:
+        return None
+    sizes = [whole(end, 0, INT64_MAX) for end in ends]
+    low, high = sizes[0], sizes[-1]
+    if low is None or high is None or len(ends) > 2:
+        return f"{dim!r} is no dimension (a size, low~high, or -1)"
+    return None if low <= high else f"the range {dim.strip()!r} starts above its end"
+
+
+def _groups_text(value: object) -> str:
+    if not isinstance(value, Mapping):
+        raise wrong_type(value, _RANGE_FORMS, _RANGE_EXAMPLE)
+    groups: List[str] = []
+    for label, shapes in value.items():
+        if not is_list(shapes) or not all(is_list(shape) for shape in shapes):
+            wrong = f"{shapes!r} is no list of shapes, each a list of dimensions"
+            raise refused(value, wrong, {"getnext": [[128, (3, 5), -1]]})
+        texts = [_shape_text(shape, value) for shape in shapes]
+        groups.append(f"{label}:{','.join(texts)}")
+    return ";".join(groups)
+
+
+def _shape_text(shape: object, given: object) -> str:
+    dims: List[str] = []
+    for dim in shape if is_list(shape) else []:
+        if is_list(dim) and len(dim) == 2 and all(is_whole(end) for end in dim):
+            dims.append(f"{dim[0]}~{dim[1]}")
+        elif is_whole(dim):
+            dims.append(str(dim))
+        else:
+            wrong = f"{dim!r} is no dimension (a size, a (low, high) pair, or -1)"
+            raise refused(given, wrong, {"getnext": [[128, (3, 5), -1]]})
+    return f"[{','.join(dims)}]"

@@ -6,12 +6,11 @@ numbers of ``aoe_mode``); options_notes d and a40.
 
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
-from ascend_session.errors import ConfigError, Problem
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, Finding
 
 if TYPE_CHECKING:
     from ascend_session.config.ascend_config import AscendConfig
-
-__all__ = ["MODES", "mode_number", "mode_word", "to_tune", "to_verify"]
 
 MODES: Dict[str, str] = {"subgraph": "1", "operator": "2", "gradient": "4"}
 """What AOE can tune, and the value of ``aoe_mode`` and ``AOE_MODE`` for it."""
@@ -22,7 +21,7 @@ _OF_TUNING = ("aoe_mode", "work_path", "aoe_config_file", "distribute_config")
 
 
 def mode_number(mode: str) -> str:
-    """The value of ``aoe_mode`` for a word of `MODES`; a value of it stands for itself.
+    """Give the value of ``aoe_mode`` for a word of `MODES`; a value of it stands for itself.
 
     Raises:
         ConfigError: If it is neither.
@@ -33,18 +32,18 @@ def mode_number(mode: str) -> str:
         known = ", ".join(f"{word} ({number})" for word, number in MODES.items())
         message = f"mode={mode!r} is nothing that AOE tunes; it tunes {known}."
         hint = f"Write mode={str(mode)!r}." if str(mode) in _WORDS else None  # as of the number 2
-        raise ConfigError.of([Problem("aoe_mode", message, hint)])
+        raise ConfigError.of([Finding(ERROR, message, hint, option="aoe_mode")])
     return MODES[mode]
 
 
 def mode_word(mode: str) -> str:
-    """The word of `MODES` for a word or a number; raises as `mode_number`."""
+    """Give the word of `MODES` for a word or a number; raises as `mode_number`."""
     return _WORDS[mode_number(mode)]
 
 
 def to_tune(config: "AscendConfig", mode: str, work_path: Optional[str]) -> "AscendConfig":
     """See `AscendConfig.for_tuning`."""
-    from ascend_session.config.memory import MemoryConfig
+    from ascend_session.config.parts import MemoryConfig
 
     memory = {} if config.memory_config is None else config.memory_config.given()
     changes: Dict[str, Any] = {

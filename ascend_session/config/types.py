@@ -1,22 +1,41 @@
-"""The types that option definitions share: ranges, paths and the vendor's word lists.
+"""The types that option definitions share: ranges, word lists, and text with a grammar.
 
 Sources: options.json (ranges, allowed values) and SetNpuOptimizerAttr in npu_attrs.cc.
 """
 
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, Union
+import os
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Sequence, Union
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import Annotated, Literal
 
 from ascend_session.config import profiling_options, shapes, values
-from ascend_session.config.file_values import FILE_SCHEMA, FileValue
+from ascend_session.config.grammar import INT32_MAX
+from ascend_session.option_files import TYPE_NAMES, file_type
 
-INT32_MAX = 2**31 - 1
+if TYPE_CHECKING:
+    from ascend_session import option_files
+
+    PathLike = os.PathLike[str]
+else:
+    PathLike = os.PathLike  # Python 3.7 has no os.PathLike[str]
+
+
+def _plain_int(value: Any) -> Any:
+    """Refuse True, 1.0 and numpy's numbers, which equal 1: some releases of pydantic take them."""
+    if type(value) is not int:
+        raise PydanticCustomError("literal_error", "no plain int")
+    return value
+
 
 TextSwitch = Literal["0", "1"]
 AutoManual = Literal["auto", "manual"]
+
+Switch = Annotated[Literal[0, 1], BeforeValidator(_plain_int)]
+UpTo2 = Annotated[Literal[0, 1, 2], BeforeValidator(_plain_int)]
+UpTo3 = Annotated[Literal[0, 1, 2, 3], BeforeValidator(_plain_int)]
+UpTo4 = Annotated[Literal[0, 1, 2, 3, 4], BeforeValidator(_plain_int)]
 
 Positive = Annotated[int, Field(ge=1, le=INT32_MAX)]
 NotNegative = Annotated[int, Field(ge=0, le=INT32_MAX)]
@@ -52,81 +71,173 @@ ImplMode = Literal[
 ]
 
 
+class Grammar:
+    """Text that a function takes as it is, or makes from one of the structured forms of a type.
+
+    In a type such as ``Annotated[Union[str, int], Grammar(dump_step, ...)]`` the union is what may
+    be written; what is read back is always the text that the adapter gets.
+
+    Attributes:
+        read: The function; it raises ValueError with one sentence. The reference shows its
+            docstring up to the sections.
+        words: What may be written, where the JSON schema does not say it.
+    """
+
+    def __init__(
+        self, read: Callable[[Any], str], schema: Mapping[str, Any], words: str = ""
+    ) -> None:
+        self.read = read
+        self.words = words
+        self._schema = schema
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            self.read, core_schema.str_schema(strict=True)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Dict[str, Any]:
+        return dict(self._schema)
+
+
+def _list_of(items: Mapping[str, Any], **limits: int) -> Dict[str, Any]:
+    return {"type": "array", "items": items, **limits}
+
+
+def _mapping_of(items: Mapping[str, Any]) -> Dict[str, Any]:
+    return {"type": "object", "additionalProperties": items}
+
+
+def _text_or(*forms: Mapping[str, Any]) -> Dict[str, Any]:
+    return {"anyOf": [_TEXT, *forms]}
+
+
+_TEXT = {"type": "string"}
+_INT = {"type": "integer"}
+_COUNT = {"type": "integer", "minimum": 1}
+_STEP = {"type": "integer", "minimum": 0, "maximum": INT32_MAX}
+_STEP_RANGE = _list_of(_STEP, minItems=2, maxItems=2)
+_STEPS = _list_of({"anyOf": [_STEP, _STEP_RANGE]}, maxItems=100)
+_DEVICES = _list_of({"type": "integer", "minimum": 0, "maximum": 9})
+_CORES = _list_of({"anyOf": [_COUNT, {"type": "null"}]}, maxItems=2)
+_NAMES = _text_or(_list_of(_TEXT, minItems=1))
+_MODE = {"type": "object", "required": ["kind", "trigger"]}
+_MULTISTREAM = "^(cv|(LoadBalance|MainStream|WeightedLoadBalance):[1-9][0-9]?)$"
+_DIM = {"type": "integer", "minimum": -1}
+_SHAPES = _list_of(_list_of({"anyOf": [_DIM, _list_of(_INT, minItems=2, maxItems=2)]}))
+_RANGES = {
+    "type": "object",
+    "properties": {"getnext": _SHAPES, "data": _SHAPES},
+    "additionalProperties": False,
+}
+_PROFILES = _list_of(_list_of(_COUNT, minItems=1), minItems=2, maxItems=256)
+_PROFILING = {
+    "anyOf": [
+        {"type": "string", "maxLength": profiling_options.MOST_BYTES},
+        {
+            "type": "object",
+            "properties": {n: member.schema for n, member in profiling_options.MEMBERS.items()},
+            "additionalProperties": _TEXT,
+        },
+    ]
+}
+
+PathText = Annotated[Union[str, PathLike], Grammar(values.path_text, _TEXT, "path")]
+CommaNames = Annotated[Union[str, Sequence[str]], Grammar(values.comma_names, _NAMES)]
+DumpStep = Annotated[
+    Union[str, int, Sequence[Any]], Grammar(values.dump_step, _text_or(_STEP, _STEPS))
+]
+DumpLayer = Annotated[Union[str, Sequence[str]], Grammar(values.dump_layer, _NAMES)]
+InputShape = Annotated[
+    Union[str, Mapping[str, Sequence[int]]],
+    Grammar(shapes.input_shape, _text_or(_mapping_of(_list_of(_DIM)))),
+]
+DynamicDims = Annotated[
+    Union[str, Sequence[Sequence[int]]], Grammar(shapes.dynamic_dims, _text_or(_PROFILES))
+]
+ShapeRange = Annotated[
+    Union[str, Mapping[str, Any]], Grammar(shapes.dynamic_inputs_shape_range, _text_or(_RANGES))
+]
+AccelerateMode = Annotated[
+    Union[str, Sequence[Any], Mapping[str, Any]],
+    Grammar(values.accelerate_train_mode, _text_or({"type": "array"}, _MODE)),
+]
+StreamParallel = Annotated[
+    Union[str, Mapping[str, int]],
+    Grammar(values.stream_max_parallel_num, _text_or(_mapping_of(_COUNT))),
+]
+DeviceList = Annotated[
+    Union[str, Sequence[int]], Grammar(values.local_device_list, _text_or(_DEVICES))
+]
+CoreNumber = Annotated[Union[str, Sequence[int]], Grammar(values.aicore_num, _text_or(_CORES))]
+MultistreamMode = Annotated[
+    str,
+    Grammar(values.auto_multistream_parallel_mode, {"type": "string", "pattern": _MULTISTREAM}),
+]
+PassSwitch = Annotated[
+    Union[str, Mapping[str, bool]],
+    Grammar(values.optimization_switch, _text_or(_mapping_of({"type": "boolean"}))),
+]
+InOutPair = Annotated[
+    Union[str, Sequence[Any]],
+    Grammar(values.in_out_pair, _text_or({"type": "array", "minItems": 1})),
+]
+MemorySize = Annotated[
+    Union[str, int],
+    Grammar(values.memory_size, {"anyOf": [{"type": "string", "pattern": "^[0-9]+$"}, _COUNT]}),
+]
+ProfilingText = Annotated[
+    Union[str, Mapping[str, str], profiling_options.ProfilingOptions],
+    Grammar(profiling_options.profiling_options, _PROFILING),
+]
+
+
+class FileGrammar(Grammar):
+    """A path, or what stands in the file, as an object of ascend_session.option_files."""
+
+    def __init__(self, option: str) -> None:
+        schema = _text_or({"type": "object"})
+        super().__init__(self.read_value, schema, f"path or {TYPE_NAMES[option]}")
+        self._option = option
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_before_validator_function(self.read, core_schema.any_schema())
+
+    def read_value(self, value: object) -> Any:
+        """A path, or what stands in the file, as an object of ascend_session.option_files.
+
+        A configuration file has a mapping of the object's fields. What stands in it is written
+        where the system opens: below ASCEND_WORK_PATH or the current directory, in
+        ascend_option_files.
+
+        Raises:
+            ValueError: If it is neither; a ConfigError if the fields of a mapping are wrong.
+        """
+        if isinstance(value, (str, bytes, os.PathLike)):
+            return values.path_text(value)
+        kind = file_type(self._option)
+        if isinstance(value, Mapping):
+            return kind.of(value)
+        if isinstance(value, kind):
+            return value
+        raise ValueError(
+            f"{value!r} cannot be used: a path or {kind.__name__} is needed, this is "
+            f"{type(value).__name__}."
+        )
+
+
 if TYPE_CHECKING:
-    from ascend_session import option_files
-
-    Switch = Literal[0, 1]
-    UpTo2 = Literal[0, 1, 2]
-    UpTo3 = Literal[0, 1, 2, 3]
-    UpTo4 = Literal[0, 1, 2, 3, 4]
-
-    # What may be written; what is read back is always the text that the adapter gets.
-    PathText = Union[str, "PathLike[str]"]
-    OpPrecisionFile = Union[PathText, Mapping[str, Any], option_files.OpPrecision]
-    MixListFile = Union[PathText, Mapping[str, Any], option_files.MixList]
-    CustomDtypesFile = Union[PathText, Mapping[str, Any], option_files.CustomDtypes]
-    FusionSwitchFile = Union[PathText, Mapping[str, Any], option_files.FusionSwitch]
-    OpDebugFile = Union[PathText, Mapping[str, Any], option_files.OpDebugConfig]
-    AippFile = Union[PathText, Mapping[str, Any], option_files.Aipp]
-    AoeFile = Union[PathText, Mapping[str, Any], option_files.AoeConfigFile]
-    CommaNames = Union[str, Sequence[str]]
-    DumpStep = Union[str, int, Sequence[Any]]
-    DumpLayer = Union[str, Sequence[str]]
-    InputShape = Union[str, Mapping[str, Sequence[int]]]
-    DynamicDims = Union[str, Sequence[Sequence[int]]]
-    ShapeRange = Union[str, Mapping[str, Any]]
-    AccelerateMode = Union[str, Sequence[Any], Mapping[str, Any]]
-    StreamParallel = Union[str, Mapping[str, int]]
-    DeviceList = Union[str, Sequence[int]]
-    CoreNumber = Union[str, Sequence[int]]
-    MultistreamMode = str
-    PassSwitch = Union[str, Mapping[str, bool]]
-    InOutPair = Union[str, Sequence[Any]]
-    MemorySize = Union[str, int]
-    ProfilingText = Union[str, Mapping[str, str], profiling_options.ProfilingOptions]
+    OpPrecisionFile = Union[str, PathLike, Mapping[str, Any], option_files.OpPrecision]
+    MixListFile = Union[str, PathLike, Mapping[str, Any], option_files.MixList]
+    CustomDtypesFile = Union[str, PathLike, Mapping[str, Any], option_files.CustomDtypes]
+    FusionSwitchFile = Union[str, PathLike, Mapping[str, Any], option_files.FusionSwitch]
+    OpDebugFile = Union[str, PathLike, Mapping[str, Any], option_files.OpDebugConfig]
+    AippFile = Union[str, PathLike, Mapping[str, Any], option_files.Aipp]
+    AoeFile = Union[str, PathLike, Mapping[str, Any], option_files.AoeConfigFile]
 else:
-
-    def _plain_int(value: Any) -> Any:
-        """True, 1.0 and numpy's numbers equal 1, which is enough for some releases of pydantic."""
-        if type(value) is not int:
-            raise PydanticCustomError("literal_error", "no plain int")
-        return value
-
-    Switch = Annotated[Literal[0, 1], BeforeValidator(_plain_int)]
-    UpTo2 = Annotated[Literal[0, 1, 2], BeforeValidator(_plain_int)]
-    UpTo3 = Annotated[Literal[0, 1, 2, 3], BeforeValidator(_plain_int)]
-    UpTo4 = Annotated[Literal[0, 1, 2, 3, 4], BeforeValidator(_plain_int)]
-
-    def _text(render: Callable[[Any], str], schemas: Mapping[str, Any]) -> Any:
-        """A string that ``render`` takes as it is or makes from a structured value."""
-        return Annotated[str, BeforeValidator(render), WithJsonSchema(schemas[render.__name__])]
-
-    PathText = Annotated[str, BeforeValidator(values.path_text), WithJsonSchema({"type": "string"})]
-
-    def _file(option: str) -> Any:
-        """A path, or the file as an object."""
-        return Annotated[Any, BeforeValidator(FileValue(option)), WithJsonSchema(FILE_SCHEMA)]
-
-    OpPrecisionFile = _file("op_precision_mode")
-    MixListFile = _file("modify_mixlist")
-    CustomDtypesFile = _file("customize_dtypes")
-    FusionSwitchFile = _file("fusion_switch_file")
-    OpDebugFile = _file("op_debug_config")
-    AippFile = _file("insert_op_file")
-    AoeFile = _file("aoe_config_file")
-
-    CommaNames = _text(values.comma_names, values.SCHEMAS)
-    DumpStep = _text(values.dump_step, values.SCHEMAS)
-    DumpLayer = _text(values.dump_layer, values.SCHEMAS)
-    InputShape = _text(shapes.input_shape, shapes.SCHEMAS)
-    DynamicDims = _text(shapes.dynamic_dims, shapes.SCHEMAS)
-    ShapeRange = _text(shapes.dynamic_inputs_shape_range, shapes.SCHEMAS)
-    AccelerateMode = _text(values.accelerate_train_mode, values.SCHEMAS)
-    StreamParallel = _text(values.stream_max_parallel_num, values.SCHEMAS)
-    DeviceList = _text(values.local_device_list, values.SCHEMAS)
-    CoreNumber = _text(values.aicore_num, values.SCHEMAS)
-    MultistreamMode = _text(values.auto_multistream_parallel_mode, values.SCHEMAS)
-    PassSwitch = _text(values.optimization_switch, values.SCHEMAS)
-    InOutPair = _text(values.in_out_pair, values.SCHEMAS)
-    MemorySize = _text(values.memory_size, values.SCHEMAS)
-    ProfilingText = _text(profiling_options.profiling_options, profiling_options.SCHEMAS)
+    OpPrecisionFile = Annotated[Any, FileGrammar("op_precision_mode")]
+    MixListFile = Annotated[Any, FileGrammar("modify_mixlist")]
+    CustomDtypesFile = Annotated[Any, FileGrammar("customize_dtypes")]
+    FusionSwitchFile = Annotated[Any, FileGrammar("fusion_switch_file")]
+    OpDebugFile = Annotated[Any, FileGrammar("op_debug_config")]
+    AippFile = Annotated[Any, FileGrammar("insert_op_file")]
+    AoeFile = Annotated[Any, FileGrammar("aoe_config_file")]

@@ -1,8 +1,9 @@
 """What a rank itself left behind about its end: its exception, and the stacks of its threads.
 
-``launcher/inside`` writes both into the rank's folder. It imports nothing of this package, so that
-it starts as fast as plain Python: the names and the number below stand there again, and a test
-compares them.
+The runner writes both into the rank's folder, the exception by `failures.record_writer` and the
+stacks as ``launcher/rank_main.py`` says. That imports nothing of this package, so that it starts as
+fast as plain Python: the name and the number below stand there again, and a test compares them. A
+rank on the stub writes its exception already when it tells the others of it.
 """
 
 import json
@@ -11,17 +12,8 @@ import os
 import signal
 from typing import Any, Dict, NamedTuple, Optional
 
-__all__ = [
-    "RECORD_NAME",
-    "STACKS_NAME",
-    "STACK_SIGNAL",
-    "ErrorRecord",
-    "end_of",
-    "read_record",
-    "read_stacks",
-]
+from ascend_session.failures.record_writer import RECORD_NAME
 
-RECORD_NAME = "error.json"
 STACKS_NAME = "stacks.log"
 
 STACK_SIGNAL = signal.SIGRTMIN + 7

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Pattern, Set, Tup
 from ascend_session.failures.contexts import is_return_code
 from ascend_session.failures.definition import Code, Definition, Failure, Message, Position
 from ascend_session.failures.rows import ROWS
-from ascend_session.plain import blanked
+from ascend_session.text import blanked
 
 __all__ = ["LINE_LENGTH", "classify", "classify_lines"]
 

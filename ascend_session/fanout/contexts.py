@@ -16,8 +16,8 @@ from ascend_session.errors import LifecycleError
 from ascend_session.fanout.device_ids import check_present, checked_ids, refuse_second_device
 from ascend_session.fanout.devices import FanOut
 from ascend_session.fanout.phases import phase
-from ascend_session.session.contexts import SessionContext, SystemContext, ascend_system
-from ascend_session.session.unwinding import keep_body_error
+from ascend_session.session.api import SessionContext, SystemContext, ascend_system
+from ascend_session.session.teardown import keep_body_error
 
 __all__ = ["FanOutContext", "fan_out"]
 

@@ -7,7 +7,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import ConfigError, DeviceError
 from ascend_session.fanout.wording import together
 from ascend_session.ids import PhysicalDeviceId
-from ascend_session.session.preparing import device_check
+from ascend_session.session.api import device_check
 
 __all__ = ["check_present", "checked_ids", "refuse_second_device"]
 

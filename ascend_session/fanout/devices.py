@@ -5,11 +5,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Callable, Dict, Iterator, List, Tuple, TypeVar
 
+from ascend_session.backends._tensorflow import operators_of_user
 from ascend_session.config.checking import warn
 from ascend_session.errors import LifecycleError
 from ascend_session.fanout.phases import failed
 from ascend_session.session.system import AscendSystem
-from ascend_session.session.unwinding import close_all
+from ascend_session.session.teardown import close_all
 
 __all__ = ["FanOut"]
 
@@ -105,8 +106,7 @@ class FanOut:
     def _check_datasets(self) -> None:
         if self._in_turn or len(self) == 1:
             return
-        operators = (op for graph in self.graphs.values() for op in graph.get_operations())
-        if any(op.type in _OPEN_CHANNELS for op in operators):
+        if any(operators_of_user(graph, _OPEN_CHANNELS) for graph in self.graphs.values()):
             self._in_turn = True  # said once
             warn(
                 "The graphs read datasets, but each() has not been called: on a device, iterators "

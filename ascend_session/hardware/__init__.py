@@ -1,1 +1,1 @@
-"""What is on this machine; every reader takes the root of the host's file tree as an argument."""
+"""What is on this machine; what reads it takes the root of the host's file tree as an argument."""

@@ -1,42 +1,90 @@
-"""Which CPUs belong together: cores and NUMA nodes, as the kernel's ``/sys`` tells them.
+"""Which CPUs belong together, and which are near each device.
+
+What ``npu-smi`` says of a device counts first, then the NUMA node that the device is on.
 
 Source: the kernel's documentation of ``/sys/devices/system/cpu`` (``topology/core_cpus_list``,
 formerly ``thread_siblings_list``), ``/sys/devices/system/node`` and ``/sys/bus/pci/devices``
-(``numa_node``, which is -1 where the firmware does not say).
+(``numa_node``, which is -1 where the firmware does not say); launch_facts.md, B2 (``npu-smi info -t
+topo``: the last column, ``CPU Affinity``; rows by card, on A3 by physical id). Not every product
+has that column: of a 950 the matrix ends without it (vllm-project/vllm-ascend, issue 10463).
 """
 
 import os
 import re
-from typing import Iterable, List, Optional, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.hardware._text import number
+from ascend_session.hardware.chip_ids import ChipKey, physical_ids
+from ascend_session.hardware.nodes import host_root, processor_nodes
+from ascend_session.hardware.npu_smi import Affinity, NpuSmi
+from ascend_session.hardware.program import TIME_LIMIT, parse_cpus, parse_number
+from ascend_session.ids import PhysicalDeviceId
 
-__all__ = ["cores_of", "node_cpus", "parse_cpus"]
+_Cpus = Dict[PhysicalDeviceId, Tuple[int, ...]]
 
-_MOST_CPUS = 65536
 _MOST_CHARACTERS = 65536
 _BUS = re.compile(r"([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-9A-Fa-f])")
 _SIBLINGS = ("core_cpus_list", "thread_siblings_list")
 
 
-def parse_cpus(text: str) -> Tuple[int, ...]:
-    """A list such as ``0-63,128-191``, ascending; empty if it is none."""
-    found: Set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        begin, end = number(first), number(last or first)
-        if begin is None or end is None or not begin <= end < _MOST_CPUS:
-            return ()
-        found.update(range(begin, end + 1))
-    return tuple(sorted(found))
+class Near(NamedTuple):
+    """The CPUs near devices, ascending; a device of which nothing is known is in neither.
+
+    Attributes:
+        said: By ``npu-smi``.
+        by_node: Of the NUMA node that the device is on; asked for only if ``said`` lacks a device.
+    """
+
+    said: _Cpus
+    by_node: _Cpus
+
+    def of(self, device: PhysicalDeviceId) -> Tuple[int, ...]:
+        """Give what is known of a device, from the better source; empty if nothing is."""
+        return self.said.get(device, self.by_node.get(device, ()))
+
+
+def near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Near:
+    """Find the CPUs near each device; ``npu-smi`` has a time limit, and nothing is raised.
+
+    Args:
+        environ: Names the host and where its programs are.
+        timeout: Seconds for one answer; after one that did not come no more is asked.
+    """
+    root = host_root(environ)
+    nodes = processor_nodes(root)
+    npu_smi = NpuSmi(environ, root, timeout)
+    rows = npu_smi.topology()
+    said = {PhysicalDeviceId(row.number): row.cpus for row in rows if row.physical and row.cpus}
+    if set(nodes) <= set(said):
+        return Near(said, {})
+    chips = npu_smi.info().chips
+    mapping = npu_smi.mapping() if npu_smi.answers else ()
+    physical = physical_ids(nodes, chips, mapping, npu_smi.remap)
+    said.update(_cpus_by_label([row for row in rows if not row.physical], physical))
+    by_node: _Cpus = {}
+    for chip in chips:
+        device = physical.get((chip.npu_id, chip.chip_id))
+        cpus = node_cpus(chip.bus_id, root) if chip.bus_id else ()
+        if device is not None and cpus:
+            by_node[device] = cpus
+    return Near(said, by_node)
+
+
+def _cpus_by_label(rows: Sequence[Affinity], physical: Mapping[ChipKey, PhysicalDeviceId]) -> _Cpus:
+    """Read rows labelled ``NPU``: they are cards, or chips where there are more than cards."""
+    cpus = {row.number: row.cpus for row in reversed(rows) if row.cpus}
+    cards = {npu for npu, _ in physical}
+    if len(cards) < len(physical) and not cards.issuperset(row.number for row in rows):
+        places = enumerate(sorted(physical.values()))
+        return {device: cpus[place] for place, device in places if place in cpus}
+    return {device: cpus[npu] for (npu, _), device in physical.items() if npu in cpus}
 
 
 def cores_of(cpus: Iterable[int], root: str) -> List[Tuple[int, ...]]:
-    """The CPUs, those of one core together; in the order of each core's first CPU.
+    """Put the CPUs of one core together; in the order of each core's first CPU.
 
     Args:
         cpus: Of which those that are not among them are left out of their cores.
-        root: Root of the host. A CPU of which it does not tell the core is a core by itself.
+        root: Root of the host. A CPU whose core is not known is a core by itself.
     """
     left = set(cpus)
     cores = []
@@ -48,8 +96,14 @@ def cores_of(cpus: Iterable[int], root: str) -> List[Tuple[int, ...]]:
     return cores
 
 
+def _siblings(root: str, cpu: int) -> Tuple[int, ...]:
+    folder = f"sys/devices/system/cpu/cpu{cpu}/topology"
+    texts = (_read(root, folder, name) for name in _SIBLINGS)
+    return next((parse_cpus(text) for text in texts if text), ())
+
+
 def node_cpus(bus_id: str, root: str) -> Tuple[int, ...]:
-    """The CPUs of the NUMA node that a PCI device is on; empty if that is not told.
+    """List the CPUs of the NUMA node that a PCI device is on; empty if that is not known.
 
     Args:
         bus_id: As ``npu-smi`` prints it: ``0000:C1:00.0``.
@@ -58,21 +112,14 @@ def node_cpus(bus_id: str, root: str) -> Tuple[int, ...]:
     match = _BUS.fullmatch(bus_id)
     if match is None:
         return ()
-    domain, *rest = (int(part, 16) for part in match.groups())
-    name = "{:04x}:{:02x}:{:02x}.{:x}".format(domain, *rest)
-    node = number(_said(root, "sys/bus/pci/devices", name, "numa_node") or "")
+    name = "{:04x}:{:02x}:{:02x}.{:x}".format(*(int(part, 16) for part in match.groups()))
+    node = parse_number(_read(root, "sys/bus/pci/devices", name, "numa_node") or "")
     if node is None:
         return ()
-    return parse_cpus(_said(root, "sys/devices/system/node", f"node{node}", "cpulist") or "")
+    return parse_cpus(_read(root, "sys/devices/system/node", f"node{node}", "cpulist") or "")
 
 
-def _siblings(root: str, cpu: int) -> Tuple[int, ...]:
-    folder = f"sys/devices/system/cpu/cpu{cpu}/topology"
-    said = (_said(root, folder, name) for name in _SIBLINGS)
-    return next((parse_cpus(text) for text in said if text), ())
-
-
-def _said(root: str, *path: str) -> Optional[str]:
+def _read(root: str, *path: str) -> Optional[str]:
     try:
         with open(os.path.join(root, *path), encoding="utf-8", errors="replace") as file:
             return file.read(_MOST_CHARACTERS).strip()

@@ -1,82 +1,83 @@
-"""Device nodes: whether an Ascend processor is present, and whether it can be opened.
+"""Device nodes: which Ascend processors are present, can be opened, and are left to this process.
+
+``ASCEND_RT_VISIBLE_DEVICES`` leaves fewer than one would think. The runtime cuts the text at 128
+characters, takes numbers separated by single commas, and stops without a word at the first thing
+that is none, at the first number that is out of range, and when it has as many as there are
+devices. Numbers that do not ascend, or are given twice, cost the whole list; so does a text without
+a first number, the empty one included.
 
 Source: launch_facts.md, B1 (``/dev/davinci<N>``, N may have several digits; in containers N stays
-the physical id; virtual devices are ``/dev/vdavinci<N>``; three control nodes must be there too).
+the physical id; virtual devices are ``/dev/vdavinci<N>``; three control nodes must be there too)
+and B3, first row (runtime.cc, GetVisibleDevices).
 """
 
 import os
 import re
-from typing import List, Mapping, Optional, Set
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ascend_session.ids import PhysicalDeviceId
 
-__all__ = [
-    "CONTROL_NODES",
-    "HOST_ROOT_VARIABLE",
-    "control_node_notes",
-    "device_nodes",
-    "host_root",
-    "node_name",
-    "node_note",
-    "processor_nodes",
-]
-
 HOST_ROOT_VARIABLE = "ASCEND_SESSION_HOST_ROOT"
+VISIBLE_VARIABLE = "ASCEND_RT_VISIBLE_DEVICES"
 CONTROL_NODES = ("davinci_manager", "devmm_svm", "hisi_hdc")
 
 _NODE = re.compile(r"(v?)davinci([0-9]{1,9})")
 _MOUNT = "In a container, pass the node in with --device; on a host, look at the driver."
 _GROUP = "The user usually has to be in the group HwHiAiUser."
+_LONGEST_LIST = 128  # characters
+# Only the characters that the C library calls digits.
+_LIST = re.compile(r"[0-9]+(?:,[0-9]+)*")
 
 
 def host_root(environ: Mapping[str, str]) -> str:
-    """The root of the host to read: ``ASCEND_SESSION_HOST_ROOT``, default ``/``."""
+    """Give the root of the host to read: ``ASCEND_SESSION_HOST_ROOT``, default ``/``."""
     return environ.get(HOST_ROOT_VARIABLE) or "/"
 
 
 def device_nodes(root: str) -> List[PhysicalDeviceId]:
-    """Physical ids of the device nodes below ``root``, ascending; empty if there are none."""
-    return sorted(_numbers(root, "") | _numbers(root, "v"))
+    """List the physical ids of the device nodes below ``root``, ascending."""
+    return sorted(_list_nodes(root, "") | _list_nodes(root, "v"))
 
 
 def processor_nodes(root: str) -> List[PhysicalDeviceId]:
-    """The nodes that the driver counts as devices, ascending.
+    """List the nodes that the driver counts as devices, ascending.
 
     Where there are nodes of whole processors, virtual devices are parts of these, cut off for
     containers; inside such a container there may be nothing else.
     """
-    return sorted(_numbers(root, "")) or sorted(_numbers(root, "v"))
+    return sorted(_list_nodes(root, "")) or sorted(_list_nodes(root, "v"))
+
+
+def _list_nodes(root: str, prefix: str) -> Set[PhysicalDeviceId]:
+    try:
+        names = os.listdir(os.path.join(root, "dev"))
+    except OSError:
+        return set()
+    matches = (_NODE.fullmatch(name) for name in names)
+    return {PhysicalDeviceId(int(match[2])) for match in matches if match and match[1] == prefix}
+
+
+def node_name(root: str, device: PhysicalDeviceId) -> str:
+    """Name the device's node: ``davinci3``, or ``vdavinci3`` if it is a virtual one."""
+    name = f"davinci{int(device)}"
+    dev = os.path.join(root, "dev")
+    is_virtual = not os.path.exists(f"{dev}/{name}") and os.path.exists(f"{dev}/v{name}")
+    return f"v{name}" if is_virtual else name
 
 
 def control_node_notes(root: str) -> List[str]:
-    """A sentence for each control node that is missing or that this user cannot open."""
+    """Give a sentence for each control node that is missing or that this user cannot open."""
     notes = (_access_note(os.path.join(root, "dev", name), name) for name in CONTROL_NODES)
     return [note for note in notes if note]
 
 
-def node_name(root: str, device: PhysicalDeviceId) -> str:
-    """What the device's node is called: ``davinci3``, or ``vdavinci3`` if it is a virtual one."""
-    names = [f"davinci{int(device)}", f"vdavinci{int(device)}"]
-    there = (name for name in names if os.path.exists(os.path.join(root, "dev", name)))
-    return next(there, names[0])
-
-
 def node_note(root: str, device: PhysicalDeviceId) -> Optional[str]:
-    """A sentence if this user cannot open the device's node, else None."""
+    """Give a sentence if this user cannot open the device's node, else None."""
     name = node_name(root, device)
     path = os.path.join(root, "dev", name)
     if os.path.exists(path):
         return _access_note(path, name)
     return f"There is no /dev/{name}: this process cannot open the device. {_MOUNT}"
-
-
-def _numbers(root: str, prefix: str) -> Set[PhysicalDeviceId]:
-    try:
-        names = os.listdir(os.path.join(root, "dev"))
-    except OSError:
-        return set()
-    found = (_NODE.fullmatch(name) for name in names)
-    return {PhysicalDeviceId(int(match[2])) for match in found if match and match[1] == prefix}
 
 
 def _access_note(path: str, name: str) -> Optional[str]:
@@ -88,3 +89,74 @@ def _access_note(path: str, name: str) -> Optional[str]:
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return f"This user may not read and write /dev/{name}. {_GROUP}"
     return None
+
+
+class Visible(NamedTuple):
+    """What the runtime makes of ``ASCEND_RT_VISIBLE_DEVICES``.
+
+    Attributes:
+        ids: The driver's numbers of the devices that the process gets; its own number for each,
+            the logical id, is the place in this list.
+        traps: Where the runtime reads something else than the text seems to say, in sentences.
+    """
+
+    ids: Tuple[int, ...]
+    traps: Tuple[str, ...]
+
+
+def read_visible(text: Optional[str], count: int) -> Visible:
+    """Read the list as the runtime does.
+
+    Args:
+        text: The variable's value; None if it is not set.
+        count: How many devices the driver has, numbered from 0.
+    """
+    if text is None:
+        return Visible(tuple(range(count)), ())
+    match = _LIST.match(text[:_LONGEST_LIST])
+    written = match.group() if match else ""
+    words = written.split(",") if written else []
+    ids: List[int] = []
+    for word in words:
+        # More than nine digits, but for leading zeros, are out of any range.
+        value = count if word[:-9].strip("0") else int(word[-9:])
+        if len(ids) == count or value >= count:
+            break
+        if ids and value <= ids[-1]:
+            what = (
+                f"{value} is given twice" if value == ids[-1] else f"{value} comes after {ids[-1]}"
+            )
+            trap = (
+                f"{VISIBLE_VARIABLE}={text!r}: {what}. The runtime wants ascending numbers and "
+                "drops the whole list, so this process gets no device."
+            )
+            return Visible((), (trap,))
+        ids.append(value)
+    if not ids:
+        usable = f"0 to {count - 1}" if count else "none, for there is no device"
+        trap = (
+            f"{VISIBLE_VARIABLE}={text!r}: the runtime finds no usable number at its beginning, so "
+            f"this process gets no device. Usable are {usable}; to see all, unset the variable."
+        )
+        return Visible((), (trap,))
+    if len(ids) == len(words) and not text[len(written) :].strip(", "):
+        return Visible(tuple(ids), ())
+    trap = (
+        f"{VISIBLE_VARIABLE}={text!r}: the runtime reads only {','.join(map(str, ids))!r}, because "
+        f"{_why_it_stops(text, words, ids, count)}; it does not say so. Write numbers with commas "
+        "between them and no blanks."
+    )
+    return Visible(tuple(ids), (trap,))
+
+
+def _why_it_stops(text: str, words: Sequence[str], ids: Sequence[int], count: int) -> str:
+    """Say where in the text the runtime stops, which has read ``ids`` of the first ``words``."""
+    if len(ids) < len(words):
+        if len(ids) == count:
+            return f"it stops after {count}, the number of devices"
+        return f"it stops at {words[len(ids)]!r}, which is not one of 0 to {count - 1}"
+    length = len(",".join(words))
+    if len(text) > _LONGEST_LIST and length >= _LONGEST_LIST - 1:
+        return f"it stops after {_LONGEST_LIST} characters"
+    rest = re.sub("^,(?=[^,])", "", text[length:])
+    return f"it stops at {rest[:10]!r}"

@@ -1,33 +1,22 @@
-"""The questions that ``npu-smi`` is asked, and the folders where it is.
+"""The questions that ``npu-smi`` is asked besides its table, and how its answers are read.
 
-Source: launch_facts.md, B2 (it can block on a sick card; its failure texts).
+Source: launch_facts.md, B2 (places, outputs, that it can block on a sick card) and A3 (superpods);
+rank_table_config_a3.md in the manual of HCCL (``SDID`` and ``Super Pod ID``).
 """
 
-from typing import Mapping, Optional, Tuple
+import re
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.hardware._text import quoted
-from ascend_session.hardware.command import TIME_LIMIT
-from ascend_session.hardware.npu_smi_chips import (
-    ChipHealth,
-    ChipUsage,
-    MemoryHolder,
-    parse_health,
-    parse_process_memory,
-    parse_usages,
-)
 from ascend_session.hardware.npu_smi_info import InfoTable, parse_info
-from ascend_session.hardware.npu_smi_numbers import (
-    Affinity,
-    Mapped,
-    parse_list,
-    parse_mapping,
-    parse_remap,
-    parse_topology,
+from ascend_session.hardware.program import (
+    TIME_LIMIT,
+    Program,
+    clean_lines,
+    parse_cpus,
+    parse_number,
+    parse_pairs,
+    quote_first_line,
 )
-from ascend_session.hardware.program import Program
-from ascend_session.hardware.super_pods import SuperPodPlace, parse_super_pod
-
-__all__ = ["NpuSmi"]
 
 _PLACES = (
     "usr/local/bin",
@@ -36,15 +25,55 @@ _PLACES = (
     "usr/sbin",
     "usr/local/Ascend/driver/tools",
 )
+_MAPPED = re.compile(
+    r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([0-9]{1,9}))?\s+([^\W\d_].*|[0-9]+[A-Za-z].*)"
+)
+# X, SYS, PHB, PIX, PXB, HCCS, HCCS_SW, SIO, UB, NA; the labels in the first line end in a digit.
+_RELATION = r"[A-Z][A-Z_]{0,15}"
+_TOPOLOGY = re.compile(
+    rf"\s*(NPU|Phy-ID)([0-9]{{1,9}})((?:\s+{_RELATION})+)(?:\s+([0-9][0-9, -]*))?"
+)
+_SUPER_POD_NUMBER = re.compile(r"[0-9]{1,10}")
+
+
+class Mapped(NamedTuple):
+    """One chip as ``-m`` or ``-t phyid-remap`` names it; None for a number that is not given."""
+
+    npu_id: int
+    chip_id: int
+    logical_id: Optional[int]
+    physical_id: Optional[int]
+    name: str
+
+
+class Affinity(NamedTuple):
+    """CPUs near a device.
+
+    Attributes:
+        number: A physical id if ``physical``, else the card's number as ``npu-smi`` counts.
+        physical: Whether the row was labelled ``Phy-ID`` (A3) and not ``NPU``.
+        cpus: Ascending; empty if there is no such column.
+    """
+
+    number: int
+    physical: bool
+    cpus: Tuple[int, ...]
+
+
+class SuperPodPlace(NamedTuple):
+    """Number of a chip in its superpod (SDID), and the superpod's own."""
+
+    device: str
+    pod: str
 
 
 class NpuSmi(Program):
-    """One round of questions to ``npu-smi``. Nothing here raises; see `notes`."""
+    """One round of questions to ``npu-smi``; never raises, see `notes`."""
 
     def __init__(
         self, environ: Mapping[str, str], root: str = "/", timeout: float = TIME_LIMIT
     ) -> None:
-        """Looks for the program below ``root`` and on the ``PATH`` of ``environ``.
+        """Look for the program below ``root`` and on the ``PATH`` of ``environ``.
 
         Args:
             environ: The environment that it runs in.
@@ -59,49 +88,82 @@ class NpuSmi(Program):
             )
 
     def info(self) -> InfoTable:
-        """Asks ``npu-smi info``."""
+        """Ask ``npu-smi info``."""
         table = self.ask(parse_info, "info")
         if table.unread:
             self.note(
                 f"{len(table.unread)} row(s) of 'npu-smi info' could not be read, the first: "
-                f"{quoted(table.unread[0])}."
+                f"{quote_first_line(table.unread[0])}."
             )
         return table
 
     def mapping(self) -> Tuple[Mapped, ...]:
-        """Asks ``npu-smi info -m``: card, chip, logical and (on A3) physical ids."""
+        """Ask ``npu-smi info -m``: card, chip, logical and (on A3) physical ids."""
         return self.ask(parse_mapping, "info", "-m")
 
-    def cards(self) -> Tuple[Tuple[int, int], ...]:
-        """Asks ``npu-smi info -l``: each card's number and count of chips."""
-        return self.ask(parse_list, "info", "-l")
-
     def remap(self, physical_id: int) -> Optional[Mapped]:
-        """Asks ``npu-smi info -t phyid-remap``: which card and chip a physical id is."""
+        """Ask ``npu-smi info -t phyid-remap``: which card and chip a physical id is."""
         return self.ask(
             parse_remap, "info", "-t", "phyid-remap", "-p", str(int(physical_id)), may_be_empty=True
         )
 
-    def usages(self, npu_id: int) -> Tuple[ChipUsage, ...]:
-        """Asks ``npu-smi info -t usages`` for one card."""
-        return self.ask(parse_usages, "info", "-t", "usages", "-i", str(npu_id))
-
-    def health(self, npu_id: int) -> Tuple[ChipHealth, ...]:
-        """Asks ``npu-smi info -t health`` for one card."""
-        return self.ask(parse_health, "info", "-t", "health", "-i", str(npu_id))
-
-    def process_memory(self, npu_id: int) -> Tuple[MemoryHolder, ...]:
-        """Asks ``npu-smi info -t proc-mem`` for one card; empty if no process holds memory."""
-        return self.ask(
-            parse_process_memory, "info", "-t", "proc-mem", "-i", str(npu_id), may_be_empty=True
-        )
-
     def topology(self) -> Tuple[Affinity, ...]:
-        """Asks ``npu-smi info -t topo``: the CPUs near each device."""
+        """Ask ``npu-smi info -t topo``: the CPUs near each device."""
         return self.ask(parse_topology, "info", "-t", "topo")
 
     def super_pod(self, npu_id: int, chip_id: int) -> Optional[SuperPodPlace]:
-        """Asks ``npu-smi info -t spod-info``: where a chip of an A3 is in its superpod."""
+        """Ask ``npu-smi info -t spod-info``: where a chip of an A3 is in its superpod."""
         return self.ask(
             parse_super_pod, "info", "-t", "spod-info", "-i", str(npu_id), "-c", str(chip_id)
         )
+
+
+def parse_mapping(text: str) -> Tuple[Mapped, ...]:
+    """Read ``npu-smi info -m``; leave out rows of the card's own controllers (``Mcu``).
+
+    The third number is the logical id. Only where the header has a ``Slot ID`` (950) are the
+    numbers card, slot, chip and physical id.
+    """
+    with_slot = False
+    chips: Dict[Tuple[int, int], Mapped] = {}
+    for line in clean_lines(text):
+        with_slot = with_slot or "slot id" in line.lower()
+        match = _MAPPED.fullmatch(line)
+        if match is None:
+            continue
+        first, second, third = (int(match.group(group)) for group in (1, 2, 3))
+        fourth = parse_number(match.group(4) or "")
+        name = " ".join(match.group(5).split())
+        if with_slot:
+            chip = Mapped(first, third, None, fourth, name)
+        else:
+            chip = Mapped(first, second, third, fourth, name)
+        chips.setdefault((chip.npu_id, chip.chip_id), chip)
+    return tuple(chips.values())
+
+
+def parse_remap(text: str) -> Optional[Mapped]:
+    """Read ``npu-smi info -t phyid-remap -p N``; None if it is not a whole answer."""
+    numbers = {key: parse_number(value) for key, value in parse_pairs(text)}
+    npu, chip = numbers.get("npu id"), numbers.get("chip id")
+    physical = numbers.get("chip physical id")
+    if npu is None or chip is None or physical is None:
+        return None
+    return Mapped(npu, chip, numbers.get("chip logic id"), physical, "")
+
+
+def parse_topology(text: str) -> Tuple[Affinity, ...]:
+    """Read ``npu-smi info -t topo``: the last column, ``CPU Affinity``."""
+    rows = (_TOPOLOGY.fullmatch(line) for line in clean_lines(text))
+    return tuple(
+        Affinity(int(row[2]), row[1] == "Phy-ID", parse_cpus(row[4] or "")) for row in rows if row
+    )
+
+
+def parse_super_pod(text: str) -> Optional[SuperPodPlace]:
+    """Read ``npu-smi info -t spod-info``; None if it does not give both numbers."""
+    values = dict(parse_pairs(text))
+    device, pod = values.get("sdid", ""), values.get("super pod id", "")
+    if _SUPER_POD_NUMBER.fullmatch(device) and _SUPER_POD_NUMBER.fullmatch(pod):
+        return SuperPodPlace(device, pod)
+    return None

@@ -1,30 +1,47 @@
-"""Processes in ``/proc``: which devices they hold open, what they are and since when they run.
+"""Who holds a device: what ``/proc`` shows and what ``npu-smi`` lists, put together.
 
-Source: launch_facts.md, B2 (the scan of ``/proc/*/fd`` is what remains when one busy card makes
-``npu-smi`` fail for all); proc(5).
+The scan of ``/proc/*/fd`` is what remains when one busy card makes ``npu-smi`` fail for all. In a
+container ``npu-smi`` names processes by their numbers on the host, which mean nothing there, unless
+the newest tables give the number in the container as well. Memory in use is no sign of a process.
+
+Source: launch_facts.md, B2 (process section; idle memory is not occupation); proc(5).
 """
 
 import os
 import pwd
 import re
-from typing import Dict, List, NamedTuple, Optional
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
+from ascend_session.hardware.npu_smi_info import Process
 from ascend_session.ids import PhysicalDeviceId
-
-__all__ = [
-    "OpenDevices",
-    "command_of",
-    "files_known",
-    "name_of",
-    "open_devices",
-    "proc_problem",
-    "start_of",
-    "user_of",
-]
 
 _DEVICE = re.compile(r"(.*)/dev/v?davinci([0-9]{1,9})(?: \(deleted\))?")
 # Field 22 of /proc/<pid>/stat; the fields are counted after the command's closing parenthesis.
 _START_FIELD = 19
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that holds a device.
+
+    Attributes:
+        pid: Its number here; the host's number if it belongs to another container.
+        command: Its command line, or the name that ``npu-smi`` gives; empty if neither is known.
+        since: When it began, in seconds since 1970; None if that is not known.
+        memory_mb: Memory on the device as ``npu-smi`` says.
+        own: Whether it is this process.
+        here: Whether ``/proc`` shows the process.
+        user: Whose it is, by name, or by number if the name is not known; None if not seen here.
+    """
+
+    pid: int
+    command: str
+    since: Optional[float]
+    memory_mb: Optional[int]
+    own: bool
+    here: bool
+    user: Optional[str] = None
 
 
 class OpenDevices(NamedTuple):
@@ -39,24 +56,147 @@ class OpenDevices(NamedTuple):
     unreadable: int
 
 
+class Occupancy(NamedTuple):
+    """Holders per device, ascending by pid, and what could not be seen."""
+
+    holders: Dict[PhysicalDeviceId, List[Holder]]
+    notes: List[str]
+
+
+def occupancy(
+    root: str,
+    listed: Mapping[PhysicalDeviceId, Sequence[Process]],
+    own_pid: Optional[int] = None,
+) -> Occupancy:
+    """Find out who holds which device.
+
+    Args:
+        root: Root of the host to look at.
+        listed: What ``npu-smi`` lists for each device; may be empty.
+        own_pid: The process to mark as this one; the calling one if None.
+    """
+    opened = open_devices(root)
+    notes = []
+    problem = proc_problem(root)
+    if problem:
+        notes.append(
+            f"/proc could not be read: {problem}. Who holds a device is known only if npu-smi "
+            "lists it."
+        )
+    if opened.unreadable:
+        notes.append(
+            f"The open files of {opened.unreadable} process(es) of other users could not be looked "
+            "at; a holder among them is known only if npu-smi lists it."
+        )
+    holders = {
+        device: list_holders(root, listed.get(device, ()), opened.pids.get(device, ()), own_pid)
+        for device in sorted({*opened.pids, *listed}, key=int)
+    }
+    return Occupancy(holders, notes)
+
+
+def list_holders(
+    root: str,
+    listed: Sequence[Process],
+    pids: Sequence[int] = (),
+    own_pid: Optional[int] = None,
+) -> List[Holder]:
+    """List who holds one device.
+
+    Args:
+        root: Root of the host to look at.
+        listed: What ``npu-smi`` lists.
+        pids: The processes that have its node open; none for a device whose node is not known.
+        own_pid: The process to mark as this one; the calling one if None.
+    """
+    own = os.getpid() if own_pid is None else own_pid
+    by_pid: Dict[int, Optional[Process]] = dict.fromkeys(pids)
+    by_pid.update({process.container_pid or process.pid: process for process in listed})
+    holders = []
+    for pid, process in sorted(by_pid.items()):
+        command = command_of(root, pid)
+        if command is not None and process and pid not in pids:
+            command = None if _is_another(root, pid, process, command) else command
+        here = command is not None
+        holders.append(
+            Holder(
+                pid=pid,
+                command=command or (process.name if process else ""),
+                since=start_of(root, pid) if here else None,
+                memory_mb=process.memory if process else None,
+                own=here and pid == own,
+                here=here,
+                user=user_of(root, pid) if here else None,
+            )
+        )
+    return holders
+
+
+def _is_another(root: str, pid: int, process: Process, command: str) -> bool:
+    """Tell whether the process here only has the same number as one that ``npu-smi`` lists.
+
+    In a container the list has the host's numbers, and a small number may be taken here as well.
+    Only what is certain counts: no device among the files that it has open, and another name.
+    """
+    # npu-smi cuts long names.
+    name = os.path.basename(process.name)[:15].rstrip(".")
+    if process.container_pid or not name or not files_known(root, pid):
+        return False
+    return name not in command and name not in (name_of(root, pid) or "")
+
+
 def open_devices(root: str) -> OpenDevices:
-    """Looks through ``/proc/*/fd`` below ``root`` for links to device nodes."""
-    found: Dict[PhysicalDeviceId, List[int]] = {}
+    """Look through ``/proc/*/fd`` below ``root`` for links to device nodes."""
+    try:
+        names = os.listdir(os.path.join(root, "proc"))
+    except OSError:
+        names = []
+    pids: Dict[PhysicalDeviceId, List[int]] = {}
     unreadable = 0
-    for pid in _pids(root):
+    for pid in sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name)):
         try:
             devices = _devices_of(root, pid)
         except OSError:
             # Kernel threads have no command line, and hold no devices.
             unreadable += bool(_read(root, pid, "cmdline"))
             continue
-        for device in sorted(devices):
-            found.setdefault(device, []).append(pid)
-    return OpenDevices(found, unreadable)
+        for device in devices:
+            pids.setdefault(device, []).append(pid)
+    return OpenDevices(pids, unreadable)
+
+
+def _devices_of(root: str, pid: int) -> Set[PhysicalDeviceId]:
+    """Find the devices that a process has open; none for one that has ended meanwhile.
+
+    Raises:
+        OSError: If its open files cannot be looked at.
+    """
+    folder = os.path.join(root, "proc", str(pid), "fd")
+    # On the real host, containers may have /dev in any place.
+    own_places = ("", root, os.path.realpath(root))
+    devices = set()
+    try:
+        for name in os.listdir(folder):
+            match = _DEVICE.fullmatch(_target(os.path.join(folder, name)))
+            if match and (root == "/" or match.group(1) in own_places):
+                devices.add(PhysicalDeviceId(int(match.group(2))))
+    except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
+        pass
+    return devices
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except PermissionError:
+        raise
+    except OSError:
+        # Closed meanwhile.
+        return ""
 
 
 def proc_problem(root: str) -> Optional[str]:
-    """Why ``/proc`` below ``root`` shows no processes, in the system's words; None if it does."""
+    """Say why ``/proc`` below ``root`` shows no processes, as the system does; None if it does."""
     try:
         os.listdir(os.path.join(root, "proc"))
     except OSError as error:
@@ -65,7 +205,7 @@ def proc_problem(root: str) -> Optional[str]:
 
 
 def files_known(root: str, pid: int) -> bool:
-    """Whether this user can see which files a process that runs here has open."""
+    """Tell whether this user can see which files a process that runs here has open."""
     try:
         _devices_of(root, pid)
     except OSError:
@@ -74,22 +214,20 @@ def files_known(root: str, pid: int) -> bool:
 
 
 def command_of(root: str, pid: int) -> Optional[str]:
-    """The command line with blanks between the arguments, else the short name; None if gone."""
+    """Give the command line, blanks between arguments, else the short name; None if gone."""
     line = _read(root, pid, "cmdline") or b""
     words = [word.decode("utf-8", "replace") for word in line.split(b"\0") if word]
-    if words:
-        return " ".join(words)
-    return name_of(root, pid)
+    return " ".join(words) if words else name_of(root, pid)
 
 
 def name_of(root: str, pid: int) -> Optional[str]:
-    """The short name, of at most 15 characters; None if the process is gone."""
+    """Give the short name, of at most 15 characters; None if the process is gone."""
     name = _read(root, pid, "comm")
     return None if name is None else name.decode("utf-8", "replace").strip()
 
 
 def start_of(root: str, pid: int) -> Optional[float]:
-    """When the process began, in seconds since 1970; None if that cannot be told."""
+    """Give the time when the process began, in seconds since 1970; None if that is not known."""
     try:
         with open(os.path.join(root, "proc/stat"), "rb") as file:
             boot = re.search(rb"^btime ([0-9]{1,12})$", file.read(), re.MULTILINE)
@@ -101,7 +239,7 @@ def start_of(root: str, pid: int) -> Optional[float]:
 
 
 def user_of(root: str, pid: int) -> Optional[str]:
-    """The name of the process's user, else the number; None if the process is gone."""
+    """Give the name of the process's user, else the number; None if the process is gone."""
     try:
         number = os.stat(os.path.join(root, "proc", str(pid))).st_uid
     except OSError:
@@ -110,50 +248,6 @@ def user_of(root: str, pid: int) -> Optional[str]:
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return str(number)
-
-
-def _pids(root: str) -> List[int]:
-    try:
-        names = os.listdir(os.path.join(root, "proc"))
-    except OSError:
-        return []
-    return sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name))
-
-
-def _devices_of(root: str, pid: int) -> List[PhysicalDeviceId]:
-    """The devices that a process has open; none for one that has ended meanwhile.
-
-    Raises:
-        OSError: If its open files cannot be looked at.
-    """
-    folder = os.path.join(root, "proc", str(pid), "fd")
-    found = set()
-    try:
-        for name in os.listdir(folder):
-            match = _DEVICE.fullmatch(_target(os.path.join(folder, name)))
-            if match and _is_on(root, match.group(1)):
-                found.add(PhysicalDeviceId(int(match.group(2))))
-    except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
-        pass
-    return list(found)
-
-
-def _is_on(root: str, before: str) -> bool:
-    """Whether ``dev`` below the folder ``before`` is this host's.
-
-    On the real one, containers may have it in any place.
-    """
-    return root == "/" or before in ("", root, os.path.realpath(root))
-
-
-def _target(link: str) -> str:
-    try:
-        return os.readlink(link)
-    except PermissionError:
-        raise
-    except OSError:
-        # Closed meanwhile.
-        return ""
 
 
 def _read(root: str, pid: int, name: str) -> Optional[bytes]:

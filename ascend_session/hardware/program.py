@@ -1,22 +1,311 @@
-"""A program of the vendor's that is asked several things: when to stop asking, what to report."""
+"""Run a program of the vendor's, such as ``npu-smi``, and make sense of what it prints.
 
+``npu-smi`` can block on a sick card, so every run has limits on time and size, and no program
+outlives its question. What comes back may hold colour codes, carriage returns, NUL bytes, lines of
+any length and numbers of any size: nothing here raises because of it.
+
+Source: launch_facts.md, B2 (blocking, and the texts that stand in place of an answer).
+"""
+
+import contextlib
 import math
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import threading
 import time
-from typing import Callable, List, Mapping, Optional, Sequence, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    TypeVar,
+)
 
-from ascend_session.hardware._text import quoted
-from ascend_session.hardware.command import Answer, ask, find
-from ascend_session.hardware.failure_texts import known_failures
-
-__all__ = ["Program"]
+TIME_LIMIT = 10.0
+"""Seconds that one answer may take, unless the caller says otherwise."""
 
 _Parsed = TypeVar("_Parsed")
 
-_SLOW = 5.0  # seconds after which somebody may want to know what is waited for
+_SIZE_LIMIT = 4 * 1024 * 1024  # bytes
+_CHUNK_BYTES = 65536
+_POLL_S = 0.25  # between two looks whether the program has ended, or a signal has come
+_KILL_S = 1.0
+_SLOW_S = 5.0  # after which somebody may want to know what takes so long
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+_UNPRINTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# Longer than any line that the vendor's programs print, short enough for every pattern used here.
+_LONGEST_LINE = 1000
+_MOST_CPUS = 65536
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_DECIMAL = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
+# The second is the wide colon of translated output.
+_PAIR = re.compile(r"\s*([^\s:\uff1a][^:\uff1a]*?)\s*[:\uff1a]\s*(.*)")
+
+DEVICES_HELD = (
+    "The driver says that a device is in use (dcmi error -8020): another container holds it, or "
+    "this container lacks mounts. One held device hides all of them; end the other container, or "
+    "pass in other devices."
+)
+_FAILURES = (
+    (r"ret is -8020\b", DEVICES_HELD),
+    (
+        r"ret is -8005\b",
+        "The driver cannot be reached (dcmi error -8005): the devices are occupied, or the "
+        "driver's folders are not mounted into this container.",
+    ),
+    (
+        r"DrvMngGetConsoleLogLevel failed",
+        "The driver's libraries are not visible (DrvMngGetConsoleLogLevel failed): mount "
+        "/usr/local/Ascend/driver, or put its lib64 folders into LD_LIBRARY_PATH.",
+    ),
+    (
+        r"dcmi \w+ initiali\w+ failed.*?ret is (-(?!8020\b|8005\b)[0-9]{1,6})",
+        "The driver's management library could not be started (dcmi error {0}).",
+    ),
+    (
+        r"error while loading shared libraries: ([^\s:]{1,100})",
+        "The library {0} was not found; the driver's lib64 folders have to be in LD_LIBRARY_PATH.",
+    ),
+    (
+        r"does not support querying ([\w-]{1,50})",
+        "npu-smi does not support querying {0} on this device.",
+    ),
+    (r"There is no NPU card", "npu-smi says that there is no NPU card on this server."),
+    (
+        r"driver package may not be completely installed",
+        "npu-smi says that the driver may not be completely installed (Driver_Install_Status in "
+        "/etc/ascend_install.info).",
+    ),
+)
+
+
+def clean_lines(text: str) -> List[str]:
+    """Split text into lines without colour codes and control characters; drop overlong ones."""
+    plain = _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    lines = (_UNPRINTED.sub("", line).rstrip() for line in plain.split("\n"))
+    return [line for line in lines if len(line) <= _LONGEST_LINE]
+
+
+def parse_number(text: str) -> Optional[int]:
+    """Read a number of at most nine digits, 0 or more; None for all else (``NA``, ``-``)."""
+    return int(text) if _NUMBER.fullmatch(text.strip()) else None
+
+
+def parse_decimal(text: str) -> Optional[float]:
+    """Read a decimal number; None for all else (``NA``, ``-``)."""
+    return float(text) if _DECIMAL.fullmatch(text.strip()) else None
+
+
+def parse_cpus(text: str) -> Tuple[int, ...]:
+    """Read a list such as ``0-63,128-191``, ascending; empty if it is none."""
+    cpus: Set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        begin, end = parse_number(first), parse_number(last or first)
+        if begin is None or end is None or not begin <= end < _MOST_CPUS:
+            return ()
+        cpus.update(range(begin, end + 1))
+    return tuple(sorted(cpus))
+
+
+def parse_pairs(text: str) -> Iterator[Tuple[str, str]]:
+    """Yield the ``key : value`` lines, keys in lower case with single blanks."""
+    for line in clean_lines(text):
+        match = _PAIR.fullmatch(line)
+        if match:
+            yield " ".join(match.group(1).lower().split()), match.group(2).strip()
+
+
+def quote_first_line(text: str, longest: int = 120) -> str:
+    """Quote the first line that is not blank, for a message; ``nothing`` if there is none."""
+    first = next((line.strip() for line in clean_lines(text) if line.strip()), None)
+    if first is None:
+        return "nothing"
+    return repr(first if len(first) <= longest else f"{first[:longest]}...")
+
+
+def explain_failures(text: str) -> List[str]:
+    """Give one sentence for each known failure in a program's output; empty if there is none."""
+    plain = "\n".join(clean_lines(text))
+    matches = ((re.search(pattern, plain, re.I), meaning) for pattern, meaning in _FAILURES)
+    return [meaning.format(*match.groups()) for match, meaning in matches if match]
+
+
+class Answer(NamedTuple):
+    """What came of running a program.
+
+    Attributes:
+        text: What it wrote to stdout, as far as it came.
+        errors: What it wrote to stderr.
+        problem: What went wrong with the program itself, as a sentence; None if nothing did.
+        hung: Whether it was ended because it did not answer in time.
+    """
+
+    text: str
+    errors: str = ""
+    problem: Optional[str] = None
+    hung: bool = False
+
+
+def find_program(
+    name: str, environ: Mapping[str, str], root: str, places: Sequence[str]
+) -> Optional[str]:
+    """Find the path of a program; None if it is not installed.
+
+    Args:
+        name: The program.
+        environ: Its ``PATH`` is searched.
+        root: The root of the host. Another root than ``/`` is searched before ``PATH``.
+        places: Folders below ``root``, where the vendor's installer puts it.
+    """
+    installed = os.pathsep.join(os.path.join(root, place) for place in places)
+    path = environ.get("PATH", "")
+    order = (path, installed) if os.path.realpath(root) == "/" else (installed, path)
+    programs = (shutil.which(name, path=folders) for folders in order if folders)
+    return next((program for program in programs if program), None)
+
+
+def run_program(
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    timeout_s: float = TIME_LIMIT,
+    name: Optional[str] = None,
+) -> Answer:
+    """Run a program to its end, in English and without input; never raise, never wait longer.
+
+    Args:
+        argv: The program's path and its arguments.
+        environ: Its environment; ``LC_ALL=C`` is added.
+        timeout_s: Seconds until it is killed, with all its children.
+        name: What it is called in messages; its name and its arguments if None.
+    """
+    run = _Run(argv, environ, timeout_s, name or " ".join([os.path.basename(argv[0]), *argv[1:]]))
+    try:
+        run.start()
+        # With a timeout, for a signal just before an endless wait would not interrupt it.
+        while not run.is_over.wait(_POLL_S):
+            pass
+    except BaseException:
+        # Such as Ctrl-C, which reaches this process only.
+        run.is_abandoned.set()
+        run.is_over.wait(_KILL_S)
+        raise
+    return run.answer
+
+
+class _Run(threading.Thread):
+    """One run, in a thread: no signal handler can raise there between the fork and its pid."""
+
+    def __init__(
+        self, argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, name: str
+    ) -> None:
+        super().__init__(name=f"run of {name}", daemon=True)
+        self.answer = Answer("", problem=f"{name!r} could not be run.")
+        self.is_over = threading.Event()
+        self.is_abandoned = threading.Event()
+        self._argv, self._environ = list(argv), {**environ, "LC_ALL": "C"}
+        self._timeout_s = timeout_s
+        self._program = name
+
+    def run(self) -> None:
+        try:
+            self.answer = self._run()
+        finally:
+            self.is_over.set()
+
+    def _run(self) -> Answer:
+        try:
+            process: Any = subprocess.Popen(
+                self._argv,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return Answer("", problem=f"{self._program!r} could not be started: {error}.")
+        output = {process.stdout: bytearray(), process.stderr: bytearray()}
+        with process.stdout, process.stderr:
+            try:
+                exceeded = self._read(process, output)
+            except OSError as error:
+                # Such as too many open files.
+                _kill(process)
+                return Answer("", problem=f"{self._program!r} could not be listened to: {error}.")
+            is_ended = exceeded is None or _kill(process)
+        text, errors = (bytes(part).decode("utf-8", "replace") for part in output.values())
+        if exceeded is None:
+            return Answer(text, errors, self._describe_exit(process.returncode, errors or text))
+        fate = "was ended" if is_ended else "cannot be ended; it hangs in the driver"
+        problem = f"{self._program!r} {exceeded} and {fate}."
+        return Answer(text, errors, problem, hung=not exceeded.startswith("printed"))
+
+    def _read(self, process: Any, output: Dict[Any, bytearray]) -> Optional[str]:
+        """Read until the program ends; return what it did to exceed a limit, None if it did not."""
+        deadline = time.monotonic() + self._timeout_s
+        silent = f"did not answer within {self._timeout_s:g} s"
+        with selectors.DefaultSelector() as pipes:
+            for pipe in output:
+                pipes.register(pipe, selectors.EVENT_READ)
+            while pipes.get_map():
+                left = deadline - time.monotonic()
+                if left <= 0 or self.is_abandoned.is_set():
+                    return silent
+                ready = pipes.select(min(left, _POLL_S))
+                if not ready and process.poll() is not None:
+                    return None  # a child of its own holds the output open
+                for key, _ in ready:
+                    chunk = os.read(key.fd, _CHUNK_BYTES)
+                    output[key.fileobj].extend(chunk)
+                    if not chunk:
+                        pipes.unregister(key.fileobj)
+                if sum(map(len, output.values())) > _SIZE_LIMIT:
+                    return f"printed more than {_SIZE_LIMIT >> 20} MB"
+        while process.poll() is None:
+            if time.monotonic() > deadline or self.is_abandoned.wait(0.01):
+                return silent
+        return None
+
+    def _describe_exit(self, code: int, output: str) -> Optional[str]:
+        if code == 0:
+            return None
+        end = f"ended with exit code {code}"
+        if code < 0:
+            try:
+                end = f"was ended by {signal.Signals(-code).name}"
+            except ValueError:
+                end = f"was ended by signal {-code}"
+        return f"{self._program!r} {end} and said {quote_first_line(output)}."
+
+
+def _kill(process: Any) -> bool:
+    """Kill a program and its children; return whether that worked."""
+    # At once and without a warning: until it is waited for, its pid, which is the id of its
+    # group, belongs to nobody else.
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.wait(_KILL_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 class Program:
-    """One round of questions to a program. Nothing here raises; see `notes`.
+    """One round of questions to a program; never raises, see `notes`.
 
     Attributes:
         notes: A sentence for each thing that failed, and how.
@@ -32,7 +321,7 @@ class Program:
         total: float = math.inf,
         say: Optional[Callable[[str], None]] = None,
     ) -> None:
-        """Looks for the program.
+        """Look for the program.
 
         Args:
             name: Its name.
@@ -41,24 +330,24 @@ class Program:
             root: Root of the host to look at.
             timeout: Seconds for one answer. After one that did not come no more is asked.
             total: Seconds for all answers together, after which no more is asked.
-            say: Is told once that it takes its time.
+            say: Is told once if the answers take long.
         """
         self.notes: List[str] = []
         self._name = name
         self._environ = environ
-        self._timeout = timeout
-        self._total, self._spent, self._say = total, 0.0, say
-        self._path = find(name, environ, root, places)
+        self._timeout_s = timeout
+        self._total_s, self._spent_s, self._say = total, 0.0, say
+        self._path = find_program(name, environ, root, places)
 
     @property
     def answers(self) -> bool:
-        """Whether the program is there and has not left a question unanswered."""
+        """Whether the program is there and has answered in time so far."""
         return self._path is not None
 
     def ask(
         self, parse: Callable[[str], _Parsed], *arguments: str, may_be_empty: bool = False
     ) -> _Parsed:
-        """Runs the program and parses what it prints; ``parse("")`` if it cannot be run.
+        """Run the program and parse what it prints; give ``parse("")`` if it cannot be run.
 
         Args:
             parse: Must not raise, whatever is printed.
@@ -68,11 +357,15 @@ class Program:
         nothing = parse("")
         if self._path is None:
             return nothing
-        answer = self._answer(self._path, arguments)
+        answer = self._run(self._path, arguments)
         parsed = parse(answer.text)
-        problems = [answer.problem, *known_failures(f"{answer.errors}\n{answer.text}")]
+        problems = [answer.problem, *explain_failures(f"{answer.errors}\n{answer.text}")]
         if parsed == nothing and not may_be_empty and not any(problems):
-            problems.append(self._unreadable(answer, arguments))
+            command = " ".join([self._name, *arguments])
+            problems.append(
+                f"{command!r} printed nothing that could be read; it said "
+                f"{quote_first_line(answer.text)}."
+            )
         for problem in problems:
             self.note(problem)
         if answer.hung:
@@ -80,26 +373,24 @@ class Program:
             self.note(f"{self._name} is not asked again: it can be blocked by a card that is sick.")
         return parsed
 
-    def _answer(self, path: str, arguments: Sequence[str]) -> Answer:
-        """Runs it, in the time that is left."""
-        begun = time.monotonic()
-        left = min(self._timeout, self._total - self._spent)
-        answer = ask([path, *arguments], self._environ, left)
-        self._spent += time.monotonic() - begun
-        if self._spent >= self._total and not answer.hung:
-            self._path = None
-            said = f"answers so slowly that it was not asked all: {self._total:g} s were over"
-            self.note(f"{self._name} {said}.")
-        elif self._say is not None and self._spent >= _SLOW:
-            self._say(f"{self._name} takes its time; it is given {self._total:g} s in all.")
-            self._say = None
-        return answer
-
     def note(self, note: Optional[str]) -> None:
-        """Adds a note that is not there yet."""
+        """Add a note that is not there yet."""
         if note and note not in self.notes:
             self.notes.append(note)
 
-    def _unreadable(self, answer: Answer, arguments: Sequence[str]) -> str:
-        name = " ".join([self._name, *arguments])
-        return f"{name!r} printed nothing that could be read; it said {quoted(answer.text)}."
+    def _run(self, path: str, arguments: Sequence[str]) -> Answer:
+        """Run it in the time that is left, and stop asking when that is over."""
+        start = time.monotonic()
+        left_s = min(self._timeout_s, self._total_s - self._spent_s)
+        answer = run_program([path, *arguments], self._environ, left_s)
+        self._spent_s += time.monotonic() - start
+        if self._spent_s >= self._total_s and not answer.hung:
+            self._path = None
+            self.note(
+                f"{self._name} answers so slowly that it was not asked all: {self._total_s:g} s "
+                "were over."
+            )
+        elif self._say is not None and self._spent_s >= _SLOW_S:
+            self._say(f"{self._name} takes its time; it is given {self._total_s:g} s in all.")
+            self._say = None
+        return answer

@@ -9,9 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.hardware._text import lines
-
-__all__ = ["TOOLKIT_VARIABLES", "Component", "Versions", "below", "keys_of", "read_versions"]
+from ascend_session.hardware.program import clean_lines
 
 _KEY_VALUE = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
 _INSTALL_INFO = "etc/ascend_install.info"
@@ -58,7 +56,7 @@ class Versions(NamedTuple):
 
 
 def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
-    """Reads all version files below ``root``; never raises.
+    """Read all version files below ``root``; never raises.
 
     Args:
         environ: Its ``ASCEND_TOOLKIT_HOME`` and ``ASCEND_HOME_PATH`` name the toolkit in use.
@@ -71,7 +69,8 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
         notes.append(
             f"/{_INSTALL_INFO} says Driver_Install_Status={status}: install the driver again."
         )
-    toolkits = _selected_toolkits(environ, root, notes) + _default_toolkits(root)
+    toolkits = _selected_toolkits(environ, root, notes)
+    toolkits += [toolkit for place in _TOOLKIT_PLACES for toolkit in _find_toolkits(root, place)]
     return Versions(
         driver=_component(root, installed, "driver"),
         firmware=_component(root, installed, "firmware"),
@@ -81,7 +80,7 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
 
 
 def keys_of(root: str, component: Component) -> Dict[str, str]:
-    """All that a component's version file says, keys in lower case; empty if it has none."""
+    """Read a component's version file, keys in lower case; empty if it has none."""
     return {} if component.path is None else _read(root, component.path.lstrip("/")) or {}
 
 
@@ -89,51 +88,47 @@ def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[C
     prefix = installed.get(f"{name}_install_path_param", "").strip("/")
     places = [f"{folder}/{name}/version.info" for folder in (prefix, _DEFAULT_PREFIX) if folder]
     for path in [*places, f"var/davinci/{name}/version.info"]:
-        found = _described(root, path)
-        if found:
-            return found
+        component = _describe(root, path)
+        if component:
+            return component
     return None
 
 
 def _selected_toolkits(environ: Mapping[str, str], root: str, notes: List[str]) -> List[Component]:
-    found: List[Component] = []
+    selected: List[Component] = []
     for variable in TOOLKIT_VARIABLES:
         home = environ.get(variable, "")
-        toolkits = _toolkits(root, glob.escape(below(root, home))) if home else []
+        toolkits = _find_toolkits(root, glob.escape(below(root, home))) if home else []
         if home and not toolkits:
             notes.append(
                 f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."
             )
-        found += toolkits
-    return found
+        selected += toolkits
+    return selected
 
 
-def _default_toolkits(root: str) -> List[Component]:
-    return [toolkit for place in _TOOLKIT_PLACES for toolkit in _toolkits(root, place)]
-
-
-def _toolkits(root: str, place: str) -> List[Component]:
+def _find_toolkits(root: str, place: str) -> List[Component]:
     folder = os.path.join(glob.escape(root), place)
     paths = [path for name in _TOOLKIT_FILES for path in glob.glob(os.path.join(folder, name))]
-    found = (_described(root, below(root, os.path.realpath(path))) for path in sorted(paths))
-    return [toolkit for toolkit in found if toolkit]
+    toolkits = (_describe(root, below(root, os.path.realpath(path))) for path in sorted(paths))
+    return [toolkit for toolkit in toolkits if toolkit]
 
 
 def below(root: str, path: str) -> str:
-    """The path without the host's root in front of it."""
+    """Cut the host's root off the front of a path."""
     for prefix in (root, os.path.realpath(root)):
         if prefix != "/" and os.path.join(path, "").startswith(os.path.join(prefix, "")):
             return os.path.relpath(path, prefix)
     return path.lstrip("/")
 
 
-def _described(root: str, path: str) -> Optional[Component]:
-    said = _read(root, path) or {}
+def _describe(root: str, path: str) -> Optional[Component]:
+    values = _read(root, path) or {}
     # Newer driver packages have a component's number in Version and their own in package_version.
-    version = said.get("version", "")
+    version = values.get("version", "")
     if os.path.dirname(path).endswith("driver"):
-        version = said.get("package_version") or version
-    inner = said.get("innerversion") or None
+        version = values.get("package_version") or version
+    inner = values.get("innerversion") or None
     return Component(version, inner, f"/{path}") if version else None
 
 
@@ -143,5 +138,5 @@ def _read(root: str, path: str) -> Optional[Dict[str, str]]:
             text = file.read(_MOST_CHARACTERS)
     except (OSError, ValueError):
         return None
-    found = (_KEY_VALUE.fullmatch(line) for line in lines(text))
-    return {match.group(1).lower(): match.group(2).strip('"') for match in found if match}
+    matches = (_KEY_VALUE.fullmatch(line) for line in clean_lines(text))
+    return {match.group(1).lower(): match.group(2).strip('"') for match in matches if match}

@@ -7,7 +7,7 @@ nothing is refused, and what does not fit is found when it runs.
 import os
 from typing import Optional
 
-from ascend_session.cluster.schedulers import detected
+from ascend_session.cluster.schedulers import read_identity
 from ascend_session.errors import CollectiveError
 from ascend_session.session.registry import current_system
 from ascend_session.vendor import WORLD_GROUP
@@ -21,7 +21,7 @@ def known_size(group: str) -> Optional[int]:
     if group == WORLD_GROUP:
         if system is not None:
             return system.size
-        said = detected(os.environ).size
+        said = read_identity(os.environ).size
         return None if said is None else said.value
     if system is None:
         return None

@@ -35,15 +35,15 @@ class Binding(NamedTuple):
 
 
 def bind(
-    asked: str,
+    mode: str,
     devices: Sequence[Optional[PhysicalDeviceId]],
     environ: Mapping[str, str],
     allowed: Optional[Sequence[int]] = None,
 ) -> Binding:
-    """Decides where the ranks on this server run.
+    """Decide where the ranks on this server run.
 
     Args:
-        asked: ``auto``: near the devices, if there are any; ``even``: each the same share;
+        mode: ``auto``: near the devices, if there are any; ``even``: each the same share;
             ``none``: wherever the kernel likes.
         devices: The device of each rank; None on the stub.
         environ: The launcher's environment, which names the host to look at. ``npu-smi`` runs,
@@ -51,25 +51,25 @@ def bind(
         allowed: The CPUs to share; None means those that this process may use.
     """
     there = [device for device in devices if device is not None]
-    if asked == "none":
+    if mode == "none":
         return _unbound(len(devices), "not bound, as asked for")
     # What a cpuset, taskset or a batch system has taken away is not among them.
     cpus = tuple(sorted(os.sched_getaffinity(0) if allowed is None else allowed))
-    if asked == "auto" and len(there) < len(devices):
-        said = "not bound, for the ranks are on the stub (bind='even' binds them)"
+    if mode == "auto" and len(there) < len(devices):
+        description = "not bound, for the ranks are on the stub (bind='even' binds them)"
         # A small machine is no news to its user; that a scheduler keeps most of it back may be.
         kept_back = len(cpus) < min(len(devices), os.cpu_count() or 1)
         few = _too_few(cpus, len(devices), environ).notes if kept_back else ()
-        return _unbound(len(devices), said, *few)
+        return _unbound(len(devices), description, *few)
     if len(cpus) < len(devices):
         return _too_few(cpus, len(devices), environ)
-    if asked == "auto":
+    if mode == "auto":
         return _near(there, cpus, environ)
     return _even(len(devices), cpus, environ, f"each an equal part of {_count(cpus)}")
 
 
 def not_bound(rank: int, why: str) -> str:
-    """The sentence for a rank that could not be bound; it runs all the same."""
+    """Give the sentence for a rank that could not be bound; it runs all the same."""
     return (
         f"Rank {rank} could not be bound to its CPUs ({why}), and runs on all that the launcher "
         "may use."
@@ -79,8 +79,8 @@ def not_bound(rank: int, why: str) -> str:
 def _near(
     devices: Sequence[PhysicalDeviceId], allowed: _Cpus, environ: Mapping[str, str]
 ) -> Binding:
-    """Near the devices if that can be for all; ranks with the same CPUs nearby share them."""
-    from ascend_session.hardware.nearness import near_cpus
+    """Bind near the devices if that can be for all; ranks with the same CPUs nearby share them."""
+    from ascend_session.hardware.cpus import near_cpus
 
     near = near_cpus(environ)
     nearby = _nearby(devices, allowed, near.of)
@@ -99,16 +99,16 @@ def _near(
     sharing: Dict[_Cpus, List[int]] = {}
     for rank, cpus in enumerate(nearby):
         sharing.setdefault(cpus, []).append(rank)
-    found: Dict[int, _Cpus] = {}
+    cpus_of: Dict[int, _Cpus] = {}
     for cpus, ranks in sharing.items():
         if len(cpus) < len(ranks):
             why = f"only {_count(cpus)} of them for {len(ranks)} ranks are near their devices"
             return _even(len(devices), allowed, environ, _instead(allowed, why))
-        found.update(zip(ranks, _shares(cpus, len(ranks), environ)))
+        cpus_of.update(zip(ranks, _shares(cpus, len(ranks), environ)))
     said_of = {} if by_nodes else near.said
     sources = {"npu-smi" if device in said_of else "NUMA nodes" for device in devices}
-    said = f"near each device, by {' and '.join(sorted(sources, reverse=True))}"
-    return Binding(tuple(found[rank] for rank in range(len(devices))), said)
+    description = f"near each device, by {' and '.join(sorted(sources, reverse=True))}"
+    return Binding(tuple(cpus_of[rank] for rank in range(len(devices))), description)
 
 
 def _nearby(
@@ -116,22 +116,25 @@ def _nearby(
     allowed: _Cpus,
     known: Callable[[PhysicalDeviceId], Sequence[int]],
 ) -> List[_Cpus]:
-    """Those near each device that may be used, ascending."""
+    """Give the CPUs near each device that may be used, ascending."""
     return [tuple(sorted(set(known(device)).intersection(allowed))) for device in devices]
 
 
 def _overlap(nearby: Sequence[_Cpus]) -> bool:
-    """Whether a CPU is near devices that do not have all of their CPUs in common."""
+    """Tell whether a CPU is near devices that do not have all of their CPUs in common."""
     different = set(nearby)
     return len(set().union(*different)) < sum(map(len, different))
 
 
-def _even(ranks: int, allowed: _Cpus, environ: Mapping[str, str], said: str) -> Binding:
-    return Binding(tuple(_shares(allowed, ranks, environ)), said)
+def _even(ranks: int, allowed: _Cpus, environ: Mapping[str, str], description: str) -> Binding:
+    return Binding(tuple(_shares(allowed, ranks, environ)), description)
 
 
 def _shares(cpus: _Cpus, count: int, environ: Mapping[str, str]) -> List[_Cpus]:
-    """Parts that differ by one core at most; a core is torn only if there are more parts."""
+    """Divide CPUs into parts that differ by one core at most.
+
+    A core is torn only if there are more parts than cores.
+    """
     cores = cores_of(cpus, host_root(environ))
     if len(cores) < count:
         cores = [(cpu,) for cpu in cpus]
@@ -140,8 +143,8 @@ def _shares(cpus: _Cpus, count: int, environ: Mapping[str, str]) -> List[_Cpus]:
     return [tuple(sorted(cpu for core in part for cpu in core)) for part in parts]
 
 
-def _unbound(ranks: int, said: str, *notes: str) -> Binding:
-    return Binding((None,) * ranks, said, notes)
+def _unbound(ranks: int, description: str, *notes: str) -> Binding:
+    return Binding((None,) * ranks, description, notes)
 
 
 def _too_few(allowed: _Cpus, ranks: int, environ: Mapping[str, str]) -> Binding:

@@ -1,30 +1,21 @@
-"""What happens during a launch, in the order in which it does; times in seconds since 1970."""
+"""What happens during a launch, in the order in which it does; times in seconds since 1970.
+
+`EventFile` is ``--events FILE``: the same as JSON lines, for programs that watch a launch.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
+
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, Finding
+from ascend_session.launcher.printer import Notices
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
     from ascend_session.launcher.result import LaunchResult
-
-__all__ = [
-    "Ended",
-    "Event",
-    "Finished",
-    "Killing",
-    "Left",
-    "NotBound",
-    "NotStarted",
-    "Over",
-    "Planned",
-    "Restarting",
-    "Stalled",
-    "Started",
-    "Stopping",
-    "Waiting",
-    "as_dict",
-]
 
 
 class Planned(NamedTuple):
@@ -169,11 +160,11 @@ _NAMES = {
 
 
 def as_dict(event: Event) -> Dict[str, Any]:
-    """An event as plain values, its name under ``event``.
+    """Give an event as plain values, its name under ``event``.
 
     The end of a rank has ``exit_code`` or ``signal``, the other one is None.
     """
-    found: Dict[str, Any] = {"event": _NAMES[type(event)], "time": event.time}
+    names: Dict[str, Any] = {"event": _NAMES[type(event)], "time": event.time}
     values = event._asdict()
     if isinstance(event, Planned):
         values = {"plan": event.plan.as_dict()}
@@ -183,4 +174,54 @@ def as_dict(event: Event) -> Dict[str, Any]:
         code: Optional[int] = event.status if event.status >= 0 else None
         number = -event.status if event.status < 0 else None
         values = {"rank": event.rank, "exit_code": code, "signal": number}
-    return {**found, **values}
+    return {**names, **values}
+
+
+class EventFile:
+    """A file with one line for each event; what an earlier launch left in it is gone.
+
+    Each line is written at once and as a whole, so that one who follows the file sees what has
+    happened. A pipe that somebody reads will do as well; it is never waited for.
+
+    Args:
+        path: The file; its folder is there.
+
+    Raises:
+        ConfigError: If it cannot be written.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._is_torn = False
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+        try:
+            # A named pipe that nobody reads is refused then, instead of waited for.
+            self._fd = os.open(path, flags | os.O_NONBLOCK, 0o666)
+        except OSError as failure:
+            message = f"events={path!r} cannot be written: {failure.strerror}."
+            hint = "Give a file in a folder that this user may write to."
+            raise ConfigError.of([Finding(ERROR, message, hint, option="events")]) from None
+
+    def __enter__(self) -> EventFile:
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        os.close(self._fd)
+
+    def write(self, event: Event, notices: Notices) -> None:
+        """Write an event; trouble with the file is said once, and changes nothing else."""
+        line = json.dumps(as_dict(event), separators=(",", ":")).encode() + b"\n"
+        if self._is_torn:
+            line = b"\n" + line
+        try:
+            written = os.write(self._fd, line)
+        except OSError as failure:
+            self._complain(notices, failure.strerror or str(failure))
+            return
+        self._is_torn = written < len(line)
+        if self._is_torn:
+            self._complain(notices, "there is no room for a whole line")
+
+    def _complain(self, notices: Notices, why: str) -> None:
+        message = f"The file of events {self._path} misses some of them: {why}. The job goes on."
+        notices.once("events", message)

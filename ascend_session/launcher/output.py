@@ -5,14 +5,10 @@ import os
 import time
 from typing import Callable, Collection, List, Optional, Sequence, Tuple
 
-from ascend_session.launcher.guarding import RankPipes
-from ascend_session.launcher.log_file import LogFile
-from ascend_session.launcher.notices import Notices
-from ascend_session.launcher.outlet import Outlet
-from ascend_session.launcher.printer import Latest, Printer
-from ascend_session.launcher.pump import Pump, Source
-from ascend_session.launcher.rank import Rank
-from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.plan import RankPlan
+from ascend_session.launcher.printer import Latest, Notices, Outlet, Printer
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.pump import LogFile, Pump, RankPipes, Source
 
 __all__ = ["Output"]
 
@@ -57,20 +53,20 @@ class Output:
         self.printer = Printer(self._outlet, size, show, timestamps, colour, words=self._words)
 
     def say(self, text: str) -> None:
-        """Shows lines of the launcher itself; never waits."""
+        """Show lines of the launcher itself, without waiting."""
         self.printer.say(f"ascend-session: {text}")
 
     def latest(self, rank: int) -> Optional[Latest]:
-        """The end of what a rank has written since there is a footer; from any thread."""
+        """Give the end of what a rank has written since there is a footer; from any thread."""
         return self.printer.latest(rank)
 
     def set_footer(self, footer: Optional[Callable[[], bytes]]) -> None:
-        """Keeps a line below the ranks' lines; see `Outlet.set_footer`."""
+        """Keep a line below the ranks' lines; see `Outlet.set_footer`."""
         self.printer.keep_latest()
         self._outlet.set_footer(footer)
 
-    def pump(self, ranks: Sequence[Rank]) -> Tuple[Pump, List[RankPipes]]:
-        """Makes the pipes and folders of an attempt, and a pump that is not started yet.
+    def pump(self, ranks: Sequence[RankPlan]) -> Tuple[Pump, List[RankPipes]]:
+        """Make the pipes and folders of an attempt, and a pump that is not started yet.
 
         A folder that cannot be made is said once; the job goes on without its log files.
         """
@@ -87,7 +83,7 @@ class Output:
         return Pump(sources, self.printer), pipes
 
     def finish(self, pump: Pump, signals: Signals) -> None:
-        """Reads what the ranks of an attempt have written, and ends the pump.
+        """Read what the ranks of an attempt have written, and end the pump.
 
         No rank lives. A pipe that is still open and empty is held by a process outside of the job,
         and one that is left alone waits for whoever reads what is shown.
@@ -99,7 +95,7 @@ class Output:
                 pump.join()
 
     def close(self, signals: Signals) -> None:
-        """Waits until everything is shown, unless whoever reads it takes nothing for long."""
+        """Wait until everything is shown, unless whoever reads it takes nothing for long."""
         outlets = list(dict.fromkeys((self._outlet, self._words)))
         patience = _Patience(outlets, signals)
         while not all(outlet.close(_SLICE) for outlet in outlets):
@@ -111,7 +107,7 @@ class Output:
             )
             return
 
-    def _make_folders(self, rank: Rank) -> None:
+    def _make_folders(self, rank: RankPlan) -> None:
         for folder in (rank.folder, rank.plog, rank.work):
             try:
                 os.makedirs(folder, exist_ok=True)
@@ -138,10 +134,13 @@ class _Patience:
         self._since = time.monotonic()
 
     def is_over(self, seconds: float) -> bool:
-        """Whether nothing was taken for so long; less counts after a signal, nothing after two."""
+        """Tell whether nothing was taken for so long.
+
+        Less counts after a signal, and nothing after two.
+        """
         now, written = time.monotonic(), sum(outlet.written for outlet in self._outlets)
         if written != self._written:
             self._written, self._since = written, now
-        told = len(self._signals.noted)
-        limit = 0.0 if told > 1 else min(seconds, _HURRY) if told else seconds
+        signal_count = len(self._signals.noted)
+        limit = 0.0 if signal_count > 1 else min(seconds, _HURRY) if signal_count else seconds
         return now - self._since >= limit

@@ -8,13 +8,18 @@ import logging
 import os
 from typing import Callable, List, Mapping, Optional, Sequence
 
-from ascend_session.checks.finding import ERROR, NOT_CHECKED, Finding, errors, remarks
-from ascend_session.checks.folders import FOLDER, check_folder
-from ascend_session.checks.programs import PROGRAM, check_module, check_script
+from ascend_session.checks.job_files import (
+    FOLDER,
+    PROGRAM,
+    check_folder,
+    check_module,
+    check_script,
+)
 from ascend_session.errors import AscendError, PreflightError
+from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import Plan, plan
-from ascend_session.launcher.table_waiting import await_table
+from ascend_session.launcher.nodes import await_table
+from ascend_session.launcher.plan import Plan, draft
 
 __all__ = ["checked_plan", "planned_or_refused"]
 
@@ -28,16 +33,16 @@ _SKIP = "Or launch with preflight=False, which skips the checks."
 
 
 def planned_or_refused(config: LaunchConfig, environ: Mapping[str, str]) -> Plan:
-    """The plan of a first attempt.
+    """Give the plan of a first attempt.
 
     Raises:
         PreflightError: If there are several reasons why there is none, with all of them.
         AscendError: If there is one, as `plan` says it.
     """
-    try:
-        return plan(config, environ)
-    except AscendError as refusal:
-        raise _all_of(refusal, config, environ) from None
+    drafted = draft(config, environ)
+    if drafted.problems:
+        raise _all_of(drafted, config, environ)
+    return drafted
 
 
 def checked_plan(
@@ -45,7 +50,7 @@ def checked_plan(
     environ: Mapping[str, str],
     say: Optional[Callable[[str], None]] = None,
 ) -> Plan:
-    """The plan of a first attempt, after everything was checked that a job needs.
+    """Give the plan of a first attempt, after everything was checked that a job needs.
 
     Nothing is started or made, but for ``npu-smi`` and ``hccn_tool`` where there are devices.
 
@@ -66,12 +71,13 @@ def checked_plan(
     await_table(config, environ, say or _logger.warning)
     planned = planned_or_refused(config, environ)
     try:
-        found = _looked_at(planned, config, environ, say)
+        findings = _looked_at(planned, config, environ, say)
     except BaseException:
-        planned.reserved.release()
+        planned.held_port.close()
         raise
-    notes = [*planned.notes, *(_noted(finding) for finding in remarks(found))]
-    return planned._replace(notes=tuple(dict.fromkeys(notes)))
+    notes = [*planned.notes, *(_noted(finding) for finding in remarks_of(findings))]
+    planned.notes = tuple(dict.fromkeys(notes))
+    return planned
 
 
 def _looked_at(
@@ -80,76 +86,67 @@ def _looked_at(
     environ: Mapping[str, str],
     say: Optional[Callable[[str], None]],
 ) -> List[Finding]:
-    found: List[Finding] = []
+    findings: List[Finding] = []
     if config.preflight:
-        first = planned.ranks[0]
-        logs = os.path.dirname(os.path.dirname(planned.folder))
-        found += _of_every_job(config, logs, first.cwd, first.environment)
+        findings += _of_every_job(config, planned)
     if planned.backend == "npu":
-        from ascend_session.launcher.intended import of_plan
         from ascend_session.launcher.preflight_npu import look_and_wait
 
-        found = look_and_wait(of_plan(planned), config, environ, found, say)
-    _refuse(found)
-    return found
+        findings = look_and_wait(planned, config, environ, findings, say)
+    _refuse(findings)
+    return findings
 
 
-def _of_every_job(
-    config: LaunchConfig,
-    logs: Optional[str],
-    cwd: Optional[str],
-    environ: Mapping[str, str],
-) -> List[Finding]:
-    """What is checked on devices and on the stub alike."""
-    found: List[Finding] = []
-    if logs is not None:
-        found += check_folder(logs)
-    if cwd is not None and config.script is not None:
-        found += check_script(os.path.join(cwd, config.script))
-    if cwd is not None and config.module is not None and config.python is None:
-        found += check_module(config.module, cwd, environ)
-    return found
+def _of_every_job(config: LaunchConfig, planned: Plan) -> List[Finding]:
+    """Check what matters on devices and on the stub alike."""
+    findings: List[Finding] = []
+    if planned.logs is not None:
+        findings += check_folder(planned.logs)
+    if planned.cwd is not None and config.script is not None:
+        findings += check_script(os.path.join(planned.cwd, config.script))
+    if planned.cwd is not None and config.module is not None and config.python is None:
+        findings += check_module(config.module, planned.cwd, planned.environment)
+    return findings
 
 
-def _all_of(refusal: AscendError, config: LaunchConfig, environ: Mapping[str, str]) -> AscendError:
-    """Why there is no plan, and what else stands in the way; the refusal itself if nothing does."""
-    from ascend_session.launcher.intended import intended
-
-    job, others = intended(config, environ)
-    found: List[Finding] = []
+def _all_of(drafted: Plan, config: LaunchConfig, environ: Mapping[str, str]) -> AscendError:
+    """Say why there is no plan, and what else stands in the way; one problem alone as it is."""
+    findings: List[Finding] = []
     if config.preflight:
-        found += _of_every_job(config, job.logs, job.cwd, job.environ)
-        if job.backend == "npu" and job.devices:
+        findings += _of_every_job(config, drafted)
+        if drafted.backend == "npu" and drafted.devices:
             from ascend_session.launcher.preflight_npu import on_devices
 
-            found += on_devices(job, environ)
-    refused = {one.message: one for one in [refusal, *others]}
-    found = [finding for finding in found if finding.said not in refused]
-    if len(refused) == 1 and not errors(found):
-        return refusal
-    said = [one for one in refused.values() if not _is_said(one, found)]
-    asked = [Finding(_ASKED, ERROR, one.message, one.hint) for one in said]
-    return _refusal([*asked, *found])
+            findings += on_devices(drafted, environ)
+    refused = {problem.message: problem for problem in drafted.problems}
+    findings = [finding for finding in findings if finding.message not in refused]
+    if len(refused) == 1 and not errors_of(findings):
+        return drafted.problems[0]
+    unseen = [one for one in refused.values() if not _is_said(one, findings)]
+    call_findings = [Finding(ERROR, one.message, one.hint, rule=_ASKED) for one in unseen]
+    return _refusal([*call_findings, *findings])
 
 
-def _is_said(refusal: AscendError, found: Sequence[Finding]) -> bool:
-    """Whether a check has found all that a refusal, as that of a rank table, is made of."""
-    wrong = [one.said for one in getattr(refusal, "findings", ()) if one.severity == ERROR]
-    told = [finding.said for finding in errors(found)]
-    return bool(wrong) and all(any(one.endswith(said) for one in told) for said in wrong)
+def _is_said(refusal: AscendError, findings: Sequence[Finding]) -> bool:
+    """Tell whether a check has found all that a refusal, as that of a rank table, is made of."""
+    faults = [finding.message for finding in errors_of(getattr(refusal, "findings", ()))]
+    messages = [finding.message for finding in errors_of(findings)]
+    return bool(faults) and all(
+        any(message.endswith(fault) for message in messages) for fault in faults
+    )
 
 
-def _refuse(found: Sequence[Finding]) -> None:
-    if errors(found):
-        raise _refusal(found)
+def _refuse(findings: Sequence[Finding]) -> None:
+    if errors_of(findings):
+        raise _refusal(findings)
 
 
-def _refusal(found: Sequence[Finding]) -> PreflightError:
-    """One error of all findings but those that are fine."""
-    wrong, others = errors(found), remarks(found)
-    is_wrong_call = any(finding.check in _OF_THE_CALL for finding in wrong)
+def _refusal(findings: Sequence[Finding]) -> PreflightError:
+    """Make one error of all findings but those that are fine."""
+    wrong, others = errors_of(findings), remarks_of(findings)
+    is_wrong_call = any(finding.rule in _OF_THE_CALL for finding in wrong)
     if len(wrong) == 1 and not others:
-        message, advice = wrong[0].said, wrong[0].hint
+        message, advice = wrong[0].message, wrong[0].hint
         skip = None if is_wrong_call else _SKIP
         hint = " ".join(part for part in (advice, skip) if part) or None
     else:
@@ -164,14 +161,14 @@ def _lines(wrong: Sequence[Finding], others: Sequence[Finding]) -> List[str]:
     count = f"{len(wrong)} things stand" if len(wrong) > 1 else "One thing stands"
     lines = [f"{count} in the way of this job:"]
     numbers = [f"{number}. " for number in range(1, len(wrong) + 1)] if len(wrong) > 1 else [""]
-    lines += [f"  {number}{_within(str(one))}" for number, one in zip(numbers, wrong)]
+    lines += [f"  {number}{_within(str(finding))}" for number, finding in zip(numbers, wrong)]
     if others:
-        lines += ["Besides:", *(f"  - {_within(_noted(one))}" for one in others)]
+        lines += ["Besides:", *(f"  - {_within(_noted(finding))}" for finding in others)]
     return lines
 
 
 def _within(text: str) -> str:
-    """A text of several lines as one point of a list."""
+    """Indent a text of several lines as one point of a list."""
     return text.replace("\n", "\n     ")
 
 

@@ -19,11 +19,72 @@ from collections import deque
 from typing import Deque, Dict, List, NamedTuple, Optional, Sequence
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.log_file import LogFile
-from ascend_session.launcher.printer import Printer
-from ascend_session.launcher.threads import start
+from ascend_session.launcher.printer import Notices, Printer
+from ascend_session.launcher.process import start
 
-__all__ = ["READ_BYTES", "Pump", "Source"]
+
+class LogFile:
+    """A new file; what an earlier one of this name held is gone.
+
+    A file that cannot be opened is said once and takes nothing. When the disk is full, what it
+    does not take is lost, which is said once; if there is room again, the file says how much was
+    lost and goes on. No method raises OSError.
+
+    Args:
+        path: The file; its folder is there.
+        notices: Who is told.
+    """
+
+    def __init__(self, path: str, notices: Notices) -> None:
+        self.path = path
+        self._notices = notices
+        self._lost = 0
+        self._fd: Optional[int] = None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        try:
+            self._fd = os.open(path, flags, 0o666)
+        except OSError as failure:
+            self._complain(failure, "cannot be opened")
+
+    def write(self, chunk: bytes) -> None:
+        """Append the bytes."""
+        if self._fd is None:
+            return
+        if self._lost:
+            mark = f"\n[{self._lost} bytes are missing here: they could not be written]\n".encode()
+            if self._written(mark) < len(mark):
+                self._lost += len(chunk)
+                return
+            self._lost = 0
+        self._lost += len(chunk) - self._written(chunk)
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            try:
+                os.close(fd)
+            except OSError as failure:  # some file systems say only now that there was no room
+                self._complain(failure, "is not complete")
+
+    def _written(self, data: bytes) -> int:
+        """Write, and return how many of the bytes the file took."""
+        assert self._fd is not None
+        done = 0
+        try:
+            while done < len(data):
+                done += os.write(self._fd, data[done:] if done else data)
+        except OSError as failure:
+            self._complain(failure, "is not complete")
+        return done
+
+    def _complain(self, failure: OSError, what: str) -> None:
+        self._notices.once(
+            f"log file, errno {failure.errno}",
+            f"The log file {self.path} {what}: {failure.strerror}. The job goes on; what other "
+            "log files miss for the same reason is not said again.",
+        )
+
 
 READ_BYTES = 64 * 1024
 
@@ -42,6 +103,13 @@ class Source(NamedTuple):
     rank: int
     stream: str
     log: Optional[LogFile] = None
+
+
+class RankPipes(NamedTuple):
+    """Where a rank writes: the ends for writing of two pipes."""
+
+    stdout: int
+    stderr: int
 
 
 class Pump:
@@ -76,7 +144,7 @@ class Pump:
         self._thread = threading.Thread(target=self._main, name="launch-pump", daemon=True)
 
     def start(self) -> "Pump":
-        """Begins to read, in a thread of its own.
+        """Begin to read, in a thread of its own.
 
         Raises:
             JobError: If there can be no thread; all pipes are closed then.
@@ -90,7 +158,7 @@ class Pump:
         return self
 
     def stop(self, within: float = 0.0) -> None:
-        """Ends it although pipes may not have ended.
+        """End it although pipes may not have ended.
 
         What is in the pipes at that moment is still read. Returns at once; see `join`.
 
@@ -101,7 +169,7 @@ class Pump:
         self._wake()
 
     def join(self, patience: Optional[float] = None) -> bool:
-        """Waits until all was read and handed on; the printer's outlet may still be writing.
+        """Wait until all was read and handed on; the printer's outlet may still be writing.
 
         Args:
             patience: Seconds to wait; None means as long as it takes.
@@ -123,7 +191,7 @@ class Pump:
         return any(self._paused.values())
 
     def heard_at(self, rank: int) -> Optional[float]:
-        """When a rank last wrote something (`time.monotonic`); None if it has not yet.
+        """Say when a rank last wrote something (`time.monotonic`); None if it has not yet.
 
         A rank that is not read because the terminal is slow counts as writing now: what it does
         cannot be known, and it must not be taken for one that hangs.
@@ -214,7 +282,7 @@ class Pump:
                     os.write(self._wake_write, b"\0")
 
     def _drain(self) -> None:
-        """Reads what is in the pipes now, and not what comes meanwhile: that may never end."""
+        """Read what is in the pipes now, and not what comes meanwhile: that may never end."""
         for sources in list(self._open.values()):
             for source in list(sources):
                 left = _bytes_in(source.fd)
@@ -224,6 +292,6 @@ class Pump:
 
 
 def _bytes_in(fd: int) -> int:
-    found = array.array("i", [0])
-    fcntl.ioctl(fd, termios.FIONREAD, found)
-    return found[0]
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]

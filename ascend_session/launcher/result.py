@@ -1,15 +1,22 @@
-"""What became of a launch, of each attempt and of each rank; plain data, which JSON can hold."""
+"""What became of a launch, of each attempt and of each rank; plain data, which JSON can hold.
+
+An attempt that succeeded is judged without the table of failures, which takes its time to load.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Tuple
 
-if TYPE_CHECKING:  # the way to the first rank does not need the table of failures
-    from ascend_session.failures import Failure, FailureClass
+from ascend_session.launcher.plan import Plan, RankPlan
+
+if TYPE_CHECKING:
+    from ascend_session.failures import Condition, Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
-
-__all__ = ["Attempt", "Cause", "LaunchResult", "Outcome", "RankResult"]
+    from ascend_session.launcher.events import NotStarted
+    from ascend_session.launcher.supervisor import Noticed
 
 
 class Outcome:
@@ -28,9 +35,9 @@ class Outcome:
     """Its program could not be started."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class RankResult:
-    """What became of one rank.
+    """What becomes of one rank: filled as it is noticed, and complete when the attempt is judged.
 
     Attributes:
         rank: Its number, from 0.
@@ -48,16 +55,21 @@ class RankResult:
     """
 
     rank: int
-    outcome: str
-    pid: Optional[int]
-    status: Optional[int]
-    started: Optional[float]
-    ended: Optional[float]
-    trouble: str
-    error: Optional[ErrorRecord]
-    stdout: str
-    stderr: str
-    plog: str
+    outcome: str = Outcome.NOT_STARTED
+    pid: Optional[int] = None
+    status: Optional[int] = None
+    started: Optional[float] = None
+    ended: Optional[float] = None
+    trouble: str = ""
+    error: Optional[ErrorRecord] = None
+    stdout: str = ""
+    stderr: str = ""
+    plog: str = ""
+
+    @classmethod
+    def of(cls, rank: RankPlan) -> RankResult:
+        """Begin the record of a rank that nothing has become of yet."""
+        return cls(rank.rank, stdout=rank.stdout, stderr=rank.stderr, plog=rank.plog)
 
     @property
     def exit_code(self) -> int:
@@ -67,10 +79,10 @@ class RankResult:
         return self.status if self.status >= 0 else 128 - self.status
 
     def as_dict(self) -> Dict[str, Any]:
-        """The result as plain values."""
-        found = dict(vars(self))
-        found["error"] = None if self.error is None else self.error._asdict()
-        return {**found, "exit_code": self.exit_code}
+        """Give the result as plain values."""
+        values = dict(vars(self))
+        values["error"] = None if self.error is None else self.error._asdict()
+        return {**values, "exit_code": self.exit_code}
 
 
 @dataclass(frozen=True)
@@ -103,12 +115,12 @@ class Cause:
     elsewhere: Optional[int] = None
 
     def as_dict(self) -> Dict[str, Any]:
-        """The cause as plain values; the failure by its code and the line that it stands in."""
-        found = dict(vars(self))
+        """Give the cause as plain values; the failure by its code and the line with it."""
+        values = dict(vars(self))
         failure, kind = self.failure, self.failure_class
-        found["failure"] = failure and {"code": failure.code, "line": failure.line}
-        found["failure_class"] = kind and kind.value
-        return found
+        values["failure"] = failure and {"code": failure.code, "line": failure.line}
+        values["failure_class"] = kind and kind.value
+        return values
 
 
 @dataclass(frozen=True)
@@ -138,11 +150,11 @@ class Attempt:
     left: Tuple[str, ...] = ()
 
     def as_dict(self) -> Dict[str, Any]:
-        """The attempt as plain values."""
-        found = dict(vars(self))
-        found["ranks"] = [rank.as_dict() for rank in self.ranks]
-        found["cause"] = None if self.cause is None else self.cause.as_dict()
-        return found
+        """Give the attempt as plain values."""
+        values = dict(vars(self))
+        values["ranks"] = [rank.as_dict() for rank in self.ranks]
+        values["cause"] = None if self.cause is None else self.cause.as_dict()
+        return values
 
 
 @dataclass(frozen=True)
@@ -179,6 +191,92 @@ class LaunchResult:
         return self.attempts[-1].ranks
 
     def as_dict(self) -> Dict[str, Any]:
-        """The result as plain values, which JSON can hold."""
-        found = dict(vars(self))
-        return {**found, "attempts": [attempt.as_dict() for attempt in self.attempts]}
+        """Give the result as plain values, which JSON can hold."""
+        values = dict(vars(self))
+        return {**values, "attempts": [attempt.as_dict() for attempt in self.attempts]}
+
+
+def judge(planned: Plan, noticed: Noticed, stall_timeout: Optional[float] = None) -> Attempt:
+    """Say what became of an attempt: `judge_ranks` and `cause_of` together.
+
+    Args:
+        planned: The attempt.
+        noticed: What was noticed of it.
+        stall_timeout: The seconds after which it counted as stalled.
+    """
+    judge_ranks(planned, noticed)
+    return Attempt(
+        number=planned.attempt,
+        job_id=planned.job_id,
+        folder=planned.folder,
+        started=noticed.began,
+        ended=noticed.over,
+        ranks=tuple(noticed.ranks),
+        cause=cause_of(planned, noticed, stall_timeout=stall_timeout),
+        swept=noticed.swept,
+        left=noticed.left,
+    )
+
+
+def judge_ranks(planned: Plan, noticed: Noticed) -> None:
+    """Complete what is known of each rank: what it recorded of its exception, and its outcome.
+
+    A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
+    recorded an exception before.
+    """
+    for rank, result in zip(planned.ranks, noticed.ranks):
+        result.error = None
+        if result.pid is not None and result.status != 0:
+            from ascend_session.failures.record import read_record
+
+            result.error = read_record(rank.folder)
+        result.outcome = _outcome_of(result, noticed.stopped)
+        if result.pid is None and not result.trouble:
+            result.trouble = (
+                f"Rank {rank.rank} was not started, because the job was ending by then."
+            )
+
+
+def cause_of(
+    planned: Plan,
+    noticed: Noticed,
+    *,
+    stall_timeout: Optional[float] = None,
+    conditions: Iterable[Condition] = (),
+) -> Optional[Cause]:
+    """Find out why the attempt failed; None if every rank ended with 0 by itself.
+
+    Args:
+        planned: The attempt.
+        noticed: What was noticed of it, after `judge_ranks`.
+        stall_timeout: The seconds after which it counted as stalled, for the sentence.
+        conditions: What is known besides the texts; what the plan and the ranks say of it
+            (``NO_PRIMARY``, ``SHARED_BY_RANKS``) is found here.
+    """
+    if all(rank.outcome == Outcome.SUCCEEDED for rank in noticed.ranks):
+        return None
+    from ascend_session.launcher.report import find_cause
+
+    return find_cause(planned, noticed, stall_timeout, conditions)
+
+
+def why_not_started(rank: RankPlan, event: NotStarted) -> str:
+    """Say in a sentence why the program of a rank could not be started."""
+    what, text = "", event.text
+    if event.tried == "started":
+        what = f"{rank.command[0]}: "
+        if event.number == errno.ENOENT and os.path.isfile(rank.command[0]):
+            text += " (the file is there; the interpreter that its first line names is not)"
+    return f"Rank {rank.rank} could not be {event.tried}: {what}{text}."
+
+
+def _outcome_of(result: RankResult, stopped: Optional[float]) -> str:
+    if result.pid is None:
+        return Outcome.NOT_STARTED
+    error = result.error
+    failed_before = error is not None and (stopped is None or error.time < stopped)
+    # One whose end nobody saw is one that the launcher had to end.
+    ended_before = result.ended is not None and (stopped is None or result.ended <= stopped)
+    if not failed_before and not ended_before:
+        return Outcome.STOPPED
+    return Outcome.SUCCEEDED if result.status == 0 else Outcome.FAILED

@@ -5,13 +5,14 @@ would skip or take differently without telling. Names are loaded when they are f
 every configuration looks in here.
 """
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Dict, Tuple, Type
 
 from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
     from ascend_session.option_files.aipp import Aipp as Aipp
-    from ascend_session.option_files.aipp import AippOp as AippOp
+    from ascend_session.option_files.aipp_fields import AippOp as AippOp
     from ascend_session.option_files.aoe_config import AoeConfigFile as AoeConfigFile
     from ascend_session.option_files.base import OptionFile as OptionFile
     from ascend_session.option_files.customize_dtypes import CustomDtypes as CustomDtypes
@@ -25,22 +26,47 @@ if TYPE_CHECKING:
     from ascend_session.option_files.op_debug import DEBUG_ITEMS as DEBUG_ITEMS
     from ascend_session.option_files.op_debug import OpDebugConfig as OpDebugConfig
     from ascend_session.option_files.op_precision import MODES as MODES
+    from ascend_session.option_files.op_precision import Decision as Decision
     from ascend_session.option_files.op_precision import OpPrecision as OpPrecision
-    from ascend_session.option_files.precedence import Decision as Decision
-    from ascend_session.option_files.precedence import decide_by_select as decide_by_select
-    from ascend_session.option_files.remarks import Remark as Remark
+    from ascend_session.option_files.op_precision import decide_by_select as decide_by_select
     from ascend_session.option_files.toolkit import built_in_lists as built_in_lists
     from ascend_session.option_files.toolkit import implemented_modes as implemented_modes
+
+__all__ = [
+    "DEBUG_ITEMS",
+    "FILE_OPTIONS",
+    "LISTS",
+    "MODES",
+    "TYPE_NAMES",
+    "Aipp",
+    "AippOp",
+    "AoeConfigFile",
+    "CustomDtypes",
+    "Decision",
+    "Dtypes",
+    "FusionSwitch",
+    "MixList",
+    "OpCache",
+    "OpDebugConfig",
+    "OpPrecision",
+    "OptionFile",
+    "Policy",
+    "Switching",
+    "built_in_lists",
+    "decide_by_select",
+    "file_type",
+    "implemented_modes",
+]
 
 _HOMES = {
     "DEBUG_ITEMS": "op_debug",
     "LISTS": "mixlist",
     "MODES": "op_precision",
     "Aipp": "aipp",
-    "AippOp": "aipp",
+    "AippOp": "aipp_fields",
     "AoeConfigFile": "aoe_config",
     "CustomDtypes": "customize_dtypes",
-    "Decision": "precedence",
+    "Decision": "op_precision",
     "Dtypes": "customize_dtypes",
     "FusionSwitch": "fusion_switch",
     "MixList": "mixlist",
@@ -49,13 +75,40 @@ _HOMES = {
     "OpPrecision": "op_precision",
     "OptionFile": "base",
     "Policy": "mixlist",
-    "Remark": "remarks",
     "Switching": "fusion_switch",
     "built_in_lists": "toolkit",
-    "decide_by_select": "precedence",
+    "decide_by_select": "op_precision",
     "implemented_modes": "toolkit",
 }
 
-__all__ = sorted(_HOMES)
+# option: the name of its type, and the module that has it
+_TYPES: Dict[str, Tuple[str, str]] = {
+    "op_precision_mode": ("OpPrecision", "op_precision"),
+    "modify_mixlist": ("MixList", "mixlist"),
+    "customize_dtypes": ("CustomDtypes", "customize_dtypes"),
+    "fusion_switch_file": ("FusionSwitch", "fusion_switch"),
+    "op_debug_config": ("OpDebugConfig", "op_debug"),
+    "aoe_config_file": ("AoeConfigFile", "aoe_config"),
+    "insert_op_file": ("Aipp", "aipp"),
+}
+# Not an option's own file, but one in the directory that it names
+_INSIDE: Dict[str, Tuple[str, str]] = {"op_compiler_cache_dir": ("OpCache", "op_cache")}
+
+FILE_OPTIONS = tuple(_TYPES)
+TYPE_NAMES: Dict[str, str] = {option: name for option, (name, _) in {**_TYPES, **_INSIDE}.items()}
+
+
+def file_type(option: str) -> "Type[OptionFile]":
+    """The type of the file that ``option`` points to, or that lies where it points to.
+
+    Raises:
+        KeyError: If there is no such option.
+    """
+    name, module = {**_TYPES, **_INSIDE}[option]
+    found: Type[OptionFile] = getattr(
+        importlib.import_module(f"ascend_session.option_files.{module}"), name
+    )
+    return found
+
 
 __getattr__, __dir__ = late_names(__name__, _HOMES, globals())

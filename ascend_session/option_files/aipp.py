@@ -1,15 +1,20 @@
 """insert_op_file: preprocessing of images in front of a network (AIPP).
 
+GE reads the file with protobuf's own text parser (ReadProtoFromText), and so does this: the same
+library comes with every TensorFlow. It is no dependency of this package, and asked for only when
+such a file is read. Where a field stands that parser does not tell; `FieldPlaces` finds it.
+
 Source: hicann/ge, insert_aipp_op_util.cc (Parse, CheckPositionNotRepeat) and aipp_op.cc; protobuf's
 text format; options notes c.
 """
 
-import difflib
 import functools
+import importlib
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Iterator, List, Mapping, Sequence, Tuple
 
+from ascend_session.errors import UnsupportedError
 from ascend_session.option_files.aipp_fields import (
     AIPP_MODES,
     INPUT_FORMATS,
@@ -17,16 +22,138 @@ from ascend_session.option_files.aipp_fields import (
     AippOp,
     aipp_fields,
     faults,
+    remarks_about,
 )
-from ascend_session.option_files.aipp_places import FieldPlaces, plain
-from ascend_session.option_files.aipp_proto import message_class, protobuf
-from ascend_session.option_files.aipp_remarks import remarks_about
 from ascend_session.option_files.base import OptionFile, unusable
-from ascend_session.option_files.lines import shortened
-from ascend_session.option_files.remarks import Findings, Place
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.remarks import FileFindings, LineAndColumn
+from ascend_session.option_files.source import BOM, Kind, Source, shortened
+from ascend_session.text import did_you_mean
 
-__all__ = ["Aipp", "AippOp"]
+_COMMENT_OR_TEXT = re.compile(r"#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
+_SLASHES = re.compile(r"(?m)^([ \t]*)//[^\n]*")
+_FIELD = re.compile(r"\b([A-Za-z_]\w*)[ \t\r\n]*[:{<]")
+_BLOCK_START = re.compile(r"\baipp_op\b")
+
+
+def plain(text: str, fix: bool) -> str:
+    """``text`` as protobuf gets it; bytes that are no UTF-8 are legal in its comments only.
+
+    Args:
+        text: The text of the file.
+        fix: Whether a byte order mark and comments behind ``//`` are left out.
+    """
+    if fix:
+        text = _SLASHES.sub(r"\1#", text[1:] if text.startswith(BOM) else text)
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+class FieldPlaces:
+    """Finds fields in the text."""
+
+    def __init__(self, source: Source, text: str) -> None:
+        self._source = source
+        # Of the same length, so that places stay what they are.
+        self._text = _COMMENT_OR_TEXT.sub(lambda found: " " * len(found.group()), text)
+        self._blocks: List[int] = [found.start() for found in _BLOCK_START.finditer(self._text)]
+
+    def others(self, known: Sequence[str]) -> List[Tuple[str, LineAndColumn]]:
+        """Names of fields that are not among ``known``, each where it first stands."""
+        found: Dict[str, LineAndColumn] = {}
+        for match in _FIELD.finditer(self._text):
+            name = match.group(1)
+            if name not in known and name not in found:
+                found[name] = self._source.places.of(min(match.start(), len(self._source.text)))
+        return list(found.items())
+
+    def of(self, block: int, name: str) -> LineAndColumn:
+        """Line and column of the last ``name`` in a block counted from 0, or of the block."""
+        if block >= len(self._blocks):
+            return (1, 1)
+        start = self._blocks[block]
+        end = self._blocks[block + 1] if block + 1 < len(self._blocks) else len(self._text)
+        found = list(re.finditer(rf"\b{name}\b", self._text[start:end]))
+        at = start + (found[-1].start() if found else 0)
+        return self._source.places.of(min(at, len(self._source.text)))
+
+
+_TYPES: Dict[str, int] = {"int32": 5, "uint32": 13, "bool": 8, "float": 2, "string": 9}
+_MESSAGE, _ENUM = 11, 14
+_ONE, _MANY = 1, 3
+_OPS = {"aipp_op": "AippOpParams", "multi_shape_op": "MultiShapeOpParams"}
+
+
+def protobuf(module: str) -> Any:
+    """A module of protobuf.
+
+    Raises:
+        UnsupportedError: If it is not installed.
+    """
+    try:
+        return importlib.import_module(f"google.protobuf.{module}")
+    except ImportError as error:
+        raise UnsupportedError(
+            f"An AIPP file is read with protobuf, which cannot be imported: {error}.",
+            hint="It comes with TensorFlow; alone: pip install protobuf.",
+        ) from error
+
+
+@functools.lru_cache(maxsize=None)
+def message_class() -> Any:
+    """The class of the message; made once."""
+    file = protobuf("descriptor_pb2").FileDescriptorProto(
+        name="ascend_session/insert_op.proto", package="domi", syntax="proto3"
+    )
+    ops = file.message_type.add(name="InsertNewOps")
+    ops.field.add(
+        name="aipp_op", number=1, label=_MANY, type=_MESSAGE, type_name=".domi.AippOpParams"
+    )
+    ops.field.add(
+        name="multi_shape_op",
+        number=2,
+        label=_MANY,
+        type=_MESSAGE,
+        type_name=".domi.MultiShapeOpParams",
+    )
+    _add_aipp(file.message_type.add(name="AippOpParams"))
+    _add_multi_shape(file.message_type.add(name="MultiShapeOpParams"))
+    pool = protobuf("descriptor_pool").DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    found = pool.FindMessageTypeByName("domi.InsertNewOps")
+    factory = protobuf("message_factory")
+    if hasattr(factory, "GetMessageClass"):
+        return factory.GetMessageClass(found)
+    return factory.MessageFactory(pool).GetPrototype(found)
+
+
+def _add_aipp(message: Any) -> None:
+    _add_enum(message, "AippMode", AIPP_MODES)
+    _add_enum(message, "InputFormat", INPUT_FORMATS)
+    for field in aipp_fields():
+        made = message.field.add(name=field.name, number=field.number)
+        made.label = _ONE if field.form == "one" else _MANY
+        made.type = _TYPES.get(field.kind, _ENUM)
+        if made.type == _ENUM:
+            made.type_name = f".domi.AippOpParams.{field.kind}"
+
+
+def _add_enum(message: Any, name: str, words: Sequence[str]) -> None:
+    enum = message.enum_type.add(name=name)
+    for number, word in enumerate(words):
+        enum.value.add(name=word, number=number)
+
+
+def _add_multi_shape(message: Any) -> None:
+    _add_enum(message, "MultiShapeMode", ("batch", "resolution"))
+    message.field.add(
+        name="mode",
+        number=1,
+        label=_ONE,
+        type=_ENUM,
+        type_name=".domi.MultiShapeOpParams.MultiShapeMode",
+    )
+    message.field.add(name="related_input_rank", number=2, label=_ONE, type=_TYPES["uint32"])
+    message.field.add(name="batch_list", number=11, label=_MANY, type=_TYPES["uint32"])
+
 
 _WORDS = {"AippMode": AIPP_MODES, "InputFormat": INPUT_FORMATS}
 _BLOCK = "aipp_op"
@@ -72,7 +199,7 @@ class Aipp(OptionFile):
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         text = plain(source.text, fix)
         places = FieldPlaces(source, text)
         if not source.text:
@@ -89,7 +216,7 @@ class Aipp(OptionFile):
         return lambda: cls(tuple(AippOp(**block) for block in blocks))
 
 
-def _parsed(text: str, findings: Findings, places: FieldPlaces) -> List[Dict[str, Any]]:
+def _parsed(text: str, findings: FileFindings, places: FieldPlaces) -> List[Dict[str, Any]]:
     """The blocks of the text, as the values of their fields."""
     message = _message(text, findings, places)
     if message is None:
@@ -109,7 +236,7 @@ def _parsed(text: str, findings: Findings, places: FieldPlaces) -> List[Dict[str
     return blocks
 
 
-def _message(text: str, findings: Findings, places: FieldPlaces) -> Any:
+def _message(text: str, findings: FileFindings, places: FieldPlaces) -> Any:
     """The message; None if there is none to look at, which is noted."""
     text_format = protobuf("text_format")
     try:
@@ -122,7 +249,7 @@ def _message(text: str, findings: Findings, places: FieldPlaces) -> Any:
     return None
 
 
-def _known_part(text: str, findings: Findings, places: FieldPlaces) -> Any:
+def _known_part(text: str, findings: FileFindings, places: FieldPlaces) -> Any:
     """The message without what a newer one may have, which is noted."""
     text_format = protobuf("text_format")
     unknown = None
@@ -140,7 +267,7 @@ def _known_part(text: str, findings: Findings, places: FieldPlaces) -> Any:
     return message
 
 
-def _note_unknown(error: Any, findings: Findings, places: FieldPlaces) -> None:
+def _note_unknown(error: Any, findings: FileFindings, places: FieldPlaces) -> None:
     """Notes fields of a block, or a value, that the message as it is known here does not have."""
     found = _UNKNOWN.search(str(error))
     word = (found.group(1) or found.group(2)) if found else ""
@@ -153,11 +280,11 @@ def _note_unknown(error: Any, findings: Findings, places: FieldPlaces) -> None:
 
 
 def _near(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1) if len(name) < 60 else []
-    return f"Known is {near[0]}." if near else "Look into the manual of your toolkit."
+    near = did_you_mean(name, known)
+    return f"Known is {near}." if near else "Look into the manual of your toolkit."
 
 
-def _place(error: Any) -> Place:
+def _place(error: Any) -> LineAndColumn:
     return (error.GetLine() or 1, error.GetColumn() or 1)
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Dict, List, Optional, Tuple
 
 from ascend_session.option_files.base import OptionFile, unusable
 from ascend_session.option_files.json_text import Member, Reader, kind_of
-from ascend_session.option_files.remarks import Findings
+from ascend_session.option_files.remarks import FileFindings
 from ascend_session.option_files.source import Kind, Source, is_writable
 
 __all__ = ["AoeConfigFile"]
@@ -74,7 +74,7 @@ class AoeConfigFile(OptionFile):
         return json.dumps(said, ensure_ascii=False, indent=2) + "\n"
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         reader = Reader(source, findings, fix)
         given: Dict[str, Any] = {}
         node = reader.value()
@@ -88,7 +88,7 @@ class AoeConfigFile(OptionFile):
 
 
 def _take(
-    reader: Reader, member: Member, findings: Findings, given: Dict[str, Any], fix: bool
+    reader: Reader, member: Member, findings: FileFindings, given: Dict[str, Any], fix: bool
 ) -> None:
     key, node = member.key, member.node
     place = reader.place(node.at)

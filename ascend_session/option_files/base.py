@@ -16,8 +16,9 @@ from typing import (
     Union,
 )
 
-from ascend_session.errors import ConfigError, Problem
-from ascend_session.option_files.remarks import Findings, Remark, about_mark
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, Finding
+from ascend_session.option_files.remarks import FileFindings, about_mark
 from ascend_session.option_files.source import (
     Kind,
     Source,
@@ -25,8 +26,10 @@ from ascend_session.option_files.source import (
     encoded,
     is_writable,
     read_content,
+    store_content,
+    stored_path,
+    write_content,
 )
-from ascend_session.option_files.writing import store_content, stored_path, write_content
 
 __all__ = ["Brief", "Examined", "Frozen", "OptionFile", "PathLike", "check_text_of", "unusable"]
 
@@ -76,7 +79,7 @@ class OptionFile(Brief):
         return cls._made(name, _bytes(content), fix=False)[0]
 
     @classmethod
-    def check(cls, path: PathLike) -> Tuple[Remark, ...]:
+    def check(cls, path: PathLike) -> Tuple[Finding, ...]:
         """What the vendor's reader skips in a file, or takes differently, without telling.
 
         Raises:
@@ -86,7 +89,7 @@ class OptionFile(Brief):
         return cls.check_text(read_content(name, cls.KIND), name)
 
     @classmethod
-    def check_text(cls, content: Union[str, bytes], name: str = "<text>") -> Tuple[Remark, ...]:
+    def check_text(cls, content: Union[str, bytes], name: str = "<text>") -> Tuple[Finding, ...]:
         """As `check`, for the content of a file."""
         source, findings, _ = cls._looked(name, _bytes(content), fix=False)
         findings.raise_if_refused(source, cls.KIND, cls.OPTION)
@@ -105,7 +108,7 @@ class OptionFile(Brief):
         return cls.fixed_with_remarks(path)[0]
 
     @classmethod
-    def fixed_with_remarks(cls: Type[_File], path: PathLike) -> Tuple[_File, Tuple[Remark, ...]]:
+    def fixed_with_remarks(cls: Type[_File], path: PathLike) -> Tuple[_File, Tuple[Finding, ...]]:
         """As `fixed`, and what there is to say of the file then: what it skips is not in it."""
         name = os.fspath(path)
         made, findings = cls._made(name, read_content(name, cls.KIND), fix=True)
@@ -191,7 +194,7 @@ class OptionFile(Brief):
         return Examined(made() if is_whole else None, refused, findings.remarks())
 
     @classmethod
-    def _made(cls: Type[_File], name: str, content: bytes, fix: bool) -> Tuple[_File, Findings]:
+    def _made(cls: Type[_File], name: str, content: bytes, fix: bool) -> Tuple[_File, FileFindings]:
         source, findings, made = cls._looked(name, content, fix)
         findings.raise_if_refused(source, cls.KIND, cls.OPTION)
         if findings.unknown is not None:
@@ -200,8 +203,8 @@ class OptionFile(Brief):
         return made(), findings
 
     @classmethod
-    def _looked(cls, name: str, content: bytes, fix: bool) -> Tuple[Source, Findings, Any]:
-        findings = Findings()
+    def _looked(cls, name: str, content: bytes, fix: bool) -> Tuple[Source, FileFindings, Any]:
+        findings = FileFindings()
         source = decoded(name, content, fix)
         made = cls._understood(source, findings, fix)
         if source.mark is not None:
@@ -211,7 +214,7 @@ class OptionFile(Brief):
         return source, findings, made
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         """Reads ``source``; returns what makes the object, which is called if nothing is refused.
 
         Args:
@@ -232,8 +235,8 @@ class Examined(NamedTuple):
     """
 
     file: Optional[OptionFile]
-    refused: Tuple[Remark, ...]
-    remarks: Tuple[Remark, ...]
+    refused: Tuple[Finding, ...]
+    remarks: Tuple[Finding, ...]
 
 
 class Frozen(Mapping[str, Any]):
@@ -270,7 +273,7 @@ def _plain(value: Any) -> Any:
 
 def unusable(option: str, message: str, hint: str = "") -> ConfigError:
     """The error for an object that no file can say."""
-    return ConfigError.of([Problem(option, message, hint or None)])
+    return ConfigError.of([Finding(ERROR, message, hint or None, option=option)])
 
 
 def check_text_of(option: str, what: str, text: str, strict: bool = False) -> None:

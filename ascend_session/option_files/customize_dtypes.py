@@ -1,29 +1,133 @@
 """customize_dtypes: the data types of single operators, by name or by type.
 
-Source: hicann/ge, op_cust_dtypes_config_parser.cc; seed 000. A line that does not parse makes GE
+Source: hicann/ge, op_cust_dtypes_config_parser.cc (ParseDTypeFromLine), and TypeUtils
+(kStringTodataTypeMap) for the names of data types; seed 000. A line that does not parse makes GE
 refuse the whole file, comments and blank lines among them, although the documented sample has
 both.
 """
 
+import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.option_files.base import Frozen, OptionFile, check_text_of, unusable
-from ascend_session.option_files.dtype_lines import (
-    IN,
-    LONGEST,
-    OUT,
-    TYPE_HEAD,
-    DtypeLine,
-    LineError,
-    dtype_fault,
-    read_line,
-)
-from ascend_session.option_files.lines import BOM, lines_of, trimmed
-from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source, encoded
+from ascend_session.option_files.remarks import FileFindings
+from ascend_session.option_files.source import BOM, Kind, Source, encoded, lines_of, trimmed
+from ascend_session.text import did_you_mean
 
-__all__ = ["CustomDtypes", "Dtypes"]
+IN = "InputDtype"
+OUT = "OutputDtype"
+TYPE_HEAD = "OpType::"
+LONGEST = 1023  # bytes of a line: GE's buffer has 1024
+
+# The types that GE knows under the prefix DT_. What releases have added last stands at the end.
+DTYPES = (
+    *("float", "float16", "float32", "bfloat16", "double"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"),
+    *("complex32", "complex64", "complex128", "qint8", "qint16", "qint32", "quint8", "quint16"),
+    *("resource", "string", "string_ref", "variant", "dual", "dual_sub_int8", "dual_sub_uint8"),
+    *("int4", "uint1", "int2", "uint2"),
+    *("hifloat8", "float8_e5m2", "float8_e4m3fn", "float8_e8m0", "float6_e3m2", "float6_e2m3"),
+    *("float4_e2m1", "float4_e1m2", "hifloat4"),
+)
+_OTHER_NAMES = {"bf16": "bfloat16", "half": "float16", "fp16": "float16", "fp32": "float32"}
+
+
+class DtypeLine(NamedTuple):
+    """What a line says; trailing slots that are left alone are not kept."""
+
+    is_type: bool
+    name: str
+    inputs: Tuple[Optional[str], ...]
+    outputs: Tuple[Optional[str], ...]
+
+
+class LineError(Exception):
+    """GE cannot parse the line; ``column`` from 1 says where."""
+
+    def __init__(self, column: int, message: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def read_line(line: str) -> DtypeLine:
+    """Takes a line to pieces.
+
+    Raises:
+        LineError: If GE refuses it.
+    """
+    is_type = line.startswith(TYPE_HEAD)
+    rest = line[len(TYPE_HEAD) :] if is_type else line
+    said = trimmed(rest)
+    offset = len(line) - len(rest) + (rest.index(said) if said else 0)  # of what is said
+    colon = said.find(":")
+    if colon <= 0:
+        missing = "it has no ':'." if colon < 0 else "there is no name in front of ':'."
+        raise LineError(offset + 1, f"{missing} A line is Name::{IN}:...{OUT}:...")
+    inputs, outputs = _sides(said, offset)
+    return DtypeLine(is_type, said[:colon], inputs, outputs)
+
+
+@functools.lru_cache(maxsize=1024)
+def dtype_fault(dtype: str) -> str:
+    """Why GE does not know a data type; empty if it does."""
+    name = _lower(dtype)
+    if name in DTYPES:
+        return ""
+    meant = _OTHER_NAMES.get(name) or did_you_mean(name, DTYPES)
+    return f"GE knows no data type {dtype!r}." + (f" Write {meant}." if meant else "")
+
+
+def _sides(said: str, offset: int) -> Tuple[Tuple[Optional[str], ...], Tuple[Optional[str], ...]]:
+    start, end = said.find(IN), said.find(OUT)
+    if start < 0 and end < 0:
+        raise LineError(offset + 1, f"it has neither {IN} nor {OUT}.")
+    if start > end >= 0:
+        raise LineError(offset + start + 1, f"{IN} must stand in front of {OUT}.")
+    for word, at in ((IN, start), (OUT, end)):
+        if at >= 0 and at + len(word) == len(said):
+            raise LineError(
+                offset + at + 1, f"it ends with {word}, behind which GE skips one character; none "
+                "is there, and the process ends.",
+            )  # fmt: skip
+        if at >= 0 and _is_of_several_bytes(said[at + len(word)]):
+            raise LineError(offset + at + 1, f"':' is needed behind {word}.")
+    inputs: Tuple[Optional[str], ...] = ()
+    outputs: Tuple[Optional[str], ...] = ()
+    if start >= 0:
+        begin = start + len(IN) + 1
+        # Right behind each other the length wraps around in C++, and all the rest is taken.
+        stop = end if end >= begin else len(said)
+        inputs = _read_slots(said[begin:stop], offset + begin)
+    if end >= 0:
+        begin = end + len(OUT) + 1
+        outputs = _read_slots(said[begin:], offset + begin)
+    return inputs, outputs
+
+
+def _read_slots(said: str, offset: int) -> Tuple[Optional[str], ...]:
+    slots: List[Optional[str]] = []
+    for part in said.split(","):
+        dtype = trimmed(part)
+        if dtype:
+            fault = dtype_fault(dtype)
+            if fault:
+                raise LineError(offset + part.index(dtype) + 1, fault)
+        slots.append(_lower(dtype) or None)
+        offset += len(part) + 1
+    while slots and slots[-1] is None:
+        slots.pop()
+    return tuple(slots)
+
+
+def _lower(text: str) -> str:
+    """``text`` in lower case, if it is ASCII: other letters have nothing to do with C's toupper."""
+    return text.lower() if all(letter < "\x80" for letter in text) else text
+
+
+def _is_of_several_bytes(letter: str) -> bool:
+    """Whether GE, which skips one byte, would take the rest of it for a type."""
+    return letter > "\x7f" and not "\udc80" <= letter <= "\udcff"
 
 
 @dataclass(frozen=True)
@@ -46,7 +150,7 @@ class Dtypes:
             given = getattr(self, field)
             if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
                 raise unusable("customize_dtypes", f"{field} is a list of types, not {given!r}.")
-            object.__setattr__(self, field, _slots(given))
+            object.__setattr__(self, field, _checked_slots(given))
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,7 +195,7 @@ class CustomDtypes(OptionFile):
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         reader = _Lines(findings, fix)
         for number, line in enumerate(lines_of(source.text), 1):
             if not reader.take(line, number) or findings.many:
@@ -107,7 +211,7 @@ class CustomDtypes(OptionFile):
 class _Lines:
     """Takes one line after the other."""
 
-    def __init__(self, findings: Findings, fix: bool) -> None:
+    def __init__(self, findings: FileFindings, fix: bool) -> None:
         self.found: Dict[bool, Dict[str, DtypeLine]] = {False: {}, True: {}}
         self._numbers: Dict[Tuple[bool, str], int] = {}
         self._findings = findings
@@ -194,7 +298,7 @@ def _dtypes(given: Any) -> Any:
     return Dtypes(**given) if is_fields else given
 
 
-def _slots(given: Sequence[Any]) -> Tuple[Optional[str], ...]:
+def _checked_slots(given: Sequence[Any]) -> Tuple[Optional[str], ...]:
     """Types in lower case; slots left alone at the end say nothing and are left out."""
     made: List[Optional[str]] = []
     for dtype in given:

@@ -1,23 +1,270 @@
 """fusion_switch_file: which fusion passes run.
 
-Source: hicann/ge, fusion_config_parser.cc. GE looks at keys and values without the blanks at their
-ends when it checks the file, and with them when it uses it: ``" on "`` is legal and means off.
+GE looks at keys and values without the blanks at their ends when it checks the file, and with them
+when it uses it: ``" on "`` is legal and means off. There are two forms: JSON, and the older one
+with ``Pass:on`` or ``Pass:off`` on each line, which the newer framework of fusion passes gives up
+with a warning.
+
+Source: hicann/ge, fusion_config_parser.cc (CheckFusionConfigJsonFormat for what is refused;
+ModifyFusionSwitchMap, ModifyFusionPriorityMap, ConstructExceptionalPassMap for what is used;
+JudgePriority for the limits of priorities; LoadOldFormatFusionSwitchFile for the older form), and
+fusion_utils.cc (ParseFusionSwitchFile).
 """
 
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.option_files.base import Frozen, OptionFile, check_text_of, unusable
-from ascend_session.option_files.fusion_json import FusionJson
-from ascend_session.option_files.fusion_lines import read_lines
-from ascend_session.option_files.fusion_parts import ALL, GRAPH, LEVELS, UB, FusionParts, level_of
-from ascend_session.option_files.json_text import NotJsonError, Reader
-from ascend_session.option_files.lines import BOM, trimmed
-from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.json_text import Member, Node, NotJsonError, Reader, kind_of
+from ascend_session.option_files.remarks import FileFindings
+from ascend_session.option_files.source import (
+    BOM,
+    Kind,
+    Source,
+    lines_of,
+    shortened,
+    strange_bytes,
+    trimmed,
+)
 
-__all__ = ["FusionSwitch", "Switching"]
+ALL = "ALL"
+GRAPH = "GraphFusion"
+UB = "UBFusion"
+LEVELS = {"Top": range(1000), "Main": range(1000, 2000), "Down": range(2000, 3000)}
+
+
+class FusionParts:
+    """Collects what a file says.
+
+    Attributes:
+        switches: ``{GRAPH or UB: {pass: whether it runs}}``.
+        priorities: ``{GRAPH or UB: {pass: priority}}``.
+        kept: Passes that run at O1 all the same.
+    """
+
+    def __init__(self) -> None:
+        self.switches: Dict[str, Dict[str, bool]] = {GRAPH: {}, UB: {}}
+        self.priorities: Dict[str, Dict[str, int]] = {GRAPH: {}, UB: {}}
+        self.kept: List[str] = []
+
+
+def level_of(priority: int) -> str:
+    """The level that a priority belongs to; it must be in one."""
+    return next(level for level, span in LEVELS.items() if priority in span)
+
+
+_OLD = (
+    "This is the older form, Pass:on. GE's newer framework of fusion passes reads JSON only, so "
+    "that none of its passes is switched by this file."
+)
+
+
+def read_lines(text: str, findings: FileFindings, fix: bool, parts: FusionParts) -> None:
+    """Reads all lines into ``parts``; each counts for graph fusion and for UB fusion."""
+    numbers: Dict[str, int] = {}
+    findings.skip((1, 1), _OLD, "Write JSON, as fixed() and `config check-file --fix` do.")
+    for number, line in enumerate(lines_of(text), 1):
+        if fix:
+            line = trimmed(line[1:] if line.startswith(BOM) else line)
+            line = "" if line.startswith(("#", "//")) else line
+        if findings.many:
+            break
+        if line:
+            _take(line, number, findings, numbers, parts)
+
+
+def _take(
+    line: str, number: int, findings: FileFindings, numbers: Dict[str, int], parts: FusionParts
+) -> None:
+    name, colon, value = line.partition(":")
+    name, value = trimmed(name), trimmed(value)
+    place = (number, 1)
+    if not colon:
+        shown = "blank line" if not trimmed(line) else f"line: {shortened(line, 40)!r} has no ':'"
+        hint = "Only a line with nothing at all in it is skipped; this one has blanks."
+        said = "" if trimmed(line) else hint
+        findings.refuse(place, f"GE refuses the whole file for this {shown}.", said or None)
+    elif value not in ("on", "off"):
+        column = len(line.partition(":")[0]) + 2
+        message = f"The switch of {name!r} must be on or off, not {shortened(value, 40)!r}."
+        findings.refuse((number, column), message)
+    elif not name:
+        findings.skip(place, "GE skips this line: it names no pass.")
+    elif strange_bytes(name) is not None:
+        message = f"No pass is called {shortened(name)!r}, which is not UTF-8 text."
+        findings.skip(place, message)
+    elif name in numbers:
+        findings.refuse(place, f"The pass {name!r} stands in line {numbers[name]} already.")
+    else:
+        numbers[name] = number
+        _remark(name, number, findings)
+        for kind in (GRAPH, UB):
+            parts.switches[kind][name] = value == "on"
+
+
+def _remark(name: str, number: int, findings: FileFindings) -> None:
+    if name.startswith(BOM):
+        message = f"A byte order mark is part of the name for GE: {name!r}."
+        findings.skip((number, 1), message, "Save without.")
+    elif name.startswith(("#", "//")):
+        findings.skip((number, 1), f"This is no comment, but the switch of a pass {name!r}.")
+
+
+_SWITCH, _PRIORITY, _KEPT = "Switch", "Priority", "ExceptionalPassOfO1Level"
+_BLANK = "GE passes over {!r} for the blanks at its ends, and over all below it."
+
+
+class FusionJson:
+    """Walks through the JSON value and puts what it says into ``parts``."""
+
+    def __init__(
+        self, reader: Reader, findings: FileFindings, fix: bool, parts: FusionParts
+    ) -> None:
+        self._reader = reader
+        self._findings = findings
+        self._fix = fix
+        self._parts = parts
+
+    def take(self, node: Node) -> None:
+        """Reads the whole value."""
+        if node.value is None:
+            message = "GE takes null for no file at all: nothing is switched."
+            self._skip(node.at, message)
+        elif self._is_object(node, "The top level"):
+            for member in self._members(node):
+                self._part(member)
+
+    def _part(self, member: Member) -> None:
+        name = trimmed(member.key)
+        used = self._exact(member)
+        if name == _KEPT:
+            self._kept(member.node, used)
+        elif name not in (_SWITCH, _PRIORITY):
+            self._refuse(
+                member.at,
+                f"GE knows no key {member.key!r} here.",
+                f"The keys are {_SWITCH}, {_PRIORITY} and {_KEPT}.",
+            )
+        elif self._is_object(member.node, name):
+            for below in self._members(member.node):
+                self._fusion(name, below, used)
+
+    def _fusion(self, part: str, member: Member, used: bool) -> None:
+        kind = trimmed(member.key)
+        if kind not in (GRAPH, UB):
+            self._refuse(
+                member.at,
+                f"GE knows no key {member.key!r} below {part}.",
+                f"The keys are {GRAPH} and {UB}.",
+            )
+            return
+        used = self._exact(member) and used
+        if not self._is_object(member.node, kind):
+            return
+        if part == _SWITCH:
+            for below in self._members(member.node):
+                self._switch(kind, below, used)
+            return
+        seen: Dict[str, int] = {}
+        for level in self._members(member.node):
+            self._level(kind, level, seen, used)
+
+    def _switch(self, kind: str, member: Member, used: bool) -> None:
+        value = member.node.value
+        name = trimmed(member.key) if self._fix else member.key
+        if not isinstance(value, str) or trimmed(value) not in ("on", "off"):
+            shown = repr(value) if isinstance(value, str) else kind_of(member.node)
+            hint = 'Write "on" or "off".'
+            self._refuse(member.node.at, f"The switch of {member.key!r} is {shown}.", hint)
+            return
+        if not used:
+            return
+        if not name:
+            self._skip(member.at, "GE skips this switch: it names no pass.")
+            return
+        if trimmed(name) != name:
+            self._skip(member.at, f"No pass is called {name!r}, with blanks at its ends.")
+            return
+        on = (trimmed(value) if self._fix else value) == "on"
+        if value == "on" or on or trimmed(value) == "off":
+            self._parts.switches[kind][name] = on
+        else:
+            message = f"GE takes {value!r} for off: it is legal, but not equal to 'on'."
+            self._skip(member.node.at, message, 'Write "on" without blanks.')
+            self._parts.switches[kind][name] = False
+
+    def _level(self, kind: str, member: Member, seen: Dict[str, int], used: bool) -> None:
+        level = trimmed(member.key)
+        if level not in LEVELS:
+            hint = f"The levels are {', '.join(LEVELS)}."
+            self._refuse(member.at, f"GE knows no level {member.key!r}.", hint)
+        elif self._is_object(member.node, level):
+            for below in self._members(member.node):
+                self._priority(kind, level, below, seen, used)
+
+    def _priority(
+        self, kind: str, level: str, member: Member, seen: Dict[str, int], used: bool
+    ) -> None:
+        name = trimmed(member.key)
+        if name in seen:
+            line = self._reader.place(seen[name])[0]
+            self._refuse(member.at, f"{name!r} has a priority in line {line} already.")
+        seen.setdefault(name, member.at)
+        priority = _whole(member.node.value)
+        if priority is None or priority not in LEVELS[level]:
+            span = LEVELS[level]
+            self._refuse(
+                member.node.at,
+                f"The priority of {name!r} is not within {span[0]} to {span[-1]}, as {level} asks.",
+                f'Write it as text, "{span[0]}" for example.',
+            )
+        elif used and name:
+            self._parts.priorities[kind].setdefault(name, priority)
+        elif used:
+            self._skip(member.at, "This priority names no pass.")
+
+    def _kept(self, node: Node, used: bool) -> None:
+        if not isinstance(node.value, list):
+            self._refuse(node.at, f"{_KEPT} is an array, not {kind_of(node)}.")
+            return
+        for one in node.value if used else ():
+            if not isinstance(one.value, str):
+                self._refuse(one.at, f"A pass is text, not {kind_of(one)}.")
+            elif not one.value or trimmed(one.value) != one.value:
+                self._skip(one.at, f"No pass is called {one.value!r}.")
+            else:
+                self._parts.kept.append(one.value)
+
+    def _exact(self, member: Member) -> bool:
+        """Whether GE uses what stands under the key, which it checks in any case."""
+        exact = self._fix or trimmed(member.key) == member.key
+        if not exact:
+            self._skip(member.at, _BLANK.format(member.key))
+        return exact
+
+    def _members(self, node: Node) -> List[Member]:
+        return list(self._reader.members(node).values())
+
+    def _is_object(self, node: Node, name: str) -> bool:
+        if not isinstance(node.value, tuple):
+            self._refuse(node.at, f"{name} is an object, not {kind_of(node)}.")
+        return isinstance(node.value, tuple)
+
+    def _refuse(self, at: int, message: str, hint: Optional[str] = None) -> None:
+        self._findings.refuse(self._reader.place(at), message, hint)
+
+    def _skip(self, at: int, message: str, hint: Optional[str] = None) -> None:
+        self._findings.skip(self._reader.place(at), message, hint)
+
+
+def _whole(value: object) -> Optional[int]:
+    """The number that text writes in ASCII digits; None if it is none, or too large for C's int."""
+    said = trimmed(value) if isinstance(value, str) else ""
+    if not said or len(said.lstrip("0")) > 4 or any(not "0" <= digit <= "9" for digit in said):
+        return None
+    return int(said)
+
 
 _EMPTY: Mapping[str, Any] = Frozen({})
 
@@ -113,7 +360,7 @@ class FusionSwitch(OptionFile):
         return json.dumps(made, ensure_ascii=False, indent=2) + "\n"
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         parts = FusionParts()
         if not trimmed(source.text):
             findings.refuse((1, 1), "The file is empty.")
@@ -128,7 +375,7 @@ class FusionSwitch(OptionFile):
         )
 
 
-def _read(source: Source, findings: Findings, fix: bool, parts: FusionParts) -> None:
+def _read(source: Source, findings: FileFindings, fix: bool, parts: FusionParts) -> None:
     """JSON, or lines if it is none; a fault in what begins with a bracket is one of its JSON."""
     reader = Reader(source, findings, fix)
     try:
@@ -148,7 +395,7 @@ def _is_meant_as_json(text: str) -> bool:
 
 def _has_lines(text: str) -> bool:
     """Whether GE takes the text in the older form, whatever is meant."""
-    tried = Findings()
+    tried = FileFindings()
     read_lines(text, tried, False, FusionParts())
     return not tried.refused
 

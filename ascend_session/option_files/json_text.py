@@ -10,9 +10,8 @@ import math
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ascend_session.option_files.lines import BOM, shortened, strange_bytes
-from ascend_session.option_files.remarks import Findings, Place
-from ascend_session.option_files.source import Source, is_writable
+from ascend_session.option_files.remarks import FileFindings, LineAndColumn
+from ascend_session.option_files.source import BOM, Source, is_writable, shortened, strange_bytes
 
 __all__ = ["Member", "Node", "NotJsonError", "Reader", "kind_of"]
 
@@ -62,13 +61,13 @@ class Reader:
         fix: Whether comments and commas in front of a closing bracket are taken.
     """
 
-    def __init__(self, source: Source, findings: Findings, fix: bool) -> None:
+    def __init__(self, source: Source, findings: FileFindings, fix: bool) -> None:
         self._source = source
         self._text = source.text
         self._findings = findings
         self._fix = fix
 
-    def place(self, at: int) -> Place:
+    def place(self, at: int) -> LineAndColumn:
         """Line and column of a character."""
         return self._source.places.of(at)
 

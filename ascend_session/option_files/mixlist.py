@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Dict, FrozenSet, List, Mapping, NamedTuple, Op
 
 from ascend_session.option_files.base import OptionFile, check_text_of, unusable
 from ascend_session.option_files.json_text import Member, Node, Reader, kind_of
-from ascend_session.option_files.lines import trimmed
-from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.remarks import FileFindings
+from ascend_session.option_files.source import Kind, Source, trimmed
 
 __all__ = ["LISTS", "MixList", "Policy"]
 
@@ -153,7 +152,7 @@ class MixList(OptionFile):
         return found
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         reader = _Lists(Reader(source, findings, fix), findings)
         reader.take()
         return lambda: cls(**{field: tuple(given) for field, given in reader.given.items()})
@@ -162,7 +161,7 @@ class MixList(OptionFile):
 class _Lists:
     """Walks through the JSON value."""
 
-    def __init__(self, reader: Reader, findings: Findings) -> None:
+    def __init__(self, reader: Reader, findings: FileFindings) -> None:
         self.given: Dict[str, Dict[str, int]] = {}
         self._reader = reader
         self._findings = findings

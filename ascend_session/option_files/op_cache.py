@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, NamedTuple, Optional
 
 from ascend_session.option_files.base import OptionFile, check_text_of, unusable
-from ascend_session.option_files.lines import BOM, lines_of, shortened, trimmed
-from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source, encoded
+from ascend_session.option_files.remarks import FileFindings
+from ascend_session.option_files.source import (
+    BOM,
+    Kind,
+    Source,
+    encoded,
+    lines_of,
+    shortened,
+    trimmed,
+)
 
 __all__ = ["OpCache"]
 
@@ -78,7 +85,7 @@ class OpCache(OptionFile):
         return "".join([f"[{_SECTION}]\n", *lines])
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         sections = _sections(source.text, findings, fix)
         entries = sections.get(_SECTION, {})
         earlier = sorted(name for name in sections if encoded(name) < encoded(_SECTION))
@@ -100,7 +107,7 @@ class OpCache(OptionFile):
         return lambda: cls(**given)
 
 
-def _sections(text: str, findings: Findings, fix: bool) -> Dict[str, Dict[str, _Entry]]:
+def _sections(text: str, findings: FileFindings, fix: bool) -> Dict[str, Dict[str, _Entry]]:
     """Sections and their entries; of two equal sections the first counts, of entries the last."""
     found: Dict[str, Dict[str, _Entry]] = {}
     section = ""
@@ -135,7 +142,7 @@ def _sections(text: str, findings: Findings, fix: bool) -> Dict[str, Dict[str, _
     return found
 
 
-def _number(field: str, entry: _Entry, findings: Findings) -> Optional[int]:
+def _number(field: str, entry: _Entry, findings: FileFindings) -> Optional[int]:
     """The number at the beginning of the text, which is how C++ reads it."""
     digits = _NUMBER.match(entry.value)
     place = (entry.number, 1)
@@ -150,7 +157,7 @@ def _number(field: str, entry: _Entry, findings: Findings) -> Optional[int]:
     return value
 
 
-def _remark(entries: Dict[str, _Entry], given: Dict[str, Any], findings: Findings) -> None:
+def _remark(entries: Dict[str, _Entry], given: Dict[str, Any], findings: FileFindings) -> None:
     missing: List[str] = [field for field in (_SIZE, _RATIO) if field not in entries]
     if entries and missing:
         message = f"{_absent(missing)} missing: the limits are used together only."

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Tuple
 
 from ascend_session.option_files.base import OptionFile, check_text_of, unusable
-from ascend_session.option_files.lines import BOM, lines_of, shortened, trimmed
-from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.remarks import FileFindings
+from ascend_session.option_files.source import BOM, Kind, Source, lines_of, shortened, trimmed
 
 __all__ = ["DEBUG_ITEMS", "OpDebugConfig"]
 
@@ -67,7 +66,7 @@ class OpDebugConfig(OptionFile):
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         found: Dict[str, Tuple[int, str]] = {}
         for number, line in enumerate(lines_of(source.text), 1):
             if fix:
@@ -83,7 +82,9 @@ class OpDebugConfig(OptionFile):
         return lambda: cls(tuple(items), tuple(names), tuple(types))
 
 
-def _take(line: str, number: int, findings: Findings, found: Dict[str, Tuple[int, str]]) -> None:
+def _take(
+    line: str, number: int, findings: FileFindings, found: Dict[str, Tuple[int, str]]
+) -> None:
     """Keeps the line if it is one of the two that GE looks for; the last of each counts."""
     if not line or line.startswith("#"):
         return
@@ -103,7 +104,7 @@ def _take(line: str, number: int, findings: Findings, found: Dict[str, Tuple[int
 
 
 def _items(
-    found: Dict[str, Tuple[int, str]], findings: Findings, fix: bool
+    found: Dict[str, Tuple[int, str]], findings: FileFindings, fix: bool
 ) -> Tuple[List[str], bool]:
     """The items, and whether they are what the line means to say."""
     number, line = found.get(_CONFIG, (0, ""))
@@ -121,7 +122,9 @@ def _items(
     return ([], False) if fix else (_split(line), False)
 
 
-def _listed(found: Dict[str, Tuple[int, str]], findings: Findings) -> Tuple[List[str], List[str]]:
+def _listed(
+    found: Dict[str, Tuple[int, str]], findings: FileFindings
+) -> Tuple[List[str], List[str]]:
     """Names and types; a word with '::' in it is a type, and stands behind that."""
     number, line = found.get(_LIST, (0, ""))
     missing = _missing(line) if number else ""
@@ -145,7 +148,7 @@ def _split(words: str) -> List[str]:
     return [trimmed(word) for word in words.split(",") if trimmed(word)]
 
 
-def _remark(items: List[str], found: Dict[str, Tuple[int, str]], findings: Findings) -> None:
+def _remark(items: List[str], found: Dict[str, Tuple[int, str]], findings: FileFindings) -> None:
     place = (found.get(_CONFIG, (1, ""))[0], 1)
     for item in items:
         if item not in DEBUG_ITEMS:

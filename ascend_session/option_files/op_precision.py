@@ -1,22 +1,123 @@
 """op_precision.ini: which implementation of an operator is compiled, by type or by node name.
 
-Source: hicann/ge, op_impl_mode_config_parser.cc (GetOpPrecisonModeStrFromConfigFile); seeds 000 and
-004. Nothing in such a file is ever an error to GE: what it does not know it skips, with a line in
-its log at most.
+Each source of modes puts its operators into one table, in which the first entry stays; nodes have a
+table of their own, which is looked at first. Nothing in such a file is ever an error to GE: what it
+does not know it skips, with a line in its log at most.
+
+Source: hicann/ge, op_impl_mode_config_parser.cc (Initialize, GetOpImplMode,
+GetOpPrecisonModeStrFromConfigFile); options notes a31, a32 and f; seeds 000 and 004.
 """
 
-import difflib
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, Finding
 from ascend_session.option_files.base import Frozen, OptionFile, check_text_of, unusable
-from ascend_session.option_files.lines import BOM, lines_of, shortened, trimmed
-from ascend_session.option_files.precedence import Decision, decide, not_implemented
-from ascend_session.option_files.remarks import Findings
-from ascend_session.option_files.source import Kind, Source
+from ascend_session.option_files.remarks import FileFindings
+from ascend_session.option_files.source import BOM, Kind, Source, lines_of, shortened, trimmed
+from ascend_session.text import did_you_mean
 
-__all__ = ["BY_NODE", "BY_TYPE", "MODES", "OpPrecision", "mode_hint"]
+_ALL = ("high_precision_for_all", "high_performance_for_all")
+_PLAIN = ("high_precision", "high_performance")
+
+
+class Decision(NamedTuple):
+    """What becomes of an operator.
+
+    Attributes:
+        mode: Its mode; None if nothing chooses one, so that the operator's own default counts.
+        why: What decided, and what was passed over for it, in sentences.
+        passed_over: ``(source, mode)`` of each that names the operator and does not count.
+    """
+
+    mode: Optional[str]
+    why: str
+    passed_over: Tuple[Tuple[str, str], ...] = ()
+
+
+def decide(
+    by_type: Mapping[str, str],
+    by_node: Mapping[str, str],
+    op_type: str,
+    node: Optional[str],
+    hf32: Mapping[str, str],
+    implemented: Optional[Mapping[str, Any]],
+) -> Decision:
+    """As `OpPrecision.decide`."""
+    found = []
+    if node is not None and node in by_node:
+        found.append((f"the node name {node} below [ByNodeName]", by_node[node]))
+    if op_type in hf32:
+        found.append(("ENABLE_HF32_EXECUTION", hf32[op_type]))
+    if op_type in by_type:
+        found.append((f"the type {op_type} below [ByOpType]", by_type[op_type]))
+    if not found:
+        return Decision(
+            None,
+            f"Nothing names {op_type}, so that it keeps its own default; op_select_implmode is not "
+            "looked at while op_precision_mode is set.",
+        )
+    (source, mode), rest = found[0], tuple(found[1:])
+    why = f"{mode}, by {source}."
+    for other, passed in rest:
+        why += f" It counts before {other}, which says {passed}."
+    missing = not_implemented(op_type, mode, implemented)
+    if missing:
+        return Decision(None, f"{missing} Asked for is {why}", tuple(found))
+    return Decision(mode, why, rest)
+
+
+def decide_by_select(
+    op_type: str,
+    op_select_implmode: str,
+    optypelist: Tuple[str, ...] = (),
+    lists: Optional[Mapping[str, Mapping[str, str]]] = None,
+) -> Decision:
+    """Which mode op_select_implmode gives an operator, when there is no op_precision_mode.
+
+    Args:
+        op_type: The type of the operator.
+        op_select_implmode: One of the four modes of that option.
+        optypelist: The types of optypelist_for_implmode.
+        lists: ``{mode: {operator type: mode}}`` of the toolkit's own lists, ``high_precision.ini``
+            and so on, if they are known.
+
+    Raises:
+        ConfigError: For a mode that GE refuses.
+    """
+    mode = op_select_implmode
+    if mode not in _ALL + _PLAIN:
+        message = f"op_select_implmode={mode!r} is refused by GE."
+        hint = f"Write one of {', '.join(_PLAIN + _ALL)}, or better use op_precision_mode."
+        raise ConfigError.of([Finding(ERROR, message, hint, option="op_select_implmode")])
+    if optypelist and mode in _PLAIN:
+        if op_type in optypelist:
+            return Decision(mode, f"{mode}, as optypelist_for_implmode names {op_type}.")
+        return Decision(None, f"optypelist_for_implmode does not name {op_type}.")
+    said = f"the toolkit's list {mode}.ini"
+    if optypelist:
+        said += f" (optypelist_for_implmode is not looked at with {mode})"
+    if lists is None or mode not in lists:
+        return Decision(None, f"What {said} says of {op_type} is not known here.")
+    found = lists[mode].get(op_type)
+    if found is None:
+        return Decision(None, f"{op_type} is not in {said}, and keeps its own default.")
+    return Decision(found, f"{found}, by {said}.")
+
+
+def not_implemented(op_type: str, mode: str, implemented: Optional[Mapping[str, Any]]) -> str:
+    """Why an operator does not have a mode; empty if it does, or if that is not known."""
+    if implemented is None:
+        return ""
+    if op_type not in implemented:
+        return f"{op_type} has one implementation only and keeps it, whatever the mode."
+    if mode not in implemented[op_type]:
+        known = ", ".join(implemented[op_type])
+        return f"{op_type} has no mode {mode} and keeps its default; it knows {known}."
+    return ""
+
 
 # What GE's parser takes, each with its meaning (seed 000; norm_class stands in the parser only)
 MODES: Dict[str, str] = {
@@ -123,7 +224,7 @@ class OpPrecision(OptionFile):
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
-    def _understood(cls, source: Source, findings: Findings, fix: bool) -> Any:
+    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
         reader = _Reader(findings, fix)
         for number, line in enumerate(lines_of(source.text), 1):
             reader.take(line, number)
@@ -133,7 +234,7 @@ class OpPrecision(OptionFile):
 class _Reader:
     """Takes one line after the other."""
 
-    def __init__(self, findings: Findings, fix: bool) -> None:
+    def __init__(self, findings: FileFindings, fix: bool) -> None:
         self.modes: Dict[str, Dict[str, str]] = {BY_TYPE: {}, BY_NODE: {}}
         self._lines: Dict[Tuple[str, str], int] = {}
         self._section = BY_TYPE
@@ -247,9 +348,67 @@ def _line(entry: Tuple[str, str]) -> str:
 @functools.lru_cache(maxsize=1024)
 def mode_hint(mode: str) -> str:
     """What to write instead of a mode that GE does not know."""
-    near = difflib.get_close_matches(mode.lower(), MODES, 1) if len(mode) < 60 else []
-    return f"Write {near[0]}." if near else f"The modes are {', '.join(MODES)}."
+    near = did_you_mean(mode.lower(), MODES)
+    return f"Write {near}." if near else f"The modes are {', '.join(MODES)}."
 
 
 def _short(text: str) -> str:
     return repr(shortened(text))
+
+
+def with_mode(text: str, operator: str, mode: str, *, node: bool = False) -> str:
+    """``text`` with another mode for one operator.
+
+    The line that counts for it is changed; if there is none, a line is added at the end of its
+    section. Comments, and lines that GE skips, stay.
+
+    Args:
+        text: The content of the file.
+        operator: Its type, or its node name if ``node``.
+        mode: One of `MODES`.
+        node: Whether ``operator`` is a node name.
+
+    Raises:
+        ConfigError: If GE does not know the mode, or no line can hold the name.
+    """
+    wanted = OpPrecision.parse(text).set(operator, mode, node=node)
+    lines = text.split("\n")
+    at, end = _places(lines, operator, BY_NODE if node else BY_TYPE)
+    feed = "\r" if lines[0].endswith("\r") else ""
+    shown = f" {operator}" if operator.startswith("#") else operator
+    line = f"{shown}={mode}{feed}"
+    if at is not None:
+        lines[at] = line
+    elif end is not None:
+        lines.insert(end, line)
+    else:
+        lines = _appended(lines, f"{BY_NODE if node else BY_TYPE}{feed}", line)
+    changed = "\n".join(lines)
+    if OpPrecision.parse(changed) != wanted:
+        raise ConfigError(f"The mode of {operator!r} cannot be changed in this file by itself.")
+    return changed
+
+
+def _places(lines: List[str], operator: str, section: str) -> Tuple[Optional[int], Optional[int]]:
+    """The line that counts for the operator, and where a new one of its section may stand."""
+    current = BY_TYPE
+    end: Optional[int] = 0 if section == BY_TYPE else None
+    for number, line in enumerate(lines):
+        if line.startswith("#") or not trimmed(line):
+            continue
+        name, equals, mode = line.partition("=")
+        if not equals:
+            current = trimmed(line) if trimmed(line) in (BY_TYPE, BY_NODE) else current
+        elif current == section and trimmed(name) == operator and trimmed(mode) in MODES:
+            return number, end
+        if current == section:
+            end = number + 1
+    if end == 0 and any(map(trimmed, lines)):  # only comments, or the other section, stand there
+        end = None
+    return None, end
+
+
+def _appended(lines: List[str], header: str, line: str) -> List[str]:
+    """The lines with a section of its own at the end."""
+    kept = lines[:-1] if not lines[-1] else lines
+    return [*kept, header, line, ""]

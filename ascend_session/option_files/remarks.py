@@ -1,39 +1,18 @@
 """What is found in a file: why it is refused, and what its reader skips without a word."""
 
-from typing import Callable, List, NamedTuple, Optional, Tuple, Union
+from typing import Callable, List, Optional, Tuple, Union
 
-from ascend_session.errors import AscendError, ConfigError, Problem
+from ascend_session.errors import AscendError, ConfigError
+from ascend_session.findings import ERROR, WARNING, Finding, Place
 from ascend_session.option_files.source import Kind, Source
 
-__all__ = ["Findings", "Place", "Remark", "about_mark"]
-
-Place = Tuple[int, int]
+LineAndColumn = Tuple[int, int]
 Hint = Union[None, str, Callable[[], str]]
 _MOST_TOLD = 20
 _MANY = 1000
 
 
-class Remark(NamedTuple):
-    """Something that stands in a file and does not do what it says.
-
-    Attributes:
-        line: Its line, from 1.
-        column: Its column, from 1.
-        message: What stands there and what becomes of it.
-        hint: What to write instead, or None.
-    """
-
-    line: int
-    column: int
-    message: str
-    hint: Optional[str] = None
-
-    def __str__(self) -> str:
-        said = f"{self.line}:{self.column}: {self.message}"
-        return said if self.hint is None else f"{said} {self.hint}"
-
-
-class Findings:
+class FileFindings:
     """Collects what is found while a file is read; of very many findings, the first thousand.
 
     Attributes:
@@ -43,26 +22,26 @@ class Findings:
     """
 
     def __init__(self) -> None:
-        self.refused: List[Remark] = []
-        self.skipped: List[Remark] = []
-        self.unknown: Optional[Remark] = None
+        self.refused: List[Finding] = []
+        self.skipped: List[Finding] = []
+        self.unknown: Optional[Finding] = None
         self._more_refused = 0
         self._more_skipped = 0
-        self._first_left_out: Place = (1, 1)
+        self._first_left_out: LineAndColumn = (1, 1)
 
     @property
     def many(self) -> bool:
         """Whether so much is refused that nobody reads on."""
         return len(self.refused) >= _MANY
 
-    def refuse(self, place: Place, message: str, hint: Optional[str] = None) -> None:
+    def refuse(self, place: LineAndColumn, message: str, hint: Optional[str] = None) -> None:
         """Notes why the file is refused."""
         if self.many:
             self._more_refused += 1
         else:
-            self.refused.append(Remark(place[0], place[1], message, hint))
+            self.refused.append(Finding(ERROR, message, hint, place=Place(*place)))
 
-    def skip(self, place: Place, message: str, hint: Hint = None) -> None:
+    def skip(self, place: LineAndColumn, message: str, hint: Hint = None) -> None:
         """Notes what is skipped or means something else than it says.
 
         Args:
@@ -71,31 +50,31 @@ class Findings:
             hint: What to write instead, or how to find out, if that takes long.
         """
         if len(self.skipped) < _MANY:
-            told = hint() if callable(hint) else hint
-            self.skipped.append(Remark(place[0], place[1], message, told))
+            advice = hint() if callable(hint) else hint
+            self.skipped.append(Finding(WARNING, message, advice, place=Place(*place)))
             return
         if not self._more_skipped:
             self._first_left_out = place
         self._more_skipped += 1
 
-    def not_known(self, place: Place, message: str, hint: Hint = None) -> None:
+    def not_known(self, place: LineAndColumn, message: str, hint: Hint = None) -> None:
         """Notes what is not checked, as the real reader may know it; `skip` has the arguments."""
-        self.unknown = self.unknown or Remark(place[0], place[1], message)
+        self.unknown = self.unknown or Finding(WARNING, message, place=Place(*place))
         self.skip(place, message, hint)
 
     def skip_all_for(self, message: str, hint: str) -> None:
         """Notes one thing about the whole file in place of all else that is skipped."""
-        self.skipped = [Remark(1, 1, message, hint)]
+        self.skipped = [Finding(WARNING, message, hint, place=Place(1, 1))]
         self._more_skipped = 0
 
-    def remarks(self) -> Tuple[Remark, ...]:
+    def remarks(self) -> Tuple[Finding, ...]:
         """What is skipped, in the order of the file; how much is left out stands at the end."""
-        told = sorted(self.skipped, key=lambda remark: remark[:2])
+        remarks = sorted(self.skipped, key=_place_of)
         if self._more_skipped:
             verb = "remark is" if self._more_skipped == 1 else "remarks are"
             message = f"{self._more_skipped:,} more such {verb} left out here."
-            told.append(Remark(self._first_left_out[0], self._first_left_out[1], message))
-        return tuple(told)
+            remarks.append(Finding(WARNING, message, place=Place(*self._first_left_out)))
+        return tuple(remarks)
 
     def raise_if_refused(self, source: Source, kind: Kind, option: str) -> None:
         """Raises one error of the kind's type for all that was refused.
@@ -108,22 +87,24 @@ class Findings:
             return
         name = source.name
         problems = [
-            Problem(option, f"{name}:{one.line}:{one.column}: {one.message}", one.hint)
+            Finding(ERROR, f"{name}:{one.place}: {one.message}", one.hint, option=option)
             for one in found[:_MOST_TOLD]
         ]
         if len(found) > _MOST_TOLD:
             least = "at least " if self.many else ""
             count = len(found) - _MOST_TOLD + self._more_refused
-            problems.append(Problem(option, f"{name}: has {least}{count:,} more such faults."))
+            problems.append(
+                Finding(ERROR, f"{name}: has {least}{count:,} more such faults.", option=option)
+            )
         raise _error(kind, problems, name)
 
-    def refusals(self, source: Source, kind: Kind) -> Tuple[Remark, ...]:
+    def refusals(self, source: Source, kind: Kind) -> Tuple[Finding, ...]:
         """Why the file is refused, in its order."""
         if self.refused and source.mark is not None:
             # What a parser makes of such bytes helps nobody.
             message, hint = about_mark(source.mark, kind)
-            return (Remark(1, 1, message, hint),)
-        return tuple(sorted(self.refused, key=lambda remark: remark[:2]))
+            return (Finding(ERROR, message, hint, place=Place(1, 1)),)
+        return tuple(sorted(self.refused, key=_place_of))
 
 
 def about_mark(mark: str, kind: Kind) -> Tuple[str, str]:
@@ -136,8 +117,13 @@ def about_mark(mark: str, kind: Kind) -> Tuple[str, str]:
     return message, how
 
 
-def _error(kind: Kind, problems: List[Problem], name: str) -> AscendError:
+def _error(kind: Kind, problems: List[Finding], name: str) -> AscendError:
     told = ConfigError.of(problems, name)
     if kind.error is ConfigError:
         return told
     return kind.error(told.message, hint=told.hint)
+
+
+def _place_of(finding: Finding) -> Place:
+    assert isinstance(finding.place, Place)
+    return finding.place

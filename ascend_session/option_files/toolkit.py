@@ -10,8 +10,7 @@ from typing import Dict, Tuple
 
 from ascend_session.errors import ConfigError
 from ascend_session.option_files.base import PathLike
-from ascend_session.option_files.lines import lines_of, trimmed
-from ascend_session.option_files.source import Kind, decoded, read_content
+from ascend_session.option_files.source import Kind, decoded, lines_of, read_content, trimmed
 
 __all__ = ["built_in_lists", "implemented_modes"]
 

@@ -4,20 +4,13 @@ import atexit
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from ascend_session.errors import LifecycleError
-from ascend_session.session.agreement import Leftovers
-from ascend_session.session.unwinding import log_failures
-
-if TYPE_CHECKING:
-    from ascend_session.session.system import AscendSystem
-
-__all__ = ["LEFTOVERS", "current_system", "enter", "is_last_user", "join", "leave"]
+from ascend_session.session.system import AscendSystem
+from ascend_session.session.teardown import log_failures
 
 _logger = logging.getLogger(__name__)
-
-LEFTOVERS = Leftovers()
 
 
 class _Slot:
@@ -35,7 +28,7 @@ class _Slot:
         self.busy = ""
 
     def refuse_if_busy(self) -> None:
-        """Refuses to open while another thread opens or closes."""
+        """Refuse to open while another thread opens or closes."""
         if self.busy:
             raise LifecycleError(
                 f"{self.busy} the Ascend system of this process at this moment.",
@@ -46,14 +39,14 @@ class _Slot:
 _slot = _Slot()
 
 
-def current_system() -> Optional["AscendSystem"]:
-    """The open `AscendSystem` of this process, or None."""
+def current_system() -> Optional[AscendSystem]:
+    """Return the open `AscendSystem` of this process, or None."""
     system = _slot.system
     return system if system is not None and system.pid == os.getpid() else None
 
 
-def enter(make: Callable[[], "AscendSystem"]) -> "AscendSystem":
-    """Gives the open system one more user, or opens one.
+def enter(make: Callable[[], AscendSystem]) -> AscendSystem:
+    """Give the open system one more user, or open one.
 
     Args:
         make: Makes a system that is not open yet.
@@ -75,7 +68,7 @@ def enter(make: Callable[[], "AscendSystem"]) -> "AscendSystem":
         _slot.busy = ""
 
 
-def _opened(system: "AscendSystem") -> "AscendSystem":
+def _opened(system: AscendSystem) -> AscendSystem:
     try:
         system.open()
         atexit.register(_close_at_exit, system)
@@ -91,8 +84,8 @@ def _doing(what: str) -> str:
     return f"Thread {threading.current_thread().name!r} is {what}"
 
 
-def join(system: "AscendSystem") -> "AscendSystem":
-    """Gives ``system`` one more user.
+def join(system: AscendSystem) -> AscendSystem:
+    """Give ``system`` one more user.
 
     Raises:
         LifecycleError: If it is not the open system of this process any more.
@@ -103,14 +96,14 @@ def join(system: "AscendSystem") -> "AscendSystem":
     return system
 
 
-def is_last_user(system: "AscendSystem") -> bool:
-    """Whether ``system`` is closed when the block that asks is left."""
+def is_last_user(system: AscendSystem) -> bool:
+    """Tell whether ``system`` is closed when the block that asks is left."""
     with _slot.lock:
         return _slot.system is system and len(_slot.users) == 1
 
 
-def leave(system: "AscendSystem", *, ending: bool = False) -> List[Tuple[str, BaseException]]:
-    """Takes one user from ``system``; the last one out shuts it down.
+def leave(system: AscendSystem, *, ending: bool = False) -> List[Tuple[str, BaseException]]:
+    """Take one user from ``system``; the last one out shuts it down.
 
     Does nothing in a process that was forked from the system's own.
 
@@ -139,12 +132,11 @@ def leave(system: "AscendSystem", *, ending: bool = False) -> List[Tuple[str, Ba
         _slot.busy = ""
 
 
-def _shut(system: "AscendSystem") -> List[Tuple[str, BaseException]]:
+def _shut(system: AscendSystem) -> List[Tuple[str, BaseException]]:
     try:
         return system.close()
     finally:
         _slot.system, _slot.users = None, []
-        LEFTOVERS.remember(system.parameters)
         atexit.unregister(_close_at_exit)
 
 
@@ -158,7 +150,7 @@ def _refuse_after_fork() -> None:
         )
 
 
-def _close_at_exit(system: "AscendSystem") -> None:
+def _close_at_exit(system: AscendSystem) -> None:
     if system.pid == os.getpid() and _slot.system is system:
         _logger.warning("An Ascend system was left open; it is shut down at exit.")
         log_failures(_shut(system))

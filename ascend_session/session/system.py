@@ -1,35 +1,212 @@
 """AscendSystem: the device as this process has opened it, and the sessions on it."""
 
+import logging
 import os
 import threading
+import time
 from functools import partial
-from typing import Any, ContextManager, Dict, List, Mapping, Optional, Tuple
+from typing import Any, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.backends import Choice
-from ascend_session.backends._tensorflow import graph_or_default
+from ascend_session.backends import Choice, create
+from ascend_session.backends._tensorflow import destroy, graph_or_default
+from ascend_session.backends.base import Backend
 from ascend_session.backends.collectives import Collectives
-from ascend_session.cluster.job import device_reason
-from ascend_session.cluster.mounted import mounted_place
-from ascend_session.cluster.schedulers import detected
-from ascend_session.config import host
+from ascend_session.cluster.job import Job
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.errors import AscendError, LifecycleError
-from ascend_session.failures import translate
-from ascend_session.session.agreement import check_init_options
-from ascend_session.session.conditions import check_conditions
-from ascend_session.session.events import EventLog
-from ascend_session.session.interrupt import SignalGuard
-from ascend_session.session.open_session import OpenSession
-from ascend_session.session.patience import Patience
-from ascend_session.session.place import PlaceInJob
-from ascend_session.session.preparing import check_backend, prepare, try_first
-from ascend_session.session.protos import SessionProto, checked
-from ascend_session.session.unwinding import Closer, close_all, log_failures
+from ascend_session.config.checking import check_opening, report_new, warn
+from ascend_session.config.file_store import FileStore
+from ascend_session.config.proto import add_to_entry, read_entry
+from ascend_session.errors import AscendError, ConfigError, LifecycleError, UnsupportedError
+from ascend_session.failures import RetryPolicy, translate
+from ascend_session.session.conditions import (
+    Leftovers,
+    check_conditions,
+    check_init_options,
+    init_options,
+)
+from ascend_session.session.signals import SignalGuard
+from ascend_session.session.teardown import Closer, close_all, log_failures
 
-__all__ = ["AscendSystem"]
+_logger = logging.getLogger(__name__)
+
+LEFTOVERS = Leftovers()
+"""What earlier systems of this process left behind in the adapter."""
 
 
-class AscendSystem(PlaceInJob):
+class Event(NamedTuple):
+    """One thing that a system did.
+
+    Attributes:
+        name: ``job`` (which scheduler says who this process is), ``wait for device``, ``probe``,
+            ``initialize``, ``bring up``, ``session open``, ``session close``, ``shutdown``,
+            ``signal`` or ``failure``.
+        detail: What it was done to or with; may be empty.
+        seconds: When, in seconds since the system began to open.
+    """
+
+    name: str
+    detail: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:8.3f} s  {self.name}" + (f": {self.detail}" if self.detail else "")
+
+
+class EventLog(List[Event]):
+    """The events of one system; also sent to the log at level DEBUG."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._start = time.monotonic()
+
+    def record(self, name: str, detail: str = "") -> None:
+        """Add an event that has just happened."""
+        event = Event(name, detail, time.monotonic() - self._start)
+        self.append(event)
+        _logger.debug("%s", event)
+
+
+class OpenSession:
+    """A ``tf.Session``, with the thread that has opened it.
+
+    Args:
+        session: The session; closed if it cannot be made the default.
+        parameters: The keys and values of its NpuOptimizer entry.
+        as_default: Whether it and its graph become the defaults of the current thread.
+    """
+
+    def __init__(self, session: Any, parameters: Mapping[str, Any], as_default: bool) -> None:
+        self.session = session
+        self.graph = session.graph
+        self.parameters = parameters
+        self.thread = threading.get_ident()
+        self._is_default = as_default
+        if not as_default:
+            return
+        try:
+            session.__enter__()
+        except BaseException:
+            session.close()
+            raise
+
+    def close(self, *failure: Any) -> None:
+        """Take the session from the defaults of its thread, close and free it.
+
+        Args:
+            failure: Type, value and traceback of the exception that ends the block, or nothing.
+        """
+        try:
+            if self._is_default and self.thread == threading.get_ident():
+                self.session.__exit__(*(failure or (None, None, None)))
+        finally:
+            destroy(self.session)
+
+    def interrupt(self) -> None:
+        """Close the session under the feet of a thread that is blocked in it."""
+        self.session.close()
+
+
+class SessionProto(NamedTuple):
+    """A ``tf.ConfigProto`` and the keys and values of its NpuOptimizer entry."""
+
+    proto: Any
+    parameters: Dict[str, Any]
+
+
+class Protos:
+    """Makes the protos; all of one system agree on what its initialisation has fixed.
+
+    Attributes:
+        of_system: What the system is initialised with, and its sessions by default.
+        files: Where the files go that configurations hold as objects.
+    """
+
+    def __init__(
+        self,
+        config: AscendConfig,
+        base: Optional[Any] = None,
+        files: Optional[FileStore] = None,
+    ) -> None:
+        self._config = config
+        self._base = base
+        self.files = FileStore() if files is None else files
+        proto = self.files.stored(config).to_config_proto(base)
+        self.of_system = SessionProto(proto, read_entry(proto))
+
+    def for_session(
+        self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
+    ) -> SessionProto:
+        """Make what a session opens with: its own options, and the system's init-scope options.
+
+        Raises:
+            ConfigError: If something is given twice and differs, or contradicts the system.
+        """
+        wanted = self._config if config is None else config
+        if device_id is not None:
+            wanted = _on_device(wanted, device_id)
+        if wanted is self._config and base is self._base:
+            return self.of_system
+        proto = self.files.stored(wanted).to_config_proto(base)
+        parameters = read_entry(proto)
+        check_init_options(self.of_system.parameters, parameters)
+        return SessionProto(proto, self._completed(proto, parameters))
+
+    def _completed(self, proto: Any, parameters: Dict[str, Any]) -> Dict[str, Any]:
+        """Add the system's init-scope options.
+
+        Whichever session starts the device decides on them, and the device goes down with the
+        last session of the process, so every session has to carry them.
+        """
+        fixed = init_options(self.of_system.parameters)
+        missing = {key: value for key, value in fixed.items() if key not in parameters}
+        if missing:
+            report_new({**parameters, **missing}, parameters, self.of_system.parameters)
+            add_to_entry(proto, missing)
+        return {**parameters, **missing}
+
+
+def _on_device(config: AscendConfig, device_id: int) -> AscendConfig:
+    configured = config.session_device_id
+    if configured is not None and configured != device_id:
+        raise ConfigError(
+            f"The device was given twice: device_id={device_id} here, "
+            f"session_device_id={configured} in the AscendConfig.",
+            hint="Say it in one place only.",
+        )
+    AscendConfig(session_device_id=device_id)  # the same checks as if it had been said there
+    return config.model_copy(update={"session_device_id": device_id})
+
+
+def checked(config: Any) -> Optional[AscendConfig]:
+    """Return ``config`` if it is an AscendConfig or None.
+
+    Raises:
+        ConfigError: If it is something else, with what to write instead.
+        UnsupportedError: If it asks for parameter servers, which only NPURunConfig reads.
+    """
+    if isinstance(config, AscendConfig) and config.distribute is not None:
+        raise UnsupportedError(
+            "distribute asks for a job with parameter servers, of which only the vendor's "
+            "NPUEstimator makes one: here each session would train alone.",
+            hint="Give it to NPUEstimator: NPURunConfig(**config.to_run_config_kwargs()).",
+        )
+    if config is None or isinstance(config, AscendConfig):
+        return config
+    kind = type(config).__name__
+    hint = "Write AscendConfig(**options)." if isinstance(config, dict) else None
+    if kind == "ConfigProto":
+        hint = "Give it as session_config=, or read it with AscendConfig.from_config_proto()."
+    raise ConfigError(f"config must be an AscendConfig, this is {kind}.", hint=hint)
+
+
+def check_backend(backend: Backend, job: Job, parameters: Dict[str, Any]) -> None:
+    """Refuse what the backend cannot do; warn of what is not as it seems on it."""
+    backend.require(job, parameters)
+    for remark in backend.remarks(parameters):
+        warn(remark)
+
+
+class AscendSystem:
     """The open device of this process; made by `ascend_system`, never directly.
 
     Attributes:
@@ -39,7 +216,20 @@ class AscendSystem(PlaceInJob):
         config: The configuration that the system was initialised with.
         events: What was done so far, in order (`Event`).
         pid: The process it belongs to.
+        job: This process's place in its job, known from the moment when the system opens.
+        rank: Number of this process in its job, from 0.
+        size: Number of processes in the job.
+        local_rank: Number of this process on its server, from 0.
+        local_size: Number of processes of the job on this server.
+        device_id: Logical id of its own device (``ASCEND_DEVICE_ID``, ``DEVICE_ID``, else 0).
     """
+
+    job: Job
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    device_id: int
 
     def __init__(
         self,
@@ -47,11 +237,13 @@ class AscendSystem(PlaceInJob):
         base: Optional[Any],
         choice: Choice,
         environ: Mapping[str, str],
-        patience: Patience,
+        wait_s: float = 0,
+        probe: Optional[RetryPolicy] = None,
     ) -> None:
         self.config = config
         self._base = base
-        self._patience = patience
+        self._wait_s = wait_s
+        self._probe = probe
         self.backend = choice.name
         self.backend_reason = choice.reason
         self.events = EventLog()
@@ -89,7 +281,7 @@ class AscendSystem(PlaceInJob):
         return self._state == "open" and self.pid == os.getpid()
 
     def check_init_options(self, config: AscendConfig) -> None:
-        """Raises ConfigError if this system cannot take on init-scope options of ``config``."""
+        """Raise ConfigError if this system cannot take on init-scope options of ``config``."""
         wanted = self._protos.files.stored(config).parameter_map()
         check_init_options(self.parameters, wanted)
 
@@ -99,7 +291,7 @@ class AscendSystem(PlaceInJob):
         device_id: Optional[int] = None,
         session_config: Optional[Any] = None,
     ) -> Any:
-        """A context manager that gives a ``tf.Session`` on this system.
+        """Return a context manager that gives a ``tf.Session`` on this system.
 
         Args:
             graph: The ``tf.Graph`` to run; the default graph if None.
@@ -110,13 +302,13 @@ class AscendSystem(PlaceInJob):
             LifecycleError: On a system that is closed, or in a forked process.
             ConfigError: If what is asked contradicts the system's configuration.
         """
-        from ascend_session.session.contexts import SessionContext
+        from ascend_session.session.api import SessionContext
 
         self.check_usable()
         return SessionContext(None, graph, device_id, session_config, self.backend, self)
 
     def session_config(self, cfg: Optional[AscendConfig] = None, base: Optional[Any] = None) -> Any:
-        """A ``tf.ConfigProto`` for sessions made by others, such as MonitoredTrainingSession.
+        """Make a ``tf.ConfigProto`` for sessions made by others, as by MonitoredTrainingSession.
 
         Args:
             cfg: Options for that session; the system's own if None.
@@ -131,12 +323,12 @@ class AscendSystem(PlaceInJob):
         return type(proto).FromString(proto.SerializeToString())
 
     def check_device(self, device_id: int) -> None:
-        """Raises DeviceError if this process gets no device with this logical id."""
+        """Raise DeviceError if this process gets no device with this logical id."""
         wanted = {**self.parameters, "session_device_id": device_id}
-        self._backend.require(self._job, wanted)
+        self._backend.require(self.job, wanted)
 
     def check_usable(self) -> None:
-        """Raises LifecycleError unless sessions can be opened on this system."""
+        """Raise LifecycleError unless sessions can be opened on this system."""
         if self.pid != os.getpid():
             raise LifecycleError(
                 f"This Ascend system belongs to process {self.pid}; this is process "
@@ -157,7 +349,7 @@ class AscendSystem(PlaceInJob):
         base: Optional[Any],
         as_default: bool = True,
     ) -> OpenSession:
-        """Opens a session; if ``as_default``, it and its graph become this thread's defaults."""
+        """Open a session; if ``as_default``, it and its graph become this thread's defaults."""
         self.check_usable()
         graph = graph_or_default(graph)
         wanted = self._wanted(config, base, device_id)
@@ -171,7 +363,7 @@ class AscendSystem(PlaceInJob):
         return opened
 
     def _bring_up(self) -> None:
-        """Initialises again in case the device went down with the last session."""
+        """Initialise again in case the device went down with the last session."""
         try:
             self._backend.bring_up()
         except Exception as error:
@@ -181,15 +373,15 @@ class AscendSystem(PlaceInJob):
     def _wanted(
         self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
     ) -> SessionProto:
-        """What a session opens with, checked as the system's own options were."""
+        """Make what a session opens with, checked as the system's own options were."""
         wanted = self._protos.for_session(config, base, device_id)
         if wanted is not self._protos.of_system:
-            host.check_opening(self._protos.files.restored(wanted.parameters), self._environ)
-            check_backend(self._backend, self._job, wanted.parameters)
+            check_opening(self._protos.files.restored(wanted.parameters), self._environ)
+            check_backend(self._backend, self.job, wanted.parameters)
         return wanted
 
     def close_session(self, opened: OpenSession, *failure: Any) -> bool:
-        """Closes ``opened``; False if that was done before, by a closing system or outer block."""
+        """Close ``opened``; False if a closing system or an outer block has done that before."""
         try:
             self._sessions.remove(opened)
         except ValueError:
@@ -201,44 +393,72 @@ class AscendSystem(PlaceInJob):
         return True
 
     def deferring_interrupts(self) -> ContextManager[List[BaseException]]:
-        """For a block that closes: see `SignalGuard.deferring`."""
+        """Put off interrupts while a block closes; see `SignalGuard.deferring`."""
         return self._guard.deferring()
 
     def sessions_here(self) -> List[OpenSession]:
-        """The open sessions of this thread, in the order of opening."""
+        """List the open sessions of this thread, in the order of opening."""
         return [opened for opened in self._sessions if opened.thread == threading.get_ident()]
 
     def cause_of(self, error: Optional[BaseException]) -> Optional[BaseException]:
-        """``error``, or the interrupt that made a run fail with it."""
+        """Return ``error``, or the interrupt that made a run fail with it."""
         return self._guard.cause_of(error)
 
     def open(self) -> None:
-        """Checks what can be known beforehand, then initialises.
+        """Check what can be known beforehand, then initialise.
 
         Raises:
             AscendError: If something is in the way; nothing is open afterwards.
             InitializationError: If the initialisation itself fails.
         """
-        prepared = prepare(self.config, self._base, self.choice, self._environ)
-        self._backend, self._job, self._protos = prepared
-        found, mounted = detected(self._environ), mounted_place(self._environ)
-        if found.scheduler is not None:
-            device = f"device {self._job.device_id} by {device_reason(self._environ)}"
-            self.events.record("job", f"{found.reason}; {device}")
-        elif mounted is not None:
-            self.events.record("job", str(mounted))
+        self._check_beforehand()
+        if self.job.origin:
+            self.events.record("job", self.job.origin)
         self._guard.install()
         try:
-            try_first(prepared, self._patience, self.events)
+            self._wait_and_probe()
             self._backend.initialize(self._protos.of_system.proto)
             self._state = "open"
             self.events.record("initialize", self.backend)
-            self._job = self._backend.confirmed(self._job)
+            self._set_place(self._backend.confirmed(self.job))
         except BaseException as error:
             self._abandon(error)
 
+    def _check_beforehand(self) -> None:
+        """Make the backend; check job, options, host and leftovers. Nothing is started."""
+        environ = self._environ
+        self._backend = create(self.choice, environ)
+        self._set_place(self._backend.job(environ))
+        # The stub reads no such file: what is in it is checked, and the entry is that of a device.
+        files = FileStore(environ, writes=self.backend != "stub")
+        self._protos = Protos(self.config, self._base, files)
+        parameters = self._protos.of_system.parameters
+        check_opening({**self.config.values(), **files.restored(parameters)}, environ)
+        LEFTOVERS.check(parameters)
+        check_backend(self._backend, self.job, parameters)
+
+    def _set_place(self, job: Job) -> None:
+        self.job = job
+        self.rank, self.size, self.device_id = job.rank, job.size, job.device_id
+        self.local_rank, self.local_size = job.local_rank, job.local_size
+
+    def _wait_and_probe(self) -> None:
+        """Wait for the device, and try it in another process, where that was asked for.
+
+        Raises:
+            DeviceTimeoutError: If the device is still held after that time.
+            InitializationError: If the attempts in other processes all failed.
+        """
+        system = self._protos.of_system
+        if self._wait_s:
+            self._backend.await_device(self.job, system.parameters, self._wait_s)
+            self.events.record("wait for device")
+        if self._probe is not None:
+            self._backend.probe(self.job, system.proto, self._probe)
+            self.events.record("probe")
+
     def _abandon(self, error: BaseException) -> None:
-        """Leaves nothing open after a failed opening, and raises why it failed."""
+        """Leave nothing open after a failed opening, and raise why it failed."""
         log_failures(self.close())
         if self._state != "closed":
             self._state = "closed"
@@ -253,12 +473,12 @@ class AscendSystem(PlaceInJob):
         raise translate(error, asked=f"initialize_system on the {self.backend}") from error
 
     def fail(self, error: BaseException) -> None:
-        """Says that the block which is left now, the last one, has failed; to other ranks, too."""
+        """Tell the other ranks that the last block of this process has failed."""
         if not (isinstance(error, SystemExit) and not error.code):
-            self._backend.interrupt(f"{type(error).__name__}: {error}".rstrip(": "))
+            self._backend.interrupt(f"{type(error).__name__}: {error}".rstrip(": "), error)
 
     def close(self) -> List[Tuple[str, BaseException]]:
-        """Closes all sessions, shuts the device down, gives the signals back.
+        """Close all sessions, shut the device down, give the signals back.
 
         Returns:
             What failed, each with its exception; a second call does nothing.
@@ -281,6 +501,7 @@ class AscendSystem(PlaceInJob):
             ]
         )
         self._state = "closed"
+        LEFTOVERS.remember(self.parameters)
         for what, error in failed:
             self.events.record("failure", f"{what}: {error}")
         return failed
@@ -292,7 +513,7 @@ class AscendSystem(PlaceInJob):
             self.events.record("shutdown")
 
     def _interrupt(self, signal_name: str) -> None:
-        """Frees threads that are blocked in a session; the blocks close them afterwards."""
+        """Free threads that are blocked in a session; the blocks close them afterwards."""
         self.events.record("signal", signal_name)
         self._backend.interrupt(f"{signal_name} has ended it.")
         close_all([("session", opened.interrupt) for opened in list(self._sessions)])

@@ -4,7 +4,6 @@ import os
 from typing import Any, Mapping
 
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import detected
 from ascend_session.cluster.variables import has_parameter_servers
 from ascend_session.errors import JobError, UnsupportedError
 from ascend_session.session.conditions import RANKS_OF_GRAPH
@@ -46,8 +45,8 @@ def _size_in(environ: Mapping[str, str], what: str) -> int:
             "both set; the adapter would leave collectives off, and each rank train alone.",
             hint="unset CM_WORKER_SIZE in a job with a rank table, RANK_SIZE in one without.",
         )
-    job = Job.from_env(environ)
-    if environ.get("RANK_TABLE_FILE") and detected(environ).size is None:
+    job = Job.detect(environ)
+    if environ.get("RANK_TABLE_FILE") and job.identity.size is None:
         raise JobError(
             f"{what} needs the number of ranks while the graph is built, but only the rank table "
             "knows it: RANK_SIZE is not set.",

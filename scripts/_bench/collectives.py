@@ -3,42 +3,49 @@
 The ranks measure it themselves, so that their start does not count.
 """
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
-from timing import Row
+from timing import Row, Work, best_parts
 
 RANKS = 8
-TRAINING = (1, 2, 4, 8)
-STEPS = 50
-MOST = 3  # turns; each starts as many processes with TensorFlow as there are ranks
+TRAINING = (1, 2, 4)
+STEPS, ROUNDS = 100, 6
+MOST = 2  # turns; each starts as many processes with TensorFlow as there are ranks
 
 _HERE = Path(__file__).resolve().parent
 _NAMES = {
-    "tensorflow": "collective_ops of TensorFlow, without this package",
+    "floor": "bare shared memory, one hub socket, NumPy",
     "gloo": "PyTorch over gloo",
     "mpi4py": "mpi4py",
 }
 
 
 class Size(NamedTuple):
-    """What is reduced at once, and how often before the mean is taken."""
+    """What is reduced at once, how often before the mean is taken, and how near to the floor."""
 
     name: str
     bytes: int
     times: int
+    limit: Optional[float] = None
 
 
-SIZES = (Size("100 MB", 100_000_000, 3), Size("4 KB", 4096, 50))
+SIZES = (
+    Size("100 MB", 100_000_000, 2, 2.5),
+    Size("1 MB", 1_000_000, 20),
+    Size("4 KB", 4096, 200, 5.0),
+)
 
 
 def collectives(
@@ -49,60 +56,71 @@ def collectives(
 ) -> Iterator[Row]:
     """Measure allreduces, and the steps of a training that needs them."""
     with tempfile.TemporaryDirectory() as folder:
-        yield from reducing(Path(folder), min(repeat, MOST), ranks, sizes)
-        yield from stepping(Path(folder), min(repeat, MOST), training)
+        yield from compare_allreduces(Path(folder), min(repeat, MOST), ranks, sizes)
+        yield from compare_steps(Path(folder), training, ranks)
 
 
-def reducing(folder: Path, repeat: int, ranks: int, sizes: Sequence[Size]) -> Iterator[Row]:
-    """Compare allreduces with those of others, and with copying as many bytes as ranks have."""
-    ways = ["hccl", *others()]
-    times: Dict[str, List[List[float]]] = {way: [] for way in ways}
-    for _ in range(repeat):
-        for way in ways:
-            times[way].append(reduced(folder, way, ranks, sizes))
+def compare_allreduces(
+    folder: Path, repeat: int, ranks: int, sizes: Sequence[Size]
+) -> Iterator[Row]:
+    """Compare allreduces with the bare floor, others' ways and copying what all ranks have."""
+    ways = ["floor", *find_others()]
+    works: Dict[str, Work] = {
+        way: partial(time_allreduces, folder, way, ranks, sizes) for way in ("hccl", *ways)
+    }
+    found = best_parts(works, repeat)
     for number, size in enumerate(sizes):
-        found = {way: 1000 * min(turn[number] for turn in times[way]) for way in ways}
-        what = f"allreduce of {size.name} over {ranks} ranks"
-        for way in ways[1:]:
-            yield Row(what, found["hccl"], _NAMES[way], found[way])
-        yield Row(what, found["hccl"], "the same bytes copied in memory", copied(ranks, size))
+        what, ours = f"allreduce of {size.name} over {ranks} ranks", found["hccl"][number]
+        for way in ways:
+            limit = size.limit if way == "floor" else None
+            yield Row(what, ours, _NAMES[way], found[way][number], limit)
+        yield Row(what, ours, "the same bytes copied in memory", time_copies(ranks, size))
 
 
-def stepping(folder: Path, repeat: int, counts: Sequence[int]) -> Iterator[Row]:
-    """Compare a step of the digits training on several ranks with one on a single rank."""
-    alone = 0.0
+def compare_steps(folder: Path, counts: Sequence[int], ranks: int) -> Iterator[Row]:
+    """Compare a step of the digits training on several ranks with one of single processes.
+
+    There is one turn: it starts more processes with TensorFlow than all the allreduces do. Each
+    measures several rounds instead, and what is compared most closely is measured last, in a row.
+
+    Args:
+        folder: For what the launcher writes.
+        counts: Numbers of ranks that are compared with the first of them.
+        ranks: Number of ranks that is compared with as many single processes at the same time.
+    """
+    works: Dict[str, Work] = {
+        str(count): partial(time_steps, folder, count) for count in {*counts, ranks}
+    }
+    found = best_parts({**works, "single": partial(time_single_steps, ranks)}, 1)
+    times = {name: milliseconds for name, (milliseconds,) in found.items()}
+    what = "step of the digits training, ranks: "
+    alone = times[str(counts[0])]
     for count in counts:
-        found = min(1000 * step(folder, count) for _ in range(repeat))
-        alone = alone or found
-        what = f"step of the digits training, ranks: {count}"
-        yield Row(what, found, f"ranks: {counts[0]}", alone)
+        yield Row(f"{what}{count}", times[str(count)], f"ranks: {counts[0]}", alone)
+    without = f"{ranks} single processes side by side"
+    yield Row(f"{what}{ranks}", times[str(ranks)], without, times["single"])
 
 
-def others() -> List[str]:
-    """Name what to compare with: what is made for this, where it is installed."""
+def find_others() -> List[str]:
+    """Name what is made for this, where it is installed."""
     found = ["gloo"] if find_spec("torch") else []
-    found += ["mpi4py"] if find_spec("mpi4py") and shutil.which("mpirun") else []
-    return found or ["tensorflow"]
+    return found + (["mpi4py"] if find_spec("mpi4py") and shutil.which("mpirun") else [])
 
 
-def reduced(folder: Path, way: str, ranks: int, sizes: Sequence[Size]) -> List[float]:
+def time_allreduces(folder: Path, way: str, ranks: int, sizes: Sequence[Size]) -> List[float]:
     """Give the seconds of an allreduce of each size."""
     own = tempfile.mkdtemp(dir=str(folder))
-    words = [
-        str(_HERE / "reducing.py"),
-        way,
-        own,
-        *(f"{size.bytes}:{size.times}" for size in sizes),
-    ]
+    asked = [f"{size.bytes}:{size.times}" for size in sizes]
+    if way == "floor":
+        return _seconds(_run([sys.executable, str(_HERE / "floor.py"), str(ranks), *asked]))
+    words = [str(_HERE / "reducing.py"), way, own, *asked]
     if way == "mpi4py":
         mpirun = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", str(ranks)]
-        said = _said([*mpirun, sys.executable, *words])
-    else:
-        said = _said([*_launch(folder, ranks), *words])
-    return _seconds(said)
+        return _seconds(_run([*mpirun, sys.executable, *words]))
+    return _seconds(_run([*_launch(folder, ranks), *words]))
 
 
-def copied(ranks: int, size: Size) -> float:
+def time_copies(ranks: int, size: Size) -> float:
     """Give the milliseconds in which as many bytes as all ranks have are copied."""
     np: Any = import_module("numpy")
     source = np.ones(size.bytes // 4, np.float32)
@@ -116,14 +134,57 @@ def copied(ranks: int, size: Size) -> float:
     return 1000 * min(found)
 
 
-def step(folder: Path, ranks: int) -> float:
-    """Give the seconds of a training step."""
-    said = _said([*_launch(folder, ranks), str(_HERE / "stepping.py"), str(STEPS)])
-    return _seconds(said)[0]
+def time_steps(folder: Path, ranks: int) -> List[float]:
+    """Give the seconds of a training step on so many ranks."""
+    words = [str(_HERE / "stepping.py"), str(STEPS), str(ROUNDS)]
+    return _seconds(_run([*_launch(folder, ranks), *words]))
 
 
-def _seconds(said: str) -> List[float]:
-    found: List[float] = json.loads(said[said.rindex("seconds [") + len("seconds ") :])
+def time_single_steps(processes: int) -> List[float]:
+    """Give the seconds of a step of single processes that all train at the same time.
+
+    Each round begins when all are ready and ends with the slowest, as it does among ranks that
+    exchange gradients.
+    """
+    command = [sys.executable, str(_HERE / "stepping.py"), str(STEPS), str(ROUNDS), "wait"]
+    environ = {**_environ(), "ASCEND_SESSION_BACKEND": "stub"}
+    pipe = subprocess.PIPE
+    rounds = []
+    with contextlib.ExitStack() as stack:
+        running = [
+            stack.enter_context(
+                subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environ, text=True)
+            )
+            for _ in range(processes)
+        ]
+        _wait_until_ready(running)
+        for _ in range(ROUNDS):
+            begin = perf_counter()
+            _send_line(running)
+            _wait_until_ready(running)
+            rounds.append(perf_counter() - begin)
+        _send_line(running)
+        for process in running:
+            process.communicate()
+    return [min(rounds) / STEPS]
+
+
+def _wait_until_ready(processes: Sequence["subprocess.Popen[str]"]) -> None:
+    for process in processes:
+        assert process.stdout is not None
+        if "ready\n" not in process.stdout:  # reads up to this line
+            raise SystemExit(f"{process.args!r} ended early")
+
+
+def _send_line(processes: Sequence["subprocess.Popen[str]"]) -> None:
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+
+
+def _seconds(output: str) -> List[float]:
+    found: List[float] = json.loads(output[output.rindex("seconds [") + len("seconds ") :])
     return found
 
 
@@ -132,11 +193,18 @@ def _launch(folder: Path, ranks: int) -> List[str]:
     return [sys.executable, "-m", "ascend_session.cli", "launch", *options, "-n", str(ranks)]
 
 
-def _said(command: Sequence[str]) -> str:
-    environ: Dict[str, Any] = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    quiet = subprocess.DEVNULL
+def _environ() -> Dict[str, str]:
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def _run(command: Sequence[str]) -> str:
     ran = subprocess.run(
-        command, stdin=quiet, capture_output=True, env=environ, check=False, text=True
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=_environ(),
+        check=False,
+        text=True,
     )
     if ran.returncode:
         raise SystemExit(f"{' '.join(command)}\nended with {ran.returncode}:\n{ran.stderr}")

@@ -6,9 +6,7 @@ import sys
 from time import perf_counter
 from typing import List
 
-from ascend_session.launcher.notices import Notices
-from ascend_session.launcher.outlet import Outlet
-from ascend_session.launcher.printer import Printer
+from ascend_session.launcher.printer import Notices, Outlet, Printer
 from ascend_session.launcher.pump import Pump, Source
 from timing import Row, best
 

@@ -1,6 +1,7 @@
 """One rank of the comparison of allreduces: ``reducing.py WAY FOLDER BYTES:TIMES ...``.
 
-Rank 0 prints the seconds that an allreduce of so many bytes of float32 took, as a list.
+Rank 0 prints the seconds that an allreduce of so many bytes of float32 took, as a list: the best
+of a few rounds of as many allreduces as asked for.
 """
 
 import contextlib
@@ -15,6 +16,8 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTup
 # Does the allreduce of one of the sizes, by its number; gives the first element of the result.
 Reduce = Callable[[int], float]
 
+ROUNDS = 3
+
 
 class Place(NamedTuple):
     """Who this rank is; the folder is the job's own."""
@@ -26,27 +29,34 @@ class Place(NamedTuple):
 
 def main(argv: Sequence[str]) -> None:
     """Reduce tensors of ones, each first once to warm up, and stay until all ranks are through."""
-    way, folder, *asked = argv
-    sizes = [tuple(map(int, words.split(":"))) for words in asked]
+    way, folder, *words = argv
+    sizes = parse_sizes(words)
     rank, ranks = _who(way)
     place = Place(rank, ranks, Path(folder))
     with WAYS[way](place, [count // 4 for count, _ in sizes]) as reduce:
-        found = [timed(reduce, number, times, place) for number, (_, times) in enumerate(sizes)]
+        seconds = [timed(reduce, number, times, ranks) for number, (_, times) in enumerate(sizes)]
         leave_together(place)
     if place.rank == 0:
-        print("seconds", json.dumps(found), flush=True)
-    if way == "tensorflow":
-        os._exit(0)  # its server cannot be stopped
+        print("seconds", json.dumps(seconds), flush=True)
 
 
-def timed(reduce: Reduce, number: int, times: int, place: Place) -> float:
-    """Give the mean of so many allreduces, in seconds."""
-    reduce(number)
-    begin = time.perf_counter()
-    found = {reduce(number) for _ in range(times)}
-    seconds = time.perf_counter() - begin
-    assert found == {place.size}, f"{place.size} ranks gave {found}"
-    return seconds / times
+def parse_sizes(words: Sequence[str]) -> List[Tuple[int, int]]:
+    """Read ``BYTES:TIMES`` from the command line."""
+    pairs = [word.split(":") for word in words]
+    return [(int(size_bytes), int(times)) for size_bytes, times in pairs]
+
+
+def timed(reduce: Reduce, number: int, times: int, ranks: int) -> float:
+    """Give the mean of so many allreduces in the best round, in seconds, after warming up."""
+    for _ in range(1 + times // 10):
+        reduce(number)
+    rounds = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        sums = {reduce(number) for _ in range(times)}
+        rounds.append((time.perf_counter() - begin) / times)
+        assert sums == {ranks}, f"{ranks} ranks gave {sums}"
+    return min(rounds)
 
 
 def leave_together(place: Place) -> None:
@@ -70,40 +80,6 @@ def with_hccl(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
         with ascend_session(graph=graph) as sess:
             sess.run(ready)
             yield lambda number: float(sess.run(firsts[number]))
-
-
-@contextlib.contextmanager
-def with_tensorflow(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
-    """Use what TensorFlow brings, as if nothing could go wrong."""
-    import tensorflow.compat.v1 as tf
-    from tensorflow.python.ops.collective_ops import all_reduce
-
-    cluster = tf.train.ClusterSpec({"rank": _addresses(place)})
-    config = tf.ConfigProto(device_filters=[f"/job:rank/task:{place.rank}"])
-    config.experimental.collective_group_leader = "/job:rank/replica:0/task:0"
-    server = tf.train.Server(cluster, "rank", place.rank, config=config)
-    with tf.Graph().as_default(), tf.device(f"/job:rank/task:{place.rank}/device:CPU:0"):
-        values: List[Any] = [tf.Variable(tf.ones([count])) for count in counts]
-        asked: Dict[str, Any] = {"group_size": place.size, "merge_op": "Add", "final_op": "Id"}
-        firsts = [
-            all_reduce(value.read_value(), group_key=1, instance_key=1 + number, **asked)[0]
-            for number, value in enumerate(values)
-        ]
-        ready = tf.global_variables_initializer()
-        with tf.Session(server.target, config=config) as sess:
-            sess.run(ready)
-            yield lambda number: float(sess.run(firsts[number]))
-
-
-def _addresses(place: Place) -> List[str]:
-    """Tell the others the port of this rank, and wait for theirs."""
-    told = place.folder / f"port_{place.rank}.new"
-    told.write_text(os.environ["ASCEND_SESSION_PORT"])
-    told.rename(place.folder / f"port_{place.rank}")
-    files = [place.folder / f"port_{rank}" for rank in range(place.size)]
-    while not all(file.exists() for file in files):
-        time.sleep(0.01)
-    return [f"127.0.0.1:{file.read_text()}" for file in files]
 
 
 @contextlib.contextmanager
@@ -142,7 +118,6 @@ def with_mpi4py(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
 
 WAYS: Dict[str, Callable[[Place, Sequence[int]], ContextManager[Reduce]]] = {
     "hccl": with_hccl,
-    "tensorflow": with_tensorflow,
     "gloo": with_gloo,
     "mpi4py": with_mpi4py,
 }

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from ascend_session.aoe import machine as measured
+from ascend_session.aoe import plan
 from ascend_session.aoe.machine import Machine
 from tests.fake_host import FakeHost, Reply, a2_chips, install, npu_smi_answers
 
@@ -52,6 +52,6 @@ class TuningHost:
 def tuning(tmp_path: Path, monkeypatch: Any) -> Iterator[TuningHost]:
     """The host; this machine's own room does not count."""
     made = TuningHost(tmp_path)
-    monkeypatch.setattr(measured.Machine, "measured", lambda environ: ROOM)
+    monkeypatch.setattr(plan, "measure_machine", lambda environ: ROOM)
     yield made
     made.host.close()

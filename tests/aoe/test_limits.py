@@ -3,10 +3,13 @@
 import pytest
 
 from ascend_session.aoe import machine as measured
-from ascend_session.aoe.conditions_resources import Load, resources
-from ascend_session.aoe.limits import cpu_quota, memory_left
-from ascend_session.aoe.machine import Machine
-from ascend_session.aoe.parallel import Parallel
+from ascend_session.aoe.host_conditions import Load, check_resources
+from ascend_session.aoe.machine import (
+    Parallel,
+    measure_cpu_quota,
+    measure_machine,
+    measure_memory_left,
+)
 from tests.aoe.conftest import ROOM
 
 GIB = 2**30
@@ -21,7 +24,7 @@ def group(tmp_path):
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return memory_left(str(tmp_path)), cpu_quota(str(tmp_path))
+        return measure_memory_left(str(tmp_path)), measure_cpu_quota(str(tmp_path))
 
     return group
 
@@ -96,15 +99,15 @@ def test_nonsense_limits_nothing(group, text):
 
 
 def test_the_limit_counts_where_it_is_less_than_what_the_machine_has(monkeypatch):
-    monkeypatch.setattr(measured, "memory_left", lambda: 5)
-    monkeypatch.setattr(measured, "cpu_quota", lambda: 0.5)
-    made = Machine.measured({"HOME": "/tmp"})
+    monkeypatch.setattr(measured, "measure_memory_left", lambda: 5)
+    monkeypatch.setattr(measured, "measure_cpu_quota", lambda: 0.5)
+    made = measure_machine({"HOME": "/tmp"})
     assert (made.memory, made.is_limited, made.quota) == (5, True, 0.5)
 
 
 def test_a_limit_beyond_the_machine_is_none(monkeypatch):
-    monkeypatch.setattr(measured, "memory_left", lambda: 2**63 - 4096)
-    made = Machine.measured({"HOME": "/tmp"})
+    monkeypatch.setattr(measured, "measure_memory_left", lambda: 2**63 - 4096)
+    made = measure_machine({"HOME": "/tmp"})
     assert made.memory < 2**63 - 4096
     assert not made.is_limited
 
@@ -112,9 +115,9 @@ def test_a_limit_beyond_the_machine_is_none(monkeypatch):
 def test_what_the_group_takes_away_is_said():
     small = ROOM._replace(memory=GIB, is_limited=True, quota=4.5)
     eight = Parallel(8, "it is 8")
-    found = {one.name: one for one in resources(small, Load("2", 1, GIB, eight, eight))}
+    found = {one.name: one for one in check_resources(small, Load("2", 1, GIB, eight, eight))}
     assert found["memory"].verdict == found["CPUs"].verdict == "fails"
-    assert "1 GiB of memory are left by the limit of the control group" in found["memory"].said
-    assert "as of a container or batch job" in found["memory"].said
+    assert "1 GiB of memory are left by the limit of the control group" in found["memory"].message
+    assert "as of a container or batch job" in found["memory"].message
     assert (found["CPUs"].measured, found["CPUs"].needed) == (4, 74)
-    assert "its control group lets it have the time of 4.5 of them" in found["CPUs"].said
+    assert "its control group lets it have the time of 4.5 of them" in found["CPUs"].message

@@ -8,11 +8,11 @@ import pytest
 
 from ascend_session import AscendConfig, MemoryConfig, ProfilingConfig
 from ascend_session.aoe import AoePlan
-from ascend_session.aoe.asked import Asked
-from ascend_session.aoe.conditions_host import devices
-from ascend_session.aoe.repository import repository_of
+from ascend_session.aoe.conditions import KnownFacts
+from ascend_session.aoe.host_conditions import check_device
+from ascend_session.aoe.run import find_repository
 from ascend_session.errors import ConfigError
-from ascend_session.hardware.device import Device, DeviceReport
+from ascend_session.hardware.devices import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from tests.fake_host import Reply, install
@@ -92,7 +92,7 @@ def test_every_condition_that_fails_says_what_to_do(plan, tuning):
         "static memory",
         "work_path",
     }
-    assert [one.name for one in made.of("fails") if not one.todo] == []
+    assert [one.name for one in made.of("fails") if not one.hint] == []
 
 
 def test_the_json_form_has_everything(plan):
@@ -141,7 +141,7 @@ def test_another_mode_is_refused(plan, mode):
 def test_the_option_hides_the_variable(plan):
     made = plan(AscendConfig(aoe_mode="2"), "subgraph", AOE_MODE="1")
     found = _one(made, "mode")
-    assert (found.verdict, found.said) == ("fails", "aoe_mode=2 counts.")
+    assert (found.verdict, found.message) == ("fails", "aoe_mode=2 counts.")
 
 
 def test_without_a_configuration_what_it_may_say_is_not_checked(tuning):
@@ -149,13 +149,13 @@ def test_without_a_configuration_what_it_may_say_is_not_checked(tuning):
     assert _one(made, "static memory").asks == _one(made, "profiling").asks == ("config",)
     found = _one(made, "mode")
     assert (found.verdict, found.asks) == ("not checked", ("config",))
-    assert "what the training script says of aoe_mode is not known" in found.said
+    assert "what the training script says of aoe_mode is not known" in found.message
 
 
 def test_a_configuration_that_says_no_mode_needs_the_variable(plan):
     found = _one(plan(AscendConfig()), "mode")
     assert (found.verdict, found.asks) == ("not checked", ())
-    assert "`ascend-session aoe run` sets AOE_MODE=2" in str(found.todo)
+    assert "`ascend-session aoe run` sets AOE_MODE=2" in str(found.hint)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_is_on_is_said_with_what_turns_it_off_wherever_it_is(plan):
     config = AscendConfig(memory_config=MemoryConfig(static_memory_policy=2))
     found = _one(plan(config, GE_USE_STATIC_MEMORY="2"), "static memory")
     assert found.measured == "static_memory_policy=2 and GE_USE_STATIC_MEMORY=2"
-    assert found.todo == (
+    assert found.hint == (
         "Set static_memory_policy to 0 for this run, as cfg.for_tuning() does; "
         "unset GE_USE_STATIC_MEMORY."
     )
@@ -235,12 +235,12 @@ def test_subgraphs_are_not_tuned_on_this_product(plan, tuning):
 )
 def test_each_product_tunes_what_the_manual_says(product, mode, verdict):
     device = Device(0, None, None, family=family(product))
-    found = list(devices(DeviceReport((device,)), "12"[mode == "operator"], Asked(), {}))
+    found = list(check_device(DeviceReport((device,)), "12"[mode == "operator"], KnownFacts(), {}))
     assert found[0].name == "product"
     # A device without an id is none that a process can have.
     assert found[0].verdict == "not checked"
     own = replace(device, physical_id=PhysicalDeviceId(0), logical_id=LogicalDeviceId(0))
-    found = list(devices(DeviceReport((own,)), "12"[mode == "operator"], Asked(), {}))
+    found = list(check_device(DeviceReport((own,)), "12"[mode == "operator"], KnownFacts(), {}))
     assert found[0].verdict == verdict
 
 
@@ -250,8 +250,8 @@ def test_the_users_of_the_device_are_named(plan, tuning):
     tuning.host.process(78, "python3 third.py", devices=[0])
     found = _one(plan(), "one user")
     assert (found.verdict, found.measured) == ("fails", "2 on it")
-    assert "process 77 (python3 other.py) of user " in found.said
-    assert " and process 78 (python3 third.py) of user " in found.said
+    assert "process 77 (python3 other.py) of user " in found.message
+    assert " and process 78 (python3 third.py) of user " in found.message
 
 
 def test_where_there_is_no_device_its_conditions_are_not_checked(plan):
@@ -282,7 +282,7 @@ def test_what_else_the_rules_find_is_said(plan):
     made = plan(ASCEND_DEVICE_ID="x")
     found = _one(made, "options")
     assert found.verdict == "fails"
-    assert "ASCEND_DEVICE_ID='x'" in found.said
+    assert "ASCEND_DEVICE_ID='x'" in found.message
 
 
 @pytest.mark.parametrize("made", ["nothing", "file", "folder"])
@@ -295,10 +295,10 @@ def test_the_repository_has_to_be_there_if_it_is_named(plan, tuning, made):
     found = _one(plan(TUNE_BANK_PATH=str(path)), "repository")
     assert found.verdict == ("ok" if made == "folder" else "fails")
     if made == "nothing":
-        assert found.said.startswith(
+        assert found.message.startswith(
             f"{path}, which TUNE_BANK_PATH names, does not exist; AOE ends"
         )
-        assert found.todo == f"mkdir -p {path}"
+        assert found.hint == f"mkdir -p {path}"
 
 
 @pytest.mark.parametrize(
@@ -313,24 +313,24 @@ def test_the_repository_has_to_be_there_if_it_is_named(plan, tuning, made):
     ],
 )
 def test_the_repository_is_found_by_its_priority(mode, environ, path):
-    assert repository_of(mode, environ, "Ascend910B3").path == path
+    assert find_repository(mode, environ, "Ascend910B3").path == path
 
 
 def test_a_repository_exists_for_whatever_processor_if_that_is_not_known(tmp_path):
-    found = repository_of("operator", {"TUNE_BANK_PATH": str(tmp_path)})
+    found = find_repository("operator", {"TUNE_BANK_PATH": str(tmp_path)})
     assert found.path == os.path.join(str(tmp_path), "${soc_version}")
     assert found.exists
-    assert not repository_of("operator", {"TUNE_BANK_PATH": str(tmp_path)}, "Ascend910").exists
+    assert not find_repository("operator", {"TUNE_BANK_PATH": str(tmp_path)}, "Ascend910").exists
 
 
 def test_gradients_have_no_repository():
     with pytest.raises(ValueError, match="no repository"):
-        repository_of("gradient", {})
+        find_repository("gradient", {})
 
 
 def test_result_files_need_a_folder(plan, tuning):
     found = _one(plan(ASCEND_WORK_PATH=str(tuning.folder / "none")), "result folder")
-    assert (found.verdict, found.todo) == ("fails", f"mkdir -p {tuning.folder / 'none'}")
+    assert (found.verdict, found.hint) == ("fails", f"mkdir -p {tuning.folder / 'none'}")
 
 
 @pytest.mark.parametrize(
@@ -354,13 +354,13 @@ def test_of_a_script_that_cannot_be_read_nothing_is_claimed(plan, tuning, opp, v
     script.write_text(". ./setenv.bash\n")  # as good as unreadable: it exports nothing itself
     found = _one(plan(ASCEND_TOOLKIT_HOME="", ASCEND_OPP_PATH=opp), "set_env.sh")
     assert found.verdict == verdict
-    assert "which this environment lacks" not in found.said
-    assert found.todo == (None if opp else f"source /{script.relative_to(tuning.host.root)}")
+    assert "which this environment lacks" not in found.message
+    assert found.hint == (None if opp else f"source /{script.relative_to(tuning.host.root)}")
 
 
 def test_commands_that_are_said_can_be_copied_whatever_the_path(plan, tuning):
     path = str(tuning.folder / "my bank")
-    assert _one(plan(TUNE_BANK_PATH=path), "repository").todo == f"mkdir -p '{path}'"
+    assert _one(plan(TUNE_BANK_PATH=path), "repository").hint == f"mkdir -p '{path}'"
 
 
 def test_a_toolkit_of_ones_own_is_found_in_the_home_directory(plan, tuning):
@@ -369,7 +369,7 @@ def test_a_toolkit_of_ones_own_is_found_in_the_home_directory(plan, tuning):
     script.unlink()
     tuning.host.write("home/tuner/Ascend/ascend-toolkit/set_env.sh", text)
     found = _one(plan(HOME="/home/tuner", ASCEND_OPP_PATH="", ASCEND_TOOLKIT_HOME=""), "set_env.sh")
-    assert (found.verdict, found.todo) == (
+    assert (found.verdict, found.hint) == (
         "fails",
         "source /home/tuner/Ascend/ascend-toolkit/set_env.sh",
     )

@@ -4,9 +4,7 @@ import os
 
 import pytest
 
-from ascend_session.aoe.environment import variables_of
-from ascend_session.aoe.progress import Progress
-from ascend_session.aoe.results_new import earlier_files, result_files
+from ascend_session.aoe.run import Progress, find_earlier_results, find_new_results, make_variables
 from ascend_session.errors import ConfigError
 
 # ExecuteAoeTuning in the adapter's geop_npu.cc; seed 003, tuning result viewing.
@@ -41,7 +39,7 @@ def log(folder):
 
 
 def test_a_run_has_its_mode_its_folder_and_the_adapters_marks(folder):
-    assert variables_of("operator", {}) == {
+    assert make_variables("operator", {}) == {
         "AOE_MODE": "2",
         "ASCEND_WORK_PATH": str(folder / "here"),
         "ASCEND_MODULE_LOG_LEVEL": "FMK=1",
@@ -50,31 +48,31 @@ def test_a_run_has_its_mode_its_folder_and_the_adapters_marks(folder):
 
 def test_folders_are_absolute_and_those_given_count_before_the_variables(folder):
     environ = {"ASCEND_WORK_PATH": "../work", "TUNE_BANK_PATH": "old"}
-    assert variables_of("1", environ)["ASCEND_WORK_PATH"] == str(folder / "work")
-    assert "TUNE_BANK_PATH" not in variables_of("1", environ)
-    given = variables_of("1", environ, work_path="x", bank="y")
+    assert make_variables("1", environ)["ASCEND_WORK_PATH"] == str(folder / "work")
+    assert "TUNE_BANK_PATH" not in make_variables("1", environ)
+    given = make_variables("1", environ, work_path="x", bank="y")
     assert given["ASCEND_WORK_PATH"] == str(folder / "here" / "x")
     assert given["TUNE_BANK_PATH"] == str(folder / "here" / "y")
 
 
 @pytest.mark.parametrize("name", ["ASCEND_GLOBAL_LOG_LEVEL", "ASCEND_MODULE_LOG_LEVEL"])
 def test_log_levels_of_the_user_stay(name):
-    assert "ASCEND_MODULE_LOG_LEVEL" not in variables_of("2", {name: "3"})
+    assert "ASCEND_MODULE_LOG_LEVEL" not in make_variables("2", {name: "3"})
 
 
 def test_a_mode_that_there_is_not_is_refused():
     with pytest.raises(ConfigError):
-        variables_of("3", {})
+        make_variables("3", {})
 
 
 def test_results_are_looked_for_by_priority(folder):
     environ = {"ASCEND_WORK_PATH": str(folder / "work")}
     here = folder / "here" / "aoe_result_opat_1_2.json"
     here.write_text("{}")
-    assert list(result_files(environ)) == list(result_files({})) == [str(here)]
+    assert list(find_new_results(environ)) == list(find_new_results({})) == [str(here)]
     there = folder / "work" / "aoe_result_sgat_1_2.json"
     there.write_text("{}")
-    assert list(result_files(environ)) == [str(there)]
+    assert list(find_new_results(environ)) == [str(there)]
 
 
 def test_other_files_and_those_of_earlier_runs_are_no_results(folder):
@@ -82,20 +80,20 @@ def test_other_files_and_those_of_earlier_runs_are_no_results(folder):
         (folder / "here" / name).write_text("{}")
     old = folder / "here" / "aoe_result_opat_0_1.json"
     old.write_text("{}")
-    before = earlier_files({})
+    before = find_earlier_results({})
     assert list(before) == [str(old)]
-    assert result_files({}, before) == {}
+    assert find_new_results({}, before) == {}
     new = folder / "here" / "aoe_result_opat_9_9.json"
     new.write_text("{}")
-    assert list(result_files({}, before)) == [str(new)]
+    assert list(find_new_results({}, before)) == [str(new)]
 
 
 def test_a_file_that_is_written_to_again_belongs_to_the_run(folder):
     path = folder / "here" / "aoe_result_opat_0_1.json"
     path.write_text("{}")
-    before = earlier_files({})
+    before = find_earlier_results({})
     path.write_text("{ }")
-    assert list(result_files({}, before)) == [str(path)]
+    assert list(find_new_results({}, before)) == [str(path)]
 
 
 def test_results_are_in_the_order_in_which_they_were_written(folder):
@@ -103,7 +101,7 @@ def test_results_are_in_the_order_in_which_they_were_written(folder):
         path = folder / "here" / f"aoe_result_opat_{name}.json"
         path.write_text("{}")
         os.utime(str(path), (number, number))
-    assert [os.path.basename(path)[-6] for path in result_files({})] == ["b", "a"]
+    assert [os.path.basename(path)[-6] for path in find_new_results({})] == ["b", "a"]
 
 
 def test_marks_in_the_log_are_said_once_as_they_come(log):
@@ -169,7 +167,7 @@ def test_what_is_no_file_is_no_result_and_no_log(folder, make):
     make(str(folder / "here" / "aoe_result_opat_1.json"))
     make(str(folder / "here" / "plog-1.log"))
     make(str(folder / "stdout.log"))
-    assert result_files({}) == {}
+    assert find_new_results({}) == {}
     assert Progress([str(folder / "here"), str(folder / "stdout.log")], {}, {}).look() == []
 
 

@@ -6,11 +6,14 @@ import subprocess
 import pytest
 
 from ascend_session.aoe import machine as measured
-from ascend_session.aoe.asked import Asked
-from ascend_session.aoe.condition import shown
-from ascend_session.aoe.conditions_resources import Load, cpus_needed, resources
-from ascend_session.aoe.machine import Machine
-from ascend_session.aoe.parallel import Parallel, compilers, tuners
+from ascend_session.aoe.conditions import KnownFacts, format_value
+from ascend_session.aoe.host_conditions import Load, check_resources, count_cpus_needed
+from ascend_session.aoe.machine import (
+    Parallel,
+    count_compilers,
+    count_tuners,
+    measure_machine,
+)
 from ascend_session.errors import ConfigError
 from tests.aoe.conftest import ROOM
 from tests.fake_host import FakeHost
@@ -24,7 +27,7 @@ def _load(mode="2", processes=1, memory=4 * GIB, parallel=8, compile_=8):
 
 
 def _found(machine=ROOM, **load):
-    return {one.name: one for one in resources(machine, _load(**load))}
+    return {one.name: one for one in check_resources(machine, _load(**load))}
 
 
 def test_a_machine_with_room_fulfils_everything():
@@ -46,14 +49,14 @@ def test_a_machine_with_room_fulfils_everything():
     ],
 )
 def test_cpus_follow_the_formulas(mode, processes, tuning, compiling, cores, needed):
-    assert cpus_needed(mode, processes, tuning, compiling, cores) == needed
+    assert count_cpus_needed(mode, processes, tuning, compiling, cores) == needed
 
 
 @pytest.mark.parametrize(("cpus", "verdict"), [(73, "fails"), (74, "ok")])
 def test_as_many_cpus_as_recommended_are_enough(cpus, verdict):
     found = _found(ROOM._replace(cpus=cpus, all_cpus=cpus))["CPUs"]
     assert (found.verdict, found.measured, found.needed) == (verdict, cpus, 74)
-    assert f"1 x (8 + 8 + min({cpus}/2, 8) + 50) = 74" in found.said
+    assert f"1 x (8 + 8 + min({cpus}/2, 8) + 50) = 74" in found.message
 
 
 @pytest.mark.parametrize(("free", "verdict"), [(20 * GIB - 1, "fails"), (20 * GIB, "ok")])
@@ -66,7 +69,7 @@ def test_a_home_directory_that_cannot_be_looked_at_fails():
     machine = ROOM._replace(home_free=None, home_problem="cannot be looked at: Is a fault")
     found = _found(machine)["home disk"]
     assert found.verdict == "fails"
-    assert found.said == "The home directory /home/tuner cannot be looked at: Is a fault."
+    assert found.message == "The home directory /home/tuner cannot be looked at: Is a fault."
 
 
 @pytest.mark.parametrize(("memory", "verdict"), [(32 * GIB - 1, "fails"), (32 * GIB, "ok")])
@@ -90,7 +93,7 @@ def test_too_little_for_one_thread_fails_however_many_there_are():
     small = ROOM._replace(cpus=16, all_cpus=16, memory=GIB)
     found = _found(small, parallel=None)
     assert found["CPUs"].verdict == found["memory"].verdict == "fails"
-    assert found["CPUs"].said.endswith("50) = 67 or more.")
+    assert found["CPUs"].message.endswith("50) = 67 or more.")
 
 
 def test_gradients_have_no_formula():
@@ -100,18 +103,18 @@ def test_gradients_have_no_formula():
 def test_a_process_that_is_bound_to_some_cpus_is_said_with_both_numbers():
     found = _found(ROOM._replace(cpus=80))["CPU pinning"]
     assert (found.verdict, found.measured, found.needed) == ("fails", 80, 96)
-    assert "taskset" in str(found.todo)
+    assert "taskset" in str(found.hint)
 
 
 def test_the_numbers_are_those_of_df_free_and_nproc(monkeypatch):
     # Of a control group, which may limit this very test, `free` knows nothing.
-    monkeypatch.setattr(measured, "memory_left", lambda: None)
+    monkeypatch.setattr(measured, "measure_memory_left", lambda: None)
 
     def asked(*words):
         ran = subprocess.run(words, stdout=subprocess.PIPE, check=True, env={**os.environ})
         return ran.stdout.decode()
 
-    machine = Machine.measured({"HOME": "/tmp"})
+    machine = measure_machine({"HOME": "/tmp"})
     slack = 256 * 2**20  # others write, and take memory, meanwhile
     df = int(asked("df", "-B1", "--output=avail", "/tmp").split()[-1])
     assert machine.home_free == pytest.approx(df, abs=slack)
@@ -122,14 +125,14 @@ def test_the_numbers_are_those_of_df_free_and_nproc(monkeypatch):
 
 
 def test_a_home_that_is_not_there_is_no_crash(tmp_path):
-    machine = Machine.measured({"HOME": str(tmp_path / "none")})
+    machine = measure_machine({"HOME": str(tmp_path / "none")})
     assert machine.home_free is None
     assert machine.home_problem == "cannot be looked at: No such file or directory"
 
 
 def test_room_in_a_home_that_this_user_cannot_write_to_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, rights: path != str(tmp_path))
-    machine = Machine.measured({"HOME": str(tmp_path)})
+    machine = measure_machine({"HOME": str(tmp_path)})
     assert machine.home_free is None
     assert machine.home_problem == "cannot be written to by this user"
 
@@ -149,13 +152,13 @@ def test_room_in_a_home_that_this_user_cannot_write_to_is_none(tmp_path, monkeyp
 )
 def test_compilers_are_as_many_as_the_variable_says(given, number, legal):
     environ = {} if given is None else {"TE_PARALLEL_COMPILER": given}
-    found = compilers(environ)
+    found = count_compilers(environ)
     assert (found.number, found.legal) == (number, legal)
 
 
 def test_a_number_that_the_compiler_does_not_take_fails_and_is_not_counted_with():
-    bad = _load()._replace(compilers=compilers({"TE_PARALLEL_COMPILER": "99"}))
-    found = {one.name: one for one in resources(ROOM, bad)}
+    bad = _load()._replace(compilers=count_compilers({"TE_PARALLEL_COMPILER": "99"}))
+    found = {one.name: one for one in check_resources(ROOM, bad)}
     assert found["TE_PARALLEL_COMPILER"].verdict == "fails"
     assert found["CPUs"].verdict == "not checked"
 
@@ -163,15 +166,20 @@ def test_a_number_that_the_compiler_does_not_take_fails_and_is_not_counted_with(
 @pytest.mark.parametrize(("devices", "verdict"), [(1, "ok"), (3, "ok"), (4, "fails")])
 def test_compilers_are_few_enough_for_each_device(devices, verdict):
     # options_notes b: at most cores x 0.8 / devices; 96 x 0.8 / 4 = 19.2
-    load = _load()._replace(devices=devices, compilers=compilers({"TE_PARALLEL_COMPILER": "20"}))
-    found = {one.name: one for one in resources(ROOM, load)}["TE_PARALLEL_COMPILER"]
+    load = _load()._replace(
+        devices=devices, compilers=count_compilers({"TE_PARALLEL_COMPILER": "20"})
+    )
+    found = {one.name: one for one in check_resources(ROOM, load)}["TE_PARALLEL_COMPILER"]
     assert found.verdict == verdict
-    assert verdict == "ok" or found.todo == "export TE_PARALLEL_COMPILER=19"
+    assert verdict == "ok" or found.hint == "export TE_PARALLEL_COMPILER=19"
 
 
 def test_the_default_number_of_compilers_is_nobodys_fault():
     small = ROOM._replace(cpus=2, all_cpus=2)
-    found = {one.name: one for one in resources(small, _load()._replace(compilers=compilers({})))}
+    found = {
+        one.name: one
+        for one in check_resources(small, _load()._replace(compilers=count_compilers({})))
+    }
     assert found["TE_PARALLEL_COMPILER"].verdict == "ok"
 
 
@@ -184,13 +192,13 @@ class TestTuners:
 
     def test_what_is_given_counts_before_the_file(self, host):
         host.aoe_ini("4")
-        found = tuners(Asked(tuning_parallel_num=2), host.environ, str(host.root))
+        found = count_tuners(2, host.environ, str(host.root))
         assert found.number == 2
 
     @pytest.mark.parametrize(("text", "number"), [("4", 4), ("64", 64)])
     def test_the_toolkits_file_says_it(self, host, text, number):
         host.aoe_ini(text)
-        found = tuners(Asked(), host.environ, str(host.root))
+        found = count_tuners(None, host.environ, str(host.root))
         assert (found.number, found.legal) == (number, True)
         assert "aoe.ini has" in found.origin
 
@@ -198,19 +206,19 @@ class TestTuners:
         host.aoe_ini("4")
         host.write("opt/cann/conf/aoe.ini", "TUNING_PARALLEL_NUM=16\n")
         environ = {**host.environ, "ASCEND_TOOLKIT_HOME": "/opt/cann"}
-        assert tuners(Asked(), environ, str(host.root)).number == 16
+        assert count_tuners(None, environ, str(host.root)).number == 16
 
     def test_a_file_without_the_number_means_the_default(self, host):
         host.write("usr/local/Ascend/cann/conf/aoe.ini", "RUN_LOOP = 10\n")
-        assert tuners(Asked(), host.environ, str(host.root)).number == 8
+        assert count_tuners(None, host.environ, str(host.root)).number == 8
 
     @pytest.mark.parametrize("text", ["0", "65", "many", ""])
     def test_a_number_that_aoe_does_not_take_fails(self, host, text):
         host.aoe_ini(text)
-        found = tuners(Asked(), host.environ, str(host.root))
+        found = count_tuners(None, host.environ, str(host.root))
         assert not found.legal
         load = _load()._replace(tuners=found)
-        verdicts = {one.name: one.verdict for one in resources(ROOM, load)}
+        verdicts = {one.name: one.verdict for one in check_resources(ROOM, load)}
         assert verdicts["TUNING_PARALLEL_NUM"] == "fails"
         assert verdicts["CPUs"] == "not checked"
 
@@ -219,10 +227,10 @@ class TestTuners:
         path = host.aoe_ini("4")
         path.unlink()
         make(str(path))
-        assert tuners(Asked(), host.environ, str(host.root)).number is None
+        assert count_tuners(None, host.environ, str(host.root)).number is None
 
     def test_without_a_file_it_is_not_known(self, host):
-        assert tuners(Asked(), host.environ, str(host.root)).number is None
+        assert count_tuners(None, host.environ, str(host.root)).number is None
 
 
 @pytest.mark.parametrize(
@@ -239,17 +247,25 @@ class TestTuners:
 )
 def test_numbers_that_cannot_be_are_refused_by_name(name, value):
     with pytest.raises(ConfigError) as failed:
-        Asked(**{name: value})
+        KnownFacts(**{name: value})
     assert f"{name}={value!r}" in str(failed.value) or f"{name}={value}" in str(failed.value)
 
 
 def test_sizes_are_shown_rounded_down():
-    assert shown(20 * GIB - 1, "bytes") == "19.9 GiB"
-    assert shown(20 * GIB, "bytes") == "20 GiB"
-    assert [shown(74, "CPUs"), shown("off"), shown(None, "bytes")] == ["74 CPUs", "off", "-"]
+    assert format_value(20 * GIB - 1, "bytes") == "19.9 GiB"
+    assert format_value(20 * GIB, "bytes") == "20 GiB"
+    assert [format_value(74, "CPUs"), format_value("off"), format_value(None, "bytes")] == [
+        "74 CPUs",
+        "off",
+        "-",
+    ]
 
 
 def test_one_is_no_plural():
-    assert [shown(1, "CPUs"), shown(1, "cores"), shown(1, "")] == ["1 CPU", "1 core", "1"]
+    assert [format_value(1, "CPUs"), format_value(1, "cores"), format_value(1, "")] == [
+        "1 CPU",
+        "1 core",
+        "1",
+    ]
     found = _found(ROOM._replace(cpus=1, all_cpus=1))["CPUs"]
-    assert found.said.startswith("This process may use 1 CPU. Recommended are ")
+    assert found.message.startswith("This process may use 1 CPU. Recommended are ")

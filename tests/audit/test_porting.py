@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit.porting import ported
+from ascend_session.audit.fixing import ported
 
 BLOCK = """\
 from npu_bridge.npu_init import *

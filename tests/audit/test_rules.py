@@ -23,11 +23,17 @@ def expected(text):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_what_a_script_marks_is_found_there_and_nothing_else(script):
+def test_what_a_script_marks_is_found_there_in_sentences_and_nothing_else(script):
     text = script.read_text(encoding="utf-8")
     audited = audit_bytes(str(script), text.encode())
     found = [(one.place.line, one.rule, one.certain) for one in audited.findings]
     assert sorted(found) == expected(text)
+    lines = text.split("\n")
+    for one in audited.findings:
+        assert one.severity in SEVERITIES
+        assert one.said.endswith(".")
+        assert one.hint is None or one.hint.strip()
+        assert one.text == lines[one.place.line - 1].strip()
 
 
 @pytest.mark.parametrize(
@@ -46,14 +52,3 @@ def test_an_argument_that_is_not_there_is_shown_its_place(call, hint):
 def test_every_rule_has_a_script_that_breaks_it():
     marked = {rule for path in SCRIPTS for _, rule, _ in expected(path.read_text("utf-8"))}
     assert marked == set(RULES) - {"not-read"}
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_finding_is_said_in_sentences_and_names_its_line(script):
-    data = script.read_bytes()
-    lines = data.decode().split("\n")
-    for one in audit_bytes(str(script), data).findings:
-        assert one.severity in SEVERITIES
-        assert one.said.endswith(".")
-        assert one.hint is None or one.hint.strip()
-        assert one.text == lines[one.place.line - 1].strip()

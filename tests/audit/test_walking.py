@@ -6,10 +6,9 @@ import signal
 
 import pytest
 
-from ascend_session.audit import RULES, audit_file, walking
-from ascend_session.audit.baseline import read_baseline, without_known, write_baseline
-from ascend_session.audit.sarif import as_sarif
-from ascend_session.audit.walking import audit_paths, files_below
+from ascend_session.audit import RULES, audit_file, scripts
+from ascend_session.audit.exports import as_sarif, read_baseline, without_known, write_baseline
+from ascend_session.audit.scripts import audit_paths, files_below
 from ascend_session.errors import AuditError
 
 WRONG = """\
@@ -63,7 +62,7 @@ def _deadly(file):
 
 
 def test_a_file_that_kills_its_process_is_named_and_the_others_are_read(folder, monkeypatch):
-    monkeypatch.setattr(walking, "audit_file", _deadly)
+    monkeypatch.setattr(scripts, "audit_file", _deadly)
     report = audit_paths([str(folder)], processes=2)
     assert report.skipped == ((str(folder / "a.py"), "The process that read it was killed."),)
     assert (report.files, report.count("error")) == (3, 1)

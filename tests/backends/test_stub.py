@@ -24,16 +24,17 @@ ALONE = Job(0, 1, 0, 1, 0)
 
 
 class TestRefusals:
-    def test_a_job_whose_ranks_could_not_find_each_other(self) -> None:
-        with pytest.raises(
-            JobError, match="has 8 ranks, but nothing says where they could meet"
-        ) as refused:
-            StubBackend({}).require(Job(1, 8, 1, 8, 1), {})
-        assert "unset RANK_SIZE" in str(refused.value.hint)
-        assert "`ascend-session launch`" in str(refused.value.hint)
+    def test_a_job_whose_nodes_could_not_find_each_other(self) -> None:
+        of_pmix = {"PMIX_RANK": "1", "PMIX_NAMESPACE": "job", "RANK_SIZE": "8"}
+        with pytest.raises(JobError, match="on several nodes, and nothing says which") as refused:
+            StubBackend(of_pmix).require(Job.detect(of_pmix), {})
+        assert f"Give all of them {COORDINATOR}=HOST:PORT" in str(refused.value.hint)
 
     def test_a_job_whose_ranks_know_where_to_meet_is_not(self) -> None:
         StubBackend({COORDINATOR: "127.0.0.1:1"}).require(Job(1, 2, 1, 2, 1), {})
+
+    def test_a_job_of_which_nobody_says_that_it_has_nodes_is_on_one(self) -> None:
+        StubBackend({}).require(Job(1, 8, 1, 8, 1), {})
 
     def test_a_device_that_the_stub_does_not_have_is_refused(self) -> None:
         stub = StubBackend({})

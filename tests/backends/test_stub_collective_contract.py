@@ -1,7 +1,8 @@
 """The contract of collectives on the stub, with two ranks, three, five and eight.
 
 Three and five are no power of two, and none divides another; eight are more than the processors.
-Two are started as a user's are, more are forked.
+Two are started as a user's are, more are forked. By day three and five do what such a number makes
+different: parts are ragged, some rank is the root, and the groups are of two sizes.
 """
 
 from typing import Any
@@ -21,6 +22,7 @@ def answers(request: Any, tmp_path_factory: Any) -> Answers:
     return answers_of("stub", ranks, sections, folder, stall_timeout=120, python=python)
 
 
+UNEVEN = ("float32", "group")
 FEW = ("int32", "int64", "float16", "float32")  # with two ranks all are done
 
 
@@ -31,11 +33,13 @@ class TestTwo(CollectiveContract):
 class TestThree(CollectiveContract):
     ranks = 3
     types = FEW
+    by_day = UNEVEN
 
 
 class TestFive(CollectiveContract):
     ranks = 5
     types = FEW
+    by_day = UNEVEN
 
 
 class TestEight(CollectiveContract):

@@ -10,18 +10,17 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 
 from ascend_session.checks import ports
-from ascend_session.checks.environment import check_hccl_variables
-from ascend_session.checks.finding import ERROR, WARNING, Finding, listed
-from ascend_session.checks.folders import check_folder
+from ascend_session.checks.environment import check_hccl_variables, check_limits
 from ascend_session.checks.holders import check_holders, look
 from ascend_session.checks.interpreter import check_interpreter, look_into
-from ascend_session.checks.limits import check_limits
+from ascend_session.checks.job_files import check_folder, check_module, check_script
 from ascend_session.checks.network import Interfaces, Need, need_of
-from ascend_session.checks.programs import check_module, check_script
 from ascend_session.cluster.rank_table import RankTable
-from ascend_session.cluster.rank_table.parts import TableServer
+from ascend_session.cluster.rank_table.contents import TableServer
+from ascend_session.findings import ERROR, WARNING, Finding
 from ascend_session.hardware import program
 from ascend_session.hardware.hccn import HccnTool
+from ascend_session.text import format_ranges
 from tests.checks.healthy import free_base_port, python_answers
 from tests.fake_host import Reply, hccn_answers, install
 
@@ -50,16 +49,40 @@ def _one(found: Iterator[Finding]) -> Finding:
     ("numbers", "said"), [([], ""), ([3], "3"), ([1, 0, 2], "0-2"), ([0, 1, 3, 5, 4], "0-1, 3-5")]
 )
 def test_numbers_are_written_as_people_do(numbers: List[int], said: str) -> None:
-    assert listed(numbers) == said
+    assert format_ranges(numbers) == said
 
 
 def test_a_disk_that_is_full_is_in_the_way_and_one_that_nearly_is_is_not(tmp_path: Path) -> None:
     full = _one(check_folder(str(tmp_path / "a" / "b"), least_mb=1 << 40))
-    assert (full.check, full.severity) == ("disk space", "error")
-    assert " MB left." in full.said
+    assert (full.rule, full.severity) == ("disk space", "error")
+    assert " MB left." in full.message
     scarce = _one(check_folder(str(tmp_path), least_mb=0, scarce_mb=1 << 40))
-    assert (scarce.check, scarce.severity) == ("disk space", "warning")
+    assert (scarce.rule, scarce.severity) == ("disk space", "warning")
     assert _one(check_folder(str(tmp_path), least_mb=0, scarce_mb=0)).severity == "ok"
+
+
+def _disk(monkeypatch, **changed: int) -> None:
+    """Every disk is this one: 64 GiB, of which some facts are changed."""
+    facts = {"bsize": 4096, "frsize": 4096, "blocks": 2**24, "bfree": 2**23, "bavail": 2**23}
+    facts.update(files=1000, ffree=500, favail=500, flag=0, namemax=255)
+    made = os.statvfs_result(tuple({**facts, **changed}.values()))
+    monkeypatch.setattr(os, "statvfs", lambda path: made)
+
+
+def test_a_disk_that_takes_no_more_files_is_in_the_way(tmp_path: Path, monkeypatch) -> None:
+    _disk(monkeypatch, ffree=0)
+    full = _one(check_folder(str(tmp_path)))
+    assert (full.rule, full.severity) == ("disk space", "error")
+    assert full.message.endswith(", takes no more files.")
+
+
+@pytest.mark.parametrize(("user", "severity"), [(0, "ok"), (1000, "error")])
+def test_the_room_that_is_kept_for_root_is_roots_alone(
+    tmp_path: Path, monkeypatch, user: int, severity: str
+) -> None:
+    _disk(monkeypatch, bavail=0)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert _one(check_folder(str(tmp_path))).severity == severity
 
 
 def test_a_folder_in_which_this_user_may_not_write_is_said(tmp_path: Path) -> None:
@@ -68,7 +91,7 @@ def test_a_folder_in_which_this_user_may_not_write_is_said(tmp_path: Path) -> No
     with _nobody(tmp_path / "open"):
         found = _one(check_folder("./closed/logs"))
     assert found.severity == "error"
-    assert "./closed is a folder in which this user may not write" in found.said
+    assert "./closed is a folder in which this user may not write" in found.message
 
 
 def test_a_script_that_this_user_may_not_read_is_said(tmp_path: Path) -> None:
@@ -77,11 +100,11 @@ def test_a_script_that_this_user_may_not_read_is_said(tmp_path: Path) -> None:
     with _nobody(tmp_path / "open"):
         found = _one(check_script("./train.py"))
     assert found.severity == "error"
-    assert "may not read the script ./train.py" in found.said
+    assert "may not read the script ./train.py" in found.message
 
 
 def test_a_folder_is_a_script_if_python_can_run_it(tmp_path: Path) -> None:
-    assert "without a __main__.py" in _one(check_script(str(tmp_path))).said
+    assert "without a __main__.py" in _one(check_script(str(tmp_path))).message
     (tmp_path / "__main__.py").touch()
     assert _one(check_script(str(tmp_path))).severity == "ok"
 
@@ -103,7 +126,7 @@ def test_a_module_is_looked_for_without_importing_it(tmp_path, name, said) -> No
     (tmp_path / "more" / "package" / "__init__.py").write_text("raise SystemExit('imported')")
     (tmp_path / "more" / "package" / "part.py").write_text("raise SystemExit('imported')")
     found = _one(check_module(name, str(tmp_path), {"PYTHONPATH": "more"}))
-    assert found.said.startswith(said or f"The module {name} is found")
+    assert found.message.startswith(said or f"The module {name} is found")
     # A package may have its own way to its parts.
     wanted = "ok" if not said else "error" if name == "no.part" else "warning"
     assert found.severity == wanted
@@ -119,7 +142,7 @@ def test_a_port_that_only_a_connection_has_is_no_reason_not_to_start(monkeypatch
         client.connect(server.getsockname())
         found = _one(ports.check_ports({"HCCL_IF_BASE_PORT": str(base)}))
     assert found.severity == "warning"
-    assert f"Port(s) {base + 3} of HCCL: a connection of process {os.getpid()}" in found.said
+    assert f"Port(s) {base + 3} of HCCL: a connection of process {os.getpid()}" in found.message
     assert f"ip_local_reserved_ports={ports.DEVICE_PORT},{base}-{base + 31}" in str(found.hint)
 
 
@@ -135,7 +158,7 @@ def test_ports_of_the_vendors_own_choice_are_not_looked_at(monkeypatch) -> None:
 
 def _ports_of(base: int, physical=None) -> List[Tuple[str, str]]:
     found = ports.check_ports({"HCCL_IF_BASE_PORT": str(base)}, physical)
-    return [(one.severity, one.said) for one in found]
+    return [(one.severity, one.message) for one in found]
 
 
 def test_a_job_on_other_devices_has_other_ports(monkeypatch) -> None:
@@ -189,8 +212,8 @@ def test_of_many_holders_some_are_named_and_the_others_counted(healthy) -> None:
     for number in range(60):
         healthy.host.process(4321 + number, "python3 train.py", devices=[1])
     found = next(iter(check_holders(look([1], healthy.environ))))
-    assert found.said.count("python3 train.py") == 3
-    assert found.said.endswith(" and 57 more.")
+    assert found.message.count("python3 train.py") == 3
+    assert found.message.endswith(" and 57 more.")
     assert "lists all 60" in str(found.hint)
 
 
@@ -218,7 +241,7 @@ def test_nonsense_that_a_python_says_of_itself_is_a_finding(tmp_path, said) -> N
     python = install(tmp_path / "python", {"": Reply(f"ascend-session-found {said}\n")})
     found = list(check_interpreter(look_into(str(python), {}, True, 60), on_devices=True))
     assert found[0].severity in ("error", "warning")
-    assert "did not say what it has" in found[0].said
+    assert "did not say what it has" in found[0].message
 
 
 def test_what_others_wrote_is_shown_on_one_line(tmp_path) -> None:
@@ -226,17 +249,17 @@ def test_what_others_wrote_is_shown_on_one_line(tmp_path) -> None:
     reply = python_answers(tensorflow=None, tensorflow_error=said)
     python = install(tmp_path / "python", {"": reply})
     found = list(check_interpreter(look_into(str(python), {}, False, 60), on_devices=False))
-    assert "cannot import TensorFlow: [31mred line xxx" in found[0].said
-    assert len(found[0].said) < 500
-    assert found[0].said.isprintable()
+    assert "cannot import TensorFlow: [31mred line xxx" in found[0].message
+    assert len(found[0].message) < 500
+    assert found[0].message.isprintable()
 
 
 def test_a_holders_command_cannot_write_to_the_terminal(healthy) -> None:
     healthy.host.process(4321, "python3 \x1b[2J" + "y" * 5000, devices=[1])
     found = next(iter(check_holders(look([1], healthy.environ))))
-    assert found.said.isprintable()
-    assert "process 4321 (python3 [2Jyyy" in found.said
-    assert len(found.said) < 250
+    assert found.message.isprintable()
+    assert "process 4321 (python3 [2Jyyy" in found.message
+    assert len(found.message) < 250
 
 
 def _interfaces(healthy, known) -> Interfaces:
@@ -246,7 +269,7 @@ def _interfaces(healthy, known) -> Interfaces:
 def test_addresses_that_a_job_needs_are_missed(healthy) -> None:
     interfaces = _interfaces(healthy, {0: "10.0.0.1", 1: None})
     needed = Need(ERROR, ERROR)
-    said = [(one.severity, one.said) for one in interfaces.check_addresses(needed)]
+    said = [(one.severity, one.message) for one in interfaces.check_addresses(needed)]
     assert said == [
         ("error", "The network interface of device(s) 1 has no address."),
         ("ok", "Device(s) 0 have network addresses."),
@@ -263,7 +286,7 @@ def test_a_tool_that_this_user_may_not_run_does_not_say_that_there_is_no_address
     assert tool.address(1) is None
     found = _one(Interfaces({1: None}, tool).check_addresses(Need(ERROR, ERROR)))
     assert found.severity == "not checked"
-    assert "permission denied" in found.said
+    assert "permission denied" in found.message
 
 
 _A2, _A3, _OLD = "A2 (910B)", "A3", "Atlas training (910A)"
@@ -296,11 +319,11 @@ def test_how_much_a_job_needs_the_interfaces(product, leaves, pods, wanted) -> N
 def test_a_link_that_is_down_weighs_as_the_job_needs_it(healthy, severity) -> None:
     healthy.host.hccn_tool(hccn_answers({0: "10.0.0.1"}, link="DOWN"))
     found = _one(_interfaces(healthy, {0: "10.0.0.1"}).check_links(Need(severity, None)))
-    assert (found.check, found.severity) == ("network link", severity)
+    assert (found.rule, found.severity) == ("network link", severity)
 
 
 def test_a_slow_tool_is_said_and_not_asked_for_ever(healthy, monkeypatch) -> None:
-    monkeypatch.setattr(program, "_SLOW", 0.0)
+    monkeypatch.setattr(program, "_SLOW_S", 0.0)
     said: List[str] = []
     root = str(healthy.host.root)
     tool = HccnTool(healthy.environ, root, total=300, say=said.append)
@@ -337,9 +360,17 @@ def test_a_time_limit_is_taken_as_hccl_takes_it(value, product, is_taken) -> Non
     assert [one.severity for one in found] == ([] if is_taken else ["error"])
 
 
+@pytest.mark.parametrize(
+    ("value", "is_taken"), [("119", False), ("120", True), ("7200", True), ("7201", False)]
+)
+def test_the_time_to_connect_is_taken_within_hccls_limits(value, is_taken) -> None:
+    found = list(check_hccl_variables({"HCCL_CONNECT_TIMEOUT": value}))
+    assert [one.severity for one in found] == ([] if is_taken else ["error"])
+
+
 def test_a_file_system_that_does_not_say_its_size_is_not_full(tmp_path, monkeypatch) -> None:
     silent = os.statvfs("/proc")
     assert silent.f_blocks == 0
     monkeypatch.setattr(os, "statvfs", lambda path: silent)
     found = _one(check_folder(str(tmp_path)))
-    assert (found.check, found.severity) == ("disk space", "not checked")
+    assert (found.rule, found.severity) == ("disk space", "not checked")

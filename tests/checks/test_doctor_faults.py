@@ -5,7 +5,7 @@ from typing import Any, Dict
 
 import pytest
 
-from ascend_session.doctor import Asked, Report, examine
+from ascend_session.cli._doctor import Examination, Request, examine
 from tests.checks.faults import FAULTS, Fault
 from tests.checks.healthy import Healthy
 
@@ -15,8 +15,8 @@ _WAITED_FOR = {"python hangs": "imports", "npu-smi hangs": "timeout", "hccn_tool
 _OWN = [fault for fault in FAULTS if fault.only != "preflight"]
 
 
-def _examined(healthy: Healthy, **more: Any) -> Report:
-    asked = {
+def _examined(healthy: Healthy, **more: Any) -> Examination:
+    request = {
         "rank_table": str(healthy.table),
         "log_dir": str(healthy.logs),
         "python": str(healthy.python),
@@ -24,7 +24,7 @@ def _examined(healthy: Healthy, **more: Any) -> Report:
         "imports": PATIENCE,
         **more,
     }
-    return examine(healthy.environ, Asked(**asked))
+    return examine(healthy.environ, Request(**request))
 
 
 def test_a_healthy_host_has_no_finding_but_what_was_looked_at(healthy: Healthy) -> None:
@@ -46,8 +46,8 @@ def test_each_fault_is_found(healthy: Healthy, fault: Fault) -> None:
     report = _examined(healthy, **more)
     if callable(close):
         close()
-    found = [one for one in report.of(fault.severity) if one.check == fault.check]
-    assert any(fault.said in one.said for one in found), report.findings
+    found = [one for one in report.of(fault.severity) if one.rule == fault.check]
+    assert any(fault.said in one.message for one in found), report.findings
     assert report.ok is (fault.severity != "error")
 
 
@@ -58,7 +58,7 @@ def test_all_faults_are_in_one_report_each_with_what_to_do(healthy: Healthy) -> 
     for close in closes:
         if callable(close):
             close()
-    said = "\n".join(f"{one.severity} {one.said}" for one in report.findings)
+    said = "\n".join(f"{one.severity} {one.message}" for one in report.findings)
     assert [fault.name for fault in planted if fault.said not in said] == []
     assert [one for one in report.of("error") if not one.hint] == []
     assert len(planted) > 12
@@ -68,4 +68,4 @@ def test_all_faults_are_in_one_report_each_with_what_to_do(healthy: Healthy) -> 
 def test_a_device_without_a_node_is_said(healthy: Healthy) -> None:
     (healthy.host.root / "dev" / "davinci3").unlink()
     (found,) = _examined(healthy, rank_table=None).of("warning")
-    assert "npu-smi lists 1 device(s) that have no node" in found.said
+    assert "npu-smi lists 1 device(s) that have no node" in found.message

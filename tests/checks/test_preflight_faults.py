@@ -43,7 +43,7 @@ def _told(healthy: Healthy, **more: Any) -> Tuple[str, List[str]]:
         planned = checked_plan(_config(healthy, **more), healthy.environ)
     except AscendError as refused:
         return str(refused), []
-    planned.reserved.release()
+    planned.held_port.close()
     return "", list(planned.notes)
 
 
@@ -79,8 +79,8 @@ def test_all_faults_are_said_at_once_each_with_what_to_do(healthy: Healthy) -> N
     message = refused.value.message
     assert [fault.name for fault in planted if fault.said not in message] == []
     found = refused.value.findings
-    assert [one.said for one in found if one.severity == "error" and not one.hint] == []
-    assert {fault.check for fault in planted} <= {one.check for one in found}
+    assert [one.message for one in found if one.severity == "error" and not one.hint] == []
+    assert {fault.check for fault in planted} <= {one.rule for one in found}
     assert len(planted) > 10
     assert refused.value.is_wrong_call
     assert sorted(os.listdir(str(healthy.folder))) == before

@@ -1,6 +1,7 @@
 """Waiting for a device that another process holds."""
 
 import logging
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -8,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.checks.holders import look
-from ascend_session.checks.waiting import await_free
+from ascend_session.checks.holders import await_free, look
 from ascend_session.errors import DeviceTimeoutError
 from tests.fake_host import (
     USER,
@@ -42,6 +42,11 @@ def test_the_holder_is_found_by_the_devices_logical_id(host: FakeHost) -> None:
 def test_a_device_that_nobody_holds_is_not_waited_for(host: FakeHost, caplog: Any) -> None:
     await_free([0], 3600, host.environ)
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def test_what_this_process_holds_itself_is_free_for_it(host: FakeHost) -> None:
+    host.process(os.getpid(), "python3 train.py", devices=[4])
+    assert look([0], host.environ).is_free
 
 
 def test_the_time_that_is_over_names_device_holder_and_what_to_do(host: FakeHost) -> None:
@@ -100,7 +105,7 @@ def test_it_goes_on_as_soon_as_the_holder_has_gone(host: FakeHost, caplog: Any) 
                 shutil.rmtree(str(host.root / "proc" / "4321"))
                 gone.set()
 
-    log = logging.getLogger("ascend_session.checks.waiting")
+    log = logging.getLogger("ascend_session.checks.holders")
     handler = Goes()
     log.addHandler(handler)
     try:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ascend_session.config.schema import json_schema
+from ascend_session.config.reference import json_schema
 
 
 def test_a_right_file_is_ok(call, write):

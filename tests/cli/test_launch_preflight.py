@@ -52,16 +52,17 @@ def test_a_warning_is_a_note(program, healthy):
     assert "ascend-session: Not checked. The health of device(s) 0-3: npu-smi, which" in called.err
 
 
-def test_the_wait_ends_when_the_devices_are_free(start, healthy):
+@pytest.mark.parametrize(("time", "seconds"), [("10m", 600), ("1h2m3s", 3723)])
+def test_the_wait_ends_when_the_devices_are_free(start, healthy, time, seconds):
     healthy.host.process(4321, "python3 train.py", devices=[1])
-    words = _words(healthy, "--wait-for-devices", "10m")
+    words = _words(healthy, "--wait-for-devices", time)
     with start(*words, **healthy.environ) as process:
         line = process.stderr.readline().decode()
         shutil.rmtree(str(healthy.host.root / "proc" / "4321"))
         rest = process.stderr.read().decode()
         assert process.wait() == 0, rest
     assert line.startswith(
-        "ascend-session: Waiting for at most 600 s: device 1 (/dev/davinci1) is held by process 43"
+        f"ascend-session: Waiting for at most {seconds} s: device 1 (/dev/davinci1) is held by proc"
     )
     assert "all 4 ranks succeeded" in rest
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ascend_session.config.catalogue import references
+from ascend_session.config.reference import all_options, values_of
 
 
 def test_without_a_name_each_option_is_one_line(call):
@@ -12,13 +12,13 @@ def test_without_a_name_each_option_is_one_line(call):
     heading, *lines = called.out.splitlines()
     assert called.code == 0
     assert heading.split() == ["OPTION", "VALUES", "DEFAULT", "SCOPE", "WHAT", "IT", "DOES"]
-    assert [line.split()[0] for line in lines] == [option.path for option in references()]
+    assert [line.split()[0] for line in lines] == [option.path for option in all_options()]
 
 
 def test_nothing_is_cut_in_a_pipe(call):
     lines = {line.split()[0]: line for line in call("options").out.splitlines()}
-    for option in references():
-        assert option.values in lines[option.path]
+    for option in all_options():
+        assert values_of(option).words in lines[option.path]
         assert option.doc in lines[option.path]
 
 
@@ -136,7 +136,7 @@ def test_an_unknown_name_is_one_and_gets_a_suggestion(call):
 
 def test_json_is_an_array_of_options_however_many_there_are(call):
     assert [o["path"] for o in json.loads(call("options", "--json").out)] == [
-        option.path for option in references()
+        option.path for option in all_options()
     ]
     [option] = json.loads(call("options", "dump_path", "--json").out)
     assert option["write"] == "AscendConfig(dump_config=DumpConfig(dump_path=...))"

@@ -8,7 +8,7 @@ import termios
 
 import pytest
 
-from ascend_session.config.catalogue import references
+from ascend_session.config.reference import all_options
 
 CODES = re.compile("\x1b\\[[0-9;]*m")
 
@@ -46,7 +46,7 @@ def test_the_list_fits_into_80_columns_and_has_every_option(on_terminal):
     shown = on_terminal("options")
     lines = CODES.sub("", shown).splitlines()
     assert max(len(line.rstrip()) for line in lines) <= 80
-    for option in references():
+    for option in all_options():
         assert f" {option.name} " in shown.replace("\x1b", " \x1b")
         assert option.doc in unfolded(shown)
 
@@ -83,4 +83,4 @@ def test_a_terminal_gets_styles_and_a_pipe_none(on_terminal, program):
 
 def test_a_pipe_is_not_folded_whatever_columns_say(program):
     lines = program("options", COLUMNS="40").out.splitlines()
-    assert len(lines) == 1 + len(references())
+    assert len(lines) == 1 + len(all_options())

@@ -139,7 +139,7 @@ def test_check_as_json_has_places_and_sources(call, table):
             "place": "server_list[1].server_id",
             "said": "is 'node_0', as is server_list[0]; a server is listed once.",
             "hint": None,
-            "source": "launch_facts A2 rule 8",
+            "source": "HCCL's error EI0004 (used repeatedly)",
         }
     ]
 

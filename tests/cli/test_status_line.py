@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_wait_and_the_next_attempt_are_said(watch):
     watched.line.note(Restarting("It failed.", 60.0, time.time()))
     assert watched.shown() == "attempt 2 in 60 s, 0:42"
     watched.says(0, b"of the first attempt\n")
-    again = watched.plan._replace(attempt=2)
+    again = replace(watched.plan, attempt=2)
     watched.line.note(Planned(again, time.time()))
     watched.line.note(Started(0, 200, time.time()))
     said = "attempt 2, 1 of 3 ranks running, 0:42 | [0] has said nothing yet"

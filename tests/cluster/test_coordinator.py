@@ -1,4 +1,4 @@
-"""Where ranks meet that nobody has told where."""
+"""Where ranks on several nodes meet if nobody has said it."""
 
 import os
 import socket
@@ -10,21 +10,21 @@ import pytest
 from ascend_session.backends.stub_job import check_meeting
 from ascend_session.cluster import coordinator
 from ascend_session.cluster.coordinator import (
-    address_of_node,
-    coordinator_of,
-    derived_port,
+    derive_port,
+    find_coordinator,
+    find_node_address,
     is_loopback,
-    parts_of,
+    split_address,
 )
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import detected
+from ascend_session.cluster.schedulers import read_identity
 from ascend_session.cluster.variables import COORDINATOR
 from ascend_session.errors import JobError
 from tests.schedulers.situations import recorded
 
 
 def of(environ: Dict[str, str]) -> object:
-    return coordinator_of(environ, detected(environ).scheduler)
+    return find_coordinator(environ, read_identity(environ).scheduler)
 
 
 def test_what_is_said_counts() -> None:
@@ -36,16 +36,15 @@ def test_without_a_scheduler_nothing_follows() -> None:
 
 
 @pytest.mark.parametrize("name", ["mpirun", "step, one node"])
-def test_on_one_node_it_is_the_loopback_interface(name: str) -> None:
-    host, port = parts_of(str(of(recorded(name))))
-    assert host == "127.0.0.1"
-    assert 20000 <= port < 30000
+def test_ranks_on_one_node_need_no_address(name: str) -> None:
+    assert of(recorded(name)) is None
 
 
 def test_two_jobs_have_two_ports_and_all_ranks_of_one_have_the_same() -> None:
-    ports = {derived_port(f"slurm_{job}_0") for job in range(100)}
+    ports = {derive_port(f"slurm_{job}_0") for job in range(100)}
     assert len(ports) > 95
-    assert derived_port("slurm_42_0") == derived_port("slurm_42_0")
+    assert all(20000 <= port < 30000 for port in ports)
+    assert derive_port("slurm_42_0") == derive_port("slurm_42_0")
 
 
 def test_ranks_of_mpirun_on_several_nodes_have_to_be_told() -> None:
@@ -56,13 +55,13 @@ def test_ranks_of_mpirun_on_several_nodes_have_to_be_told() -> None:
 @pytest.mark.parametrize("name", ["step, arbitrary, other", "step of two components"])
 def test_ranks_that_do_not_know_the_node_of_rank_0_have_to_be_told(name: str) -> None:
     assert of(recorded(name)) is None
-    job = Job.from_env(recorded(name))
+    job = Job.detect(recorded(name))
     with pytest.raises(JobError, match="nothing says which of them is rank 0's") as refused:
         check_meeting(job, recorded(name))
     assert f"{COORDINATOR}=HOST:PORT" in str(refused.value.hint)
 
 
-def test_the_first_node_of_a_step_is_where_it_is(tmp_path: Path) -> None:
+def test_ranks_on_several_nodes_meet_on_the_first_one_of_the_step(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(_scontrol(tmp_path, "NodeName=x NodeAddr=192.0.2.7 Port=1")))
         step = {**recorded("step, four tasks a node"), "SLURM_STEP_NODELIST": "no-such-node[1-2]"}
@@ -75,7 +74,7 @@ def test_a_node_with_an_ipv6_address_is_written_in_brackets(tmp_path: Path) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(_scontrol(tmp_path, "NodeName=x NodeAddr=fd00::7 Port=1")))
         step = {**recorded("step, uneven"), "SLURM_STEP_NODELIST": "no-such-node[1-2]"}
-        host, _ = parts_of(str(of(step)))
+        host, _ = split_address(str(of(step)))
     assert host == "fd00::7"
 
 
@@ -85,13 +84,13 @@ def test_a_node_that_nobody_knows_is_refused(tmp_path: Path, said: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(folder))
         with pytest.raises(JobError, match="'no-such-node1', the first node of") as refused:
-            address_of_node("no-such-node1")
+            find_node_address("no-such-node1")
     assert f"export {COORDINATOR}=HOST:PORT" in str(refused.value.hint)
 
 
 def test_a_name_that_can_be_looked_up_is_left_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "_node_address", lambda name: pytest.fail("was asked for"))
-    assert address_of_node(socket.gethostname()) == socket.gethostname()
+    monkeypatch.setattr(coordinator, "_ask_slurm", lambda name: pytest.fail("was asked for"))
+    assert find_node_address(socket.gethostname()) == socket.gethostname()
 
 
 @pytest.mark.parametrize(
@@ -103,18 +102,18 @@ def test_a_name_that_can_be_looked_up_is_left_to_be(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_an_address_has_two_parts(address: str, parts: Tuple[str, int]) -> None:
-    assert parts_of(address) == parts
+    assert split_address(address) == parts
 
 
 @pytest.mark.parametrize("address", ["here", ":1", "here:", "here:0", "here:65536", "here:x", ""])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(JobError, match="is not where ranks could meet"):
-        parts_of(address)
+        split_address(address)
 
 
 def test_ipv6_without_brackets_is_refused_with_them() -> None:
     with pytest.raises(JobError, match=r"an IPv6 address is written \[fd00::2\]:1"):
-        parts_of("fd00::2:1")
+        split_address("fd00::2:1")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Dict, List
 import pytest
 
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import CHOICE, detected, scheduled
+from ascend_session.cluster.schedulers import CHOICE, read_identity, read_schedulers
 from ascend_session.errors import JobError
 from tests.schedulers.situations import recorded
 
@@ -20,8 +20,8 @@ MPI = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}
 
 
 def test_without_anybody_there_is_one_rank() -> None:
-    assert detected({}).reason == "no variable says anything of a job"
-    assert detected({}).scheduler is None
+    assert read_identity({}).reason == "no variable says anything of a job"
+    assert read_identity({}).scheduler is None
 
 
 @pytest.mark.parametrize(
@@ -35,18 +35,18 @@ def test_without_anybody_there_is_one_rank() -> None:
     ],
 )
 def test_who_agrees_may_speak(more: Dict[str, str]) -> None:
-    assert Job.from_env({**SLURM, **more})[:3] == (2, 4, 0)
+    assert Job.detect({**SLURM, **more})[:3] == (2, 4, 0)
 
 
 def test_each_adds_what_the_others_do_not_say() -> None:
-    found = detected({"RANK_ID": "2", **SLURM})
+    found = read_identity({"RANK_ID": "2", **SLURM})
     assert found.reason == (
         "this environment and Slurm, step 42.0: RANK_ID=2, SLURM_STEP_NUM_TASKS=4, SLURM_LOCALID=0"
     )
 
 
 def test_who_has_nothing_to_add_is_not_named() -> None:
-    found = detected({**MPI, "PMIX_RANK": "2", "PMIX_NAMESPACE": "7"})
+    found = read_identity({**MPI, "PMIX_RANK": "2", "PMIX_NAMESPACE": "7"})
     assert found.reason == "Open MPI, job 7: OMPI_COMM_WORLD_RANK=2, OMPI_COMM_WORLD_SIZE=4"
 
 
@@ -79,7 +79,7 @@ def test_two_that_differ_are_refused_with_both_names(
     environ: Dict[str, str], said: List[str], hint: List[str]
 ) -> None:
     with pytest.raises(JobError) as refused:
-        Job.from_env(environ)
+        Job.detect(environ)
     assert all(words in refused.value.message for words in said), refused.value.message
     assert all(words in str(refused.value.hint) for words in hint), refused.value.hint
 
@@ -88,9 +88,9 @@ def test_two_that_differ_are_refused_with_both_names(
 def test_below_mpirun_in_an_allocation_the_step_is_that_of_its_daemons(node: str) -> None:
     environ = recorded(f"mpirun in an allocation, {node} node")
     place = (0, 8, 0, 4) if node == "first" else (5, 8, 1, 4)
-    assert Job.from_env(environ)[:4] == place
-    assert Job.from_env({**environ, CHOICE: "open-mpi"})[:4] == place
-    found = detected(environ)
+    assert Job.detect(environ)[:4] == place
+    assert Job.detect({**environ, CHOICE: "open-mpi"})[:4] == place
+    found = read_identity(environ)
     assert [claim.key for claim in found.claims] == ["open-mpi", "pmix"]
     step = f"{environ['SLURM_JOB_ID']}.{environ['SLURM_STEP_ID']}"
     assert f", below daemons that are Slurm's step {step}: OMPI_COMM_" in found.reason
@@ -100,7 +100,7 @@ def test_mpirun_on_a_node_of_the_allocation_has_no_daemon_there() -> None:
     environ = recorded("mpirun in an allocation, second node")
     one = dict.fromkeys(["SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS"], "1")
     step = {**one, "SLURM_PROCID": "0", "OMPI_MCA_ess_base_num_procs": "2"}
-    assert Job.from_env({**environ, **step})[:4] == (5, 8, 1, 4)
+    assert Job.detect({**environ, **step})[:4] == (5, 8, 1, 4)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_mpirun_on_a_node_of_the_allocation_has_no_daemon_there() -> None:
 def test_another_step_than_that_of_the_daemons_is_no_guess(other: Dict[str, str]) -> None:
     environ = recorded("mpirun in an allocation, second node")
     with pytest.raises(JobError, match="Two say different things"):
-        Job.from_env({**environ, **other})
+        Job.detect({**environ, **other})
 
 
 @pytest.mark.parametrize(
@@ -123,19 +123,21 @@ def test_another_step_than_that_of_the_daemons_is_no_guess(other: Dict[str, str]
 )
 def test_who_was_chosen_counts(choice: str, rank: int, size: int) -> None:
     mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8"}
-    assert Job.from_env({**SLURM, **mpi, CHOICE: choice})[:2] == (rank, size)
+    assert Job.detect({**SLURM, **mpi, CHOICE: choice})[:2] == (rank, size)
 
 
 def test_a_choice_that_is_none_is_refused() -> None:
     with pytest.raises(JobError, match=f"{CHOICE}='pbs' is no scheduler") as refused:
-        Job.from_env({CHOICE: "pbs"})
+        Job.detect({CHOICE: "pbs"})
     assert refused.value.hint == "Known are open-mpi, slurm, pmix, none."
 
 
 def test_who_starts_ranks_does_not_ask_the_variables_of_a_rank() -> None:
-    assert str(scheduled({**SLURM, "RANK_ID": "1", "RANK_SIZE": "2"}).rank) == "SLURM_PROCID=2"
+    assert (
+        str(read_schedulers({**SLURM, "RANK_ID": "1", "RANK_SIZE": "2"}).rank) == "SLURM_PROCID=2"
+    )
 
 
 def test_a_rank_that_cannot_be_is_named_with_its_variable() -> None:
     with pytest.raises(JobError, match="SLURM_PROCID=9 is no rank of this job of 4: it has 0 to 3"):
-        Job.from_env({**SLURM, "SLURM_PROCID": "9"})
+        Job.detect({**SLURM, "SLURM_PROCID": "9"})

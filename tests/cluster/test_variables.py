@@ -6,9 +6,9 @@ import pytest
 
 from ascend_session.cluster.variables import (
     has_parameter_servers,
-    number,
-    size_given,
-    task_type,
+    read_number,
+    read_size,
+    read_task_type,
     uses_collectives,
 )
 
@@ -27,8 +27,8 @@ from ascend_session.cluster.variables import (
     ],
 )
 def test_what_is_no_number_counts_as_not_set(text: str, value: Optional[int]) -> None:
-    assert number({"RANK_SIZE": text}, "RANK_SIZE") == value
-    assert number({}, "RANK_SIZE") is None
+    assert read_number({"RANK_SIZE": text}, "RANK_SIZE") == value
+    assert read_number({}, "RANK_SIZE") is None
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_is_no_number_counts_as_not_set(text: str, value: Optional[int]) ->
 def test_the_size_is_what_is_said_if_it_can_be_one(
     environ: Dict[str, str], size: Optional[int]
 ) -> None:
-    assert size_given(environ) == size
+    assert read_size(environ) == size
 
 
 @pytest.mark.parametrize("name", ["RANK_TABLE_FILE", "CM_CHIEF_IP", "HELP_CLUSTER"])
@@ -72,7 +72,7 @@ def test_a_table_a_chief_or_help_cluster_start_hccl(name: str) -> None:
 def test_the_task_is_what_tf_config_says_if_it_says_it(
     environ: Dict[str, str], kind: Optional[str]
 ) -> None:
-    assert task_type(environ) == kind
+    assert read_task_type(environ) == kind
 
 
 @pytest.mark.parametrize(

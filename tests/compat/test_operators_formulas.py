@@ -1,6 +1,6 @@
 """Operators with a public formula against the same formula in NumPy, and against differences."""
 
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import pytest
@@ -71,23 +71,6 @@ def test_fast_gelu_v2_is_a_parabola_and_has_no_gradient(tf: Any) -> None:
         tf.gradients(y, x)
 
 
-@pytest.mark.parametrize("weight", [[0.25], np.linspace(0.1, 0.6, 6)])
-def test_prelu_and_its_gradients(tf: Any, gen: Any, weight: Any) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_aicore_ops
-
-    weight = np.asarray(weight, np.float32)
-    x, w = tf.constant(np.where(X == 0, 1.0, X).astype(np.float32)), tf.constant(weight)
-    y = npu_aicore_ops.prelu(x, w)
-    made = gen.p_relu_grad(tf.ones_like(x), x, w)
-    value, given, gradients, own = run(tf, [y, x, tf.gradients(y, [x, w]), made])
-    np.testing.assert_allclose(value, np.where(given > 0, given, given * weight), atol=1e-6)
-    np.testing.assert_allclose(gradients[0], np.where(given > 0, 1.0, weight + 0 * given))
-    by_weight = np.minimum(given, 0)
-    expected = by_weight.sum() if weight.size == 1 else by_weight.sum(axis=0)
-    np.testing.assert_allclose(gradients[1].ravel(), np.ravel(expected), rtol=1e-5)
-    np.testing.assert_allclose(own[1].ravel(), gradients[1].ravel(), rtol=1e-5)
-
-
 def test_centralization_takes_the_mean_away(tf: Any) -> None:
     from ascend_session.compat.npu_bridge.estimator import npu_aicore_ops
 
@@ -151,82 +134,6 @@ def test_lars_takes_lists(tf: Any) -> None:
         npu_ops.LARS(tf.constant(X), grads, 0.01)
 
 
-def variables(tf: Any, count: int) -> List[Any]:
-    """Variables with different positive values."""
-    return [tf.get_variable(f"v{n}", initializer=np.abs(X) * (n + 1) + 0.1) for n in range(count)]
-
-
-@pytest.mark.parametrize("decay", [None, 0.01])
-def test_adam_changes_the_variables_in_place(tf: Any, decay: Any) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_ops
-
-    second, first, weight = variables(tf, 3)
-    grad = np.cos(X).astype(np.float32)
-    moments = (0.9, 0.1, 0.999, 0.001)
-    if decay is None:
-        step = npu_ops.adam_apply_one_assign(grad, second, first, weight, 0.1, *moments, 1e-6)
-    else:
-        step = npu_ops.adam_apply_one_with_decay_assign(
-            grad, second, first, weight, 0.1, *moments, decay, 1e-6
-        )
-    assert isinstance(step, tf.Operation)
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        v, m, w = sess.run([second, first, weight])
-        sess.run(step)
-        after = sess.run([second, first, weight])
-    v = v * 0.999 + grad**2 * 0.001
-    m = m * 0.9 + grad * 0.1
-    w = w - 0.1 * (m / (np.sqrt(v) + 1e-6) + (decay or 0.0) * w)
-    for found, expected in zip(after, (v, m, w)):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_adam_refuses_what_cannot_be_changed(tf: Any) -> None:
-    from ascend_session import UnsupportedError
-    from ascend_session.compat.npu_bridge.estimator import npu_ops
-
-    with pytest.raises(UnsupportedError, match="input1 is changed in place"):
-        npu_ops.adam_apply_one_assign(X, X, X, X, 0.1, 0.9, 0.1, 0.999, 0.001, 1e-6)
-
-
-def test_lamb_updates_moments_and_the_weight(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.tbe import npu_vector_ops
-
-    second, first, weight = variables(tf, 3)
-    grad = np.cos(X).astype(np.float32)
-    update, next_v, next_m = npu_vector_ops.lamb_apply_optimizer_assign(
-        grad, second, first, weight, 0.9, 0.1, 0.999, 0.001, 1e-6, 3.0, 1.0, 0.01
-    )
-    norms = tf.norm(weight), tf.norm(update)
-    stepped = npu_vector_ops.lamb_apply_weight_assign(*norms, 0.1, update, weight)
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        v, m, w = sess.run([second, first, weight])
-        made = sess.run([update, next_v, next_m, stepped])
-        after = sess.run([second, first, weight])
-    v = v * 0.999 + grad**2 * 0.001
-    m = m * 0.9 + grad * 0.1
-    u = (m / (1 - 0.9**3)) / (np.sqrt(v / (1 - 0.999**3)) + 1e-6) + w * 0.01
-    w = w - 0.1 * np.linalg.norm(w) / np.linalg.norm(u) * u
-    for found, expected in zip(made, (u, v, m, w)):
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
-    for found, expected in zip(after, (v, m, w)):
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
-
-
-def test_lamb_takes_the_plain_step_where_a_norm_is_zero(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.tbe import npu_vector_ops
-
-    weight = tf.get_variable("w", initializer=np.float32([1.0, 2.0]))
-    ops = [
-        npu_vector_ops.lamb_apply_weight_assign(*norms, 0.5, [2.0, 4.0], tf.constant([1.0, 2.0]))
-        for norms in ((0.0, 3.0), (3.0, 0.0), (2.0, 1.0))
-    ]
-    assert [list(found) for found in run(tf, ops)] == [[0.0, 0.0], [0.0, 0.0], [-1.0, -2.0]]
-    assert list(run(tf, weight)) == [1.0, 2.0]
-
-
 @pytest.mark.parametrize("transpose", [False, True])
 def test_nonzero_gives_the_places(tf: Any, transpose: bool) -> None:
     from ascend_session.compat.npu_bridge.estimator import npu_aicore_ops
@@ -236,53 +143,6 @@ def test_nonzero_gives_the_places(tf: Any, transpose: bool) -> None:
     expected = np.argwhere(data)
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected.T if transpose else expected)
-
-
-def test_nonzero_with_value_is_as_long_as_the_input(tf: Any) -> None:
-    from ascend_session import UnsupportedError
-    from ascend_session.compat.npu_bridge.estimator import npu_aicore_ops
-
-    data = np.float32([[0, 2, 0], [3, 0, 4]])
-    value, index, count = run(tf, npu_aicore_ops.nonzerowithvalue(data, transpose=True))
-    assert (value.shape, index.shape, list(count)) == ((6,), (12,), [3])
-    assert list(value[:3]) == [2, 3, 4]
-    assert (list(index[:3]), list(index[6:9])) == ([0, 1, 1], [1, 0, 2])
-    with pytest.raises(UnsupportedError, match="transpose=True"):
-        npu_aicore_ops.nonzerowithvalue(data)
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_scatter_elements_puts_along_an_axis(tf: Any, axis: int) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_ops
-
-    data, updates = np.zeros([3, 4], np.float32), np.float32([[1, 2], [3, 4]])
-    indices = np.int32([[2, 0], [1, -1]])
-    expected = data.copy()
-    for row, column in np.ndindex(2, 2):
-        place = [row, column]
-        place[axis] = indices[row, column]
-        expected[tuple(place)] = updates[row, column]
-    found = run(tf, npu_ops.scatter_elements(data, indices, updates, axis))
-    np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("with_x", [True, False])
-def test_k_means_gives_each_sample_to_the_nearest_centre(tf: Any, with_x: bool) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_ops
-
-    chance = np.random.RandomState(1)
-    x, y = chance.randn(20, 3).astype(np.float32), chance.randn(4, 3).astype(np.float32)
-    squares = (x**2).sum(axis=1, keepdims=True) if with_x else None
-    sums, counts, total = run(
-        tf, npu_ops.k_means_centroids(x, y, (y**2).sum(axis=1)[None], squares)
-    )
-    distances = ((x[:, None] - y[None]) ** 2).sum(axis=2)
-    nearest = distances.argmin(axis=1)
-    for centre in range(4):
-        np.testing.assert_allclose(sums[centre], x[nearest == centre].sum(axis=0), atol=1e-4)
-    assert list(counts[:, 0]) == [(nearest == centre).sum() for centre in range(4)]
-    missing = 0.0 if with_x else (x**2).sum()
-    np.testing.assert_allclose(total, [distances.min(axis=1).sum() - missing], rtol=1e-3, atol=1e-3)
 
 
 def test_random_choice_gives_true_places_and_fills_up(tf: Any) -> None:
@@ -354,14 +214,16 @@ def deformed(x: np.ndarray, offsets: np.ndarray, geometry: Sequence[Any]) -> np.
 
 
 @pytest.mark.parametrize("geometry", [(1, 1, 3, 1, 1), (2, 1, 2, 2, 2)])
-def test_deformable_convolution_reads_at_offsets(tf: Any, gen: Any, geometry: Any) -> None:
+def test_deformable_convolution_reads_at_offsets(tf: Any, geometry: Any) -> None:
+    from ascend_session.compat import warping
+
     stride, pad, kernel, dilation, groups = geometry
     chance = np.random.RandomState(3)
     x = chance.rand(1, 4, 5, 2).astype(np.float32)
     out = [(n + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1 for n in (4, 5)]
     offsets = (chance.rand(1, *out, 3 * groups * kernel**2) * 3 - 1.5).astype(np.float32)
     image, moved = tf.constant(x), tf.constant(offsets)
-    read = gen.deformable_offsets(
+    read = warping.deformable_offsets(
         image,
         moved,
         [1, stride, stride, 1],
@@ -395,8 +257,8 @@ def test_a_deformable_convolution_without_offsets_is_a_plain_one(tf: Any) -> Non
 
 
 def test_operators_take_the_types_that_the_device_takes(tf: Any, gen: Any) -> None:
-    with pytest.raises(TypeError, match="'x' of PRelu has DataType float64"):
-        gen.p_relu(np.float64([1.0]), [0.5])
+    with pytest.raises(TypeError, match="'x' of Centralization has DataType float64"):
+        gen.centralization(np.float64([1.0]), [0])
     with pytest.raises(TypeError, match="DataType int32"):
         gen.gelu(np.int32([1]))
     half = run(tf, gen.gelu(X.astype(np.float16)))

@@ -5,7 +5,7 @@ from typing import Any, Dict, List
 import pytest
 
 from ascend_session.cli import _run_view
-from ascend_session.compat.report import Report, differences, lines, made
+from ascend_session.compat.ending import Report, differences, lines, made
 
 
 def session(number: int, **options: Any) -> Dict[str, Any]:

@@ -10,7 +10,7 @@ from tests.compat.surface import has_estimators, module, of_estimator
 
 npu_config = of_estimator("npu_config")
 NPURunConfig = npu_config.NPURunConfig
-add_entry, parameters = module("run_config_entry").add_entry, module("run_config_entry").parameters
+add_entry, parameters = module("run_config").add_entry, module("run_config").parameters
 
 
 @pytest.mark.skipif(hasattr(NPURunConfig, "replace"), reason="this TensorFlow has tf.estimator")

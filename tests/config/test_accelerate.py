@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ascend_session.config.accelerate import accelerate_train_mode, accelerate_trigger
+from ascend_session.config.values import accelerate_train_mode, accelerate_trigger
 
 
 def refusal(value):
@@ -27,6 +27,7 @@ LEGAL = [
     "fast|step|+0.5",
     "fast|step|0.900000001",  # the same 32-bit number as 0.9
     "fast|step|0.19999999999",
+    "fast|step|0." + "5" * 29,  # one character more would be too long
 ]
 
 

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from ascend_session.config.file_report import EntryLine, Remark, entry_lines, report_file
+from ascend_session.config.files import report_file, resolved_entry
+from ascend_session.findings import ERROR, Finding
 
 
 @pytest.fixture
@@ -31,35 +32,35 @@ def test_problems_have_line_option_and_hint_apart_from_the_message(report):
     assert not found.ok
     assert found.config is None
     [problem] = found.problems
-    assert (problem.line, problem.option) == (2, "precision_mode")
+    assert (problem.place.line, problem.option) == (2, "precision_mode")
     assert problem.message.startswith("precision_mode='Force_fp32': allowed are ")
     assert problem.hint == "Write precision_mode='force_fp32'."
 
 
 def test_all_problems_are_there_with_their_sources(report):
     found = report("precision_mode: force_fp16\nprecision_mode_v2: fp16\nhccl_timout: 3\n")
-    assert [problem.line for problem in found.problems] == [3, 1]
+    assert [problem.place.line for problem in found.problems] == [3, 1]
     assert found.problems[1].source == "options_notes a1; npu_attrs.cc"
 
 
 def test_warnings_have_lines_and_do_not_refuse(report):
     found = report("deterministic: 1\nhccl_timeout: 600\n")
     assert found.ok
-    assert [(each.line, each.option) for each in found.warnings] == [(2, "hccl_timeout")]
+    assert [(each.place.line, each.option) for each in found.warnings] == [(2, "hccl_timeout")]
     assert found.warnings[0].message.startswith("hccl_timeout=600 becomes 544 s")
 
 
 def test_a_rule_that_names_the_key_gets_the_line_of_the_option(report):
     text = "profiling_config:\n  enable_profiling: false\n"
     found = report(text, {"PROFILING_MODE": "true"})
-    assert [(each.line, each.option) for each in found.warnings] == [(2, "profiling_mode")]
+    assert [(each.place.line, each.option) for each in found.warnings] == [(2, "profiling_mode")]
 
 
 def test_the_host_is_checked_only_with_an_environment(report):
     text = "dump_config:\n  enable_dump: true\n  dump_path: no/such/folder\n"
     assert report(text).ok
     [problem] = report(text, {}).problems
-    assert problem.line == 3
+    assert problem.place.line == 3
     assert "does not exist" in problem.message
 
 
@@ -84,20 +85,20 @@ def test_the_environment_given_is_the_one_that_is_read(report):
 )
 def test_text_that_is_no_configuration_is_one_problem_of_the_file(report, text, line, said):
     [problem] = report(text).problems
-    assert (problem.line, problem.option) == (line, None)
+    assert (problem.place and problem.place.line, problem.option) == (line, None)
     assert problem.message.startswith(said)
 
 
 def test_a_missing_file_is_a_problem_and_no_exception(tmp_path):
     name = str(tmp_path / "missing.yaml")
     assert report_file(name).problems == (
-        Remark(None, None, "cannot be read: No such file or directory."),
+        Finding(ERROR, "cannot be read: No such file or directory."),
     )
 
 
 def test_a_file_name_full_of_signs_does_not_confuse_the_lines(report):
     [problem] = report("deterministic: 7\n", name="a+(b):3: c.yaml").problems
-    assert problem.line == 1
+    assert problem.place.line == 1
     assert problem.message == "deterministic=7: allowed are 0, 1."
 
 
@@ -109,7 +110,7 @@ def test_a_pipe_is_read_once(tmp_path):
     found = report_file(str(pipe))
     writer.join()
     assert found.ok
-    assert [each.line for each in found.warnings] == [None]
+    assert [each.place.line for each in found.warnings] == [1]
 
 
 def test_the_report_can_be_written_as_json(report):
@@ -122,8 +123,9 @@ def test_the_report_can_be_written_as_json(report):
 def test_the_entry_has_keys_values_fields_and_scopes(report):
     text = "experimental_config: {accelerate_train_mode: [fast, step, 0.9]}\nmodel_dir: out\n"
     config = report(text + "quant_dumpable: '1'\nmin_group_size: true\n").config
-    assert entry_lines(config) == [
-        EntryLine("quant_dumpable", "1", "s", "session"),
-        EntryLine("experimental_accelerate_train_mode", "fast|step|0.9", "s", "pass"),
-        EntryLine("min_group_size", True, "b", "unread"),
+    entry = [tuple(each.values()) for each in resolved_entry(config)]
+    assert entry == [
+        ("quant_dumpable", "1", "s", "session"),
+        ("experimental_accelerate_train_mode", "fast|step|0.9", "s", "pass"),
+        ("min_group_size", True, "b", "unread"),
     ]

@@ -78,8 +78,9 @@ def test_a_path_may_be_text_or_an_object(write: Write, kind: Any) -> None:
     assert AscendConfig.from_file(kind(path)).deterministic == 1
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_name(write: Write) -> None:
-    path = write("deterministic: 1\n".encode("utf-8-sig"))
+@pytest.mark.parametrize("name", ["config.yaml", "config.json"])
+def test_a_byte_order_mark_is_no_part_of_the_first_name(write: Write, name: str) -> None:
+    path = write('{"deterministic": 1}\n'.encode("utf-8-sig"), name)
     assert AscendConfig.from_file(path).deterministic == 1
 
 

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError, DumpConfig
-from ascend_session.config.entry import Entry
-from ascend_session.config.host import check_opening
+from ascend_session.config.checking import check_opening
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import HOST_RULES
-from ascend_session.config.rules._rule import Finding
+from ascend_session.config.rules.rule import Finding, FlatOptions
+from ascend_session.findings import ERROR
 from ascend_session.option_files import AoeConfigFile, OpPrecision
 
 TABLE: Dict[str, List[Dict[str, Any]]] = yaml.safe_load(
@@ -44,7 +44,7 @@ class Case(NamedTuple):
         return Case(self.rule, *values)
 
     def findings(self) -> List[Finding]:
-        return list(BY_NAME[self.rule].check(Entry(self.given, environ=self.environ)))
+        return list(BY_NAME[self.rule].check(FlatOptions(self.given, environ=self.environ)))
 
 
 def case(rule: str, row: Dict[str, Any]) -> Case:
@@ -111,36 +111,30 @@ def test_every_host_rule_has_a_triggering_case_and_a_near_one() -> None:
 
 
 @pytest.mark.parametrize("one", TRIGGERING, ids=str)
-def test_a_host_rule_finds_what_it_is_about(one: Case, folder: Path) -> None:
+def test_a_host_rule_finds_what_it_is_about_and_refuses_or_warns(one: Case, folder: Path) -> None:
     one = one.at(folder)
     [finding] = one.findings()
-    assert finding.problem.option == one.option
-    assert finding.refuses == one.refuses
-    assert [text for text in one.says if text not in str(finding.problem)] == []
+    assert finding.option == one.option
+    assert (finding.severity == ERROR) == one.refuses
+    assert [text for text in one.says if text not in str(finding)] == []
+    config = configured(one.given)
+    if one.refuses:
+        with pytest.raises(ConfigError) as refused:
+            config.check_host(one.environ)
+        source = BY_NAME[one.rule].source
+        assert finding._replace(source=source) in refused.value.problems
+        with pytest.raises(ConfigError) as not_opened:
+            check_opening(config.values(), one.environ)
+        assert one.option in [problem.option for problem in not_opened.value.problems]
+    else:
+        with pytest.warns(AscendConfigWarning) as caught:
+            config.check_host(one.environ)
+        assert str(finding) in [str(warned.message) for warned in caught]
 
 
 @pytest.mark.parametrize("one", NEAR, ids=str)
 def test_a_host_rule_says_nothing_of_what_comes_near(one: Case, folder: Path) -> None:
     assert one.at(folder).findings() == []
-
-
-@pytest.mark.parametrize("one", [c for c in TRIGGERING if c.refuses], ids=str)
-def test_an_error_refuses_this_host(one: Case, folder: Path) -> None:
-    one = one.at(folder)
-    [finding] = one.findings()
-    with pytest.raises(ConfigError) as caught:
-        configured(one.given).check_host(one.environ)
-    source = BY_NAME[one.rule].source
-    assert finding.problem._replace(source=source) in caught.value.problems
-
-
-@pytest.mark.parametrize("one", [c for c in TRIGGERING if not c.refuses], ids=str)
-def test_a_warning_is_given_and_the_host_is_taken(one: Case, folder: Path) -> None:
-    one = one.at(folder)
-    [finding] = one.findings()
-    with pytest.warns(AscendConfigWarning) as caught:
-        configured(one.given).check_host(one.environ)
-    assert str(finding.problem) in [str(warned.message) for warned in caught]
 
 
 def test_all_problems_of_a_host_are_reported_at_once(folder: Path) -> None:
@@ -228,14 +222,6 @@ def test_what_is_there_and_no_directory_is_a_file_to_ge() -> None:
     check_opening({"op_precision_mode": "/dev/null"}, {})
 
 
-@pytest.mark.parametrize("one", [c for c in TRIGGERING if c.refuses], ids=str)
-def test_opening_refuses_what_check_host_refuses(one: Case, folder: Path) -> None:
-    one = one.at(folder)
-    with pytest.raises(ConfigError) as caught:
-        check_opening(configured(one.given).values(), one.environ)
-    assert one.option in [problem.option for problem in caught.value.problems]
-
-
 def test_opening_warns_like_check_host() -> None:
     with pytest.warns(AscendConfigWarning, match="HCCL_DETERMINISTIC=true takes precedence"):
         check_opening({"deterministic": 1}, {"HCCL_DETERMINISTIC": "true"})
@@ -254,9 +240,9 @@ def test_an_environment_that_is_no_mapping_is_refused() -> None:
 
 def test_at_most_five_remarks_about_a_file_are_told(folder: Path) -> None:
     values = {"op_precision_mode": f"{folder}/many.ini"}
-    found = list(BY_NAME["files_say_what_ge_reads"].check(Entry(values, environ={})))
+    found = list(BY_NAME["files_say_what_ge_reads"].check(FlatOptions(values, environ={})))
     assert len(found) == 6
-    assert "has 2 more such remarks" in str(found[-1].problem)
+    assert "has 2 more such remarks" in str(found[-1])
 
 
 def test_a_file_that_is_given_as_an_object_is_checked_without_a_path() -> None:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import Annotated, Literal
 
 from ascend_session import AscendConfig
-from ascend_session.config.kinds import kind_of, listed, value_schema
+from ascend_session.config.reference import describe_values, value_schema
 from ascend_session.config.types import CommaNames, PathText, Switch
 
 
@@ -28,11 +28,11 @@ class Model(BaseModel):
 
 
 def kind(path, model=Model):
-    schema = value_schema(model.model_json_schema(), model, path)
+    schema = value_schema(model.model_json_schema(), path)
     for name in path.split("."):
         annotation = model.model_fields[name].annotation
         model = Inner
-    return kind_of(annotation, schema)
+    return describe_values(annotation, schema)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,5 @@ def test_options_that_are_no_text_have_no_grammar():
 def test_the_schema_of_a_value_has_no_null():
     root = AscendConfig.model_json_schema()
     path = "experimental_config.graph_memory_optimize_config.graph_slice"
-    assert value_schema(root, AscendConfig, path)["enum"] == ["auto", "manual"]
-    assert value_schema(root, AscendConfig, "use_off_line") == {"type": "boolean"}
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [(["a"], "a"), (["a", "b"], "a or b"), (["a", "b", "c"], "a, b or c"), ([], "")],
-)
-def test_words_are_listed_with_an_or(words, text):
-    assert listed(words) == text
+    assert value_schema(root, path)["enum"] == ["auto", "manual"]
+    assert value_schema(root, "use_off_line") == {"type": "boolean"}

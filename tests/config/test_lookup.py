@@ -2,7 +2,7 @@
 
 import pytest
 
-from ascend_session.config.lookup import find, nothing_found, search
+from ascend_session.config.reference import find, nothing_found, search
 
 
 def paths(*words):

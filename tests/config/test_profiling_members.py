@@ -2,7 +2,7 @@
 
 import pytest
 
-from ascend_session.config.profiling_members import MEMBERS, near_miss, wrong_member
+from ascend_session.config.profiling_options import MEMBERS, near_miss, wrong_member
 
 SWITCHES = ["hccl", "aicpu", "l2", "msproftx", "runtime_api", "instr_profiling"]
 

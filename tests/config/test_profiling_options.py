@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from ascend_session.config.profiling_members import MEMBERS
 from ascend_session.config.profiling_options import (
-    SCHEMAS,
+    MEMBERS,
     ProfilingOptions,
     profiling_members,
     profiling_options,
     unknown_members,
 )
+from ascend_session.config.reference import find, values_of
 
 DEFAULT = (
     '{"output":"./","training_trace":"on","task_time":"on","hccl":"on","aicpu":"on",'
@@ -225,7 +225,7 @@ def test_objects_round_trip():
 
 
 def test_the_schema_offers_each_known_member_and_leaves_room_for_newer_ones():
-    schema = SCHEMAS["profiling_options"]["anyOf"][1]
+    schema = values_of(find("profiling_options")).schema["anyOf"][1]
     assert list(schema["properties"]) == list(MEMBERS)
     assert schema["properties"]["training_trace"] == {"enum": ["on"]}
     assert schema["additionalProperties"] == {"type": "string"}

@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from ascend_session.config.catalogue import references
-from ascend_session.config.lookup import find
-from ascend_session.config.reference import SCOPES
+from ascend_session.config.reference import SCOPES, all_options, default_of, find, to_dict
 
 
 @pytest.mark.parametrize(
@@ -24,16 +22,16 @@ from ascend_session.config.reference import SCOPES
     ],
 )
 def test_the_default_is_said_in_words(name, default):
-    assert find(name).default == default
+    assert default_of(find(name)) == default
 
 
 def test_every_reference_can_be_written_as_json_and_says_its_scope():
-    for option in references():
-        data = json.loads(json.dumps(option.to_dict()))
+    for option in all_options():
+        data = json.loads(json.dumps(to_dict(option)))
         assert data["path"] == option.path
         assert data["scope_meaning"] == SCOPES[option.scope]
 
 
 def test_rules_are_objects_in_json():
-    data = json.loads(json.dumps(find("precision_mode").to_dict()))
+    data = json.loads(json.dumps(to_dict(find("precision_mode"))))
     assert set(data["rules"][0]) == {"sentence", "source", "when"}

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from ascend_session import AscendConfig
-from ascend_session.config.catalogue import references
-from ascend_session.config.schema import json_schema
+from ascend_session.config.reference import all_options, in_file, json_schema
 
 SCHEMA = json_schema()
 
@@ -28,8 +27,8 @@ def property_at(path):
 
 
 def test_every_option_that_a_file_can_hold_is_described():
-    for option in references():
-        if option.write_file is not None:
+    for option in all_options():
+        if in_file(option) is not None:
             assert property_at(option.path)["description"].startswith(option.doc)
 
 
@@ -79,8 +78,8 @@ def test_types_and_limits_are_those_of_the_options(path, facts):
 
 
 def test_only_deprecated_options_are_marked():
-    marked = {o.path for o in references() if o.write_file and "deprecated" in property_at(o.path)}
-    assert marked == {option.path for option in references() if option.deprecated}
+    marked = {o.path for o in all_options() if in_file(o) and "deprecated" in property_at(o.path)}
+    assert marked == {option.path for option in all_options() if option.deprecated}
 
 
 def test_the_description_has_what_a_writer_needs():

@@ -161,7 +161,3 @@ def test_structured_profiles_round_trip():
         text = shapes.dynamic_dims(given)
         assert shapes.dynamic_dims(text) == text
         assert (shapes.profile_arity(text), shapes.profile_count(text)) == (arity, count)
-
-
-def test_each_option_has_a_schema_under_its_own_name():
-    assert set(shapes.SCHEMAS) == {"input_shape", "dynamic_dims", "dynamic_inputs_shape_range"}

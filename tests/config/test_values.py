@@ -278,8 +278,3 @@ class _BytesPath:
 )
 def test_wrong_paths_are_refused(value, said):
     assert said in refusal(values.path_text, value)
-
-
-def test_each_option_function_has_a_schema_under_its_own_name():
-    helpers = {"SCHEMAS", "accelerate_trigger"}
-    assert set(values.SCHEMAS) == set(values.__all__) - helpers

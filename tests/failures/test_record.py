@@ -9,7 +9,8 @@ import pytest
 
 from ascend_session.failures import record
 from ascend_session.failures.record import ErrorRecord, read_record, read_stacks
-from ascend_session.launcher.inside import recording, stacks
+from ascend_session.failures.record_writer import write_record
+from ascend_session.launcher import rank_main
 
 WRITTEN: Dict[str, Any] = {
     "type": "ValueError",
@@ -26,8 +27,8 @@ def write(folder: Path, data: bytes) -> None:
 
 
 def test_both_sides_agree_on_names_and_signal() -> None:
-    assert recording.RECORD_NAME == record.RECORD_NAME
-    assert (stacks.STACKS_NAME, stacks.STACK_SIGNAL) == (record.STACKS_NAME, record.STACK_SIGNAL)
+    ours = (record.STACKS_NAME, record.STACK_SIGNAL)
+    assert ours == (rank_main.STACKS_NAME, rank_main.STACK_SIGNAL)
 
 
 def test_a_record_is_read(tmp_path: Path) -> None:
@@ -37,7 +38,7 @@ def test_a_record_is_read(tmp_path: Path) -> None:
 
 def test_what_the_rank_writes_is_what_is_read(tmp_path: Path) -> None:
     text = 'ü "quoted" \\ \n\t\x00 \ud83d\ude00 \udcff'
-    recording.record(ValueError(text), 1, str(tmp_path))
+    write_record(ValueError(text), str(tmp_path))
     found = read_record(str(tmp_path))
     assert found is not None
     assert found.message == text.encode("utf-8", "backslashreplace").decode()
@@ -46,7 +47,7 @@ def test_what_the_rank_writes_is_what_is_read(tmp_path: Path) -> None:
 
 
 def test_a_long_record_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
-    recording.record(ValueError("begin" + "x" * 10_000_000 + "end"), 1, str(tmp_path))
+    write_record(ValueError("begin" + "x" * 10_000_000 + "end"), str(tmp_path))
     found = read_record(str(tmp_path))
     assert found is not None
     assert len(found.message) < 20_000
@@ -57,9 +58,9 @@ def test_a_long_record_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_takes_no_record_is_left_alone(tmp_path: Path) -> None:
-    recording.record(ValueError(), 1, str(tmp_path / "nowhere"))
+    write_record(ValueError(), str(tmp_path / "nowhere"))
     (tmp_path / "error.json").mkdir()
-    recording.record(ValueError(), 1, str(tmp_path))
+    write_record(ValueError(), str(tmp_path))
     assert os.listdir(str(tmp_path)) == ["error.json"]
 
 

@@ -91,12 +91,23 @@ def test_realistic_text_is_recognised_completely_and_in_order(example: Dict[str,
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: names(row)[0])
-def test_every_code_and_every_wording_of_a_row_has_a_realistic_text(row: Definition) -> None:
+def test_a_row_has_realistic_texts_advice_in_sentences_and_a_wait_if_it_can_pass(
+    row: Definition,
+) -> None:
     texts = [example["says"] for example in EXAMPLES]
     found = {name for example in EXAMPLES for name in example["finds"]}
     assert [name for name in names(row) if name not in found] == []
     wordings = [message.words for message in row.messages]
     assert [words for words in wordings if not any(words in text for text in texts)] == []
+
+    kinds = [row.failure_class] + ([row.otherwise.failure_class] if row.otherwise else [])
+    assert (row.wait_seconds is not None) == (FailureClass.TRANSIENT in kinds)
+    assert row.wait_seconds is None or row.wait_seconds >= 10
+
+    assert row.advice[0].isupper()
+    assert row.advice.endswith(".")
+    assert row.source
+    assert classify(row.advice) == [], "the advice looks like a failure itself"
 
 
 @pytest.mark.parametrize("kind", list(FailureClass), ids=lambda kind: str(kind.value))
@@ -128,21 +139,6 @@ def test_no_other_row_has_a_condition() -> None:
 )
 def test_wait_is_the_official_one(name: str, seconds: int) -> None:
     assert row_of(name).wait_seconds == seconds
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: names(row)[0])
-def test_a_row_has_a_wait_exactly_if_it_can_be_transient(row: Definition) -> None:
-    kinds = [row.failure_class] + ([row.otherwise.failure_class] if row.otherwise else [])
-    assert (row.wait_seconds is not None) == (FailureClass.TRANSIENT in kinds)
-    assert row.wait_seconds is None or row.wait_seconds >= 10
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: names(row)[0])
-def test_advice_is_in_sentences_and_is_itself_no_failure(row: Definition) -> None:
-    assert row.advice[0].isupper()
-    assert row.advice.endswith(".")
-    assert row.source
-    assert classify(row.advice) == []
 
 
 def test_a_code_belongs_to_one_row() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ascend_session import AscendError
 from ascend_session.errors import BackendError, InitializationError, ShutdownError
-from ascend_session.failures import FailureClass, classify, failure_of, translate
+from ascend_session.failures import FailureClass, classify, explain, failure_of, translate
 
 MESSAGE = (
     "GeOp1_0GEOP::::DoRunAsync Failed\nError Message is : \nE19999: Inner Error!\n"
@@ -42,6 +42,14 @@ def test_tensorflow_error_is_recognised_by_its_message(tf: Any, kind: str) -> No
     assert error.message == (
         "initialize_system failed with EJ0001 (the communication process on the device did not "
         "start): 'EJ0001: 2026-03-02-11:57:54.167.645 Failed to initialize the HCCP process.'"
+    )
+
+
+def test_what_went_wrong_is_said_and_not_where_in_the_graph() -> None:
+    said = "Graph execution error:\n\n2 root error(s) found.\nThe queue is closed.\n"
+    foreign = ForeignError(f"{said}\t [[{{{{node dequeue}}}}]]\n\t [[{{{{node other}}}}]]\n")
+    assert translate(foreign).message == (
+        "initialize_system failed with ForeignError: 'The queue is closed.'"
     )
 
 
@@ -108,6 +116,12 @@ def test_translated_error_survives_pickling() -> None:
 def test_other_errors_have_no_failure() -> None:
     assert failure_of(ValueError("EJ0001")) is None
     assert failure_of(InitializationError("EJ0001")) is None
+
+
+def test_an_error_of_this_package_has_said_already_what_is_known() -> None:
+    error = BackendError("EJ0001: Failed to initialize the HCCP process.")
+    assert explain(error) is None
+    assert failure_of(error) is None
 
 
 def test_room_imports_neither_tensorflow_nor_pydantic() -> None:

@@ -1,11 +1,15 @@
 """What ``/sys`` says of cores and NUMA nodes."""
 
-from typing import Tuple
+from typing import Any, Dict, Tuple
 
 import pytest
 
-from ascend_session.hardware.cpus import cores_of, node_cpus, parse_cpus
-from tests.fake_host import FakeHost
+from ascend_session.hardware.cpus import Near, cores_of, near_cpus, node_cpus
+from ascend_session.hardware.npu_smi import parse_topology
+from ascend_session.hardware.program import parse_cpus
+from ascend_session.ids import PhysicalDeviceId
+from tests.fake_host import FakeHost, Reply, a2_chips, a3_chips, npu_smi_answers
+from tests.hardware.topologies import A2, A5, WITHOUT_BLANKS
 
 
 @pytest.mark.parametrize(
@@ -62,3 +66,107 @@ def test_without_a_known_device_there_are_none(host: FakeHost, bus: str) -> None
 def test_a_device_on_no_node_has_none(host: FakeHost, node: int) -> None:
     host.numa(["0-23"], {"0000:C1:00.0": node})
     assert node_cpus("0000:C1:00.0", str(host.root)) == ()
+
+
+def _ask(host: FakeHost, count: int, *more: Any, topology: str = "") -> Near:
+    layout, chips, *rest = more
+    host.nodes(range(count))
+    answers = npu_smi_answers(layout, chips, (), *rest)
+    if topology:
+        answers["info -t topo"] = Reply(topology)
+    host.npu_smi(answers)
+    return near_cpus(host.environ)
+
+
+def _by_number(cpus: Dict[PhysicalDeviceId, Tuple[int, ...]]) -> Dict[int, Tuple[int, ...]]:
+    return {int(device): found for device, found in cpus.items()}
+
+
+def test_a_public_a2_server(host: FakeHost) -> None:
+    near = _ask(host, 8, "910B", a2_chips(), topology=A2)
+    first = {0: 144, 1: 144, 2: 96, 3: 96, 4: 0, 5: 0, 6: 48, 7: 48}
+    assert _by_number(near.said) == {n: tuple(range(at, at + 24)) for n, at in first.items()}
+
+
+def test_a_public_server_with_hyper_threads(host: FakeHost) -> None:
+    near = _ask(host, 4, "910B", a2_chips(4), topology=WITHOUT_BLANKS)
+    assert near.said[PhysicalDeviceId(1)] == (*range(96), *range(192, 288))
+    assert near.said[PhysicalDeviceId(2)] == (*range(96, 192), *range(288, 384))
+
+
+def test_on_a3_rows_are_by_physical_id_and_nothing_else_is_asked(host: FakeHost) -> None:
+    near = _ask(host, 16, "A3", a3_chips(), [f"{40 * n}-{40 * n + 39}" for n in range(16)])
+    assert near.said[PhysicalDeviceId(15)] == tuple(range(600, 640))
+    assert len(near.said) == 16
+    assert [call.arguments for call in host.calls()] == ["info -t topo"]
+
+
+def test_rows_by_device_are_no_cards(host: FakeHost) -> None:
+    """A release that labels the sixteen chips of eight cards ``NPU0`` to ``NPU15``."""
+    rows = [f"NPU{n} {' '.join(['HCCS'] * 16)} {n}" for n in range(16)]
+    near = _ask(host, 16, "A3", a3_chips(), topology="\n".join(rows))
+    assert _by_number(near.said) == {n: (n,) for n in range(16)}
+
+
+def test_both_chips_of_a_card_are_near_what_the_card_is(host: FakeHost) -> None:
+    rows = [f"NPU{n} X HCCS {n}-{n}" for n in range(2)]
+    near = _ask(host, 4, "A3", a3_chips(2), topology="\n".join(rows))
+    assert _by_number(near.said) == {0: (0,), 1: (0,), 2: (1,), 3: (1,)}
+
+
+def test_without_that_column_numa_nodes_count(host: FakeHost) -> None:
+    chips = a2_chips(2)
+    host.numa(["0-3", "4-7"], {chips[0].bus: 1, chips[1].bus: 0})
+    near = _ask(host, 2, "910B", chips, topology=A5)
+    assert near.said == {}
+    assert _by_number(near.by_node) == {0: (4, 5, 6, 7), 1: (0, 1, 2, 3)}
+
+
+def test_what_is_said_of_some_devices_is_kept(host: FakeHost) -> None:
+    chips = a2_chips(2)
+    host.numa(["0-3", "4-7"], {chips[0].bus: 0, chips[1].bus: 1})
+    near = _ask(host, 2, "910B", chips, ["2-3", "what"])
+    assert near.of(PhysicalDeviceId(0)) == (2, 3)
+    assert near.of(PhysicalDeviceId(1)) == (4, 5, 6, 7)
+
+
+def test_a_device_that_nobody_knows_is_near_nothing(host: FakeHost) -> None:
+    near = _ask(host, 2, "910B", a2_chips(2), ["", ""])
+    assert near == Near({}, {})
+    assert near.of(PhysicalDeviceId(0)) == ()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("", "dcmi model initialized failed, because the device is used. ret is -8020", 255),
+        Reply("\0\x1b[31m|||NPU NPU0 0-1-2\nNPU0\nNPU99999999999 X 0-3\n"),
+        Reply(then="signal"),
+    ],
+)
+def test_garbage_is_no_answer(host: FakeHost, reply: Reply) -> None:
+    host.nodes(range(2))
+    host.npu_smi({"": reply})
+    assert near_cpus(host.environ) == Near({}, {})
+
+
+def test_a_program_that_hangs_is_asked_once(host: FakeHost) -> None:
+    host.nodes(range(2))
+    host.npu_smi({"": Reply(then="hang")})
+    assert near_cpus(host.environ, timeout=0.5) == Near({}, {})
+    assert len([call for call in host.calls() if call.arguments != "child"]) == 1
+
+
+def test_without_npu_smi_nothing_is_known(host: FakeHost) -> None:
+    host.nodes(range(8))
+    assert near_cpus(host.environ) == Near({}, {})
+
+
+def test_network_cards_in_the_matrix_are_no_devices() -> None:
+    assert [row.number for row in parse_topology(A5)] == [0, 1]
+
+
+@pytest.mark.parametrize("column", ["0-1, 4", "0-1,4"])
+def test_blanks_in_a_list_do_not_matter(column: str) -> None:
+    (row,) = parse_topology(f"NPU3 X HCCS {column}")
+    assert row.cpus == (0, 1, 4)

@@ -11,7 +11,6 @@ from ascend_session.hardware.hccn import (
     parse_address,
     parse_conf,
     parse_link,
-    parse_net_health,
     parse_tls,
     read_conf,
 )
@@ -115,25 +114,12 @@ def test_tls_switches(text: str, on: Optional[bool]) -> None:
     assert parse_tls(text) is on
 
 
-@pytest.mark.parametrize(
-    ("text", "health"),
-    [
-        ("net health status: Success", "Success"),
-        ("net health status: Fault\n", "Fault"),
-        ("", None),
-    ],
-)
-def test_network_health(text: str, health: Optional[str]) -> None:
-    assert parse_net_health(text) == health
-
-
 def test_the_tool_is_found_where_the_driver_has_it(host: FakeHost) -> None:
     host.hccn_tool(hccn_answers({0: "10.20.0.10"}, link="DOWN", tls=1))
     tool = HccnTool(host.environ, str(host.root), 30.0)
     assert tool.address(0) == Interface("10.20.0.10", "255.255.255.0")
     assert tool.link(0) is False
     assert tool.tls(0) is True
-    assert tool.net_health(0) == "Success"
     assert tool.notes == []
     assert {call.lc_all for call in host.calls()} == {"C"}
 

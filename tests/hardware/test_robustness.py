@@ -5,56 +5,39 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 import pytest
 
-from ascend_session.hardware.failure_texts import known_failures
 from ascend_session.hardware.hccn import (
     conf_address,
     parse_address,
     parse_conf,
     parse_link,
-    parse_net_health,
     parse_tls,
 )
-from ascend_session.hardware.npu_smi_chips import (
-    parse_health,
-    parse_process_memory,
-    parse_usages,
-)
-from ascend_session.hardware.npu_smi_info import parse_info
-from ascend_session.hardware.npu_smi_numbers import (
-    parse_list,
+from ascend_session.hardware.nodes import read_visible
+from ascend_session.hardware.npu_smi import (
     parse_mapping,
     parse_remap,
     parse_topology,
 )
-from ascend_session.hardware.visible import read_visible
-from tests.fake_host import FakeProcess, a2_chips, a3_chips
+from ascend_session.hardware.npu_smi_info import parse_info
+from ascend_session.hardware.program import explain_failures
+from tests.fake_host import a2_chips, a3_chips
 from tests.fake_host.npu_smi import (
-    said_health,
-    said_list,
     said_mapping,
-    said_process_memory,
     said_remap,
     said_topology,
-    said_usages,
 )
 from tests.hardware.samples import SAMPLES
 
 ROUNDS = 150
-PROCESSES = [FakeProcess(0, 0, 4321, "python3", 7), FakeProcess(0, 1, 4322, "", 8)]
 TEXTS: Dict[str, Tuple[Callable[[str], Any], str]] = {
-    "list": (parse_list, said_list(a2_chips(8))),
     "mapping": (parse_mapping, said_mapping(a3_chips(4), physical=True)),
-    "usages": (parse_usages, said_usages(a3_chips(1))),
-    "health": (parse_health, said_health(a3_chips(1))),
     "topology": (parse_topology, said_topology(a2_chips(8), physical=False)),
-    "processes": (parse_process_memory, said_process_memory(a3_chips(1), PROCESSES)),
     "remap": (parse_remap, said_remap(a2_chips(1)[0])),
     "conf": (parse_conf, "address_0=10.0.0.1\nnetmask_0=255.0.0.0\narp_0=-i eth0 a=b\n"),
     "address": (parse_address, "ipaddr:10.20.0.10\nnetmask:255.255.255.0\n"),
     "link": (parse_link, "link status: UP\n"),
     "tls": (parse_tls, "dev_id:0, tls switch[0](0:disable, 1:enable)\n"),
-    "network": (parse_net_health, "net health status: Success\n"),
-    "failure": (known_failures, "dcmi module initialize failed. ret is -8005\n"),
+    "failure": (explain_failures, "dcmi module initialize failed. ret is -8005\n"),
     "visible": (lambda text: read_visible(text, 8), "0,1,2,3,4,5,6,7"),
 }
 DIRT = ["", "\x00", "\x1b[31m", "|", "-", "9", " ", "\n", "\r", ":", "\u4e2d", "\ufffd", "9" * 99]
@@ -131,7 +114,6 @@ def test_random_bytes_are_no_devices() -> None:
         noise = bytes(chance.randrange(256) for _ in range(400)).decode("utf-8", "replace")
         assert keys(noise) == []
         assert parse_mapping(noise) == ()
-        assert parse_list(noise) == ()
 
 
 def test_a_megabyte_of_nearly_rows_is_read_quickly() -> None:

@@ -1,5 +1,6 @@
 """Hosts and launches for the tests of the plan."""
 
+import contextlib
 from pathlib import Path
 from typing import Any, Dict, Iterator, Sequence
 
@@ -22,6 +23,7 @@ class Bench:
         self.table.write_text("{}")
         (folder / "train.py").write_text("print('here')\n")
         self.environ: Dict[str, str] = {**self.host.environ, "PATH": "/usr/bin:/bin"}
+        self._plans = contextlib.ExitStack()
 
     def nodes(self, ids: Sequence[int]) -> None:
         """Gives the host devices."""
@@ -37,11 +39,18 @@ class Bench:
 
     def plan(self, **asked: Any) -> Plan:
         """The plan of such a launch."""
-        return plan(self.config(**asked), self.environ)
+        made = plan(self.config(**asked), self.environ)
+        self._plans.callback(made.held_port.close)
+        return made
 
     def with_table(self, **asked: Any) -> Plan:
         """The plan of such a launch, with a rank table."""
         return self.plan(rank_table=str(self.table), **asked)
+
+    def close(self) -> None:
+        """Release what the plans hold, and take the host away."""
+        self._plans.close()
+        self.host.close()
 
 
 @pytest.fixture
@@ -49,4 +58,4 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     """An empty host, which has no device."""
     made = Bench(tmp_path)
     yield made
-    made.host.close()
+    made.close()

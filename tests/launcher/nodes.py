@@ -11,35 +11,31 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import tenacity
 
-from ascend_session.cluster.ports import bound
+from ascend_session.cluster.coordinator import bind_port
 from ascend_session.errors import AscendError
+from ascend_session.launcher.api import launch
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Planned, Started
-from ascend_session.launcher.launching import launch
 from ascend_session.launcher.result import LaunchResult
 
 __all__ = ["MEETING", "PATIENCE", "Node", "await_listener", "own_address", "port_kept", "said"]
 
 PATIENCE = 240.0  # seconds; four ranks that import TensorFlow on two cores take their time
 
-# Ranks that only meet, which does not need TensorFlow.
+# Ranks that meet, and tell each other their numbers.
 MEETING = """
 import fcntl, json, os
-from ascend_session.backends.ranks.endpoint import Endpoint, own_port, servers
-from ascend_session.backends.ranks.meeting import Meeting
-from ascend_session.cluster.job import Job
-job = Job.from_env(os.environ)
-where, name = os.environ["ASCEND_SESSION_COORDINATOR"], os.environ["JOB_ID"]
-node = str(job.rank - job.local_rank)
-place = Endpoint(own_port(os.environ), node=node, local_size=job.local_size)
-seconds = float(os.environ["MEETING_SECONDS"])
-meeting = Meeting(job.rank, job.size, where, name, seconds, print, place)
-meeting.join()
-if "HELD" in os.environ:
-    with open(os.environ["HELD"]) as held:
-        fcntl.flock(held, fcntl.LOCK_SH)  # until the test lets go of it
-print(json.dumps([job.rank, job.size, servers(meeting.places, where, job.rank)]))
-meeting.leave({})
+from ascend_session import vendor
+vendor.CONNECT_SECONDS_MORE = 0  # what HCCL adds to HCCL_CONNECT_TIMEOUT, which no test waits for
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from ascend_session import ascend_system, hccl
+ranks = hccl.allgather(tf.constant([int(os.environ["RANK_ID"])]), int(os.environ["RANK_SIZE"]))
+with ascend_system() as system, system.session() as sess:
+    if "HELD" in os.environ:
+        with open(os.environ["HELD"]) as held:
+            fcntl.flock(held, fcntl.LOCK_SH)  # until the test lets go of it
+    print(json.dumps([system.rank, system.size, sess.run(ranks).tolist()]))
 """
 
 
@@ -60,7 +56,7 @@ class Node:
         script.write_text(code)
         what: Dict[str, Any] = {"script": str(script), "log_dir": str(folder / "logs")}
         what.update(nnodes=2, node_rank=number, processes=2, backend="stub", grace=30)
-        variables = {"TF_CPP_MIN_LOG_LEVEL": "2", "MEETING_SECONDS": "60", **(env or {})}
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "2", **(env or {})}
         self._config = LaunchConfig(**{**what, "env": variables, **asked})
         self.notes: List[str] = []
         self.begun = threading.Event()
@@ -115,7 +111,7 @@ class Node:
 @contextlib.contextmanager
 def port_kept() -> Iterator[int]:
     """A port that nobody else on this machine gets meanwhile."""
-    with bound() as kept:
+    with bind_port() as kept:
         yield int(kept.getsockname()[1])
 
 

@@ -7,11 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any, List, Optional, Sequence
 
-from ascend_session.launcher.log_file import LogFile
-from ascend_session.launcher.notices import Notices
-from ascend_session.launcher.outlet import Outlet
-from ascend_session.launcher.printer import Printer
-from ascend_session.launcher.pump import Pump, Source
+from ascend_session.launcher.printer import Notices, Outlet, Printer
+from ascend_session.launcher.pump import LogFile, Pump, Source
 
 PATIENCE = 60.0
 

@@ -8,9 +8,14 @@ from typing import Any, Dict, Optional, Tuple
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import NotStarted
 from ascend_session.launcher.plan import plan
-from ascend_session.launcher.result import Cause, RankResult
-from ascend_session.launcher.supervisor import Noticed, NoticedRank
-from ascend_session.launcher.why import cause_of, results_of
+from ascend_session.launcher.result import (
+    Cause,
+    RankResult,
+    cause_of,
+    judge_ranks,
+    why_not_started,
+)
+from ascend_session.launcher.supervisor import Noticed
 
 __all__ = ["STOP", "Situation", "printed"]
 
@@ -32,11 +37,11 @@ class Situation:
             LaunchConfig(program="/bin/sh", processes=ranks, backend="stub", log_dir=str(folder)),
             dict(os.environ),
         )
-        seen = [
-            NoticedRank(number, pid=1000 + number, status=0, started=1.0, ended=10.0)
-            for number in range(ranks)
-        ]
-        self.noticed = Noticed(seen, began=0.0)
+        results = [RankResult.of(rank) for rank in self.plan.ranks]
+        for result in results:
+            result.pid, result.status = 1000 + result.rank, 0
+            result.started, result.ended = 1.0, 10.0
+        self.noticed = Noticed(results, began=0.0)
         for rank in self.plan.ranks:
             os.makedirs(rank.plog)
 
@@ -83,18 +88,19 @@ class Situation:
         """The rank's program could not be started."""
         seen = self.noticed.ranks[rank]
         seen.pid = seen.status = None
-        seen.not_started = NotStarted(rank, tried, number, os.strerror(number), 10.0)
+        event = NotStarted(rank, tried, number, os.strerror(number), 10.0)
+        seen.trouble = why_not_started(self.plan.ranks[rank], event)
         return self
 
     def never_tried(self, rank: int) -> "Situation":
         """The rank's turn never came."""
-        self.noticed.ranks[rank] = NoticedRank(rank)
+        self.noticed.ranks[rank] = RankResult.of(self.plan.ranks[rank])
         return self
 
     def judged(self, **more: Any) -> Tuple[Tuple[RankResult, ...], Optional[Cause]]:
         """The results and the cause."""
-        ranks = results_of(self.plan, self.noticed)
-        return ranks, cause_of(self.plan, self.noticed, ranks, **more)
+        judge_ranks(self.plan, self.noticed)
+        return tuple(self.noticed.ranks), cause_of(self.plan, self.noticed, **more)
 
     def outcomes(self) -> Tuple[str, ...]:
         """How the ranks ended."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
-from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.process import Signals
 from ascend_session.launcher.supervisor import Noticed, supervise
 
 __all__ = ["PATIENCE", "Gate", "JobRun", "alive", "in_launcher", "job"]
@@ -42,14 +43,19 @@ class Gate:
             os.mkfifo(str(self.path))
         # Also open for writing, so that reading waits instead of ending between two writers.
         self._fd = os.open(str(self.path), os.O_RDWR)
-        self._file = os.fdopen(self._fd, "r")
+        self._text = ""
 
     def lines(self, count: int) -> List[List[str]]:
         """Waits for so many lines; the words of each, sorted by the rank before them."""
-        return sorted(self._file.readline().split() for _ in range(count))
+        while self._text.count("\n") < count:
+            told = select.select([self._fd], [], [], PATIENCE)[0]
+            assert told, f"nothing more was told than {self._text!r}"
+            self._text += os.read(self._fd, 65536).decode()
+        *lines, self._text = self._text.split("\n", count)
+        return sorted(line.split() for line in lines)
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._fd)
 
 
 class JobRun:
@@ -89,7 +95,7 @@ def job(
     null = os.open(os.devnull, os.O_WRONLY)
     output = Output(null, ranks, (), False, False)
     try:
-        with planned.reserved, Signals() as signals:
+        with planned.held_port, Signals() as signals:
             noticed = supervise(planned, grace, output, signals, note)
     finally:
         output.close(Signals())

@@ -8,13 +8,13 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from ascend_session.launcher import launching
+from ascend_session.launcher import api
+from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Waiting
-from ascend_session.launcher.launching import launch_within
 from ascend_session.launcher.preflight import checked_plan
+from ascend_session.launcher.process import Signals
 from ascend_session.launcher.result import LaunchResult
-from ascend_session.launcher.signals import Signals
 from tests.checks.healthy import Healthy
 
 # Fails in a way that passes, the first time; and is held by somebody afterwards.
@@ -34,8 +34,8 @@ if not os.path.exists(folder + ".was"):
 @pytest.fixture
 def held_later(tmp_path: Path, monkeypatch: Any) -> Iterator[Healthy]:
     """A host on which the second device is held once the first attempt is over."""
-    monkeypatch.setattr(launching, "_RELEASE", 0.0)
-    monkeypatch.setattr(launching._Launch, "_wait", lambda launch, why, seconds: True)
+    monkeypatch.setattr(api, "_RELEASE", 0.0)
+    monkeypatch.setattr(api._Launch, "_wait", lambda launch, why, seconds: True)
     made = Healthy(tmp_path)
     made.script.write_text(_ONCE)
     yield made
@@ -50,7 +50,7 @@ def _launched(host: Healthy, on_event: Callable[[Event], None], **more: Any) -> 
     first = checked_plan(config, environ)
     null = os.open(os.devnull, os.O_WRONLY)
     try:
-        with first.reserved, Signals() as signals:
+        with Signals() as signals:
             return launch_within(signals, config, environ, first, null, on_event)
     finally:
         os.close(null)

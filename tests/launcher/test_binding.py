@@ -2,15 +2,16 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, List, Optional, Sequence, Tuple
 
 import pytest
 
 from ascend_session.errors import ConfigError
+from ascend_session.launcher.api import launch
 from ascend_session.launcher.binding import Binding, bind
 from ascend_session.launcher.events import NotBound
-from ascend_session.launcher.launching import launch
 from ascend_session.launcher.plan import Plan
 from tests.fake_host import FakeChip, Reply, a2_chips, a3_chips, npu_smi_answers
 from tests.hardware.topologies import A2
@@ -28,10 +29,10 @@ _SAY = "import os; print(sorted(os.sched_getaffinity(0)))"
 def _decide(
     bench: Bench, ranks: int, allowed: Sequence[int] = _WHOLE, asked: str = "auto"
 ) -> Binding:
-    from ascend_session.launcher.devices import on_npu
+    from ascend_session.launcher.devices import choose_npu_devices
 
-    chosen = on_npu(None, ranks, bench.environ)
-    return bind(asked, [one.physical for one in chosen.devices], bench.environ, allowed)
+    devices = choose_npu_devices(None, ranks, bench.environ, [])
+    return bind(asked, [device.physical for device in devices], bench.environ, allowed)
 
 
 def _host(bench: Bench, chips: List[FakeChip], cpus: Sequence[str], layout: str = "910B") -> None:
@@ -233,7 +234,7 @@ def test_a_rank_that_cannot_be_bound_runs_all_the_same(tmp_path: Path) -> None:
     def change(planned: Plan) -> Plan:
         first, second, third = planned.ranks
         gone = second._replace(cpus=(_NOWHERE,))
-        return planned._replace(ranks=(first._replace(cpus=(_OWN[0],)), gone, third))
+        return replace(planned, ranks=(first._replace(cpus=(_OWN[0],)), gone, third))
 
     run = job(tmp_path, "print(sorted(os.sched_getaffinity(0)))", change=change)
     assert run.statuses == [0, 0, 0]

@@ -8,9 +8,8 @@ from typing import List
 import pytest
 
 from ascend_session.errors import ConfigError
-from ascend_session.launcher.event_file import EventFile
-from ascend_session.launcher.events import Ended, Started
-from ascend_session.launcher.notices import Notices
+from ascend_session.launcher.events import Ended, EventFile, Started
+from ascend_session.launcher.printer import Notices
 
 _STARTED = Started(3, 4711, 1.5)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ascend_session.launcher.job_id import job_id_fault, new_job_id, of_attempt
+from ascend_session.launcher.environment import id_of_attempt, job_id_fault, new_job_id
 
 
 def test_new_ids_are_legal_and_differ() -> None:
@@ -14,9 +14,9 @@ def test_new_ids_are_legal_and_differ() -> None:
 def test_an_id_that_is_given_stays_legal_in_later_attempts() -> None:
     longest = "a" * 120
     assert job_id_fault(longest) == ""
-    assert of_attempt(longest, 1) == longest
-    assert of_attempt(longest, 2) == f"{longest}_2"
-    assert len(of_attempt(longest, 9_999_999)) <= 128
+    assert id_of_attempt(longest, 1) == longest
+    assert id_of_attempt(longest, 2) == f"{longest}_2"
+    assert len(id_of_attempt(longest, 9_999_999)) <= 128
 
 
 @pytest.mark.parametrize("text", ["a b", "a/b", "\u00e4", "a\n", "", "007", "0"])

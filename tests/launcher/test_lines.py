@@ -9,8 +9,7 @@ from typing import Iterable, List
 import pytest
 
 from ascend_session.launcher import lines
-from ascend_session.launcher.cleaning import clean
-from ascend_session.launcher.lines import LineSplitter
+from ascend_session.launcher.lines import LineSplitter, clean
 
 
 def fed(splitter: LineSplitter, chunks: Iterable[bytes]) -> bytes:

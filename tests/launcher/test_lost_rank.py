@@ -9,7 +9,7 @@ import pytest
 
 from ascend_session.failures import FailureClass
 from ascend_session.failures.rows.stub import JOB_CANNOT_GO_ON
-from ascend_session.launcher.launching import launch
+from ascend_session.launcher.api import launch
 from ascend_session.launcher.result import LaunchResult, Outcome
 from tests.launcher.situations import STOP, Situation
 from tests.launcher.supervised import config

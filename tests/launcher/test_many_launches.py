@@ -1,53 +1,34 @@
-"""One launch after the other, of jobs whose ranks listen at their addresses.
+"""One launch after the other, and several at the same time: each job's ranks meet, and no others.
 
-``ASCEND_SESSION_TEST_LAUNCHES`` says how many, 20 if it is not set; a tenth of it with TensorFlow.
+``ASCEND_SESSION_TEST_LAUNCHES`` says how many follow each other, 5 if it is not set.
 """
 
 import os
-import sys
 import threading
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Iterator, List
 
 import pytest
 
+from ascend_session.launcher.api import launch
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.launching import launch
 from ascend_session.launcher.result import LaunchResult
 from tests.launcher.supervised import PATIENCE
 
 # Read here, for no test sees the variables of the product.
-_LAUNCHES = int(os.environ.get("ASCEND_SESSION_TEST_LAUNCHES") or 20)
+_LAUNCHES = int(os.environ.get("ASCEND_SESSION_TEST_LAUNCHES") or 5)
 
-# Listens as TensorFlow's server does, on every interface, and answers itself.
-_LISTENING = """
-import os, socket
-rank = int(os.environ["RANK_ID"])
-own = "127.0.0.1:" + os.environ["ASCEND_SESSION_PORT"]
-mine = [own] + [os.environ["ASCEND_SESSION_COORDINATOR"]] * (rank == 0)
-for address in mine:
-    host, _, port = address.rpartition(":")
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(("", int(port)))
-    listening.listen(8)
-    calling = socket.create_connection((host, int(port)), 60)
-    answering, caller = listening.accept()
-    assert caller == calling.getsockname()
-    answering.sendall(b"here")
-    answering.close()
-    assert calling.recv(4) == b"here"
-"""
-
-_REDUCING = """
+# The ranks tell each other which launch has started them.
+_GATHERING = """
+import sys
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 from ascend_session import ascend_system, hccl
-x = tf.placeholder(tf.float32, [3])
-total = hccl.allreduce(x, "sum")
+own = int(sys.argv[1])
+launches = hccl.allgather(tf.constant([own]), 3)
 with ascend_system() as system, system.session() as sess:
-    found = sess.run(total, {x: [1, system.rank, system.rank ** 2]}).tolist()
-    assert found == [3, 3, 5], found
+    found = sess.run(launches).tolist()
+    assert found == [own] * 3, found
 """
 
 
@@ -58,42 +39,49 @@ def null() -> Iterator[int]:
     os.close(fd)
 
 
-def _one(folder: Path, null: int, **asked: Any) -> LaunchResult:
-    what = asked or {"program": sys.executable, "args": ["-S", "-E", "-c", _LISTENING]}
-    config = LaunchConfig(**what, processes=3, backend="stub", log_dir=str(folder / "logs"))
+def launch_ranks(folder: Path, null: int, python: str, number: int) -> LaunchResult:
+    """Launch three ranks with a number that the launches at the same time do not have.
+
+    All have the ``JOB_ID`` that most scripts set.
+    """
+    script = folder / "gather.py"
+    script.write_text(_GATHERING)
+    config = LaunchConfig(
+        script=str(script),
+        args=[str(number)],
+        python=python,
+        processes=3,
+        backend="stub",
+        job_id="10087",
+        log_dir=str(folder / f"logs_{number}"),
+        stall_timeout=PATIENCE,
+    )
     return launch(config, output=null)
 
 
-def _faults(result: LaunchResult) -> List[str]:
+def failures(result: LaunchResult) -> List[str]:
     """What the ranks that failed have written."""
     failed = [rank for rank in result.ranks if rank.exit_code]
     return [f"{rank.outcome}: {Path(rank.stderr).read_text()}" for rank in failed]
 
 
-def test_launches_in_a_row_find_their_ports(tmp_path: Path, null: int) -> None:
+def test_ranks_of_launches_in_a_row_meet(tmp_path: Path, null: int, forking_python: str) -> None:
     for number in range(_LAUNCHES):
-        result = _one(tmp_path, null)
-        assert result.ok, f"launch {number} of {_LAUNCHES}: {_faults(result)}"
+        result = launch_ranks(tmp_path, null, forking_python, number)
+        assert result.ok, f"launch {number} of {_LAUNCHES}: {failures(result)}"
 
 
-def test_launches_in_a_row_reduce_with_tensorflows_servers(
+def test_ranks_of_launches_at_the_same_time_do_not_meet_each_other(
     tmp_path: Path, null: int, forking_python: str
 ) -> None:
-    script = tmp_path / "reduce.py"
-    script.write_text(_REDUCING)
-    asked: Any = {"script": str(script), "python": forking_python, "stall_timeout": PATIENCE}
-    for number in range(max(_LAUNCHES // 10, 1)):
-        result = _one(tmp_path, null, **asked)
-        assert result.ok, f"launch {number}: {_faults(result)}"
-
-
-def test_launches_at_the_same_time_find_their_ports(tmp_path: Path, null: int) -> None:
     results: List[LaunchResult] = []
-    threads = [
-        threading.Thread(target=lambda: results.append(_one(tmp_path, null))) for _ in range(8)
-    ]
+
+    def note_result(number: int) -> None:
+        results.append(launch_ranks(tmp_path, null, forking_python, number))
+
+    threads = [threading.Thread(target=note_result, args=[number]) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    assert [result.ok for result in results] == [True] * 8, [_faults(one) for one in results]
+    assert [result.ok for result in results] == [True] * 4, [failures(one) for one in results]

@@ -7,9 +7,10 @@ from typing import Any, Dict, List
 
 import pytest
 
+from ascend_session.cluster.claims import IDENTITY_VARIABLES
 from ascend_session.cluster.kubernetes import MOUNTED
-from ascend_session.cluster.schedulers import CHOICE, IDENTITY
-from ascend_session.cluster.variables import COORDINATOR
+from ascend_session.cluster.schedulers import CHOICE
+from ascend_session.cluster.variables import COORDINATOR, RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.plan import Plan
 from tests.launcher.jobs import Bench, bench
@@ -55,7 +56,6 @@ def test_ranks_count_over_nodes_and_devices_on_each(bench: Bench) -> None:
     assert places(made[1]) == [[str(n + 4), "8", str(n), "4", str(n)] for n in range(4)]
     for plan in made:
         assert {rank.environment[COORDINATOR] for rank in plan.ranks} == {MEETING}
-        assert len({rank.environment["ASCEND_SESSION_PORT"] for rank in plan.ranks}) == 4
     assert made[0].job_id == made[1].job_id == "job_127_0_0_1_23456"
 
 
@@ -84,10 +84,8 @@ def test_one_node_is_a_launch_as_ever(bench: Bench) -> None:
     alone = bench.plan(processes=2, job_id="j").as_dict()
     asked = bench.plan(processes=2, job_id="j", nnodes=1, node_rank=0).as_dict()
     for one in (alone, asked):
-        for name in ("coordinator", "ports"):
-            del one[name]
         for rank in one["ranks"]:
-            del rank["changed"][COORDINATOR], rank["changed"]["ASCEND_SESSION_PORT"]
+            del rank["changed"][RENDEZVOUS]
     assert alone == asked
     assert alone["run"] == "j"
 
@@ -131,8 +129,8 @@ def test_two_first_nodes_on_one_machine_do_not_both_get_the_port(bench: Bench) -
         first = bench.plan(**asked)
         with pytest.raises(JobError, match=r"in use\. Another job may have it"):
             bench.plan(**asked)
-        first.reserved.release()
-        bench.plan(**asked).reserved.release()
+        first.held_port.close()
+        bench.plan(**asked)
 
 
 def test_connections_of_an_earlier_job_do_not_keep_the_port(bench: Bench) -> None:
@@ -145,8 +143,7 @@ def test_connections_of_an_earlier_job_do_not_keep_the_port(bench: Bench) -> Non
             called, _ = listening.accept()
             called.close()  # who closes first keeps the port in TIME_WAIT
             assert calling.recv(1) == b""
-    made = bench.plan(**{**TWO, "coordinator": f"127.0.0.1:{port}", "node_rank": 0})
-    made.reserved.release()
+    bench.plan(**{**TWO, "coordinator": f"127.0.0.1:{port}", "node_rank": 0})
 
 
 def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None:
@@ -154,7 +151,7 @@ def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None
     made = bench.plan(processes=4)
     assert places(made)[0] == ["4", "8", "0", "4", "0"]
     assert made.job_id == "slurm_1_0"
-    assert str(made.reserved.coordinator).startswith("localhost:")
+    assert str(made.nodes.coordinator).startswith("localhost:")
     assert made.notes[0].startswith(
         "Node 1 of 2, as Slurm, step 1.0 says (SLURM_STEP_NUM_TASKS=2, SLURM_PROCID=1): ranks 4 to"
     )
@@ -163,7 +160,7 @@ def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None
 def test_ranks_do_not_take_the_launchers_place_for_theirs(bench: Bench) -> None:
     bench.environ.update(recorded("step, one task a node"))
     made = bench.plan(processes=2, coordinator=MEETING)
-    assert not set(made.ranks[0].environment) & set(IDENTITY)
+    assert not set(made.ranks[0].environment) & set(IDENTITY_VARIABLES)
     assert "it numbers the launcher" in made.removed["SLURM_PROCID"]
     assert made.ranks[0].environment["SLURM_JOB_ID"] == "1"
 
@@ -218,12 +215,13 @@ def test_a_launch_within_a_rank_has_a_coordinator_of_its_own(bench: Bench) -> No
 def test_who_exports_the_coordinator_need_not_give_it(bench: Bench) -> None:
     bench.environ[COORDINATOR] = MEETING
     made = bench.plan(nnodes=2, node_rank=1, processes=1)
-    assert made.reserved.coordinator == MEETING
+    assert made.nodes.coordinator == MEETING
 
 
 def test_a_coordinator_of_one_node_has_no_effect_and_that_is_said(bench: Bench) -> None:
     made = bench.plan(processes=2, coordinator=MEETING)
-    assert made.reserved.coordinator != MEETING
+    assert made.nodes.coordinator is None
+    assert not any(COORDINATOR in rank.environment for rank in made.ranks)
     assert made.notes[0].startswith(f"coordinator={MEETING!r} has no effect: the job has one node")
 
 
@@ -287,7 +285,7 @@ class TestTables:
         bench.environ.update(recorded("step, one task a node"))  # on hosts that have no address
         made = bench.with_table()
         assert places(made) == [["3", "4", "0", "1", "3"]]
-        assert made.reserved.coordinator is None
+        assert made.nodes.coordinator is None
         assert made.job_id == "slurm_1_0"
 
     def test_several_nodes_of_devices_need_a_table(self, bench: Bench) -> None:
@@ -356,7 +354,7 @@ class TestKubernetes:
     def test_on_the_stub_its_ranks_meet_on_the_first_host(self, pod: Bench) -> None:
         made = pod.plan()
         assert places(made)[1] == ["3", "4", "1", "2", "1"]
-        assert str(made.reserved.coordinator).startswith("192.0.2.201:")
+        assert str(made.nodes.coordinator).startswith("192.0.2.201:")
 
     def test_both_pods_come_to_the_same_place_and_job(self, pod: Bench) -> None:
         devices = {device: f"192.168.1.{device + 1}" for device in range(2)}
@@ -367,7 +365,7 @@ class TestKubernetes:
         pod.environ["XDL_IP"] = "127.0.0.1"
         first = pod.plan()
         assert first.nodes.number == 0
-        assert first.reserved.coordinator == other.reserved.coordinator
+        assert first.nodes.coordinator == other.nodes.coordinator
         assert first.job_id == other.job_id
 
     def test_a_first_pod_without_its_hosts_address_is_told_what_to_give(self, pod: Bench) -> None:
@@ -376,7 +374,7 @@ class TestKubernetes:
             pod.plan()
         assert "that of a headless service" in str(refused.value.hint)
         made = pod.plan(coordinator="job-0.jobs:4000")
-        assert made.reserved.coordinator == "job-0.jobs:4000"
+        assert made.nodes.coordinator == "job-0.jobs:4000"
         pod.nodes(range(2))
         assert pod.plan().nodes.number == 0  # devices meet by the table
 

@@ -10,8 +10,8 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session.errors import BackendError, JobError
-from ascend_session.launcher.command import RUNNER
 from ascend_session.launcher.plan import plan
+from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.jobs import Bench, bench
 
 __all__ = ["bench"]

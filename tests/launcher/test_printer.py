@@ -9,10 +9,8 @@ from typing import List
 
 import pytest
 
-from ascend_session.launcher.log_file import LogFile
-from ascend_session.launcher.notices import Notices
-from ascend_session.launcher.outlet import QUEUE_BYTES, Outlet
-from ascend_session.launcher.printer import Printer
+from ascend_session.launcher.printer import QUEUE_BYTES, Notices, Outlet, Printer
+from ascend_session.launcher.pump import LogFile
 from tests.launcher.showing import PATIENCE, Shown
 
 
@@ -160,8 +158,8 @@ def test_a_log_file_that_cannot_be_opened_is_said_and_takes_nothing(tmp_path: Pa
 # A limit on the size of files stands for a disk that is full and then has room again.
 _ROOM_AGAIN = """
 import resource, signal, sys
-from ascend_session.launcher.log_file import LogFile
-from ascend_session.launcher.notices import Notices
+from ascend_session.launcher.pump import LogFile
+from ascend_session.launcher.printer import Notices
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 log = LogFile(sys.argv[1], Notices(print))

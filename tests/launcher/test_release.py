@@ -2,13 +2,14 @@
 
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ascend_session.launcher.plan import Plan
-from ascend_session.launcher.release import still_held
+from ascend_session.launcher.preflight_npu import still_held
 from tests.fake_host import USER, FakeProcess, Reply, a2_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 
@@ -85,4 +86,4 @@ def test_a_device_that_has_gone_is_not_mistaken_for_another(bench: Bench, planne
 
 def test_the_stub_has_nothing_to_release(bench: Bench, planned: Plan, tmp_path: Path) -> None:
     bench.host.process(4321, "python3 train.py", devices=[4, 5])
-    assert still_held(planned._replace(backend="stub"), bench.environ, 600) == []
+    assert still_held(replace(planned, backend="stub"), bench.environ, 600) == []

@@ -5,7 +5,7 @@ from typing import Set
 import pytest
 
 from ascend_session.errors import ConfigError
-from ascend_session.launcher.show import parse_show
+from ascend_session.launcher.plan import parse_show
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,17 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
 import psutil
 
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
-from ascend_session.launcher.hccl_limits import stall_notes
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
-from ascend_session.launcher.signals import Signals
-from ascend_session.launcher.stall import StallWatch
-from ascend_session.launcher.usage import Processes
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.stall import Processes, StallWatch, stall_notes
 from tests.launcher.supervised import PATIENCE, config
 
 _SPIN = "while True: pass"
@@ -343,7 +342,7 @@ def test_a_command_with_odd_characters_stays_one_short_line(tmp_path: Path) -> N
 def _on_devices(planned: Plan, **variables: str) -> Plan:
     own = {"RANK_TABLE_FILE": "/table.json", **variables}
     ranks = tuple(rank._replace(environment=own) for rank in planned.ranks)
-    return planned._replace(backend="npu", ranks=ranks)
+    return replace(planned, backend="npu", ranks=ranks)
 
 
 def _limits(folder: Path, seconds: float, **variables: str) -> List[str]:
@@ -380,7 +379,7 @@ def test_a_time_shorter_than_a_slow_start_is_noted_before_it(tmp_path: Path) -> 
     for given, limit in (("600", 620), ("30", 140), ("9000", 140), ("soon", 140)):
         (note,) = stall_notes(1, _on_devices(stub, HCCL_CONNECT_TIMEOUT=given))
         assert f"the {limit} s that HCCL" in note
-    alone = stub._replace(backend="npu")
+    alone = replace(stub, backend="npu")
     assert stall_notes(1, alone) == []
 
 

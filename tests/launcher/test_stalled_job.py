@@ -9,7 +9,7 @@ from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.events import Ended, Event, Stalled, Stopping
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import plan
-from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.process import Signals
 from ascend_session.launcher.supervisor import Noticed, supervise
 from tests.launcher.supervised import alive, config
 

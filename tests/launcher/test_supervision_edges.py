@@ -14,43 +14,44 @@ import psutil
 import pytest
 
 from ascend_session.errors import JobError
+from ascend_session.launcher.api import _Launch, launch
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Finished, Restarting, Started, Stopping
-from ascend_session.launcher.guarding import Guarding, RankPipes
-from ascend_session.launcher.launching import _Launch, launch
+from ascend_session.launcher.pump import RankPipes
 from ascend_session.launcher.result import LaunchResult
+from ascend_session.launcher.supervisor import Guarding
 from tests.launcher.supervised import PATIENCE, Gate, config, job
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _TRANSIENT = "sys.exit('EJ0001: Failed to initialize the HCCP process')"
 
-# A rank of `guardian.child.start` that gets SIGINT before it is a program.
+# A rank of `guardian.start` that gets SIGINT before it is a program.
 _EARLY = """
 import os, signal
-from ascend_session.launcher.guardian import child
+from ascend_session.launcher import guardian
 signal.signal(signal.SIGINT, lambda number, frame: None)
 os.chdir = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 rank = {"stdout": 1, "stderr": 2, "open_files": None, "cpus": None, "cwd": b"/",
         "command": [b"/bin/true"], "environment": {}}
-pid, pipe = child.start(rank)
+pid, pipe = guardian.start(rank)
 print(os.waitpid(pid, 0)[1])
 """
 
 # A job of which each rank has ended when the next one could be started.
 _SLOW = """
 import os, socket, sys
-from ascend_session.launcher.guardian import channel, job
-start = job.start
+from ascend_session.launcher import channel, guardian
+start = guardian.start
 def slowly(rank):
     pid, pipe = start(rank)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     return pid, pipe
-job.start = slowly
+guardian.start = slowly
 ours, theirs = socket.socketpair()
 ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
 asked = {"ranks": ranks, "grace": 1.0, "psutil": []}
-job.GuardedJob(channel.Channel(theirs.fileno()), asked).run([])
+guardian.GuardedJob(channel.Channel(theirs.fileno()), asked).run([])
 print([message[:2] for message in channel.Channel(ours.fileno()).hear()])
 """
 
@@ -58,7 +59,7 @@ print([message[:2] for message in channel.Channel(ours.fileno()).hear()])
 _CLOSED = """
 import os, sys
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.launching import launch
+from ascend_session.launcher.api import launch
 told = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
 for fd in range(3):
     os.close(fd)

@@ -58,21 +58,20 @@ def met(folder: Path, pods: List[Dict[str, str]], **asked: Any) -> List[Any]:
     return found[::-1]
 
 
-def test_pods_that_know_their_hosts_meet_on_the_first(root: Path) -> None:
+def test_pods_that_know_their_hosts_meet_on_the_first(root: Path, forking_python: str) -> None:
     """Two ranks in the first pod, one in the other."""
     servers = [
         {"server_id": _HOSTS[0], "device": listed(1, [0, 1])},
         {"server_id": _HOSTS[1], "device": listed(2, [2])},
     ]
     mount(root, {"version": "1.0", "server_count": "2", "server_list": servers})
-    first, second = met(root, [{"HOST_IP": host} for host in _HOSTS])
-    assert [(rank, size) for rank, size, _ in first + second] == [(0, 3), (1, 3), (2, 3)]
-    places = [where for _, _, where in first + second]
-    assert len(set(places[0])) == 3
-    assert places[1:] == places[:1] * 2
+    first, second = met(root, [{"HOST_IP": host} for host in _HOSTS], python=forking_python)
+    assert first + second == [[rank, 3, [0, 1, 2]] for rank in range(3)]
 
 
-def test_pods_that_know_their_names_meet_where_they_are_told(root: Path, port: int) -> None:
+def test_pods_that_know_their_names_meet_where_they_are_told(
+    root: Path, port: int, forking_python: str
+) -> None:
     instances = [
         {
             "pod_name": f"job-{number}",
@@ -84,6 +83,5 @@ def test_pods_that_know_their_names_meet_where_they_are_told(root: Path, port: i
     group = {"group_name": "hccl_world_group", "instance_count": "2", "device_count": "2"}
     mount(root, {"group_count": "1", "group_list": [{**group, "instance_list": instances}]})
     pods = [{"POD_NAME": f"job-{number}"} for number in range(2)]
-    first, second = met(root, pods, coordinator=f"127.0.0.1:{port}")
-    assert [(rank, size) for rank, size, _ in first + second] == [(0, 2), (1, 2)]
-    assert first[0][2] == second[0][2]
+    first, second = met(root, pods, coordinator=f"127.0.0.1:{port}", python=forking_python)
+    assert first + second == [[0, 2, [0, 1]], [1, 2, [0, 1]]]

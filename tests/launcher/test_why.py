@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict
 
@@ -22,9 +23,8 @@ def test_a_job_that_succeeded_has_no_cause_and_costs_nothing(tmp_path: Path) -> 
     ranks, cause = Situation(tmp_path, 2).judged()
     assert cause is None
     assert [rank.outcome for rank in ranks] == ["succeeded", "succeeded"]
-    code = (
-        "import sys, ascend_session.launcher.why; print('ascend_session.failures' in sys.modules)"
-    )
+    code = "import sys, ascend_session.launcher.result\n"
+    code += "print('ascend_session.failures' in sys.modules)"
     root = str(Path(__file__).resolve().parents[2])
     said = subprocess.run(
         [sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, check=True
@@ -295,7 +295,7 @@ def test_the_last_lines_are_shown(tmp_path: Path) -> None:
 
 
 def test_the_stack_of_a_crash_is_shown_without_the_runner(tmp_path: Path) -> None:
-    from ascend_session.launcher.command import RUNNER
+    from ascend_session.launcher.rank_main import RUNNER
 
     made = Situation(tmp_path, 1).ended(0, -11).wrote(0, "last words\n")
     stack = (
@@ -339,7 +339,7 @@ def test_who_only_missed_others_is_no_cause_while_there_are_other_nodes(
     tmp_path: Path, nodes: int
 ) -> None:
     made = Situation(tmp_path, 2)
-    made.plan = made.plan._replace(nodes=Nodes(of=nodes))
+    made.plan = replace(made.plan, nodes=Nodes(of=nodes))
     made.ended(1, 1).wrote(1, printed(NO_LINK))
     cause = made.cause()
     assert cause.rank == 1

@@ -10,7 +10,7 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import CustomDtypes, Dtypes
-from ascend_session.option_files.dtype_lines import DTYPES
+from ascend_session.option_files.customize_dtypes import DTYPES
 
 BLANKS = b" \t\n\v\f\r"
 TYPES = {name.upper().encode() for name in DTYPES}

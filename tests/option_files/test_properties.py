@@ -10,6 +10,7 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import (
+    TYPE_NAMES,
     Aipp,
     AippOp,
     AoeConfigFile,
@@ -21,8 +22,8 @@ from ascend_session.option_files import (
     OpDebugConfig,
     OpPrecision,
     OptionFile,
+    file_type,
 )
-from ascend_session.option_files.kinds import TYPE_NAMES, file_type
 
 ESCAPED = "n\udcff"  # a byte that is no UTF-8, as in a name in another encoding
 EXAMPLES: Dict[str, OptionFile] = {
@@ -59,7 +60,7 @@ def refused_or_read(kind: Type[OptionFile], content: bytes) -> None:
     except ConfigError:
         made = None
     found = kind.check_text(content) if made is not None else ()
-    assert all(remark.line >= 1 and remark.column >= 1 for remark in found)
+    assert all(remark.place >= (1, 1) for remark in found)
     if made is not None:
         assert kind.parse(made.text().encode("utf-8", "surrogateescape")) == made, content
         assert kind.of(made.to_dict()) == made

@@ -87,8 +87,9 @@ def test_an_error_is_of_the_kinds_type(tmp_path: Path) -> None:
 
 
 def test_sentences_name_the_reader_as_it_is_called_inside_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="not a file; the operator compiler reads"):
-        OpCache.read(tmp_path)
+    (tmp_path / "op_cache.ini").write_bytes(b"\x1f\x8b")
+    (found,) = OpCache.check(tmp_path / "op_cache.ini")
+    assert "not UTF-8 text; the operator compiler reads" in found.message
 
 
 def test_what_is_written_is_read_back_byte_for_byte() -> None:

@@ -61,9 +61,11 @@ def test_the_same_content_is_stored_once_under_one_name(tmp_path: Path) -> None:
 
 def test_a_damaged_stored_file_is_replaced(tmp_path: Path) -> None:
     path = ONE.store(tmp_path)
-    Path(path).write_text("half")
-    assert ONE.store(tmp_path) == path
-    assert OpPrecision.read(path) == ONE
+    whole = Path(path).read_text()
+    for damaged in ("half", "#" + whole[1:]):
+        Path(path).write_text(damaged)
+        assert ONE.store(tmp_path) == path
+        assert Path(path).read_text() == whole
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from common import blocking_op, say
 
 from ascend_session import ascend_system, current_system
 from ascend_session.backends.stub import StubBackend
-from ascend_session.session import interrupt
+from ascend_session.session import signals
 
 
 def in_tensorflow(sess: Any) -> None:
@@ -112,7 +112,7 @@ if sys.argv[1] == "in_tensorflow_with_a_broken_wakeup":
     os.close(reader)
 if sys.argv[1] == "while_shutting_down":
     StubBackend.system_ops = lambda stub: (tf.no_op(), blocking_op())
-    interrupt._SHUTDOWN_SECONDS = 1.0
+    signals._SHUTDOWN_SECONDS = 1.0
     main("nowhere")
 elif sys.argv[1] == "while_initialising":
     StubBackend.system_ops = lambda stub: (blocking_op(), tf.no_op())

@@ -9,6 +9,7 @@ from ascend_session import ascend_system
 
 system = ascend_system().__enter__()
 sess = system.session().__enter__()
+system.session().__enter__()  # which has to be closed first
 say(str(sess.run(tf.constant(7))))
 if sys.argv[1] == "by an error":
     raise ZeroDivisionError

@@ -8,20 +8,19 @@ import gc
 import sys
 from pathlib import Path
 
-import numpy  # noqa: F401  (imported here, so that the ranks need not)
+import grpc  # noqa: F401  (imported here, so that the ranks need not)
+import numpy  # noqa: F401
 import tensorflow.compat.v1  # noqa: F401
 
-import ascend_session.backends.ranks.meeting
+import ascend_session.backends.exchange.peer
 import ascend_session.backends.stub
 import ascend_session.session  # noqa: F401
-from ascend_session.backends.ranks.grpcio import grpcio
 from tests.rank_nursery import RankNursery
 
 with contextlib.suppress(ImportError):  # what only the examples need
     import matplotlib.pyplot  # noqa: F401
     import sklearn.datasets  # noqa: F401
 
-grpcio()
 gc.freeze()  # a collection in a copy would copy all that it shares with the others
 nursery = RankNursery(Path(sys.argv[1]))
 print(nursery.python, flush=True)

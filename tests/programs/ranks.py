@@ -18,7 +18,7 @@ import grpc  # noqa: F401  (imported here, so that the copies need not)
 import numpy  # noqa: F401
 import tensorflow.compat.v1 as tf
 
-import ascend_session.backends.ranks.meeting
+import ascend_session.backends.exchange.peer
 import ascend_session.backends.stub
 import ascend_session.session
 import ascend_session.training  # noqa: F401

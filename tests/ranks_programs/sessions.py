@@ -84,13 +84,9 @@ def loop(new):
         # What is reduced does not depend on the iteration before.
         return number + 1, result * 10 + total(tf.cast(number, tf.float32))
 
-    # TensorFlow 1.15 begins the iterations of new loops in any order, and only one at a time.
-    together = 1 if new and tf.__version__.startswith("1.") else 10
     with ascend_system(), tf.Session() as sess:
         begin = [tf.constant(0), tf.constant(0.0)]
-        _, found = tf.while_loop(
-            lambda number, _: number < 5, body, begin, parallel_iterations=together
-        )
+        _, found = tf.while_loop(lambda number, _: number < 5, body, begin, parallel_iterations=10)
         say([float(sess.run(found)) for _ in range(3)])
 
 
@@ -200,7 +196,6 @@ def after_an_error():
 
 def passed_in_a_loop():
     """Rank 0 sends what rank 1 receives, in iterations that do not wait for each other."""
-    together = 1 if tf.__version__.startswith("1.") else 10
 
     def body(number, result):
         if RANK == 0:
@@ -212,7 +207,7 @@ def passed_in_a_loop():
         if RANK < 2:
             begin = [tf.constant(0), tf.constant(0.0)]
             _, found = tf.while_loop(
-                lambda number, _: number < 4, body, begin, parallel_iterations=together
+                lambda number, _: number < 4, body, begin, parallel_iterations=10
             )
             say(float(sess.run(found)))
 

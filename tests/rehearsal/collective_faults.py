@@ -76,7 +76,10 @@ COLLECTIVE_FAULTS = (
     ),
     Fault(
         "ranks get different bits of a sum",
-        on(_TWO, *of("all_ranks_have_the_same_bits", *[f"allreduce {s}" for s in _SINGLE])),
+        on(
+            _TWO,
+            *of("allreduce_is_the_reduction_on_each_rank", *[f"allreduce {s}" for s in _SINGLE]),
+        ),
         engine="hccl-differs",
     ),
     # Everything, on any number; the faults are in one run, for each job takes a while
@@ -98,7 +101,6 @@ COLLECTIVE_FAULTS = (
             "the_gradient_of_allreduce_is_the_sum_of_all",
             "sessions_of_two_graphs_take_turns",
             *of("a_collective_of_a_group_is_that_of_its_ranks", "group made again"),
-            "all_ranks_have_the_same_bits",
         ),
         engine=(
             "hccl-forgets,hccl-order,hccl-root,hccl-parts,hccl-lost,hccl-gradient,hccl-differs"

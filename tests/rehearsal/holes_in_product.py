@@ -12,10 +12,9 @@ from ascend_session.backends import npu
 from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.config import proto as protos_of_config
-from ascend_session.session import contexts, registry
+from ascend_session.session import api, registry
 from ascend_session.session import system as systems
-from ascend_session.session.open_session import OpenSession
-from ascend_session.session.protos import Protos
+from ascend_session.session.system import OpenSession, Protos
 from tests.fake_host import FakeHost
 from tests.rehearsal.holes import hole
 
@@ -59,7 +58,7 @@ def the_device_is_not_brought_up_for_a_session(host: FakeHost) -> None:
 
 @hole
 def nothing_is_tried_first(host: FakeHost) -> None:
-    systems.try_first = lambda *prepared: None
+    systems.AscendSystem._wait_and_probe = lambda system: None
 
 
 @hole
@@ -86,7 +85,7 @@ def a_closed_system_stays_the_current_one(host: FakeHost) -> None:
 
 @hole
 def errors_come_out_as_others(host: FakeHost) -> None:
-    leave = contexts._leave
+    leave = api._leave
 
     def disguised(*block: Any) -> None:
         leave(*block)
@@ -94,7 +93,7 @@ def errors_come_out_as_others(host: FakeHost) -> None:
         if isinstance(error, Exception):
             raise RuntimeError(str(error)) from error
 
-    contexts._leave = disguised
+    api._leave = disguised
 
 
 # What a session is and has

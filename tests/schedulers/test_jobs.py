@@ -146,7 +146,7 @@ def test_a_rank_that_fails_gives_its_code_to_the_job(jobs: Jobs) -> None:
     ran = jobs.ran("launchers of Slurm", "fail")
     assert ran.returncode == 3, ran.stderr
     assert "the job failed. Rank 5 ended with exit code 3." in ran.stderr
-    assert "The job cannot go on: rank 5 failed: SystemExit: 3" in ran.stderr
+    assert "The cause is on another node: rank 5 failed: SystemExit: 3" in ran.stderr
 
 
 def test_scancel_ends_everything(jobs: Jobs, slurm: Slurm) -> None:

@@ -1,10 +1,13 @@
 """What the benchmark shows, and when it fails."""
 
+import json
 import os
 import platform
 import re
+import socket
 import subprocess
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 from typing import Any, List, NamedTuple
@@ -21,6 +24,19 @@ ROW = re.compile(
 
 
 _ALL_BUT_COLLECTIVES = ("--only", "session", "--only", "launching", "--only", "output")
+
+_ONE_IS_SLOW = """
+import contextlib, os, sys, time
+is_slow = False
+with contextlib.suppress(FileExistsError):
+    os.mkdir("slow")
+    is_slow = True
+time.sleep(is_slow)  # the start does not count
+for _ in range(1 + int(sys.argv[2])):
+    print("ready", flush=True)
+    sys.stdin.readline()
+    time.sleep(0.2 * is_slow)
+"""
 
 
 class Outcome(NamedTuple):
@@ -145,22 +161,133 @@ def test_the_rows_that_miss_their_target_are_counted(bench_module: Any, capsys: 
     assert lines[1::2] == ["    without: that"] * 3
 
 
-def test_collectives_are_measured_next_to_those_of_others(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.fixture
+def collectives(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCH))
+    monkeypatch.setenv("PYTHONPATH", str(TOP))
+    return import_module("collectives")
+
+
+def test_allreduces_are_measured_next_to_the_bare_floor_and_to_others(
+    collectives: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(collectives, "find_others", lambda: [])
+    sizes = [collectives.Size("8 KB", 8192, 2, 5.0), collectives.Size("4 KB", 4096, 2)]
+    rows = list(collectives.compare_allreduces(tmp_path, 1, 2, sizes))
+    names = ["allreduce of 8 KB over 2 ranks", "allreduce of 4 KB over 2 ranks"]
+    assert [row.what for row in rows] == [name for name in names for _ in "ab"]
+    assert [row.limit for row in rows] == [5.0, None, None, None]
+    without = ["bare shared memory, one hub socket, NumPy", "the same bytes copied in memory"]
+    assert [row.without for row in rows] == 2 * without
+    for floor, copied in zip(rows[::2], rows[1::2]):
+        assert floor.ours == copied.ours > copied.theirs > 0
+        assert floor.theirs > 0
+
+
+def test_others_are_named_where_they_are_installed(
+    collectives: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = ["torch", "mpi4py"]
+    monkeypatch.setattr(collectives, "find_spec", lambda name: name in installed or None)
+    monkeypatch.setattr(collectives.shutil, "which", lambda name: f"/bin/{name}")
+    assert collectives.find_others() == ["gloo", "mpi4py"]
+    monkeypatch.setattr(collectives.shutil, "which", lambda name: None)
+    assert collectives.find_others() == ["gloo"]
+    installed.clear()
+    assert collectives.find_others() == []
+
+
+def test_the_largest_and_the_smallest_tensor_have_a_limit(collectives: Any) -> None:
+    limits = [(size.name, size.bytes, size.limit) for size in collectives.SIZES]
+    assert limits == [
+        ("100 MB", 100_000_000, 2.5),
+        ("1 MB", 1_000_000, None),
+        ("4 KB", 4096, 5.0),
+    ]
+    assert collectives.RANKS == 8
+
+
+def test_a_training_on_ranks_is_compared_with_as_many_single_processes(
+    collectives: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(collectives, "time_steps", lambda folder, ranks: [0.001 * ranks])
+    monkeypatch.setattr(collectives, "time_single_steps", lambda processes: [0.0005 * processes])
+    rows = list(collectives.compare_steps(tmp_path, [1, 2], 8))
+    assert [row.what for row in rows] == [
+        f"step of the digits training, ranks: {ranks}" for ranks in (1, 2, 8)
+    ]
+    assert [row.without for row in rows] == 2 * ["ranks: 1"] + ["8 single processes side by side"]
+    assert [row.ratio for row in rows] == [1.0, 2.0, 2.0]
+
+
+def test_ranks_and_single_processes_train_the_same(
+    collectives: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(collectives, "STEPS", 2)
+    (on_ranks,) = collectives.time_steps(tmp_path, 1)
+    (alone,) = collectives.time_single_steps(1)
+    assert on_ranks > 0 < alone
+
+
+def test_single_processes_begin_together_and_the_slowest_counts(
+    collectives: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "stepping.py").write_text(_ONE_IS_SLOW)
+    monkeypatch.setattr(collectives, "_HERE", tmp_path)
+    monkeypatch.setattr(collectives, "STEPS", 2)
+    monkeypatch.chdir(tmp_path)
+    (seconds,) = collectives.time_single_steps(3)
+    assert 0.1 <= seconds < 0.5
+
+
+def test_a_single_process_that_fails_ends_the_measurement(
+    collectives: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collectives, "STEPS", "few")
+    with pytest.raises(SystemExit, match="ended early"):
+        collectives.time_single_steps(1)
+
+
+@pytest.mark.parametrize("elements", [1, 2, 1000])
+def test_the_floor_adds_up_what_all_ranks_have(
+    monkeypatch: pytest.MonkeyPatch, elements: int
 ) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
-    collectives = import_module("collectives")
-    monkeypatch.setattr(collectives, "others", lambda: ["tensorflow"])
-    monkeypatch.setenv("PYTHONPATH", str(TOP))
-    rows = list(collectives.reducing(tmp_path, 1, 2, [collectives.Size("4 KB", 4096, 2)]))
-    assert [row.what for row in rows] == ["allreduce of 4 KB over 2 ranks"] * 2
-    assert rows[0].without.startswith("collective_ops of TensorFlow")
-    assert rows[1].without == "the same bytes copied in memory"
-    assert rows[0].ours == rows[1].ours > rows[1].theirs > 0
-    assert rows[0].theirs > 0
-    monkeypatch.setattr(collectives, "STEPS", 2)
-    (alone,) = collectives.stepping(tmp_path, 1, [1])
-    assert (alone.what, alone.ratio) == ("step of the digits training, ranks: 1", 1.0)
+    floor, np = import_module("floor"), import_module("numpy")
+    places = floor.share_memory(3, elements)
+    pairs = [socket.socketpair() for _ in range(3)]
+    ranks = [floor.Rank(rank, pair[0], [places]) for rank, pair in enumerate(pairs)]
+    for this in ranks:
+        this.tensors[0][:] = np.arange(elements) * 10**this.rank
+
+    def reduce_twice(this: Any) -> None:
+        for _ in "ab":
+            this.all_reduce(0)
+        this.hub.close()
+
+    threads = [threading.Thread(target=reduce_twice, args=(this,)) for this in ranks]
+    for thread in threads:
+        thread.start()
+    floor.serve([pair[1] for pair in pairs])
+    for thread in threads:
+        thread.join()
+    for this in ranks:
+        assert this.results[0].tolist() == [111 * number for number in range(elements)]
+
+
+def test_the_floor_takes_longer_for_more() -> None:
+    command = [sys.executable, str(BENCH / "floor.py"), "3", "4000004:3", "4096:20"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    large, small = json.loads(output[len("seconds ") :])
+    assert large > small > 0
+
+
+def test_the_floor_fails_where_a_rank_does() -> None:
+    command = [sys.executable, str(BENCH / "floor.py"), "3", "4096:0"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "ZeroDivisionError" in ended.stderr
+    assert ended.stderr.endswith("a rank has failed\n")
 
 
 def test_a_row_without_a_target_is_shown_as_one_and_misses_nothing(

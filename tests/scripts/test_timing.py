@@ -27,6 +27,11 @@ def test_the_sides_take_turns_to_and_fro() -> None:
     assert "".join(order) == "ab" + "ab" + "ba" + "ab"
 
 
+def test_each_part_of_a_work_that_warms_up_itself_is_told_apart() -> None:
+    times = iter([[0.5, 0.25], [0.25, 1.0]])
+    assert timing["best_parts"]({"work": lambda: next(times)}, 2) == {"work": [250.0, 250.0]}
+
+
 def test_calls_are_made_as_often_as_asked_and_their_mean_is_one_part() -> None:
     done: List[int] = []
     (mean,) = timing["calls"](lambda: done.append(1), 7)()

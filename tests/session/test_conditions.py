@@ -146,8 +146,10 @@ class TestWhatTrainingNoted:
         graph = tf.get_default_graph()
         graph.add_to_collection(RANKS_OF_GRAPH, 4)
         check_conditions(graph, {}, {}, size=4)
-        with pytest.raises(LifecycleError, match=r"averaged over 4 rank\(s\), but the job has 1"):
-            check_conditions(graph, {}, {}, size=1)
+        for size in (1, 8):
+            said = rf"averaged over 4 rank\(s\), but the job has {size}"
+            with pytest.raises(LifecycleError, match=said):
+                check_conditions(graph, {}, {}, size=size)
         with ascend_system() as system:
             with pytest.raises(LifecycleError, match="but the job has 1"):
                 system.session().__enter__()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ascend_session import ascend_system
-from ascend_session.session.events import Event, EventLog
+from ascend_session.session.system import Event, EventLog
 from tests.backend_contract import steps
 
 

@@ -1,5 +1,6 @@
 """What fails while a system opens, runs or closes: nothing stays open, nothing is lost."""
 
+import atexit
 import logging
 import warnings
 from typing import Any, Callable, Iterator
@@ -44,7 +45,7 @@ class InterruptAt(logging.Handler):
 @pytest.fixture
 def interrupt_at() -> Iterator[Callable[[str], None]]:
     """Lets Ctrl-C arrive at a chosen event."""
-    log = logging.getLogger("ascend_session.session.events")
+    log = logging.getLogger("ascend_session.session.system")
     handler = InterruptAt()
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
@@ -114,6 +115,19 @@ class TestOpening:
         with pytest.raises(KeyboardInterrupt):
             open_and_close(ascend_system())
         assert current_system() is None
+
+    def test_ctrl_c_right_after_the_opening_leaves_nothing_open(
+        self, tf: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    ) -> None:
+        def press_ctrl_c(*arguments: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, caplog.at_level(logging.DEBUG):
+            patch.setattr(atexit, "register", press_ctrl_c)  # what follows at once
+            with pytest.raises(KeyboardInterrupt):
+                open_and_close(ascend_system())
+        assert current_system() is None
+        assert "shutdown" in caplog.text
 
     def test_ctrl_c_while_a_session_opens_leaves_nothing_open(
         self, tf: Any, interrupt_at: Any

@@ -9,7 +9,7 @@ import pytest
 from ascend_session import AscendConfig, ConfigError
 from ascend_session.config.file_store import FileStore
 from ascend_session.option_files import OpPrecision
-from ascend_session.session.protos import Protos
+from ascend_session.session.system import Protos
 
 
 def read(proto: Any) -> Any:

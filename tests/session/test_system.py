@@ -13,7 +13,7 @@ from ascend_session import (
     ConfigError,
     DeviceError,
     ExperimentalConfig,
-    JobError,
+    InitializationError,
     ascend_session,
     ascend_system,
 )
@@ -23,7 +23,7 @@ from tests.backend_contract import open_and_close, steps
 
 def test_a_process_alone_is_rank_0_of_1(system: Any) -> None:
     numbers = (system.rank, system.size, system.local_rank, system.local_size, system.device_id)
-    assert numbers == tuple(system.job) == (0, 1, 0, 1, 0)
+    assert numbers == system.job[:5] == (0, 1, 0, 1, 0)
 
 
 def test_the_own_device_is_read_from_the_environment(
@@ -53,14 +53,18 @@ def test_a_device_that_the_adapter_aborts_on_is_refused(
         pass
 
 
-def test_a_job_whose_ranks_nobody_launched_is_refused(
-    tf: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_job_whose_other_ranks_nobody_starts_says_so_and_gives_up(
+    tf: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("RANK_SIZE", "8")
-    monkeypatch.setenv("RANK_ID", "1")
-    with pytest.raises(JobError, match="this job has 8 ranks") as refused, ascend_system():
-        pass
-    assert "unset RANK_SIZE" in str(refused.value.hint)
+    monkeypatch.setattr("ascend_session.backends.stub_job.CONNECT_SECONDS_MORE", 0)
+    monkeypatch.setattr("ascend_session.backends.exchange.peer.ALONE_S", 0.2)
+    for name, value in {"RANK_SIZE": "8", "RANK_ID": "1", "HCCL_CONNECT_TIMEOUT": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InitializationError, match="rank 0 of 8 did not come within 2 s") as refused:
+        with ascend_system():
+            pass
+    assert "to train alone, unset RANK_SIZE" in str(refused.value)
+    assert "Rank 1 waits for the other 7 ranks of its job" in caplog.text
 
 
 def test_it_says_what_it_was_opened_with(tf: Any) -> None:

@@ -121,6 +121,16 @@ def test_the_last_one_out_may_be_another_thread(tf: Any, worker: Any) -> None:
         assert another is not system
 
 
+def test_a_block_may_be_left_by_a_thread_that_has_entered_none(tf: Any, worker: Any) -> None:
+    block = ascend_system()
+    system = block.__enter__()
+    worker(leave, block)
+    assert steps(system) == ["initialize", "shutdown"]
+    assert current_system() is None
+    with ascend_system():  # gives the handlers back, which only the main thread can
+        pass
+
+
 def press_ctrl_c() -> None:
     """Sends this process a SIGINT, and waits for what becomes of it."""
     os.kill(os.getpid(), signal.SIGINT)
@@ -143,7 +153,7 @@ class Hold(logging.Handler):
 @pytest.fixture
 def hold() -> Iterator[Hold]:
     """Closing a session takes as long as the test says."""
-    log, handler = logging.getLogger("ascend_session.session.events"), Hold()
+    log, handler = logging.getLogger("ascend_session.session.system"), Hold()
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     yield handler

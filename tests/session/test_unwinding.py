@@ -5,7 +5,7 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session.session.unwinding import close_all, keep_body_error
+from ascend_session.session.teardown import close_all, keep_body_error
 
 
 def test_each_thing_is_closed_whatever_the_others_do() -> None:

@@ -5,6 +5,8 @@ import pytest
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import run_on
 
+pytestmark = pytest.mark.nightly
+
 PROGRAM = """
 import subprocess
 import sys

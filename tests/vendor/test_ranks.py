@@ -16,6 +16,8 @@ from tests.fake_host import FakeHost
 from tests.fake_host.vendor import environment, live_host
 from tests.vendor.test_collectives import CHIEF, table
 
+pytestmark = pytest.mark.nightly
+
 _PROGRAM = Path(__file__).with_name("programs") / "ranks.py"
 _LIMIT = 120.0  # seconds for a job
 RANKS = 3

@@ -1,17 +1,67 @@
 """What a rank table says, whatever format it is written in."""
 
 from dataclasses import dataclass, field
-from typing import Iterator, Tuple
+from typing import Iterator, NamedTuple, Optional, Tuple
 
-from ascend_session.cluster.rank_table.parts import TableDevice, TableServer
+from ascend_session.ids import PhysicalDeviceId
 
-__all__ = ["COMPLETED", "INITIALIZING", "LAB", "TEMPLATE_2", "V1_0", "V1_2", "Contents", "Spot"]
+COMPLETED, INITIALIZING = "completed", "initializing"
+V1_0, V1_2, TEMPLATE_2, LAB = "1.0", "1.2", "template 2", "lab"
 
 Spot = Tuple[int, int]
 """Where a device stands in a table: index of its server, and index among the devices of that."""
 
-COMPLETED, INITIALIZING = "completed", "initializing"
-V1_0, V1_2, TEMPLATE_2, LAB = "1.0", "1.2", "template 2", "lab"
+
+class TableDevice(NamedTuple):
+    """One device of a job, which is one rank.
+
+    Attributes:
+        rank_id: Its rank, from 0.
+        device_id: The N of its ``/dev/davinciN``.
+        server_id: The server it is in.
+        device_ip: Addresses of its own network interface; most have one, and it may be left out.
+        host_ip: Address of its server.
+        super_device_id: Its number in its superpod (SDID), A3 only.
+        device_port: Port of its network interface; HCCL takes 16666 if there is none.
+        device_vnic_port: Port of its virtual interface; HCCL takes ``device_port``.
+        backup_device_ip: Addresses of the interface that takes over, A3 only.
+        backup_device_port: Port of that interface.
+        host_port: Port of the server for this device.
+        net_position: ``device`` or ``host``: whose network interface is used.
+        net_protocol: ``rdma`` or ``tcp``.
+        pod_name: The container it is in, which template 2 goes by.
+    """
+
+    rank_id: int
+    device_id: PhysicalDeviceId
+    server_id: str
+    device_ip: Tuple[str, ...] = ()
+    host_ip: Optional[str] = None
+    super_device_id: Optional[str] = None
+    device_port: Optional[int] = None
+    device_vnic_port: Optional[int] = None
+    backup_device_ip: Tuple[str, ...] = ()
+    backup_device_port: Optional[int] = None
+    host_port: Optional[int] = None
+    net_position: Optional[str] = None
+    net_protocol: Optional[str] = None
+    pod_name: Optional[str] = None
+
+
+class TableServer(NamedTuple):
+    """One server of a job.
+
+    Attributes:
+        server_id: Its name in the table, often an address or ``node_0``.
+        devices: Its devices, in the order of the table.
+        host_ip: Its own address.
+        super_pod_id: The superpod it belongs to, A3 only.
+    """
+
+    server_id: str
+    devices: Tuple[TableDevice, ...]
+    host_ip: Optional[str] = None
+    super_pod_id: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -31,8 +81,9 @@ class Contents:
     devices: Tuple[TableDevice, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        every = [device for server in self.servers for device in server.devices]
-        object.__setattr__(self, "devices", tuple(sorted(every, key=lambda one: one.rank_id)))
+        devices = [device for server in self.servers for device in server.devices]
+        devices.sort(key=lambda device: device.rank_id)
+        object.__setattr__(self, "devices", tuple(devices))
 
     @property
     def size(self) -> int:
@@ -44,22 +95,22 @@ class Contents:
         """Whether it is written as ``server_list[].device[]``, not as one of the older formats."""
         return self.format in (V1_0, V1_2)
 
-    def server_place(self, index: int) -> str:
-        """Where a server stands: a path, in the older formats words."""
-        if self.concise:
-            return f"server_list[{index}]"
-        return f"server {self.servers[index].server_id}"
-
     def placed(self) -> Iterator[Tuple[Spot, TableDevice]]:
-        """The devices in the order of the table, each with where it stands, for `place`."""
+        """Yield the devices in the order of the table, each with where it stands, for `place`."""
         for number, server in enumerate(self.servers):
             for index, device in enumerate(server.devices):
                 yield (number, index), device
 
     def place(self, spot: Spot, key: str) -> str:
-        """Where a field of a device stands: a path, in the older formats words."""
+        """Say where a field of a device stands: a path, in the older formats words."""
         server, device = spot
         place = self.server_place(server)
         if self.concise:
             return f"{place}.device[{device}].{key}"
         return f"{place}, device {self.servers[server].devices[device].device_id}, {key}"
+
+    def server_place(self, index: int) -> str:
+        """Say where a server stands: a path, in the older formats words."""
+        if self.concise:
+            return f"server_list[{index}]"
+        return f"server {self.servers[index].server_id}"

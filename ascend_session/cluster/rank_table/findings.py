@@ -1,100 +1,82 @@
-"""What there is to say about a rank table: one record each, and a limit on how many of a kind."""
+"""Findings about rank tables, and where the rule behind each of them is laid down.
 
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+What HCCL's loader refuses is an error. What it takes although the manual says otherwise is a
+warning. The rules of the loader are read from HCOMM's sources, those of the manual from the pages
+on rank tables in the documentation of HCCL.
+"""
+
+from typing import Iterable, List, Optional, Sequence
 
 from ascend_session.errors import JobError
-from ascend_session.plain import printable
+from ascend_session.findings import Finding, errors_of, limit_repeats, sort_by_severity
+from ascend_session.text import printable
 
-__all__ = [
-    "ERROR",
-    "INFO",
-    "UNCHECKED",
-    "WARNING",
-    "Findings",
-    "TableFinding",
-    "refusal",
-    "sort_findings",
-]
+_CONCISE = "HCOMM, topoinfo_ranktableConcise.cc"
+_CONFIG = "HCOMM, config.cc"
+_MANUAL = "HCCL manual, cluster_info_config"
+_TRAINING_MANUAL = "TensorFlow adapter manual, distributed_training.md"
 
-ERROR, WARNING, INFO, UNCHECKED = "error", "warning", "info", "not checked"
-
-_ORDER = (ERROR, WARNING, UNCHECKED, INFO)
-_MOST_OF_A_KIND = 10
-
-
-class TableFinding(NamedTuple):
-    """One thing to say about a rank table.
-
-    Attributes:
-        severity: ``error``: HCCL refuses the table, or its job cannot work; ``warning``: HCCL takes
-            it, but the manual or its own reading says otherwise; ``info``; ``not checked``.
-        place: Where, as in ``server_list[0].device[3].rank_id``; empty for the table as a whole.
-        said: What was found and what the rule is, in a sentence.
-        hint: What to do, or None.
-        source: Where the rule stands, or None.
-    """
-
-    severity: str
-    place: str
-    said: str
-    hint: Optional[str] = None
-    source: Optional[str] = None
-
-    def __str__(self) -> str:
-        text = f"{self.place}: {self.said}" if self.place else self.said
-        return text if self.hint is None else f"{text} {self.hint}"
-
-
-class Findings:
-    """Collects findings; of those that are alike only the first are kept, the others counted."""
-
-    def __init__(self) -> None:
-        self._kept: Dict[Tuple[str, str], List[TableFinding]] = {}
-        self._counts: Dict[Tuple[str, str], int] = {}
-
-    def add(
-        self,
-        severity: str,
-        kind: str,
-        place: str,
-        said: str,
-        hint: Optional[str] = None,
-        source: Optional[str] = None,
-    ) -> None:
-        """Adds one; ``kind`` is the same for all that say the same of different places."""
-        key = (severity, kind)
-        self._counts[key] = self._counts.get(key, 0) + 1
-        kept = self._kept.setdefault(key, [])
-        if len(kept) < _MOST_OF_A_KIND:
-            kept.append(TableFinding(severity, printable(place), printable(said), hint, source))
-
-    @property
-    def refused(self) -> bool:
-        """Whether one of them is an error."""
-        return any(severity == ERROR for severity, _ in self._kept)
-
-    def as_tuple(self) -> Tuple[TableFinding, ...]:
-        """All that were kept, errors first, with a line for what was only counted."""
-        found: List[TableFinding] = []
-        for key, kept in self._kept.items():
-            found += kept
-            more = self._counts[key] - len(kept)
-            if more:
-                found.append(TableFinding(key[0], "", f"And {more:,} more like the last one."))
-        return tuple(sort_findings(found))
+_SOURCES = {
+    "file name": "HCCL's error EI0004 (is not a valid real path)",
+    "status": "HCOMM, HCCL_RANKTABLE_TIMEOUT_S",
+    "server twice": "HCCL's error EI0004 (used repeatedly)",
+    "device twice": f"{_CONFIG}, CheckDeviceId",
+    "host_port": f"{_MANUAL}, version 1.2",
+    "rank too large": f"{_CONFIG}, CheckRankListInfo",
+    "rank twice": f"{_CONFIG}, CheckRankListInfo",
+    "rank missing": f"{_CONFIG}, CheckRankListInfo",
+    "grouping": _MANUAL,
+    # Addresses
+    "address twice": f"{_CONCISE}, GetSingleDeviceIp",
+    "address alike": f"{_CONCISE}, GetSingleDeviceIp",
+    "addresses": f"{_CONCISE}, GetSingleDeviceIp",
+    "kind": f"{_CONFIG}, CheckRankIpFamily",
+    "address wanted": _MANUAL,
+    "address missing": f"{_CONCISE}, CheckNicDeployConsistence",
+    # The product
+    "product": _MANUAL,
+    "device_id": f"{_CONCISE}, GetSingleDevice",
+    "counts": f"{_CONFIG}, CheckDeviceNumValid",
+    "rings": _TRAINING_MANUAL,
+    # Superpods
+    "no pods": f"{_CONCISE}, CheckSuperPodInfo",
+    "pods elsewhere": "HCOMM, GetSuperPodList",
+    "no pod": f"{_CONCISE}, CheckSuperPodInfo",
+    "no sdid": f"{_CONCISE}, CheckSuperPodInfo",
+    "sdid twice": f"{_CONCISE}, CheckSuperPodInfo",
+    "pods mixed": f"{_MANUAL}, version 1.2",
+    # The host
+    "no rank": "HCCL's error EI0014",
+    "opened": "HCCL's error EI0014",
+    "no node": "HCCL's error EI0014",
+    "hidden": "HCCL's error EI0014",
+    "address": "HCCL's error EJ0004",
+}
 
 
-def refusal(name: str, findings: Sequence[TableFinding]) -> JobError:
-    """One error of all findings that are errors; it has the others as well."""
-    errors = [one for one in findings if one.severity == ERROR]
+def make_finding(
+    severity: str, rule: str, place: str, message: str, hint: Optional[str] = None
+) -> Finding:
+    """Make a finding of a rule, with the source of that."""
+    return Finding(severity, message, hint, rule, None, place, _SOURCES.get(rule))
+
+
+def tidy_findings(findings: Iterable[Finding]) -> List[Finding]:
+    """Count what repeats, put errors first, and escape what others wrote into the table."""
+    return [
+        finding._replace(
+            message=printable(finding.message), place=printable(str(finding.place or ""))
+        )
+        for finding in sort_by_severity(limit_repeats(findings))
+    ]
+
+
+def refuse_table(name: str, findings: Sequence[Finding]) -> JobError:
+    """Make one error of all findings that are errors; it has the others as well."""
+    errors = errors_of(findings)
     if len(errors) == 1:
-        only = errors[0]
-        return JobError(f"{name}: {only._replace(hint=None)}", hint=only.hint, findings=findings)
+        message = f"{name}: {errors[0]._replace(hint=None)}"
+        return JobError(message, hint=errors[0].hint, findings=findings)
     lines = [f"{name}: {len(errors)} problems:"]
     lines += [f"  {number}. {error}" for number, error in enumerate(errors, 1)]
     return JobError("\n".join(lines), findings=findings)
-
-
-def sort_findings(findings: Iterable[TableFinding]) -> List[TableFinding]:
-    """Errors first, then warnings, what was not checked, and the rest."""
-    return sorted(findings, key=lambda one: _ORDER.index(one.severity))

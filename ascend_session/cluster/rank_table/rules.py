@@ -1,151 +1,387 @@
-"""HCCL's rules on what a rank table says, each with its source.
+"""HCCL's rules on what a rank table says; their sources stand in `findings`.
 
-What the loader refuses is an error. What it takes although the manual says otherwise is a warning.
-Rules that depend on the product or the environment are in `products` and `addresses`.
-
-Source: launch_facts.md, A2 (HCOMM: config.cc and topoinfo_ranktableConcise.cc) and A3.
+Rules that HCCL has for one product only are looked at where the product is known; where it is not,
+what would be wrong on some of them is "not checked".
 """
 
 from collections import Counter
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
-from ascend_session.cluster.rank_table.addresses import check_addresses
-from ascend_session.cluster.rank_table.contents import COMPLETED, INITIALIZING, Contents
-from ascend_session.cluster.rank_table.findings import ERROR, WARNING, Findings, TableFinding
-from ascend_session.cluster.rank_table.products import check_product
-from ascend_session.cluster.rank_table.superpods import check_super_pods
+from ascend_session.cluster.rank_table.contents import (
+    COMPLETED,
+    INITIALIZING,
+    LAB,
+    TEMPLATE_2,
+    V1_2,
+    Contents,
+    Spot,
+)
+from ascend_session.cluster.rank_table.fields import address_family, pack_address
+from ascend_session.cluster.rank_table.findings import make_finding, tidy_findings
+from ascend_session.cluster.rings import find_count_fault, find_ring_fault
+from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
+from ascend_session.hardware.families import family as family_of
 
-__all__ = ["check_rules"]
+_TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
+_310P, _A5 = family_of("310P3"), family_of("950")
+_DEVICES_OF_SERVER = {_310P: 32, _A2: 16, _A3: 16}
+_FEWEST_DEVICES = 8  # of a server, on all other products
+_MOST_RANKS_NAMED = 8
+_INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
 
-_FACTS = "launch_facts A2"
-_FEW = 8
+_Findings = Iterator[Finding]
 
 
 def check_rules(
     table: Contents,
     family: Optional[str] = None,
     environ: Optional[Mapping[str, str]] = None,
-    complete: bool = True,
-) -> Tuple[TableFinding, ...]:
-    """Looks at all rules.
+    is_complete: bool = True,
+) -> List[Finding]:
+    """Check a table by all rules.
 
     Args:
         table: What the table says.
         family: The product, as in `ascend_session.hardware.families`; None if not known.
         environ: The environment of the ranks; None for one in which nothing is set.
-        complete: Whether all devices are there; rules on the whole are not looked at otherwise.
+        is_complete: Whether all devices are there; rules on the whole are not looked at otherwise.
 
-    Of a table at "initializing" nothing else is said: it is not for anyone to read yet.
+    Returns:
+        What is wrong, errors first. Of a table at "initializing" nothing else is said: it is not
+        for anyone to read yet.
     """
-    found = Findings()
-    _status(table, found)
-    if table.status == INITIALIZING:
-        return found.as_tuple()
-    _servers(table, found)
-    _devices(table, found)
-    check_addresses(table, family, environ or {}, found)
-    if complete:
-        _something(table, found)
-        _ranks(table, found)
-        _grouping(table, found)
-        check_product(table, family, found)
-        check_super_pods(table, family, found)
-    return found.as_tuple()
+    findings = [*_check_status(table)]
+    if table.status != INITIALIZING:
+        findings += [*_check_servers(table), *_check_devices(table)]
+        if not _hides_addresses(table):
+            findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
+            if len(table.servers) > 1:
+                findings += _check_address_kinds(table)
+            with_roce = (environ or {}).get("HCCL_INTRA_ROCE_ENABLE") == "1"
+            findings += _check_missing_addresses(table, family, with_roce)
+            findings += _check_host_network(table)
+        if is_complete:
+            findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
+            findings += [*_check_product(table, family), *_check_super_pods(table, family)]
+    return tidy_findings(findings)
 
 
-def _status(table: Contents, found: Findings) -> None:
+def reads_super_pods(family: Optional[str]) -> bool:
+    """Whether HCCL reads superpods on a product; None, one that is not known, may be A3.
+
+    Source: HCOMM, GetSuperPodList, which does nothing where IsSuperPodMode is false.
+    """
+    return family in (None, _A3)
+
+
+def _check_status(table: Contents) -> _Findings:
     if table.status == COMPLETED:
         return
-    said = (
+    message = (
         f"is {table.status!r}: the table is not ready. HCCL reads it again each second for up to "
         "1800 seconds, and says nothing."
     )
     hint = f'The word for a table that is ready is "{COMPLETED}".'
     if table.status == INITIALIZING:
         hint = "Wait for it with `ascend-session ranktable check --wait 10m`."
-    found.add(ERROR, "status", "status", said, hint, f"{_FACTS} rule 2")
+    yield make_finding(ERROR, "status", "status", message, hint)
 
 
-def _servers(table: Contents, found: Findings) -> None:
+def _check_servers(table: Contents) -> _Findings:
+    """No server is listed twice."""
     seen: Dict[str, int] = {}
     trimmed: Dict[str, str] = {}
     for index, server in enumerate(table.servers):
-        place = f"server_list[{index}].server_id"
-        if server.server_id in seen:
-            said = (
-                f"is {server.server_id!r}, as is server_list[{seen[server.server_id]}]; a server "
-                "is listed once."
-            )
-            found.add(ERROR, "server twice", place, said, None, f"{_FACTS} rule 8")
-        seen.setdefault(server.server_id, index)
-        alike = trimmed.setdefault(server.server_id.strip(), server.server_id)
-        if alike != server.server_id:
-            said = f"is {server.server_id!r} and differs from {alike!r} in blanks only."
-            found.add(WARNING, "server blanks", place, said, "HCCL counts them as one server.")
+        name, place = server.server_id, f"server_list[{index}].server_id"
+        if name in seen:
+            message = f"is {name!r}, as is server_list[{seen[name]}]; a server is listed once."
+            yield make_finding(ERROR, "server twice", place, message)
+        seen.setdefault(name, index)
+        alike = trimmed.setdefault(name.strip(), name)
+        if alike != name:
+            message = f"is {name!r} and differs from {alike!r} in blanks only."
+            hint = "HCCL counts them as one server."
+            yield make_finding(WARNING, "server blanks", place, message, hint)
 
 
-def _devices(table: Contents, found: Findings) -> None:
-    """No device twice in a server (config.cc, CheckDeviceId)."""
+def _check_devices(table: Contents) -> _Findings:
+    """No device stands twice in a server, and none has the port of another."""
     for number, server in enumerate(table.servers):
         ranks: Dict[int, int] = {}
         ports: Dict[int, int] = {}
         for index, device in enumerate(server.devices):
-            rank, spot = device.rank_id, (number, index)
-            if int(device.device_id) in ranks:
-                said = (
-                    f"is {device.device_id}, as is that of rank {ranks[int(device.device_id)]} in "
+            rank, physical, port = device.rank_id, int(device.device_id), device.host_port
+            if physical in ranks:
+                message = (
+                    f"is {physical}, as is that of rank {ranks[physical]} in "
                     f"{server.server_id!r}; each rank has a device of its own."
                 )
-                place = table.place(spot, "device_id")
-                found.add(ERROR, "device twice", place, said, None, f"{_FACTS} rule 5")
-            ranks.setdefault(int(device.device_id), rank)
-            if device.host_port is not None and ports.setdefault(device.host_port, rank) != rank:
-                said = f"is {device.host_port}, as is that of rank {ports[device.host_port]}; the "
-                said += "manual wants another for each device of a server."
-                place = table.place(spot, "host_port")
-                found.add(WARNING, "host_port", place, said, None, "launch_facts A3")
+                place = table.place((number, index), "device_id")
+                yield make_finding(ERROR, "device twice", place, message)
+            ranks.setdefault(physical, rank)
+            if port is not None and ports.setdefault(port, rank) != rank:
+                message = (
+                    f"is {port}, as is that of rank {ports[port]}; the manual wants another for "
+                    "each device of a server."
+                )
+                place = table.place((number, index), "host_port")
+                yield make_finding(WARNING, "host_port", place, message)
 
 
-def _something(table: Contents, found: Findings) -> None:
+def _check_emptiness(table: Contents) -> _Findings:
+    message = "is an empty list; HCCL refuses that."
     if not table.servers:
-        found.add(ERROR, "no server", "server_list", "is an empty list; HCCL refuses that.")
+        yield make_finding(ERROR, "no server", "server_list", message)
     for number, server in enumerate(table.servers):
         if not server.devices:
-            said = "is an empty list; HCCL refuses that."
-            found.add(ERROR, "no device", f"server_list[{number}].device", said)
+            yield make_finding(ERROR, "no device", f"server_list[{number}].device", message)
 
 
-def _ranks(table: Contents, found: Findings) -> None:
-    """Ranks are 0 to size - 1, each once (config.cc, CheckRankListInfo)."""
+def _check_ranks(table: Contents) -> _Findings:
+    """Ranks are 0 to size - 1, each once."""
     size, counts = table.size, Counter(device.rank_id for device in table.devices)
     if len(counts) == size and max(counts, default=-1) == size - 1:
         return
-    source = f"{_FACTS} rule 3"
     for spot, device in table.placed():
         rank = device.rank_id
         if rank >= size:
-            said = f"is {rank}, but the ranks of {size} devices are 0 to {size - 1}."
-            found.add(ERROR, "rank too large", table.place(spot, "rank_id"), said, None, source)
+            message = f"is {rank}, but the ranks of {size} devices are 0 to {size - 1}."
+            yield make_finding(ERROR, "rank too large", table.place(spot, "rank_id"), message)
         elif counts[rank] > 1:
-            said = f"is {rank}, which {counts[rank]} devices have; each has a rank of its own."
-            found.add(ERROR, "rank twice", table.place(spot, "rank_id"), said, None, source)
+            message = f"is {rank}, which {counts[rank]} devices have; each has a rank of its own."
+            yield make_finding(ERROR, "rank twice", table.place(spot, "rank_id"), message)
     missing = [rank for rank in range(size) if rank not in counts]
     if missing:
-        named = ", ".join(map(str, missing[:_FEW]))
-        more = f" and {len(missing) - _FEW:,} more" if len(missing) > _FEW else ""
+        named = ", ".join(map(str, missing[:_MOST_RANKS_NAMED]))
+        left_out = len(missing) - _MOST_RANKS_NAMED
+        more = f" and {left_out:,} more" if left_out > 0 else ""
         word = "rank" if len(missing) == 1 else "ranks"
-        said = f"No device has {word} {named}{more}, and HCCL takes no gaps."
-        found.add(ERROR, "rank missing", "", said, None, f"{_FACTS} rule 3")
+        message = f"No device has {word} {named}{more}, and HCCL takes no gaps."
+        yield make_finding(ERROR, "rank missing", "", message)
 
 
-def _grouping(table: Contents, found: Findings) -> None:
+def _check_grouping(table: Contents) -> _Findings:
     """The ranks of a server follow each other; the manual wants it, the loader does not look."""
     for number, server in enumerate(table.servers):
         ranks = [device.rank_id for device in server.devices]
         if ranks and max(ranks) - min(ranks) >= len(ranks):
-            said = (
+            message = (
                 f"has ranks from {min(ranks)} to {max(ranks)}, mixed with those of other servers; "
                 "the manual wants a server's ranks to follow each other."
             )
-            place, source = table.server_place(number), f"{_FACTS} rule 4"
-            found.add(WARNING, "grouping", place, said, None, source)
+            yield make_finding(WARNING, "grouping", table.server_place(number), message)
+
+
+# Addresses of devices and servers
+
+
+def _hides_addresses(table: Contents) -> bool:
+    """Template 2 with one instance: HCCL does not look at its addresses."""
+    return table.format == TEMPLATE_2 and len({each.pod_name for each in table.devices}) == 1
+
+
+def _check_repeated_addresses(table: Contents) -> _Findings:
+    """No address stands twice; HCCL compares how they are written."""
+    seen: Dict[str, Spot] = {}
+    alike: Dict[bytes, str] = {}
+    for spot, device in table.placed():
+        for address in device.device_ip:
+            if address in seen:
+                first = table.place(seen[address], "device_ip")
+                message = f"is {address}, as is {first}; HCCL takes an address once."
+                place = table.place(spot, "device_ip")
+                yield make_finding(ERROR, "address twice", place, message)
+                continue
+            seen[address] = spot
+            same = alike.setdefault(pack_address(address), address)
+            if same != address:
+                message = f"is {address}, which is the address {same}, written otherwise."
+                place = table.place(spot, "device_ip")
+                yield make_finding(WARNING, "address alike", place, message)
+
+
+def _check_address_counts(table: Contents) -> _Findings:
+    """Each device has as many addresses as the first; none counts as one."""
+    counts = [(spot, max(1, len(device.device_ip))) for spot, device in table.placed()]
+    for spot, count in counts:
+        if count != counts[0][1]:
+            message = f"has {count} addresses, the first device {counts[0][1]}; all have as many."
+            yield make_finding(ERROR, "addresses", table.place(spot, "device_ip"), message)
+
+
+def _check_address_kinds(table: Contents) -> _Findings:
+    """All addresses of devices are IPv4, or all IPv6; the same holds for those of servers."""
+    first = next((address for device in table.devices for address in device.device_ip), "")
+    kind = address_family(first)
+    for spot, device in table.placed():
+        for address in device.device_ip:
+            if address_family(address) != kind:
+                yield _other_kind(table.place(spot, "device_ip"), address, first)
+    hosts = [(index, each.host_ip) for index, each in enumerate(table.servers) if each.host_ip]
+    for index, address in hosts:
+        if address_family(address) != address_family(hosts[0][1]):
+            yield _other_kind(f"server_list[{index}].host_ip", address, hosts[0][1])
+
+
+def _other_kind(place: str, address: str, first: str) -> Finding:
+    message = (
+        f"is {address}, but {first} is of the other kind (IPv4, IPv6); with several servers HCCL "
+        "takes one kind."
+    )
+    return make_finding(ERROR, "kind", place, message)
+
+
+def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: bool) -> _Findings:
+    """Devices have addresses where their network interfaces are used."""
+    has_several = len(table.servers) > 1
+    for spot, device in table.placed():
+        if device.device_ip:
+            continue
+        place = table.place(spot, "device_ip")
+        if not has_several and not with_roce:
+            if family in (_TRAINING, _310P):
+                message = f"is missing; the manual wants it on {family} also within one server."
+                yield make_finding(WARNING, "address wanted", place, message)
+            continue
+        reason = "HCCL_INTRA_ROCE_ENABLE=1" if with_roce else "a job of several servers"
+        message = f"is missing or empty; {reason} cannot work without it."
+        has_host = device.host_ip is not None
+        if family == _A3 and not with_roce:
+            message = "is missing; the manual wants it, unless all is one superpod that uses HCCS."
+            yield make_finding(WARNING, "address missing", place, message)
+        elif family is None and has_host:
+            message += " Beside a host_ip it may be left out, but not on A2."
+            yield make_finding(NOT_CHECKED, "address missing", place, message)
+        elif family is None and not with_roce:
+            message += " Only on A3, within one superpod, it may be left out."
+            yield make_finding(NOT_CHECKED, "address missing", place, message)
+        elif not has_host or family == _A2:
+            hint = "`hccn_tool -i <device_id> -ip -g` and /etc/hccn.conf say it."
+            yield make_finding(ERROR, "address missing", place, message, hint)
+
+
+def _check_host_network(table: Contents) -> _Findings:
+    """Where the servers' own network is used, each server has a host_ip."""
+    if not table.devices:
+        return
+    first = table.devices[0]
+    on_host = first.host_ip is not None and not first.device_ip
+    if not on_host and all(device.net_position != "host" for device in table.devices):
+        return
+    message = "is missing; ranks use the servers' own network, which needs it on all servers."
+    for index, server in enumerate(table.servers):
+        if server.host_ip is None:
+            yield make_finding(ERROR, "host_ip", f"server_list[{index}].host_ip", message)
+
+
+# What depends on the product
+
+
+def _check_product(table: Contents, family: Optional[str]) -> _Findings:
+    """The product has this format, these devices, and so many of them in a server."""
+    if family == _A5:
+        message = f"is version {table.format}, but {family} takes version 2.0 only."
+        yield make_finding(ERROR, "product", "version", message)
+        return
+    if table.format in (TEMPLATE_2, LAB) and family not in (None, _TRAINING):
+        message = f"The {table.format} format is for {_TRAINING}, not for {family}."
+        hint = "`ascend-session ranktable convert` writes 1.0."
+        yield make_finding(WARNING, "format", "", message, hint)
+    if table.format != TEMPLATE_2:  # whose limit is the same on all products, see `groups`
+        yield from _check_device_ids(table, family)
+    yield from _check_device_counts(table, family)
+    if family in (_TRAINING, None):
+        yield from _check_rings(table, family)
+
+
+def _check_device_ids(table: Contents, family: Optional[str]) -> _Findings:
+    largest = max(_DEVICES_OF_SERVER.values())
+    limit = largest if family is None else _DEVICES_OF_SERVER.get(family, _FEWEST_DEVICES)
+    for spot, device in table.placed():
+        physical = int(device.device_id)
+        if physical >= limit:
+            where = f"on {family}" if family else "on any product"
+            message = f"is {physical}, but {where} HCCL takes 0 to {limit - 1}."
+            yield make_finding(ERROR, "device_id", table.place(spot, "device_id"), message)
+        elif family is None and physical >= _FEWEST_DEVICES:
+            is_large = physical >= _DEVICES_OF_SERVER[_A2]
+            who = "only 310P takes" if is_large else "only A2, A3 and 310P take"
+            message = f"is {physical}, which {who}."
+            yield make_finding(NOT_CHECKED, "device_id", table.place(spot, "device_id"), message)
+
+
+def _check_device_counts(table: Contents, family: Optional[str]) -> _Findings:
+    counts = sorted({len(server.devices) for server in table.servers})
+    if len(counts) < 2:
+        return
+    message = f"Servers have from {counts[0]} to {counts[-1]} devices; "
+    if family in (_A2, _A3):
+        severity = WARNING
+        message += "the manual advises the same number in each."
+    elif family is None:
+        severity = NOT_CHECKED
+        message += "only A2 and A3 take that, all others the same number in each."
+    else:
+        severity = ERROR
+        message += f"on {family} HCCL takes the same number in each only."
+    yield make_finding(severity, "counts", "", message)
+
+
+def _check_rings(table: Contents, family: Optional[str]) -> _Findings:
+    for number, server in enumerate(table.servers):
+        physical = [int(device.device_id) for device in server.devices]
+        faults = ((ERROR, find_count_fault(physical)), (WARNING, find_ring_fault(physical)))
+        for severity, fault in faults:
+            if not fault:
+                continue
+            if family is None:
+                severity, fault = NOT_CHECKED, f"If this is the Atlas training series: {fault}"
+            yield make_finding(severity, "rings", table.server_place(number), fault)
+
+
+# Superpods of version 1.2
+
+
+def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
+    if table.format != V1_2:
+        return
+    pods = [server.super_pod_id for server in table.servers]
+    if not any(pods):
+        message = "is missing; without it HCCL takes the servers as in version 1.0."
+        yield make_finding(WARNING, "no pods", "super_pod_list", message)
+        return
+    severity = ERROR if reads_super_pods(family) else WARNING
+    if severity == WARNING:
+        message = f"is for A3; on {family} HCCL does not look at superpods."
+        yield make_finding(WARNING, "pods elsewhere", "version", message, 'Write "1.0".')
+    for index, server in enumerate(table.servers):
+        if not server.super_pod_id:
+            message = f"is {server.server_id!r}, which no superpod has; HCCL wants each in one."
+            place = f"server_list[{index}].server_id"
+            yield make_finding(severity, "no pod", place, message, "Add it to super_pod_list.")
+    yield from _check_super_device_ids(table, severity)
+    earlier = set(pods[:1])
+    for index, (before, pod) in enumerate(zip(pods, pods[1:]), 1):
+        if pod != before and pod in earlier:
+            message = f"is of superpod {pod!r} again; the manual wants its servers side by side."
+            yield make_finding(WARNING, "pods mixed", f"server_list[{index}]", message)
+        earlier.add(pod)
+
+
+def _check_super_device_ids(table: Contents, severity: str) -> _Findings:
+    """Each device has a number of its own in its superpod."""
+    seen: Dict[Tuple[Optional[str], str], Spot] = {}
+    for spot, device in table.placed():
+        number = device.super_device_id
+        if number is None or number == _INVALID_SDID:
+            place = table.place(spot, "super_device_id")
+            message = f"is {number or 'missing'}; with a super_pod_list each device needs its own."
+            hint = "`npu-smi info -t spod-info -i <id> -c <chip>` says it (SDID)."
+            yield make_finding(severity, "no sdid", place, message, hint)
+            continue
+        first = seen.setdefault((table.servers[spot[0]].super_pod_id, number), spot)
+        if first != spot:
+            other = table.place(first, "super_device_id")
+            message = f"is {number}, as is {other} in the same superpod."
+            place = table.place(spot, "super_device_id")
+            yield make_finding(severity, "sdid twice", place, message)

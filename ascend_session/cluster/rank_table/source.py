@@ -1,28 +1,39 @@
-"""From a file to what stands in it: bytes, text, JSON, each fault with its place.
+"""From a file to the JSON in it, at once or as soon as somebody else has completed it.
 
-Source: launch_facts.md, A2 (HCOMM: TopoInfoRanktableParser::ReadFile, which reads one JSON value
-with nlohmann::json's stream operator: a byte order mark is skipped, of two equal keys the last one
-counts, and what follows the value is not read). A table has at most 40 MiB without its blanks
-(STRING_MAX_LENGTH in HCOMM).
+Source: HCOMM, TopoInfoRanktableParser::ReadFile, which reads one JSON value with nlohmann::json's
+stream operator: a byte order mark is skipped, of two equal keys the last one counts, and what
+follows the value is not read. A table has at most 40 MiB without its blanks (STRING_MAX_LENGTH).
+
+HCCL reads a table at "initializing" again each second, for 1800 seconds and without a word, and
+fails at once where it meets half a file. The wait here is seen, has a limit, and bears with half a
+file.
 """
 
 import json
 import os
 import re
-import stat
+import time
 from collections import Counter
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2
+from ascend_session.cluster.rank_table.findings import make_finding
 from ascend_session.errors import JobError
-
-__all__ = ["Document", "UnfinishedError", "name_fault", "parse", "read_text"]
+from ascend_session.files import UnreadableError, read_regular_file
+from ascend_session.findings import WARNING, Finding
+from ascend_session.text import printable
 
 _MOST_BYTES = 64 << 20
 _MOST_WITHOUT_BLANKS = 40 << 20
 _LONGEST_NAME = 4095
+_MOST_KEYS_TWICE = 20
+_BLANKS = " \t\r\n"
 _BOM = "\ufeff"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
+_PAUSE_S = 1.0  # as often as HCCL looks
+
+_KeysTwice = List[Tuple[Dict[str, Any], str]]
 
 
 class UnfinishedError(JobError):
@@ -37,20 +48,23 @@ class UnfinishedError(JobError):
         self.why = why
 
 
-class Document(NamedTuple):
-    """A JSON value and what is odd about its text.
+class WaitProgress(NamedTuple):
+    """How a wait for a table goes on.
 
     Attributes:
-        value: The value.
-        oddities: What HCCL takes and other readers do not, in sentences, with the place of each.
+        left: Seconds until the wait is given up.
+        why: What is still missing, in a few words.
     """
 
-    value: Any
-    oddities: Tuple[Tuple[str, str], ...]
+    left: float
+    why: str
 
 
-def name_fault(path: str) -> str:
-    """Why HCCL takes no table of this name; empty if it does. A link's target counts as well."""
+Tell = Callable[[WaitProgress], None]
+
+
+def find_name_fault(path: str) -> str:
+    """Say why HCCL takes no table of this name or its link's target; empty if it does."""
     try:
         real = os.path.realpath(path)
         longest = max(len(os.fsencode(path)), len(os.fsencode(real)))
@@ -60,137 +74,38 @@ def name_fault(path: str) -> str:
         return f"the name is longer than {_LONGEST_NAME} bytes, which is what HCCL takes."
     if all(name.find(".json") + len(".json") == len(name) for name in (path, real)):
         return ""
-    shown = "" if real == path else f" ({real} in full)"
+    in_full = "" if real == path else f" ({real} in full)"
     return (
         f"HCCL takes a name that ends in .json and has no other .json before it, folders "
-        f"included{shown}."
+        f"included{in_full}."
     )
 
 
 def read_text(path: str) -> str:
-    """The text of a rank table.
+    """Read the text of a rank table.
 
     Raises:
         JobError: If there is no such file, or it cannot be read or is no text. A pipe is refused
             and never waited for: HCCL reads a table several times.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    except ValueError:
-        raise JobError(f"{path!r} is no file name.") from None
-    try:
-        return _decoded(path, _content(path, descriptor))
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    finally:
-        os.close(descriptor)
-
-
-def parse(name: str, text: str) -> Document:
-    """The JSON value in ``text``.
-
-    Raises:
-        JobError: If it is no JSON, with line and column.
-    """
-    oddities: List[Tuple[str, str]] = []
-    if text.startswith(_BOM):
-        text = text[1:]
-        oddities.append(("", "The file begins with a byte order mark, which other readers refuse."))
-    if not text.strip(" \t\r\n"):
-        raise UnfinishedError(
-            f"{name}: is empty.",
-            hint="`ascend-session ranktable make` makes a table.",
-            why="it is empty",
-        )
-    twice: List[Tuple[Dict[str, Any], str]] = []
-    value = _value(name, text, twice, oddities)
-    if twice:
-        places = _places(value, [found for found, _ in twice])
-        oddities += [
-            (places.get(id(found), ""), f"The key {key!r} stands here twice; HCCL takes the last.")
-            for found, key in twice[:20]
-        ]
-    return Document(value, tuple(oddities))
-
-
-def _value(
-    name: str,
-    text: str,
-    twice: List[Tuple[Dict[str, Any], str]],
-    oddities: List[Tuple[str, str]],
-) -> Any:
-    def keep(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            twice.extend((made, key) for key in made if counts[key] > 1)
-        return made
-
-    start = len(text) - len(text.lstrip(" \t\r\n"))
-    decoder = json.JSONDecoder(
-        object_pairs_hook=keep, parse_int=_whole, parse_constant=_refuse_constant
-    )
-    try:
-        value, end = decoder.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        raise _no_json(name, text, error) from None
-    except RecursionError:
-        raise JobError(f"{name}: is nested more deeply than any rank table.") from None
-    except ValueError as error:
-        raise JobError(f"{name}: this is not JSON: {error}.") from None
-    if _SURROGATE.search(text):
-        _check_surrogates(name, value)
-    rest = text[end:].strip(" \t\r\n")
-    if rest:
-        line = text.count("\n", 0, text.index(rest, end)) + 1
-        said = f"Behind the table, from line {line} on, stands {rest[:20]!r}; HCCL never reads it."
-        oddities.append(("", said))
-    return value
-
-
-def _content(path: str, descriptor: int) -> bytes:
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode):
-        kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "a pipe or a device"
-        raise JobError(
-            f"{path}: is {kind}, not a file; HCCL reads a rank table from a file.",
-            hint="Name the table's own file.",
-        )
-    with open(descriptor, "rb", closefd=False) as file:
-        content = file.read(_MOST_BYTES + 1) or b""  # None from what has nothing to read just now
-    if len(content) > _MOST_BYTES:
-        raise JobError(
-            f"{path}: has {facts.st_size / (1 << 20):,.0f} MiB; HCCL takes tables of up to 40 MiB, "
-            "and with all its blanks one is read here up to 64 MiB.",
-            hint="Look whether this is a rank table at all.",
-        )
+        content = read_regular_file(path, _MOST_BYTES, "a rank table")
+    except UnreadableError as error:
+        if error.is_missing:
+            raise UnfinishedError(
+                f"{path}: is not there.",
+                hint="HCCL reads it in every rank: it must be there on every server.",
+                why="it is not there",
+            ) from error
+        raise JobError(f"{printable(path)}: {error}.", hint=error.hint) from error
     if len(content) > _MOST_WITHOUT_BLANKS:
-        bare = len(content.translate(None, b" \t\r\n"))
-        if bare > _MOST_WITHOUT_BLANKS:
+        size = len(content.translate(None, _BLANKS.encode()))
+        if size > _MOST_WITHOUT_BLANKS:
             raise JobError(
-                f"{path}: has {bare / (1 << 20):,.1f} MiB without its blanks; HCCL takes tables of "
+                f"{path}: has {size / (1 << 20):,.1f} MiB without its blanks; HCCL takes tables of "
                 "up to 40 MiB.",
                 hint="Look whether this is a rank table at all.",
             )
-    return content
-
-
-def _unreadable(path: str, error: OSError) -> JobError:
-    if isinstance(error, FileNotFoundError):
-        return UnfinishedError(
-            f"{path}: is not there.",
-            hint="HCCL reads it in every rank: it must be there on every server.",
-            why="it is not there",
-        )
-    return JobError(
-        f"{path}: cannot be read: {error.strerror}.",
-        hint="HCCL reads it in every rank: whoever runs them must be able to read it.",
-    )
-
-
-def _decoded(path: str, content: bytes) -> str:
     for mark, kind in _WRONG_MARKS:
         if content.startswith(mark):
             raise JobError(f"{path}: is {kind}, not UTF-8 text; HCCL reads UTF-8 only.")
@@ -204,9 +119,82 @@ def _decoded(path: str, content: bytes) -> str:
         ) from None
 
 
-def _no_json(name: str, text: str, error: json.JSONDecodeError) -> UnfinishedError:
+def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
+    """Parse the JSON value in a text.
+
+    Returns:
+        The value, and warnings of what HCCL takes and other readers do not.
+
+    Raises:
+        JobError: If it is no JSON, with line and column.
+    """
+    findings: List[Finding] = []
+
+    def warn(message: str, place: str = "") -> None:
+        findings.append(make_finding(WARNING, "text", place, message))
+
+    if text.startswith(_BOM):
+        text = text[1:]
+        warn("The file begins with a byte order mark, which other readers refuse.")
+    start = len(text) - len(text.lstrip(_BLANKS))
+    if start == len(text):
+        raise UnfinishedError(
+            f"{name}: is empty.",
+            hint="`ascend-session ranktable make` makes a table.",
+            why="it is empty",
+        )
+    keys_twice: _KeysTwice = []
+    value, end = _decode(name, text, start, keys_twice)
+    if _SURROGATE.search(text):
+        _check_surrogates(name, value)
+    rest = text[end:].strip(_BLANKS)
+    if rest:
+        line = text.count("\n", 0, text.index(rest, end)) + 1
+        warn(f"Behind the table, from line {line} on, stands {rest[:20]!r}; HCCL never reads it.")
+    if keys_twice:
+        places = _find_places(value, keys_twice)
+        for holder, key in keys_twice[:_MOST_KEYS_TWICE]:
+            message = f"The key {key!r} stands here twice; HCCL takes the last."
+            warn(message, places.get(id(holder), ""))
+    return value, findings
+
+
+def _decode(name: str, text: str, start: int, keys_twice: _KeysTwice) -> Tuple[Any, int]:
+    """Decode the value that begins at ``start``, and note the keys that stand twice in an object.
+
+    Returns:
+        The value, and where it ends.
+    """
+
+    def build_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+        value = dict(pairs)
+        if len(value) != len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            keys_twice.extend((value, key) for key in value if counts[key] > 1)
+        return value
+
+    def parse_whole(digits: str) -> Any:
+        return int(digits) if len(digits) <= 20 else float(digits)  # Python refuses thousands
+
+    def refuse_constant(word: str) -> Any:
+        raise ValueError(f"{word} is no JSON value")
+
+    decoder = json.JSONDecoder(
+        object_pairs_hook=build_object, parse_int=parse_whole, parse_constant=refuse_constant
+    )
+    try:
+        return decoder.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise _refuse_json(name, text, error) from None
+    except RecursionError:
+        raise JobError(f"{name}: is nested more deeply than any rank table.") from None
+    except ValueError as error:
+        raise JobError(f"{name}: this is not JSON: {error}.") from None
+
+
+def _refuse_json(name: str, text: str, error: json.JSONDecodeError) -> UnfinishedError:
     place = f"{name}:{error.lineno}:{error.colno}"
-    if error.pos >= len(text.rstrip(" \t\r\n")) or error.msg.startswith("Unterminated string"):
+    if error.pos >= len(text.rstrip(_BLANKS)) or error.msg.startswith("Unterminated string"):
         return UnfinishedError(
             f"{place}: the file ends in the middle of its JSON.",
             hint="It was cut off, or is being written just now. HCCL fails at once on such a "
@@ -222,15 +210,6 @@ def _no_json(name: str, text: str, error: json.JSONDecodeError) -> UnfinishedErr
     return UnfinishedError(f"{place}: this is not JSON: {error.msg}.", why="it is not JSON")
 
 
-def _whole(digits: str) -> Any:
-    """A number; Python itself refuses one of thousands of digits."""
-    return int(digits) if len(digits) <= 20 else float(digits)
-
-
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON value")
-
-
 def _check_surrogates(name: str, value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -242,17 +221,62 @@ def _check_surrogates(name: str, value: Any) -> None:
         ) from None
 
 
-def _places(value: Any, wanted: List[Dict[str, Any]]) -> Dict[int, str]:
-    """The place of each of the objects in the value."""
-    ids = {id(one) for one in wanted}
-    found: Dict[int, str] = {}
+def _find_places(value: Any, keys_twice: _KeysTwice) -> Dict[int, str]:
+    """Find the place in the value of each object that has a key twice, by the object's id."""
+    wanted = {id(holder) for holder, _ in keys_twice}
+    places: Dict[int, str] = {}
     waiting: List[Tuple[str, Any]] = [("", value)]
-    while waiting and len(found) < len(ids):
-        place, one = waiting.pop()
-        if id(one) in ids:
-            found[id(one)] = place
-        if isinstance(one, dict):
-            waiting += [(f"{place}.{key}" if place else key, below) for key, below in one.items()]
-        elif isinstance(one, list):
-            waiting += [(f"{place}[{index}]", below) for index, below in enumerate(one)]
-    return found
+    while waiting and len(places) < len(wanted):
+        place, item = waiting.pop()
+        if id(item) in wanted:
+            places[id(item)] = place
+        if isinstance(item, dict):
+            waiting += [(f"{place}.{key}" if place else key, below) for key, below in item.items()]
+        elif isinstance(item, list):
+            waiting += [(f"{place}[{index}]", below) for index, below in enumerate(item)]
+    return places
+
+
+def wait_until_completed(path: str, seconds: float, tell: Optional[Tell] = None) -> str:
+    """Read the file once a second until its status is ``completed``, and return its text.
+
+    Args:
+        path: The file; it need not be there yet.
+        seconds: How long to wait; it is read once at least.
+        tell: Called before each pause.
+
+    Raises:
+        JobError: If it is not completed in that time, or can never be, as a directory. What can
+            never be a table is not waited for; nothing of it is checked here.
+    """
+    if not seconds >= 0:  # NaN is neither
+        raise JobError(f"A rank table is waited for 0 seconds or more, not {seconds}.")
+    end = time.monotonic() + seconds
+    while True:
+        text, why = _look(path)
+        if text is not None:
+            return text
+        left = end - time.monotonic()
+        if left <= 0:
+            raise JobError(
+                f"{path}: {why}, and {seconds:g} s are over.",
+                hint="Whoever fills it in has not done so: look at the job's controller. "
+                "HCCL would wait 1800 s for it in silence.",
+            )
+        if tell is not None:
+            tell(WaitProgress(left, why))
+        time.sleep(min(_PAUSE_S, left))
+
+
+def _look(path: str) -> Tuple[Optional[str], str]:
+    """Give the text of a table that is not to be waited for; else None and what is missing."""
+    try:
+        text = read_text(path)
+        table, _ = parse_json(path, text)
+    except UnfinishedError as error:
+        return None, error.why
+    status = table.get("status") if isinstance(table, dict) else None
+    is_known = isinstance(table, dict) and table.get("version", V1_0) in (V1_0, V1_2)
+    if not isinstance(status, str) or status == COMPLETED or not is_known:
+        return text, ""
+    return None, printable(f"its status is {status!r}")

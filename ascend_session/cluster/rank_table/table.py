@@ -4,14 +4,16 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
-from ascend_session.cluster.rank_table.building import (
+from ascend_session.cluster.rank_table.build import (
     Addresses,
-    Source,
-    from_devices,
-    from_lists,
-    merged,
-    numbered,
-    training_faults,
+    NamedTable,
+    build_from_devices,
+    build_from_lists,
+    find_training_faults,
+    format_table,
+    merge_servers,
+    number_ranks,
+    write_table,
 )
 from ascend_session.cluster.rank_table.contents import (
     COMPLETED,
@@ -19,29 +21,25 @@ from ascend_session.cluster.rank_table.contents import (
     V1_0,
     V1_2,
     Contents,
+    TableServer,
 )
-from ascend_session.cluster.rank_table.findings import (
-    ERROR,
-    TableFinding,
-    refusal,
-    sort_findings,
-)
+from ascend_session.cluster.rank_table.findings import make_finding, refuse_table, tidy_findings
+from ascend_session.cluster.rank_table.formats import parse_table
 from ascend_session.cluster.rank_table.host import check_host
-from ascend_session.cluster.rank_table.parts import TableServer
-from ascend_session.cluster.rank_table.reading import read
-from ascend_session.cluster.rank_table.rules import check_rules
-from ascend_session.cluster.rank_table.source import name_fault, read_text
-from ascend_session.cluster.rank_table.superpods import reads_super_pods
-from ascend_session.cluster.rank_table.waiting import Tell, wait_until_completed
-from ascend_session.cluster.rank_table.writing import text_of, write_text
+from ascend_session.cluster.rank_table.rules import check_rules, reads_super_pods
+from ascend_session.cluster.rank_table.source import (
+    Tell,
+    find_name_fault,
+    read_text,
+    wait_until_completed,
+)
 from ascend_session.errors import JobError
-from ascend_session.hardware.device import Device, DeviceReport, devices
+from ascend_session.findings import ERROR, Finding, errors_of, sort_by_severity
+from ascend_session.hardware.devices import Device, DeviceReport, devices
 from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
-
-__all__ = ["RankTable"]
 
 Servers = Union[Mapping[str, Mapping[int, Addresses]], Sequence[TableServer]]
 
@@ -52,15 +50,15 @@ class RankTable(Contents):
 
     Attributes:
         name: The file it was read from; empty for one that was built.
-        remarks: What was odd about its text and fields when it was read.
+        remarks: What its text and fields gave cause to warn of when it was read.
     """
 
     name: str = field(default="", compare=False)
-    remarks: Tuple[TableFinding, ...] = field(default=(), compare=False, repr=False)
+    remarks: Tuple[Finding, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def read(cls, path: str, family: Optional[str] = None) -> "RankTable":
-        """Reads a file of version 1.0, 1.2, template 2 or the "lab" variant.
+        """Read a file of version 1.0, 1.2, template 2 or the "lab" variant.
 
         Args:
             path: The file.
@@ -73,14 +71,14 @@ class RankTable(Contents):
                 `check`. Of one at "initializing" whatever is there already is read.
         """
         path = os.fspath(path)
-        return cls._of_text(read_text(path), path, _of_name(path), family)
+        return cls._parse(read_text(path), path, _check_name(path), family)
 
     @classmethod
     def from_text(
         cls, text: str, name: str = "the rank table", family: Optional[str] = None
     ) -> "RankTable":
-        """Reads the text of a table, as `read` reads a file; ``name`` is for messages."""
-        return cls._of_text(text, name, [], family)
+        """Read the text of a table, as `read` does of a file; ``name`` is for messages."""
+        return cls._parse(text, name, [], family)
 
     @classmethod
     def wait_for(
@@ -90,7 +88,7 @@ class RankTable(Contents):
         tell: Optional[Tell] = None,
         family: Optional[str] = None,
     ) -> "RankTable":
-        """Reads a file that somebody else still fills in, as soon as it is completed.
+        """Read a file that somebody else still fills in, as soon as it is completed.
 
         Args:
             path: The file; while it is waited for it need not be there, nor be whole.
@@ -103,13 +101,13 @@ class RankTable(Contents):
         """
         path = os.fspath(path)
         text = wait_until_completed(path, seconds, tell)
-        return cls._of_text(text, path, _of_name(path), family)
+        return cls._parse(text, path, _check_name(path), family)
 
     @classmethod
     def build(
         cls, servers: Servers, *, family: Optional[str] = None, force: bool = False
     ) -> "RankTable":
-        """Makes a table of the devices that are given; ranks follow their order.
+        """Make a table of the devices that are given; ranks follow their order.
 
         Args:
             servers: ``{server_id: {physical id: address}}``, where an address is a text, a list
@@ -122,8 +120,9 @@ class RankTable(Contents):
         Raises:
             JobError: If HCCL would refuse the table.
         """
-        made = from_lists(servers) if isinstance(servers, Mapping) else numbered(servers)
-        return cls._built(made, family, force)
+        if isinstance(servers, Mapping):
+            return cls._build(build_from_lists(servers), family, force)
+        return cls._build(number_ranks(servers), family, force)
 
     @classmethod
     def of_host(
@@ -135,7 +134,7 @@ class RankTable(Contents):
         version: str = V1_0,
         force: bool = False,
     ) -> "RankTable":
-        """Makes a table of the devices that this process gets, in the order of their logical ids.
+        """Make a table of the devices that this process gets, in the order of their logical ids.
 
         Args:
             report: What `ascend_session.devices` found; it is asked if None. A list of some of its
@@ -149,19 +148,20 @@ class RankTable(Contents):
             JobError: If there is no device, HCCL would refuse the table, or nobody says what
                 version 1.2 needs.
         """
-        found = devices() if report is None else report
-        used = found.visible if isinstance(found, DeviceReport) else found
+        report = devices() if report is None else report
+        used = report.visible if isinstance(report, DeviceReport) else report
         families = {device.family for device in used}
         family = families.pop() if len(families) == 1 else None
         npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
         place_of = None if npu_smi is None else npu_smi.super_pod
-        made = cls._built(from_devices(used, server_id, host_ip, place_of), family, force)
-        made.text(version)  # which says what it lacks
-        return made
+        servers = build_from_devices(used, server_id, host_ip, place_of)
+        table = cls._build(servers, family, force)
+        table.text(version)  # which says what it lacks
+        return table
 
     @classmethod
     def merge(cls, tables: Sequence["RankTable"], *, family: Optional[str] = None) -> "RankTable":
-        """Makes one table of those of several servers, each of which made its own.
+        """Make one table of those of several servers, each of which made its own.
 
         Raises:
             JobError: If two tables name the same server, one is not completed, or HCCL would
@@ -171,36 +171,37 @@ class RankTable(Contents):
             raise JobError("Rank tables were to be merged, but there is none.")
         for table in tables:
             table._refuse_errors()
-        sources = [Source(one.name or f"table {n}", one) for n, one in enumerate(tables, 1)]
-        kind, servers = merged(sources)
-        made = cls(kind, COMPLETED, servers)
-        made.check(family)
-        return made
+        named = [NamedTable(table.name or f"table {n}", table) for n, table in enumerate(tables, 1)]
+        version, servers = merge_servers(named)
+        merged = cls(version, COMPLETED, servers)
+        merged.check(family)
+        return merged
 
     @classmethod
-    def _built(
+    def _build(
         cls, servers: Tuple[TableServer, ...], family: Optional[str], force: bool
     ) -> "RankTable":
         with_pods = bool(servers) and all(server.super_pod_id for server in servers)
-        made = cls(V1_2 if with_pods else V1_0, COMPLETED, servers)
+        table = cls(V1_2 if with_pods else V1_0, COMPLETED, servers)
         # Through its text, so that names and addresses are looked at as HCCL looks at them.
-        made = replace(cls.from_text(text_of(made, made.format), "the table"), name="")
-        made.check(family)
-        faults = [] if force else training_faults(servers, _product(family))
+        text = format_table(table, table.format)
+        table = replace(cls.from_text(text, "the table"), name="")
+        table.check(family)
+        faults = [] if force else find_training_faults(servers, _find_product(family))
         if faults:
             raise JobError("\n".join(faults), hint="Give force to make it all the same.")
-        return made
+        return table
 
     def problems(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
-    ) -> List[TableFinding]:
-        """Everything that HCCL refuses, or that cannot work; see `findings`."""
-        return [one for one in self.findings(family, environ) if one.severity == ERROR]
+    ) -> List[Finding]:
+        """List what HCCL refuses, or what cannot work; see `findings`."""
+        return errors_of(self.findings(family, environ))
 
     def findings(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
-    ) -> List[TableFinding]:
-        """Everything there is to say: errors, warnings, and what could not be checked.
+    ) -> List[Finding]:
+        """List everything there is to say: errors, warnings, and what could not be checked.
 
         Args:
             family: The product, as in `Device.family`, or a name such as 910B3, A2 or A3; None if
@@ -210,31 +211,31 @@ class RankTable(Contents):
         Raises:
             JobError: If there is no product of that name.
         """
-        return sort_findings([*self.remarks, *check_rules(self, _product(family), environ)])
+        return sort_by_severity([*self.remarks, *check_rules(self, _find_product(family), environ)])
 
     def host_findings(
         self,
         report: DeviceReport,
         opened: Optional[Mapping[int, PhysicalDeviceId]] = None,
         names: Optional[Sequence[str]] = None,
-    ) -> List[TableFinding]:
-        """Whether the table fits a host; see `cluster.rank_table.host.check_host`."""
-        return list(check_host(self, report, opened, names))
+    ) -> List[Finding]:
+        """Check that the table fits a host; see `cluster.rank_table.host.check_host`."""
+        return check_host(self, report, opened, names)
 
     def check(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
     ) -> None:
-        """Looks at all rules.
+        """Check the table by all rules.
 
         Raises:
             JobError: If there are `problems`, with all of them.
         """
-        found = self.problems(family, environ)
-        if found:
-            raise refusal(self.name or "The rank table", found)
+        problems = self.problems(family, environ)
+        if problems:
+            raise refuse_table(self.name or "The rank table", problems)
 
     def text(self, version: Optional[str] = None) -> str:
-        """The table as JSON.
+        """Format the table as JSON.
 
         Args:
             version: ``1.0`` or ``1.2``; that of the table, if it has one of them, or 1.0.
@@ -244,10 +245,10 @@ class RankTable(Contents):
                 or if it has not what version 1.2 needs.
         """
         self._refuse_errors(but="status")
-        return text_of(self, version or (V1_2 if self.format == V1_2 else V1_0))
+        return format_table(self, version or (V1_2 if self.format == V1_2 else V1_0))
 
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
-        """Writes a file that is at no time there in part.
+        """Write a file that is at no time there in part.
 
         Args:
             path: Its name, which has to end in ``.json``.
@@ -257,44 +258,45 @@ class RankTable(Contents):
         Raises:
             JobError: If the file is there already or cannot be written, or as from `text`.
         """
-        write_text(os.fspath(path), self.text(version), force)
+        write_table(os.fspath(path), self.text(version), force)
 
     def _refuse_errors(self, but: str = "") -> None:
-        """As `check`, without what the file's name or text has of its own."""
-        wrong = [one for one in check_rules(self) if one.severity == ERROR and one.place != but]
-        if wrong:
-            raise refusal(self.name or "The rank table", wrong)
+        """Do as `check`, without what the file's name or text has of its own."""
+        errors = [finding for finding in errors_of(check_rules(self)) if finding.place != but]
+        if errors:
+            raise refuse_table(self.name or "The rank table", errors)
 
     @classmethod
-    def _of_text(
-        cls, text: str, name: str, remarks: List[TableFinding], family: Optional[str] = None
+    def _parse(
+        cls, text: str, name: str, remarks: List[Finding], family: Optional[str] = None
     ) -> "RankTable":
-        reading = read(name, text, reads_super_pods(_product(family)))
-        found, says = reading.found.as_tuple(), reading.contents
-        if says.status == INITIALIZING:
-            found = ()
-        elif reading.found.refused:
-            more = check_rules(says, _product(family), complete=reading.complete)
-            found = tuple(sort_findings([*found, *remarks, *more]))
-            raise refusal(name, found)
-        return cls(says.format, says.status, says.servers, name, (*found, *remarks))
+        product = _find_product(family)
+        contents, faults, is_complete = parse_table(name, text, reads_super_pods(product))
+        findings = tidy_findings(faults)
+        if contents.status == INITIALIZING:
+            findings = []
+        elif errors_of(findings):
+            more = check_rules(contents, product, is_complete=is_complete)
+            raise refuse_table(name, sort_by_severity([*findings, *remarks, *more]))
+        servers = contents.servers
+        return cls(contents.format, contents.status, servers, name, (*findings, *remarks))
 
 
-def _product(family: Optional[str]) -> Optional[str]:
-    """The family of a product's name.
+def _find_product(name: Optional[str]) -> Optional[str]:
+    """Find the family of a product's name.
 
     Raises:
         JobError: If there is no product of that name.
     """
-    found = None if family is None else named_family(family)
-    if family is not None and found is None:
+    family = None if name is None else named_family(name)
+    if name is not None and family is None:
         raise JobError(
-            f"{family!r} is no product that is known.", hint="Write 910A, A2, A3, A5 or 310P."
+            f"{name!r} is no product that is known.", hint="Write 910A, A2, A3, A5 or 310P."
         )
-    return found
+    return family
 
 
-def _of_name(path: str) -> List[TableFinding]:
-    fault = name_fault(path)
-    hint, source = "Rename it: hccl.json, for example.", "launch_facts A2 rule 12"
-    return [TableFinding(ERROR, "", fault, hint, source)] if fault else []
+def _check_name(path: str) -> List[Finding]:
+    fault = find_name_fault(path)
+    hint = "Rename it: hccl.json, for example."
+    return [make_finding(ERROR, "file name", "", fault, hint)] if fault else []

@@ -79,7 +79,7 @@ from ascend_session.compat.npu_bridge.hccl import hccl_ops
 from ascend_session.compat.npu_bridge.npu_cpu import npu_cpu_ops
 from ascend_session.compat.npu_bridge.profiler import profiler
 from ascend_session.compat.npu_bridge.scoped_graph_manager import scoped_graph_manager
-from ascend_session.compat.protos import (
+from ascend_session.compat.run_config import (
     npu_config_proto,
     npu_graph_options,
     npu_optimizer_options,

@@ -5,8 +5,8 @@ Source: tf_adapter/swig, tf_adapter/util/npu_plugin.h, and what the vendor's Pyt
 
 from typing import Any, Dict, List
 
-from ascend_session.compat import life, system_operators
-from ascend_session.compat.refusing import refused
+from ascend_session.compat import library, life
+from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.config.checking import warn
 
 __all__ = [
@@ -19,16 +19,11 @@ __all__ = [
     "Clear",
     "EnableControl",
     "GetDeviceSatMode",
-    "GetVarAddrAndSize",
-    "InitRdmaPool",
-    "MallocSharedMem",
     "NpuClose",
     "PluginFinalize",
     "PluginInit",
     "ProfilerStart",
     "ProfilerStop",
-    "RdmaInitAndRegister",
-    "RegistRdmaRemoteAddr",
     "SetDeviceSatMode",
     "int64_vec",
     "map_string_string",
@@ -41,7 +36,6 @@ OPTION_EXEC_PROFILING_MODE = "ge.exec.profilingMode"
 OPTION_EXEC_PROFILING_OPTIONS = "ge.exec.profilingOptions"
 OPTION_GRAPH_RUN_MODE = "ge.graphRunMode"
 
-_MEMORY = "it is about memory that devices reach in one another"
 # util/profiler.cc
 _LEVELS = ("L0", "L1", "L2")
 _METRICS = (
@@ -68,7 +62,7 @@ def int64_vec(numbers: Any) -> List[int]:
 
 def PluginInit(init_options: Any) -> None:  # noqa: N802
     """Initialises the system for the process; the options are for a device."""
-    system_operators.bring_up()
+    library.bring_up()
 
 
 def PluginFinalize() -> None:  # noqa: N802
@@ -124,26 +118,4 @@ def Clear() -> None:  # noqa: N802
     """Ends the block."""
 
 
-@refused(_MEMORY)
-def InitRdmaPool(mem_size: Any) -> Any:  # noqa: N802
-    """Takes memory for RDMA."""
-
-
-@refused(_MEMORY)
-def RegistRdmaRemoteAddr(addresses: Any) -> Any:  # noqa: N802
-    """Registers memory of other devices."""
-
-
-@refused(_MEMORY)
-def RdmaInitAndRegister(addresses: Any, mem_size: Any) -> Any:  # noqa: N802
-    """Both."""
-
-
-@refused(_MEMORY)
-def GetVarAddrAndSize(var_name: Any) -> Any:  # noqa: N802
-    """Where on the device a variable is."""
-
-
-@refused(_MEMORY)
-def MallocSharedMem(var_name: Any, shape: Any, data_type: Any) -> Any:  # noqa: N802
-    """Takes memory that other devices reach."""
+define_unavailable(globals())

@@ -7,27 +7,31 @@ allows the value: that, what has no effect, and what is deprecated are warnings.
 
 from typing import List
 
-from ascend_session.config.rules import (
-    devices,
-    dump,
-    dynamic,
-    estimator,
-    files,
-    paths,
-    performance,
-    precision,
-    status,
-    tuning,
-    variables,
-)
-from ascend_session.config.rules._rule import Rule
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
+from ascend_session.config.rules import accuracy, dynamic, execution, paths, variables
+from ascend_session.config.rules.rule import FlatOptions, Rule, RuleBook, RuleFindings, warning
 
-__all__ = ["HOST_RULES", "RULES"]
+__all__ = ["DEPRECATIONS", "HOST_RULES", "RULES"]
 
-RULES: List[Rule] = [
-    rule
-    for theme in (precision, dump, dynamic, performance, tuning, devices, estimator, status)
-    for rule in theme.RULES
-]
+DEPRECATIONS = RuleBook()
 
-HOST_RULES: List[Rule] = [rule for theme in (paths, files, variables) for rule in theme.RULES]
+
+@DEPRECATIONS.add(source="seed 000, options that will be deprecated; options.json")
+def deprecated_options(entry: FlatOptions) -> RuleFindings:
+    """Deprecated options are said, with what replaces them."""
+    known = options_by_key(AdapterOptions)
+    for key in entry:
+        option = known.get(key)
+        if option is None or not option.deprecated:
+            continue
+        if option.dead:
+            yield warning(option.path, f"{key} is deprecated and nothing reads it any more.")
+        else:
+            use = f"Use {option.use}." if option.use else None
+            yield warning(option.path, f"{key} is deprecated by the vendor's manual.", use)
+
+
+RULES: List[Rule] = [*accuracy.RULES, *dynamic.RULES, *execution.RULES, *DEPRECATIONS]
+
+HOST_RULES: List[Rule] = [*paths.RULES, *variables.RULES]

@@ -1,36 +1,33 @@
 """Rules about dynamic shapes: profiles, shape ranges, generalisation."""
 
 from ascend_session.config import shapes
-from ascend_session.config.entry import Entry
-from ascend_session.config.rules._rule import Findings, RuleBook, error, warning
-
-__all__ = ["RULES"]
+from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
 
 RULES = RuleBook()
 
 _PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 
 
-def _has_profiles(entry: Entry) -> bool:
+def _has_profiles(entry: FlatOptions) -> bool:
     return all(key in entry for key in _PROFILE)
 
 
 @RULES.add(*_PROFILE, source="options_notes a11; npu_attrs.cc")
-def profile_keys_come_together(entry: Entry) -> Findings:
+def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
     """input_shape, dynamic_dims and dynamic_node_type are given all three or not at all."""
-    said = [key for key in _PROFILE if key in entry]
-    if said and len(said) < len(_PROFILE):
-        missing = [key for key in _PROFILE if key not in said]
+    given = [key for key in _PROFILE if key in entry]
+    if given and len(given) < len(_PROFILE):
+        missing = [key for key in _PROFILE if key not in given]
         yield error(
-            said[0],
-            f"{', '.join(said)} without {' and '.join(missing)}: the adapter aborts the process "
+            given[0],
+            f"{', '.join(given)} without {' and '.join(missing)}: the adapter aborts the process "
             "unless all three are there.",
             f"Add {' and '.join(missing)} to the DynamicInputConfig.",
         )
 
 
 @RULES.add(*_PROFILE, source="options_notes a17; options.json")
-def profiles_fit_the_shapes(entry: Entry) -> Findings:
+def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
     if not _has_profiles(entry):
         return
@@ -46,7 +43,7 @@ def profiles_fit_the_shapes(entry: Entry) -> Findings:
 
 
 @RULES.add("dynamic_dims", source="options_notes a17")
-def many_profiles(entry: Entry) -> Findings:
+def many_profiles(entry: FlatOptions) -> RuleFindings:
     """Only Ascend 950 takes more than 100 profiles."""
     count = shapes.profile_count(entry["dynamic_dims"]) if "dynamic_dims" in entry else 0
     if count > 100:
@@ -57,7 +54,7 @@ def many_profiles(entry: Entry) -> Findings:
 
 
 @RULES.add("input_shape", source="options_notes a17")
-def inputs_in_alphabetical_order(entry: Entry) -> Findings:
+def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
     """The names of input_shape stand in the alphabetical order of the graph's input nodes."""
     names = shapes.shape_names(entry["input_shape"]) if "input_shape" in entry else []
     if names != sorted(names):
@@ -69,7 +66,7 @@ def inputs_in_alphabetical_order(entry: Entry) -> Findings:
 
 
 @RULES.add("compile_hybrid_mode", *_PROFILE, source="options_notes a12, a13; npu_attrs.cc")
-def hybrid_mode_needs_placeholder_profiles(entry: Entry) -> Findings:
+def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 needs the three profile keys, with dynamic_node_type=1."""
     if entry.get("compile_hybrid_mode") != 1:
         return
@@ -93,7 +90,7 @@ def hybrid_mode_needs_placeholder_profiles(entry: Entry) -> Findings:
     "insert_op_file",
     source="options_notes a14, a16; om_partition_subgraphs_pass.cc",
 )
-def profiles_exclude(entry: Entry) -> Findings:
+def profiles_exclude(entry: FlatOptions) -> RuleFindings:
     """Profiles exclude mix_compile_mode, compile_dynamic_mode and insert_op_file."""
     if not _has_profiles(entry):
         return
@@ -107,7 +104,7 @@ def profiles_exclude(entry: Entry) -> Findings:
 
 
 @RULES.add("dynamic_inputs_shape_range", "dynamic_dims", source="options_notes a16")
-def profiles_beat_shape_ranges(entry: Entry) -> Findings:
+def profiles_beat_shape_ranges(entry: FlatOptions) -> RuleFindings:
     """dynamic_dims makes dynamic_inputs_shape_range ineffective."""
     if "dynamic_inputs_shape_range" in entry and "dynamic_dims" in entry:
         yield warning(
@@ -122,13 +119,13 @@ def profiles_beat_shape_ranges(entry: Entry) -> Findings:
     "dynamic_input",
     source="options_notes a20; npu_attrs.cc; seed 000",
 )
-def dynamic_details_need_dynamic_input(entry: Entry) -> Findings:
+def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     """dynamic_graph_execute_mode and dynamic_inputs_shape_range need dynamic_input=True."""
     details = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
     for key in details:
         if key in entry and not entry.is_on("dynamic_input"):
             yield warning(
-                key, f"{entry.said(key)} has no effect: it is read with dynamic_input=True."
+                key, f"{entry.text(key)} has no effect: it is read with dynamic_input=True."
             )
     lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
     if lazy and entry.is_on("dynamic_input") and "dynamic_inputs_shape_range" in entry:
@@ -145,7 +142,7 @@ def dynamic_details_need_dynamic_input(entry: Entry) -> Findings:
     "dynamic_input",
     source="options_notes a18",
 )
-def lazy_recompile_runs_single_steps(entry: Entry) -> Findings:
+def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """lazy_recompile needs iterations_per_loop=1."""
     lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
     loops = entry.get("iterations_per_loop", 1)
@@ -162,7 +159,7 @@ def lazy_recompile_runs_single_steps(entry: Entry) -> Findings:
     "enable_data_pre_proc",
     source="options_notes g19; om_partition_subgraphs_pass.cc ParseInputShapeRange",
 )
-def a_single_shape_group_loses_its_label(entry: Entry) -> Findings:
+def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
     """With one group the adapter ignores its label and goes by enable_data_pre_proc."""
     if "dynamic_inputs_shape_range" not in entry:
         return
@@ -178,7 +175,7 @@ def a_single_shape_group_loses_its_label(entry: Entry) -> Findings:
 
 
 @RULES.add("compile_dynamic_mode", "dynamic_input", source="adapter_behaviour, InternalError")
-def one_way_to_be_dynamic(entry: Entry) -> Findings:
+def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode and dynamic_input exclude each other."""
     if entry.is_on("compile_dynamic_mode") and entry.is_on("dynamic_input"):
         yield error(
@@ -190,7 +187,7 @@ def one_way_to_be_dynamic(entry: Entry) -> Findings:
 
 
 @RULES.add("jit_compile", "dynamic_input", source="options_notes a21")
-def dynamic_input_compiles_online(entry: Entry) -> Findings:
+def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
     """dynamic_input=True forces jit_compile to 'true'."""
     if entry.is_on("dynamic_input") and entry.get("jit_compile", "true") != "true":
         yield warning(
@@ -205,7 +202,7 @@ def dynamic_input_compiles_online(entry: Entry) -> Findings:
     "compile_dynamic_mode",
     source="options_notes a22",
 )
-def generalisation_needs_online_compilation(entry: Entry) -> Findings:
+def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     """shape_generalization_mode needs jit_compile='true' and no compile_dynamic_mode."""
     mode = entry.get("shape_generalization_mode", "STRICT")
     online = entry.get("jit_compile") == "true" and not entry.is_on("compile_dynamic_mode")
@@ -223,7 +220,7 @@ def generalisation_needs_online_compilation(entry: Entry) -> Findings:
     "shape_generalization_mode",
     source="options_notes a23; npu_attrs.cc GetSessOptions",
 )
-def false_is_not_always_false(entry: Entry) -> Findings:
+def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode=False reaches GE only with jit_compile='true' and STRICT."""
     kept = (
         entry.get("jit_compile") == "true"
@@ -238,7 +235,7 @@ def false_is_not_always_false(entry: Entry) -> Findings:
 
 
 @RULES.add("compile_hybrid_mode", "external_weight", source="options_notes a13")
-def hybrid_mode_externalises_weights(entry: Entry) -> Findings:
+def hybrid_mode_externalises_weights(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 turns external_weight on."""
     if entry.get("compile_hybrid_mode") == 1 and entry.get("external_weight") is False:
         yield warning(

@@ -1,14 +1,18 @@
-"""Host rules about paths: what must exist, and what must be writable, on this machine."""
+"""Host rules about paths and files: what must exist or be writable here, and what stands in it."""
 
 import os
-from typing import Iterator, Optional, Tuple
+from typing import TYPE_CHECKING, Iterator, Optional, Tuple
 
 from ascend_session.config import profiling_options
-from ascend_session.config.entry import Entry
-from ascend_session.config.rules._rule import Finding, Findings, RuleBook, error, warning
-from ascend_session.option_files.kinds import FILE_OPTIONS
+from ascend_session.config.file_store import is_file
+from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
+from ascend_session.errors import ConfigError, UnsupportedError
+from ascend_session.findings import Finding
+from ascend_session.option_files import FILE_OPTIONS, file_type
 
-__all__ = ["OPENING_RULES", "RULES", "tuning_mode"]
+if TYPE_CHECKING:
+    from ascend_session.option_files.base import OptionFile
+
 
 RULES = RuleBook()
 OPENING_RULES = RuleBook()
@@ -25,7 +29,7 @@ _FILES = (
 _OF_TUNING = ("aoe_config_file", "distribute_config")
 
 
-def tuning_mode(entry: Entry) -> Optional[str]:
+def tuning_mode(entry: FlatOptions) -> Optional[str]:
     """The AOE mode in force: the option, else the variable, else None."""
     return entry.get("aoe_mode") or entry.environ.get("AOE_MODE") or None
 
@@ -48,7 +52,7 @@ def _remedy(path: str, reason: str) -> Optional[str]:
 
 
 @RULES.add("dump_path", "enable_dump", "enable_dump_debug", source="npu_attrs.cc CheckPath")
-def dump_directory(entry: Entry) -> Findings:
+def dump_directory(entry: FlatOptions) -> RuleFindings:
     """dump_path is an existing directory that you may read and write."""
     dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
     reason = _unusable_directory(entry["dump_path"]) if dumps and "dump_path" in entry else None
@@ -61,7 +65,7 @@ def dump_directory(entry: Entry) -> Findings:
 
 
 @RULES.add("work_path", "aoe_mode", source="npu_attrs.cc CheckPath; options_notes a40")
-def tuning_directory(entry: Entry) -> Findings:
+def tuning_directory(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, work_path (default: the current directory) is readable and writable."""
     if tuning_mode(entry) is None:
         return
@@ -75,7 +79,7 @@ def tuning_directory(entry: Entry) -> Findings:
 
 
 @RULES.add("graph_compiler_cache_dir", source="seed 001")
-def graph_cache_directory(entry: Entry) -> Findings:
+def graph_cache_directory(entry: FlatOptions) -> RuleFindings:
     """graph_compiler_cache_dir exists."""
     path = entry.get("graph_compiler_cache_dir")
     if path is not None and not os.path.isdir(path):
@@ -87,7 +91,7 @@ def graph_cache_directory(entry: Entry) -> Findings:
 
 
 @RULES.add("op_compiler_cache_dir", "debug_dir", source="seed 000; options.json")
-def directories_that_are_created(entry: Entry) -> Findings:
+def directories_that_are_created(entry: FlatOptions) -> RuleFindings:
     """op_compiler_cache_dir and debug_dir exist or can be created."""
     for key in ("op_compiler_cache_dir", "debug_dir"):
         path = entry.get(key)
@@ -102,7 +106,7 @@ def _can_be_directory(path: str) -> bool:
     return parent != path and _can_be_directory(parent)
 
 
-def _missing_files(entry: Entry) -> Iterator[Tuple[str, str]]:
+def _missing_files(entry: FlatOptions) -> Iterator[Tuple[str, str]]:
     for key in _FILES:
         path = entry.get(key)
         if not isinstance(path, str) or (key in _OF_TUNING and tuning_mode(entry) is None):
@@ -112,7 +116,7 @@ def _missing_files(entry: Entry) -> Iterator[Tuple[str, str]]:
 
 
 @RULES.add(*_FILES, source="options_notes c")
-def files_that_ge_reads(entry: Entry) -> Findings:
+def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
     """Files that options point to can be there: at least their directory exists."""
     for key, path in _missing_files(entry):
         yield _missing(key, path, os.path.isdir(os.path.dirname(os.path.abspath(path))))
@@ -127,14 +131,14 @@ def _missing(key: str, path: str, can_come: bool) -> Finding:
 
 
 @OPENING_RULES.add(*_FILES, source="options_notes c")
-def files_are_there(entry: Entry) -> Findings:
+def files_are_there(entry: FlatOptions) -> RuleFindings:
     """When a system opens, every file that an option points to exists."""
     for key, path in _missing_files(entry):
         yield _missing(key, path, can_come=False)
 
 
 @RULES.add("profiling_options", "profiling_mode", source="options_notes c, profiling_options")
-def profiling_output(entry: Entry) -> Findings:
+def profiling_output(entry: FlatOptions) -> RuleFindings:
     """The output directory of profiling_options exists; older manuals demand it."""
     if "profiling_options" not in entry or not entry.is_on("profiling_mode"):
         return
@@ -147,3 +151,89 @@ def profiling_output(entry: Entry) -> Findings:
         )
     elif output and not os.path.isdir(output):
         yield warning("profiling_options", f"profiling_options: output {output!r} does not exist.")
+
+
+_AOE = "aoe_config_file"
+_UNREAD = "{}: what stands in it is not checked here: {}"
+_MOST_TOLD = 5
+
+
+@RULES.add(*FILE_OPTIONS, source="options_notes c; hicann/ge, config parsers")
+def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
+    """GE takes the files that options point to, and skips nothing that stands in them."""
+    for option, path in _files(entry):
+        content, unread = _content(option, path)
+        if unread:
+            yield warning(option, _UNREAD.format(option, unread))
+        if content is not None:
+            yield from _content_findings(option, path, content)
+
+
+def _files(entry: FlatOptions) -> Iterator[Tuple[str, str]]:
+    """The options whose file is there; that it is there is for the rules about paths."""
+    for option in FILE_OPTIONS:
+        path = entry.get(option)
+        if not isinstance(path, str) or (option == _AOE and tuning_mode(entry) is None):
+            continue
+        if os.path.exists(path) and not os.path.isdir(path):
+            yield option, path
+
+
+def _content(option: str, path: str) -> Tuple[Optional[bytes], str]:
+    """The bytes of a file, or why they cannot be had here, although GE may have them."""
+    from ascend_session.option_files.source import read_content
+
+    if os.path.realpath(path) == os.devnull:
+        return b"", ""  # an empty file to GE, which some of its parsers refuse
+    try:
+        return read_content(path, file_type(option).KIND), ""
+    except ConfigError as unread:
+        return None, unread.message
+
+
+def _content_findings(option: str, path: str, content: bytes) -> Iterator[Finding]:
+    # AOE's parser is in a closed library: what it refuses is not known for certain.
+    refusal = warning if option == _AOE else error
+    try:
+        remarks = file_type(option).check_text(content, path)
+    except UnsupportedError as missing:
+        yield warning(option, _UNREAD.format(option, missing.message), missing.hint)
+        return
+    except ConfigError as refused:
+        for problem in refused.problems:
+            yield refusal(option, f"{option}: {problem.message}", problem.hint)
+        return
+    for remark in remarks[:_MOST_TOLD]:
+        place = f"{path}:{remark.place}"
+        yield warning(option, f"{option}: {place}: {remark.message}", remark.hint)
+    if len(remarks) > _MOST_TOLD:
+        more = f"{len(remarks) - _MOST_TOLD:,} more such remarks"
+        shows = f"ascend-session config check-file {option} {path}"
+        yield warning(option, f"{option}: {path} has {more}.", f"`{shows}` shows them.")
+
+
+@RULES.add(_AOE, "aoe_mode", source="options_notes a41")
+def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
+    """The feature deeper_opat needs aoe_mode 2, nonhomo_split needs aoe_mode 1."""
+    mode = tuning_mode(entry)
+    given = entry.get(_AOE)
+    file = _aoe_file(given) if mode is not None else None
+    if file is None:
+        return
+    from ascend_session.option_files.aoe_config import AoeConfigFile
+
+    assert isinstance(file, AoeConfigFile)
+    where = f"{given}: " if isinstance(given, str) else ""
+    for fault in file.against(mode or ""):
+        yield error(_AOE, f"{_AOE}: {where}{fault}")
+
+
+def _aoe_file(given: object) -> "Optional[OptionFile]":
+    if is_file(given):
+        return given  # type: ignore[return-value]
+    if not isinstance(given, str) or not os.path.isfile(given):
+        return None
+    try:
+        return file_type(_AOE).read(given)
+    except ConfigError:
+        return None

@@ -5,13 +5,10 @@ import os
 import re
 from typing import Optional
 
-from ascend_session.config.entry import Entry
 from ascend_session.config.profiling_options import profiling_members
-from ascend_session.config.rules._rule import Findings, RuleBook, error, warning
 from ascend_session.config.rules.paths import tuning_mode
+from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
 from ascend_session.vendor import EXECUTION_SECONDS
-
-__all__ = ["RULES"]
 
 RULES = RuleBook()
 
@@ -22,13 +19,13 @@ def _whole_number(text: Optional[str]) -> Optional[int]:
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
-def _job_size(entry: Entry) -> int:
+def _job_size(entry: FlatOptions) -> int:
     environ = entry.environ
     return _whole_number(environ.get("RANK_SIZE") or environ.get("CM_WORKER_SIZE")) or 1
 
 
 @RULES.add("session_device_id", source="options_notes b; npu_attrs.cc GetEnvDeviceID")
-def device_variables(entry: Entry) -> Findings:
+def device_variables(entry: FlatOptions) -> RuleFindings:
     """ASCEND_DEVICE_ID, else DEVICE_ID, is a whole number of 0 or more."""
     name = "ASCEND_DEVICE_ID" if entry.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
     text = entry.environ.get(name)
@@ -48,7 +45,7 @@ def device_variables(entry: Entry) -> Findings:
 
 
 @RULES.add("aoe_mode", source="options_notes b; npu_attrs.cc CheckAoeMode")
-def tuning_variable(entry: Entry) -> Findings:
+def tuning_variable(entry: FlatOptions) -> RuleFindings:
     """AOE_MODE is 1, 2 or 4; it is read when aoe_mode is not given."""
     mode = entry.environ.get("AOE_MODE")
     if not mode:
@@ -70,7 +67,7 @@ def tuning_variable(entry: Entry) -> Findings:
     "profiling_mode",
     source="options_notes a40; seed 003",
 )
-def tuning_by_variable(entry: Entry) -> Findings:
+def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
     mode = tuning_mode(entry)
     if mode is None:
@@ -80,10 +77,10 @@ def tuning_by_variable(entry: Entry) -> Findings:
     by_variable = entry.environ.get("PROFILING_MODE") == "true"
     by_option = "aoe_mode" not in entry and entry.is_on("profiling_mode")
     if by_variable or by_option:
-        said = ["PROFILING_MODE=true"] * by_variable + ["enable_profiling=True"] * by_option
+        switches = ["PROFILING_MODE=true"] * by_variable + ["enable_profiling=True"] * by_option
         yield error(
             "profiling_mode",
-            f"{' and '.join(said)} cannot be used while AOE tunes (mode {mode}).",
+            f"{' and '.join(switches)} cannot be used while AOE tunes (mode {mode}).",
             "Turn profiling off for the tuning run.",
         )
     if _job_size(entry) > 1 and mode in ("1", "2"):
@@ -96,7 +93,7 @@ def tuning_by_variable(entry: Entry) -> Findings:
     "enable_exception_dump",
     source="options_notes a28",
 )
-def collection_suppresses_dumps(entry: Entry) -> Findings:
+def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
     """NPU_COLLECT_PATH forces the full exception dump and suppresses all other dumps."""
     path = entry.environ.get("NPU_COLLECT_PATH")
     if not path:
@@ -113,7 +110,7 @@ def collection_suppresses_dumps(entry: Entry) -> Findings:
 
 
 @RULES.add("profiling_mode", source="options_notes g16, a43; options.json")
-def profiling_variable(entry: Entry) -> Findings:
+def profiling_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_MODE=true profiles even with enable_profiling=False."""
     mode = entry.environ.get("PROFILING_MODE")
     if mode == "true" and entry.get("profiling_mode") is False:
@@ -127,7 +124,7 @@ def profiling_variable(entry: Entry) -> Findings:
 
 
 @RULES.add("profiling_options", source="options_notes a43, b (PROFILING_OPTIONS)")
-def profiling_options_variable(entry: Entry) -> Findings:
+def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_OPTIONS is legal where GE reads it: with PROFILING_MODE=true and no option."""
     text = entry.environ.get("PROFILING_OPTIONS")
     is_read = entry.environ.get("PROFILING_MODE") == "true" and not entry.is_on("profiling_mode")
@@ -144,7 +141,7 @@ def profiling_options_variable(entry: Entry) -> Findings:
 
 
 @RULES.add("static_memory_policy", source="options_notes a44")
-def one_static_memory_setting(entry: Entry) -> Findings:
+def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
     """static_memory_policy and GE_USE_STATIC_MEMORY exclude each other."""
     value = entry.environ.get("GE_USE_STATIC_MEMORY")
     if value and "static_memory_policy" in entry:
@@ -157,7 +154,7 @@ def one_static_memory_setting(entry: Entry) -> Findings:
 
 
 @RULES.add("stream_sync_timeout", "hccl_timeout", source="options_notes a37; seed 000")
-def stream_sync_in_a_cluster(entry: Entry) -> Findings:
+def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
     stream = entry.get("stream_sync_timeout", -1)
     variable = _whole_number(entry.environ.get("HCCL_EXEC_TIMEOUT"))
@@ -177,7 +174,7 @@ def stream_sync_in_a_cluster(entry: Entry) -> Findings:
 
 
 @RULES.add("hccl_timeout", source="options_notes a37")
-def one_collective_timeout(entry: Entry) -> Findings:
+def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
     variable = entry.environ.get("HCCL_EXEC_TIMEOUT")
     if variable and "hccl_timeout" in entry and _whole_number(variable) != entry["hccl_timeout"]:
@@ -189,7 +186,7 @@ def one_collective_timeout(entry: Entry) -> Findings:
 
 
 @RULES.add("deterministic", source="options_notes a54")
-def one_deterministic_setting(entry: Entry) -> Findings:
+def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     """HCCL_DETERMINISTIC takes precedence over deterministic for collectives."""
     variable = entry.environ.get("HCCL_DETERMINISTIC")
     if variable and "deterministic" in entry:
@@ -201,7 +198,7 @@ def one_deterministic_setting(entry: Entry) -> Findings:
 
 
 @RULES.add("auto_multistream_parallel_mode", "compile_dynamic_mode", source="options_notes a46")
-def dynamic_multistream(entry: Entry) -> Findings:
+def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
     """In dynamic graphs auto_multistream_parallel_mode needs a variable of its own."""
     enabled = entry.environ.get("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM") == "1"
     dynamic = entry.is_on("compile_dynamic_mode") or entry.is_on("dynamic_input")
@@ -214,7 +211,7 @@ def dynamic_multistream(entry: Entry) -> Findings:
 
 
 @RULES.add("distribute", source="options_notes a9; npu_config.py")
-def parameter_servers_need_a_cluster(entry: Entry) -> Findings:
+def parameter_servers_need_a_cluster(entry: FlatOptions) -> RuleFindings:
     """A parameter-server job (distribute) needs a cluster in TF_CONFIG."""
     if "distribute" in entry and not _has_cluster(entry.environ.get("TF_CONFIG", "")):
         yield error(
@@ -232,7 +229,7 @@ def _has_cluster(text: str) -> bool:
 
 
 @RULES.add("is_tailing_optimization", source="options_notes a35; seed 000")
-def tailing_needs_a_cluster(entry: Entry) -> Findings:
+def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     """is_tailing_optimization is for distributed training."""
     if entry.is_on("is_tailing_optimization") and _job_size(entry) == 1:
         yield warning(
@@ -242,7 +239,7 @@ def tailing_needs_a_cluster(entry: Entry) -> Findings:
 
 
 @RULES.add("aoe_mode", source="options_notes b; seed 003")
-def tuning_bank(entry: Entry) -> Findings:
+def tuning_bank(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, TUNE_BANK_PATH is an existing directory."""
     path = entry.environ.get("TUNE_BANK_PATH")
     if path and tuning_mode(entry) is not None and not os.path.isdir(path):
@@ -254,7 +251,7 @@ def tuning_bank(entry: Entry) -> Findings:
 
 
 @RULES.add("hccl_timeout", source="options_notes b")
-def collective_timeout_variable(entry: Entry) -> Findings:
+def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
     """HCCL_EXEC_TIMEOUT is a number of seconds."""
     text = entry.environ.get("HCCL_EXEC_TIMEOUT")
     if text and _whole_number(text) is None:

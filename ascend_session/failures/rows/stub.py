@@ -26,7 +26,7 @@ ROWS: Tuple[Definition, ...] = (
             "with the same script, arguments and data, give each the same number of steps, and "
             "read what the rank that the sentence names has written."
         ),
-        source="backends.ranks of this package",
+        source="backends/exchange of this package",
     ),
 )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ascend_session.hardware.device import DeviceReport
+from ascend_session.hardware.devices import DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.hardware.hccn import Interface
 from ascend_session.ids import PhysicalDeviceId
@@ -12,7 +12,7 @@ from tests.cluster.rank_table.test_building import report
 
 def said(table, host, opened=None, names=("node_0",)):
     found = parsed(table).host_findings(host, opened, names)
-    return [(one.severity, one.place, one.said) for one in found]
+    return [(one.severity, one.place, one.message) for one in found]
 
 
 def problems(*arguments, **settings):
@@ -107,7 +107,7 @@ def test_a_rank_that_the_table_does_not_have_is_a_problem():
 def answering(host, address):
     """A host whose hccn_tool says this of each device; None does not answer."""
     said = None if address is None else Interface(address, None)
-    return host.asking(lambda physical: said)
+    return host.with_ask_address(lambda physical: said)
 
 
 @pytest.mark.parametrize(

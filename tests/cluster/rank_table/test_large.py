@@ -49,4 +49,4 @@ def test_a_table_in_which_every_device_is_wrong_is_told_in_a_few_lines():
     ]
     found = RankTable("1.0", "completed", tuple(broken)).problems()
     assert len(found) < 50
-    assert any(one.said == "And 4,086 more like the last one." for one in found)
+    assert any(one.message == "And 4,086 more like the last one." for one in found)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ascend_session import JobError, RankTable
-from ascend_session.cluster.rank_table import TableFinding
+from ascend_session.findings import Finding
 from ascend_session.hardware.families import family
 from tests.cluster.rank_table.tables import lab, template_2, v1_0, v1_2
 
@@ -114,7 +114,7 @@ def looked_at(text):
     except JobError as error:
         return str(error)
     for product in FAMILIES:
-        assert all(isinstance(one, TableFinding) for one in table.findings(product))
+        assert all(isinstance(one, Finding) for one in table.findings(product))
     for version in ("1.0", "1.2"):
         try:
             written = table.text(version)

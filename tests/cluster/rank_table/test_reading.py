@@ -148,7 +148,7 @@ def test_a_number_that_hccl_reads_in_its_own_way_is_a_warning(text, read):
     assert found.devices[1].rank_id == read
     [only] = found.findings()
     assert (only.severity, only.place) == ("warning", "server_list[0].device[1].rank_id")
-    assert f"which HCCL reads as {read}." in only.said
+    assert f"which HCCL reads as {read}." in only.message
 
 
 def test_leading_zeros_are_numbers():
@@ -357,5 +357,5 @@ def test_a_fault_is_told_once(made):
     if table["version"] is None:
         del table["version"]
     found = [one for one in refused(table).findings if one.place]
-    assert len({(one.place, one.said) for one in found}) == len(found)
-    assert sum("is the number" in one.said for one in found) >= 6
+    assert len({(one.place, one.message) for one in found}) == len(found)
+    assert sum("is the number" in one.message for one in found) >= 6

@@ -19,7 +19,7 @@ def server(table, index=0):
 
 def found(table, product=None, environ=None):
     return [
-        (one.severity, one.place, one.said)
+        (one.severity, one.place, one.message)
         for one in parsed(table).findings(product, environ)
         if one.severity != "info"
     ]
@@ -76,6 +76,14 @@ BROKEN = [
     (
         "ranks mixed",
         lambda t: (device(t, 0, 1).update(rank_id="3"), device(t, 1, 1).update(rank_id="1")),
+        None,
+        "warning",
+        "server_list[0]",
+        "mixed with those of other servers",
+    ),
+    (
+        "ranks of two servers in turn",
+        lambda t: (device(t, 0, 1).update(rank_id="2"), device(t, 1, 0).update(rank_id="1")),
         None,
         "warning",
         "server_list[0]",
@@ -419,7 +427,7 @@ def test_one_server_needs_no_addresses_but_the_manual_wants_them_on_some_product
 def test_roce_inside_a_server_needs_addresses():
     said = parsed(without_addresses(1)).problems(A2, {"HCCL_INTRA_ROCE_ENABLE": "1"})
     assert [one.place for one in said] == [f"{FIRST}.device_ip", f"{SECOND}.device_ip"]
-    assert all("HCCL_INTRA_ROCE_ENABLE=1 cannot work without it" in one.said for one in said)
+    assert all("HCCL_INTRA_ROCE_ENABLE=1 cannot work without it" in one.message for one in said)
 
 
 @pytest.mark.parametrize("product", [None, A3])

@@ -98,13 +98,17 @@ def test_a_hundred_megabytes_are_not_read(tmp_path):
     path = tmp_path / "huge.json"
     with open(path, "wb") as stream:
         stream.truncate(100 << 20)
-    assert f"{path}: has 100 MiB; HCCL takes tables of up to 40 MiB" in refused(str(path)).message
+    error = refused(str(path))
+    assert error.message.startswith(
+        f"{path}: has 100 MiB, and at most 64 MiB of a rank table are read here"
+    )
+    assert error.hint == "Look whether this is the file that is meant."
 
 
 def test_what_hccl_takes_and_others_do_not_is_a_warning():
     text = "\ufeff" + GOOD.replace('"status"', '"server_count": "7", "status"') + "\ntrailing"
     table = RankTable.from_text(text)
-    said = {(one.severity, one.place, one.said[:30]) for one in table.findings()}
+    said = {(one.severity, one.place, one.message[:30]) for one in table.findings()}
     assert said == {
         ("warning", "", "The file begins with a byte or"),
         ("warning", "", "The key 'server_count' stands "),
@@ -125,7 +129,7 @@ def test_a_name_that_hccl_does_not_take_is_a_problem_but_can_be_read(file, tmp_p
     for name in ("hccl.txt", "hccl.json.bak", "a.json.json"):
         table = RankTable.read(file(GOOD, name))
         [only] = table.problems()
-        assert "HCCL takes a name that ends in .json" in only.said
+        assert "HCCL takes a name that ends in .json" in only.message
     (tmp_path / "x.json.d").mkdir()
     assert RankTable.read(file(GOOD, "x.json.d/hccl.json")).problems()
     for name, problems in (("link", 1), ("link.json", 0)):

@@ -1,13 +1,13 @@
 """``hccl.manage.api``: ranks and groups of the job, answered by the open system.
 
-Before the system is up each call fails, as on a device (launch_facts.md, E: "get rank id error").
+Before the system is up each call fails, as on a device ("get rank id error").
 The vendor's errors are ValueErrors, and so are these. Source: hccl/manage/api.py.
 """
 
 from typing import Any, Callable, TypeVar
 
 from ascend_session import hccl
-from ascend_session.compat import life, system_operators
+from ascend_session.compat import library, life
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.vendor import WORLD_GROUP
 
@@ -128,7 +128,7 @@ def _ask(what: str, ask: Callable[[], _Answer]) -> _Answer:
         NotUpError: If the system is not up.
         GroupError: If the job cannot answer.
     """
-    if not system_operators.is_up():
+    if not library.is_up():
         raise NotUpError(
             f"{what} error. ret[{_NOT_THERE}]: the system is not up. On a device, too, ranks and "
             "groups are known from the first session on, or from initialize_system, until the "

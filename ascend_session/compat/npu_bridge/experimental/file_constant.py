@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ascend_session.compat.npu_bridge.helper import helper
-from ascend_session.compat.refusing import refuse
 from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.unavailable import refuse
 
 __all__ = ["file_constant", "gen_npu_cpu_ops"]
 

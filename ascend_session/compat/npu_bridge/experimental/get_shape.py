@@ -5,7 +5,7 @@ Source: get_shape.py; ops/aicore/npu_aicore_ops.cc, GetShape.
 
 from typing import Any
 
-from ascend_session.compat.kernels._tensors import checked
+from ascend_session.compat.formulas import checked
 from ascend_session.compat.npu_bridge.helper import helper
 
 __all__ = ["getshape", "npu_aicore_ops"]

@@ -8,10 +8,10 @@ hccl_ops.py; for what a broadcast does with variables GE's graph_var_manager.cc
 from typing import Any
 
 from ascend_session import hccl
-from ascend_session.compat.kernels._tensors import is_variable
+from ascend_session.compat.formulas import is_variable
 from ascend_session.compat.npu_bridge.helper import helper
-from ascend_session.compat.refusing import refused
 from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.vendor import WORLD_GROUP
 
 __all__ = [
@@ -20,22 +20,15 @@ __all__ = [
     "allgather",
     "allreduce",
     "broadcast",
-    "gather_all_to_all_v",
     "gen_hccl_ops",
     "helper",
     "receive",
     "reduce",
     "reduce_scatter",
-    "remote_read",
-    "remote_ref_read",
-    "remote_scatter_write",
-    "remote_write",
     "send",
 ]
 
 gen_hccl_ops = helper.get_gen_ops()
-
-_MEMORY = "it reaches into the memory of another device"
 
 
 def allreduce(
@@ -111,39 +104,6 @@ def receive(
     return hccl.receive(shape, data_type, sr_tag, src_rank, group)
 
 
-@refused(_MEMORY)
-def remote_read(tensorRemote: Any, data_type: Any) -> Any:  # noqa: N803
-    """Reads the memory of another device."""
-
-
-@refused(_MEMORY)
-def remote_ref_read(tensorRemote: Any, cache: Any, offset: Any) -> Any:  # noqa: N803
-    """Reads the memory of another device into a variable."""
-
-
-@refused(_MEMORY)
-def remote_write(tensorRemote: Any, tensorLocal: Any, data_type: Any) -> Any:  # noqa: N803
-    """Writes the memory of another device."""
-
-
-@refused(_MEMORY)
-def remote_scatter_write(tensorRemote: Any, tensorLocal: Any, offset: Any) -> Any:  # noqa: N803
-    """Writes the memory of another device in steps."""
-
-
-@refused(_MEMORY)
-def gather_all_to_all_v(
-    addrinfo: Any,
-    addrinfo_count_per_rank: Any,
-    recv_counts: Any,
-    recv_displacements: Any,
-    dtype: Any,
-    addr_length: Any,
-    group: Any = WORLD_GROUP,
-) -> Any:
-    """Gathers from addresses and exchanges."""
-
-
 def all_to_all_v(
     send_data: Any,
     send_counts: Any,
@@ -176,3 +136,6 @@ def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
         return group, fusion, fusion_id
     number = fusion if fusion or group else -1  # 0 is both today's default and a number
     return (fusion_id if isinstance(fusion_id, str) else WORLD_GROUP), group, number
+
+
+define_unavailable(globals())

@@ -3,7 +3,7 @@
 Source: helper.py.
 """
 
-from ascend_session.compat.generated import GeneratedOperators
+from ascend_session.compat.library import GeneratedOperators
 
 __all__ = ["get_gen_ops", "npu_bridge_handle", "version"]
 

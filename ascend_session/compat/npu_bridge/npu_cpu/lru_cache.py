@@ -3,34 +3,12 @@
 Source: lru_cache.py.
 """
 
-from typing import Any
-
 from ascend_session.compat.npu_bridge.helper import helper
-from ascend_session.compat.refusing import refused
-from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.unavailable import define_unavailable
 
-__all__ = ["LruCache", "gen_npu_cpu_ops"]
+__all__ = ["gen_npu_cpu_ops"]
 
 gen_npu_cpu_ops = helper.get_gen_ops()
 
-_CACHE = "which entry of the cache on the device is given up is not public"
 
-
-class LruCache:
-    """Which embeddings are in the device's cache; refused when it is made."""
-
-    @refused(_CACHE)
-    def __init__(self, cache_size: Any = 100000, load_factor: Any = 1, dtype: Any = tf.uint32):
-        """Refused."""
-
-    @refused(_CACHE)
-    def cache_add(self, ids: Any) -> Any:
-        """Takes ids in, and others out for them."""
-
-    @refused(_CACHE)
-    def cache_remote_index_to_local(self, ids: Any) -> Any:
-        """Where ids are in the cache."""
-
-    @refused(_CACHE)
-    def cache_all_index_to_local(self) -> Any:
-        """All ids in the cache."""
+define_unavailable(globals())

@@ -5,13 +5,16 @@ Source: npu_cube_ops.py of the newest release; ``bias`` of that of 2020 is taken
 
 from typing import Any
 
-from ascend_session.compat.kernels import warping
-from ascend_session.compat.kernels._tensors import refuse_eager
+from ascend_session.compat import warping
+from ascend_session.compat.formulas import refuse_eager
 from ascend_session.compat.npu_bridge.helper import helper
-from ascend_session.compat.refusing import refused
 from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.unavailable import define_unavailable
 
-__all__ = ["deformable_conv2d", "deformable_offsets_grad", "gen_npu_ops"]
+__all__ = [
+    "deformable_conv2d",
+    "gen_npu_ops",
+]
 
 gen_npu_ops = helper.get_gen_ops()
 
@@ -37,7 +40,7 @@ def deformable_conv2d(
         x: float16 or float32 ``[batch, height, width, channels]``.
         filter: ``[kh, kw, channels, outputs]``.
         offsets: ``[batch, out_height, out_width, 3 * groups * kh * kw]``
-            (`kernels.warping.deformable_offsets`).
+            (`warping.deformable_offsets`).
         strides: Four numbers.
         pads: Top, bottom, left and right.
         data_format: NHWC.
@@ -68,6 +71,4 @@ def deformable_conv2d(
     return result if bias is None else tf.nn.bias_add(result, bias)
 
 
-@refused("TensorFlow makes the gradient of the operator's formula here")
-def deformable_offsets_grad(op: Any, grad: Any) -> Any:
-    """The gradient of DeformableOffsets."""
+define_unavailable(globals())

@@ -5,9 +5,9 @@ Source: keras_to_npu.py.
 
 from typing import Any
 
-from ascend_session.compat.also_imported import also
 from ascend_session.compat.npu_bridge.estimator.npu.npu_estimator import NPUEstimator
 from ascend_session.compat.tensorflow_names import RunConfig, keras_estimator
+from ascend_session.compat.vendor_modules import also
 
 __getattr__, __all__ = also(
     __name__,

@@ -6,9 +6,9 @@ Source: npu_callbacks.py.
 from typing import Any
 
 from ascend_session import hccl
-from ascend_session.compat.also_imported import also
-from ascend_session.compat.ranks import rank_count
+from ascend_session.compat.optimizers import rank_count
 from ascend_session.compat.tensorflow_names import Callback, keras_backend, tf
+from ascend_session.compat.vendor_modules import also
 from ascend_session.errors import UnsupportedError
 
 __getattr__, __all__ = also(

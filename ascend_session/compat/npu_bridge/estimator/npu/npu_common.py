@@ -7,10 +7,9 @@ import json
 import os
 from typing import Any, Dict, Optional
 
-from ascend_session.compat.also_imported import also
 from ascend_session.compat.npu_bridge.estimator.npu import util
-from ascend_session.compat.signatures import takes
 from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.vendor_modules import also, takes
 from ascend_session.config.checking import warn
 from ascend_session.errors import JobError
 

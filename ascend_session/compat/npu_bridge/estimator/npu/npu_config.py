@@ -12,12 +12,10 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from tensorflow.core.protobuf import config_pb2
 
-from ascend_session.compat import run_config_checks
-from ascend_session.compat.also_imported import also
-from ascend_session.compat.protos import add_npu_optimizer
-from ascend_session.compat.run_config_checks import ARGUMENTS, OF_TENSORFLOW, attribute
-from ascend_session.compat.signatures import takes
+from ascend_session.compat import run_config
+from ascend_session.compat.run_config import ARGUMENTS, OF_TENSORFLOW, add_npu_optimizer, attribute
 from ascend_session.compat.tensorflow_names import RunConfig
+from ascend_session.compat.vendor_modules import also, takes
 from ascend_session.config.checking import warn
 
 __getattr__, __all__ = also(
@@ -48,7 +46,7 @@ class NPURunConfig(RunConfig):  # type: ignore[misc]
     @takes(ARGUMENTS)
     def __init__(self, given: Dict[str, Any]) -> None:
         """Takes the vendor's arguments."""
-        run_config_checks.check(given)
+        run_config.check(given)
         _check_part("dump_config", given["dump_config"], DumpConfig)
         _check_part("experimental_config", given["experimental_config"], ExperimentalConfig)
         _check_part("dynamic_input_config", given["dynamic_input_config"], DynamicInputConfig)

@@ -8,7 +8,7 @@ import functools
 from typing import Any, Callable, List
 
 from ascend_session.compat.npu_bridge.estimator.npu.npu_callbacks import broadcast_global_variables
-from ascend_session.compat.ranks import rank_count
+from ascend_session.compat.optimizers import rank_count
 from ascend_session.compat.tensorflow_names import keras_backend
 
 _graphs: List[str] = []

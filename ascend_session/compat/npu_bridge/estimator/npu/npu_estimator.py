@@ -12,15 +12,15 @@ from typing import Any, Callable, Dict, List, Optional
 from tensorflow.python.util import function_utils
 
 from ascend_session.backends.npu_training import ITERATION_OP
-from ascend_session.compat import host_calls
-from ascend_session.compat.also_imported import also
+from ascend_session.compat.hooks import check_host_calls, host_call_operations
 from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics, job_without_id
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig
 from ascend_session.compat.npu_bridge.estimator.npu.npu_saver import NPUSaver
-from ascend_session.compat.run_config_entry import add_entry
+from ascend_session.compat.run_config import add_entry
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
 from ascend_session.compat.tensorflow_names import tf as tf1
+from ascend_session.compat.vendor_modules import also
 
 __getattr__, __all__ = also(
     __name__,
@@ -80,7 +80,7 @@ class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
         host_call: Any = None,
     ) -> Any:
         """Checks the host call, and makes the specification."""
-        host_calls.validate({} if host_call is None else {"host_call": host_call})
+        check_host_calls({} if host_call is None else {"host_call": host_call})
         made = super().__new__(
             cls,
             mode=mode,
@@ -232,7 +232,7 @@ def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) ->
     """
     host_call: Optional[Any] = getattr(spec, "_host_call", None)
     if host_call is not None:
-        made = host_calls.host_call_operations(host_call, after)
+        made = host_call_operations(host_call, after)
         changes: Dict[str, Any] = {}
         with tf1.control_dependencies(made):
             changes["loss"] = tf1.identity(spec.loss)

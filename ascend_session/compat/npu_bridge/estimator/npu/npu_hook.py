@@ -7,13 +7,18 @@ from typing import Any, List
 
 from ascend_session import hccl
 from ascend_session.backends.npu_training import ITERATION_OP
-from ascend_session.compat.also_imported import also
-from ascend_session.compat.hooks_of_values import NPUOutputTensorHook as NPUOutputTensorHook
-from ascend_session.compat.hooks_of_values import TellMeStepOrLossHook as TellMeStepOrLossHook
-from ascend_session.compat.loops import LOOP_VARIABLES, check_loop, plain_session
+from ascend_session.compat.hooks import (
+    LOOP_VARIABLES,
+    check_loop,
+    flush_operations,
+    initializers,
+    plain_session,
+)
+from ascend_session.compat.hooks import NPUOutputTensorHook as NPUOutputTensorHook
+from ascend_session.compat.hooks import TellMeStepOrLossHook as TellMeStepOrLossHook
 from ascend_session.compat.npu_bridge.estimator.npu import util
-from ascend_session.compat.summaries import flush_operations, initializers
 from ascend_session.compat.tensorflow_names import tf as tf1
+from ascend_session.compat.vendor_modules import also
 
 __getattr__, __all__ = also(
     __name__,

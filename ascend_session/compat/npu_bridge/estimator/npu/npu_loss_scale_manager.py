@@ -6,8 +6,8 @@ Source: npu_loss_scale_manager.py.
 from typing import Any, Callable
 
 from ascend_session import training
-from ascend_session.compat.also_imported import also
 from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.vendor_modules import also
 
 __getattr__, __all__ = also(
     __name__,

@@ -6,10 +6,9 @@ npu_loss_scale_optimizer.py, and the optimizer of tf.contrib.mixed_precision tha
 
 from typing import Any, List, Optional
 
-from ascend_session.compat.also_imported import also
-from ascend_session.compat.ranks import rank_count
-from ascend_session.compat.scaling import applied_if_finite, downscaled, scaled
+from ascend_session.compat.optimizers import applied_if_finite, downscaled, rank_count, scaled
 from ascend_session.compat.tensorflow_names import tf as tf1
+from ascend_session.compat.vendor_modules import also
 from ascend_session.training.overflow import Overflow
 
 __getattr__, __all__ = also(

@@ -7,19 +7,26 @@ that shows in the gradients, as on a device in Inf/NaN mode. Source: npu_optimiz
 from typing import Any, List, Optional
 
 from ascend_session import hccl
-from ascend_session.compat import sharding
-from ascend_session.compat.also_imported import also
-from ascend_session.compat.keras_optimizers import (
-    KerasDistributeOptimizer as KerasDistributeOptimizer,
-)
-from ascend_session.compat.keras_optimizers import (
-    npu_distributed_optimizer_wrapper as npu_distributed_optimizer_wrapper,
-)
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
-from ascend_session.compat.ranks import averaged_in_job, rank_count
-from ascend_session.compat.scaling import applied_if_finite, downscaled, scaled
+from ascend_session.compat.optimizers import (
+    KerasDistributeOptimizer as KerasDistributeOptimizer,
+)
+from ascend_session.compat.optimizers import (
+    applied_if_finite,
+    averaged_in_job,
+    downscaled,
+    own_pairs,
+    own_rank,
+    rank_count,
+    scaled,
+    sent_by_owners,
+)
+from ascend_session.compat.optimizers import (
+    npu_distributed_optimizer_wrapper as npu_distributed_optimizer_wrapper,
+)
 from ascend_session.compat.tensorflow_names import tf as tf1
+from ascend_session.compat.vendor_modules import also
 from ascend_session.training.gradients import is_slices
 from ascend_session.training.overflow import Overflow
 from ascend_session.vendor import WORLD_GROUP
@@ -66,7 +73,7 @@ def reduce(
     size = NPUBasics("").size()
     if is_slices(tensor):
         return _gathered(tensor, size, average)
-    rank = sharding.own_rank()
+    rank = own_rank()
     total = hccl.reduce(tensor, "sum", root_rank, fusion, fusion_id)
     return _mean(total, size, average) if rank == root_rank else total
 
@@ -216,11 +223,11 @@ class NPUDistributedOptimizer(_Base):  # type: ignore[misc]
         pairs = list(grads_and_vars)
         if rank_count() <= 1 or not self._is_weight_update_sharding:
             return self._optimizer.apply_gradients(pairs, global_step, name)
-        own, gradients = sharding.own_pairs(pairs)
+        own, gradients = own_pairs(pairs)
         applied = self._optimizer.apply_gradients(own, global_step, name)
         scope = f"{self.get_name()}_Broadcast_Weight_Update_Sharding"
         with tf1.control_dependencies([applied]), tf1.name_scope(scope):
-            sent = sharding.sent_by_owners([variable for _, variable in pairs])
+            sent = sent_by_owners([variable for _, variable in pairs])
         return tf1.group(applied, sent, *gradients)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:

@@ -7,12 +7,12 @@ Source: npu_plugin.py of the newest release; of the old ones ``auto_tune_mode`` 
 import os
 from typing import Any
 
-from ascend_session.compat import life, system_operators
+from ascend_session.compat import library, life
 from ascend_session.compat.hccl.manage.api import get_local_rank_size, get_rank_id
 from ascend_session.compat.npu_bridge import tf_adapter
 from ascend_session.compat.npu_bridge.estimator.npu import npu_scope, util
-from ascend_session.compat.refusing import refused
 from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.config.checking import warn
 
 __all__ = [
@@ -21,28 +21,21 @@ __all__ = [
     "get_rank_id",
     "get_rdma_cache",
     "get_schedule_aicore_task_early",
-    "get_var_addr_and_size",
     "init_debug_dir",
     "init_op_compiler_cache_dir",
     "init_op_compiler_cache_mode",
-    "init_rdma_pool",
     "is_inf_nan_enabled",
-    "malloc_shared_memory",
     "npu_close",
     "npu_global_init",
     "npu_global_shutdown",
     "npu_resource_init",
     "npu_resource_shutdown",
     "npu_scope",
-    "rdma_remote_init",
-    "rdma_remote_register",
     "set_device_sat_mode",
     "set_schedule_aicore_task_early",
     "tf_adapter",
     "util",
 ]
-
-_MEMORY = "it is about memory that devices reach in one another"
 
 
 class _Modes:
@@ -123,7 +116,7 @@ def npu_resource_init(
         util.check_bool_type(oo_constant_folding, "oo_constant_folding")
     if input_batch_cpy is not None:
         util.check_bool_type(input_batch_cpy, "input_batch_cpy")
-    system_operators.bring_up()
+    library.bring_up()
 
 
 def _check_tuning(aoe_mode: Any, mstune_mode: Any, work_path: Any) -> None:
@@ -179,31 +172,6 @@ def npu_close() -> None:
     life.shut_down()
 
 
-@refused(_MEMORY)
-def init_rdma_pool(mem_size: Any) -> None:
-    """Takes memory for RDMA."""
-
-
-@refused(_MEMORY)
-def rdma_remote_register(remote_var_list: Any) -> None:
-    """Registers memory of other devices."""
-
-
-@refused(_MEMORY)
-def rdma_remote_init(remote_var_list: Any, mem_size: Any) -> None:
-    """Registers memory of other devices, and takes some."""
-
-
-@refused(_MEMORY)
-def get_var_addr_and_size(var_name: Any) -> Any:
-    """Where on the device a variable is."""
-
-
-@refused(_MEMORY)
-def malloc_shared_memory(var_name: Any, shape: Any, data_type: Any) -> Any:
-    """Takes memory that other devices reach."""
-
-
 def get_rdma_cache(data_type: Any, shape: Any, name: Any = "rdma_w") -> Any:
     """A variable of zeros, marked as in memory that other devices reach."""
     with npu_scope.npu_mem_type_scope():
@@ -240,3 +208,6 @@ def set_schedule_aicore_task_early(value: Any) -> int:
 def get_schedule_aicore_task_early() -> bool:
     """What `set_schedule_aicore_task_early` was called with last; False before."""
     return _Modes.schedules_early
+
+
+define_unavailable(globals())

@@ -1,16 +1,15 @@
 """``npu_bridge.estimator.npu.npu_saver``: savers, before which owners send their variables.
 
 The vendor's sends them when a checkpoint is saved; here they are sent in each step
-(`sharding.sent_by_owners`), so that savers have nothing to add. Source: npu_saver.py.
+(`optimizers.sent_by_owners`), so that savers have nothing to add. Source: npu_saver.py.
 """
 
 from typing import Any, Dict
 
 from tensorflow.python.training.saver import BulkSaverBuilder
 
-from ascend_session.compat.also_imported import also
-from ascend_session.compat.signatures import takes
 from ascend_session.compat.tensorflow_names import tf as tf1
+from ascend_session.compat.vendor_modules import also, takes
 
 __getattr__, __all__ = also(
     __name__,

@@ -8,8 +8,8 @@ from typing import Any
 from tensorflow.python.distribute import distribute_lib, one_device_strategy
 
 from ascend_session.compat import life
-from ascend_session.compat.also_imported import also
-from ascend_session.compat.ranks import rank_count
+from ascend_session.compat.optimizers import rank_count
+from ascend_session.compat.vendor_modules import also
 
 __getattr__, __all__ = also(
     __name__,

@@ -1,0 +1,369 @@
+"""The conditions of a tuning run, and those about its configuration and variables.
+
+Sources: the manual of AOE (tuning precautions); the adapter's npu_attrs.cc and geop_npu.cc, and its
+manual AOE.md (products, work_path).
+"""
+
+import math
+import os
+import shlex
+import warnings
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+
+from ascend_session.cluster.variables import read_size
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.tuning import MODES, mode_word
+from ascend_session.errors import AscendConfigWarning, ConfigError
+from ascend_session.findings import ERROR, Finding
+from ascend_session.option_files import AoeConfigFile
+
+OK = "ok"
+"""Measured, and nothing is against it."""
+
+FAILS = "fails"
+"""Measured, and not as tuning needs it."""
+
+NOT_CHECKED = "not checked"
+"""Nobody could say; who knows can give what is missing."""
+
+MOST_PARALLEL = 64
+"""The highest TUNING_PARALLEL_NUM (the vendor's manual of AOE, configuration file aoe.ini)."""
+
+Value = Union[int, float, str, None]
+
+_GIB = 2**30
+_STATIC = "GE_USE_STATIC_MEMORY"
+# What has a condition of its own, or what for_tuning has changed before.
+_CHECKED_ELSEWHERE = (
+    "TUNE_BANK_PATH",
+    "aoe_config_file",
+    "profiling_mode",
+    "static_memory_policy",
+    "work_path",
+)
+
+
+class Condition(NamedTuple):
+    """One condition.
+
+    Attributes:
+        name: What it is about, in a few words that stay the same: ``home disk``.
+        verdict: ``ok``, ``fails`` or ``not checked``.
+        measured: What there is, in ``unit``, or as text; None if nobody could say.
+        needed: What is needed, likewise.
+        message: What was found, in full sentences.
+        hint: What to do; None if there is nothing to do.
+        unit: ``bytes``, ``CPUs`` or whatever is counted, in the plural; empty for text.
+        asks: The members of `KnownFacts` that would supply what is missing; or ``config``, which
+            is the configuration itself.
+    """
+
+    name: str
+    verdict: str
+    measured: Value
+    needed: Value
+    message: str
+    hint: Optional[str] = None
+    unit: str = ""
+    asks: Tuple[str, ...] = ()
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Return the condition as plain values, which JSON can hold."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "measured": self.measured,
+            "needed": self.needed,
+            "unit": self.unit,
+            "said": self.message,
+            "todo": self.hint,
+            "asks": list(self.asks),
+        }
+
+
+def judge(
+    name: str,
+    fulfilled: Optional[bool],
+    measured: Value,
+    needed: Value,
+    message: str,
+    hint: Optional[str] = None,
+    unit: str = "",
+    asks: Tuple[str, ...] = (),
+) -> Condition:
+    """Make a condition that is fulfilled, or not, or of which nobody could say.
+
+    Args:
+        name: As of `Condition`, like all that follow.
+        fulfilled: Whether it is; None if nobody could say.
+        measured: What there is.
+        needed: What is needed.
+        message: What was found.
+        hint: What to do; left out if it is fulfilled.
+        unit: Of what is measured.
+        asks: What would supply what is missing.
+    """
+    if fulfilled:
+        return Condition(name, OK, measured, needed, message, None, unit)
+    verdict = NOT_CHECKED if fulfilled is None else FAILS
+    return Condition(name, verdict, measured, needed, message, hint, unit, asks)
+
+
+def format_value(value: Value, unit: str = "") -> str:
+    """Format a value for a person: ``18.6 GiB``, ``74 CPUs``, ``off``; ``-`` for an unknown one.
+
+    Sizes are rounded down to a tenth, so that one that is too small never looks large enough.
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if unit == "bytes":
+        return f"{math.floor(value / _GIB * 10) / 10:g} GiB"
+    return f"{value:g} {unit[:-1] if value == 1 else unit}".rstrip()
+
+
+@dataclass(frozen=True)
+class KnownFacts:
+    """What only the user knows of a tuning run, and nobody can measure; None for what is not known.
+
+    Attributes:
+        processes: Processes of the training script, which are the P of the CPU formulas.
+        training_memory: Host memory that the training needs, bytes.
+        tuning_parallel_num: AOE's TUNING_PARALLEL_NUM, 1 to 64; None means that of aoe.ini.
+        device_cores: AI cores of the device.
+        operator_cores: The most cores that an operator of the model uses.
+        device_memory: Memory of the device that the training needs, bytes.
+        static_operators: Whether every operator of the model has a static shape.
+
+    Raises:
+        ConfigError: For numbers that cannot be.
+    """
+
+    processes: int = 1
+    training_memory: Optional[int] = None
+    tuning_parallel_num: Optional[int] = None
+    device_cores: Optional[int] = None
+    operator_cores: Optional[int] = None
+    device_memory: Optional[int] = None
+    static_operators: Optional[bool] = None
+
+    def __post_init__(self) -> None:
+        problems = []
+        for name, value in vars(self).items():
+            unit = " of bytes" if name.endswith("_memory") else ""
+            if name == "static_operators" or (value is None and name != "processes"):
+                continue
+            if type(value) is not int or value < 1:
+                message = f"{name}={value!r} is no number{unit} of 1 or more."
+                problems.append(Finding(ERROR, message, option=name))
+        parallel = self.tuning_parallel_num
+        if type(parallel) is int and parallel > MOST_PARALLEL:
+            message = f"tuning_parallel_num={parallel} is more than {MOST_PARALLEL}, AOE's limit."
+            problems.append(Finding(ERROR, message, option="tuning_parallel_num"))
+        if self.static_operators not in (None, True, False):
+            message = f"static_operators={self.static_operators!r} is neither True nor False."
+            problems.append(Finding(ERROR, message, option="static_operators"))
+        if problems:
+            raise ConfigError.of(problems, "what was asked")
+
+
+class Fault(NamedTuple):
+    """What is wrong with a folder.
+
+    Attributes:
+        predicate: The end of a sentence that begins with its name.
+        hint: What to do, as a sentence.
+    """
+
+    predicate: str
+    hint: str
+
+
+def find_fault(path: str, rights: int = os.R_OK | os.W_OK | os.X_OK) -> Optional[Fault]:
+    """Find what is wrong with a folder; None if it can be used.
+
+    Args:
+        path: The folder.
+        rights: What this user must be allowed to do there, as for `os.access`.
+    """
+    if not os.path.exists(path):
+        return Fault("does not exist", f"mkdir -p {shlex.quote(path)}")
+    if not os.path.isdir(path):
+        return Fault("is no directory", "Give a directory.")
+    if not os.access(path, rights):
+        needed = (
+            "readable, writable and executable" if rights & os.X_OK else "readable and writable"
+        )
+        return Fault(f"is not {needed} for this user", "Give another one, or change its rights.")
+    return None
+
+
+class PlannedRun(NamedTuple):
+    """A tuning run, as it would be started.
+
+    Attributes:
+        mode: What is to be tuned: ``"1"``, ``"2"`` or ``"4"``.
+        config: What the training script opens its session with; None if not known.
+        environ: Its environment.
+        static_operators: What the user says of the model's operators; None for nothing.
+    """
+
+    mode: str
+    config: Optional[AscendConfig]
+    environ: Mapping[str, str]
+    static_operators: Optional[bool]
+
+
+def check_configuration(run: PlannedRun) -> Iterator[Condition]:
+    """Check the configuration and the variables."""
+    yield _check_mode(run)
+    yield _check_static_memory(run)
+    yield _check_profiling(run)
+    yield _check_one_device(run)
+    yield _check_static_operators(run)
+    yield _check_work_path(run)
+    yield from _check_aoe_config_file(run)
+    yield from _check_rest(run)
+
+
+def _check_mode(run: PlannedRun) -> Condition:
+    """Check in which mode the adapter would tune: the option comes before the variable."""
+    variable = run.environ.get("AOE_MODE") or None
+    option = None if run.config is None else run.config.aoe_mode
+    if option or variable:
+        message = f"aoe_mode={option} counts." if option else f"AOE_MODE={variable} counts."
+        hint = f"Say {mode_word(run.mode)} ({run.mode}) there, or take it out."
+        measured = option or variable
+        return judge("mode", measured == run.mode, measured, run.mode, message, hint)
+    message = "Neither aoe_mode nor AOE_MODE says what to tune."
+    if run.config is None:
+        message = "AOE_MODE is not set; what the training script says of aoe_mode is not known."
+    hint = f"`ascend-session aoe run` sets AOE_MODE={run.mode}; or use cfg.for_tuning()."
+    asks = ("config",) if run.config is None else ()
+    return judge("mode", None, None, run.mode, message, hint, asks=asks)
+
+
+def _check_static_memory(run: PlannedRun) -> Condition:
+    memory = None if run.config is None else run.config.memory_config
+    policy = (None if memory is None else memory.static_memory_policy) or 0
+    variable = run.environ.get(_STATIC, "0")
+    against = {}
+    if policy:
+        against[f"static_memory_policy={policy}"] = (
+            "set static_memory_policy to 0 for this run, as cfg.for_tuning() does"
+        )
+    if variable not in ("", "0"):
+        against[f"{_STATIC}={variable}"] = f"unset {_STATIC}"
+    message = "static_memory_policy is 0, and so is the variable."
+    return _check_off(run, "static memory", against, message)
+
+
+def _check_profiling(run: PlannedRun) -> Condition:
+    profiling = None if run.config is None else run.config.profiling_config
+    against = {}
+    if profiling and profiling.enable_profiling:
+        against["enable_profiling=True"] = (
+            "leave profiling_config out of this run, as cfg.for_tuning() does"
+        )
+    if run.environ.get("PROFILING_MODE") == "true":
+        against["PROFILING_MODE=true"] = "unset PROFILING_MODE"
+    return _check_off(run, "profiling", against, "No option and no variable turns it on.")
+
+
+def _check_off(run: PlannedRun, name: str, against: Dict[str, str], message: str) -> Condition:
+    """Check that something is off.
+
+    Args:
+        run: The run.
+        name: Of the condition.
+        against: What turns it on, and what to do about that.
+        message: For a configuration in which nothing does.
+    """
+    if against:
+        measured, hint = " and ".join(against), "; ".join(against.values())
+        message = f"{measured} would spoil the result."
+        return judge(name, False, measured, "off", message, f"{hint[:1].upper()}{hint[1:]}.")
+    if run.config is not None:
+        return judge(name, True, "off", "off", message)
+    message = "No variable turns it on; what the training script says is not known."
+    hint = "Give the configuration that the training script opens its session with."
+    return judge(name, None, None, "off", message, hint, asks=("config",))
+
+
+def _check_one_device(run: PlannedRun) -> Condition:
+    size = read_size(run.environ) or 1
+    message = f"RANK_SIZE or CM_WORKER_SIZE say {size}." if size > 1 else "It is one process alone."
+    if run.mode == MODES["gradient"]:
+        hint = "Gradient splitting is tuned in a job of several ranks."
+        return judge("devices", size > 1, size, "2 or more", message, hint)
+    return judge(
+        "devices", size == 1, size, 1, message, "Run one process, without these variables."
+    )
+
+
+def _check_static_operators(run: PlannedRun) -> Condition:
+    name, needed = "operators", "static"
+    values = {} if run.config is None else run.config.values()
+    switches = [one for one in ("dynamic_input", "compile_dynamic_mode") if values.get(one)]
+    if switches or run.static_operators is False:
+        dynamic = " and ".join(f"{one}={values[one]!r}" for one in switches)
+        message = f"{dynamic} asks for dynamic shapes." if dynamic else "They are not."
+        hint = "Tune with fixed shapes: AOE tunes static operators only."
+        return judge(name, False, "dynamic", needed, message, hint)
+    if run.static_operators:
+        return judge(name, True, "static", needed, "They are static, as static_operators says.")
+    message = "Whether all operators of the model have static shapes cannot be seen from here."
+    hint = "Look at the model's inputs, and give static_operators."
+    return judge(name, None, None, needed, message, hint, asks=("static_operators",))
+
+
+def _check_work_path(run: PlannedRun) -> Condition:
+    """An absent folder, or one that may not be written to, aborts the process (npu_attrs.cc)."""
+    given = None if run.config is None else run.config.work_path
+    path = os.fspath(given or ".")
+    fault = find_fault(path, os.R_OK | os.W_OK)
+    subject = f"work_path={given!r}" if given else "work_path is the working directory, which"
+    message, hint = f"{subject} can be used.", None
+    if fault is not None:
+        message = f"{subject} {fault.predicate}; the adapter aborts the process."
+        hint = fault.hint
+    return judge("work_path", fault is None, path, "existing, rw", message, hint)
+
+
+def _check_aoe_config_file(run: PlannedRun) -> Iterator[Condition]:
+    """What aoe_config_file asks for has to go with the mode."""
+    given: Any = None if run.config is None else run.config.aoe_config_file
+    if given is None:
+        return
+    name, needed = "aoe_config_file", f"one for mode {run.mode}"
+    path = given if isinstance(given, str) else type(given).__name__
+    try:
+        file = given if isinstance(given, AoeConfigFile) else AoeConfigFile.read(given)
+    except ConfigError as error:
+        yield judge(name, False, path, needed, error.message, error.hint)
+        return
+    against = file.against(run.mode)
+    message = " ".join(against) or "What it asks for goes with the mode."
+    hint = "Take the feature out, or tune in its mode."
+    yield judge(name, not against, path, needed, message, hint)
+
+
+def _check_rest(run: PlannedRun) -> Iterator[Condition]:
+    """Check what else stands in the way, by the rules of `AscendConfig`."""
+    if run.config is None:
+        return
+    environ = {name: value for name, value in run.environ.items() if name != _STATIC}
+    problems: List[Finding] = []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AscendConfigWarning)
+            run.config.for_tuning(run.mode).check_host(environ)
+    except ConfigError as error:
+        problems = [one for one in error.problems if one.option not in _CHECKED_ELSEWHERE]
+    measured = f"{len(problems)} wrong" if problems else "fit"
+    message = " ".join(one.message for one in problems)
+    hint = " ".join(one.hint for one in problems if one.hint) or None
+    message = message or "Nothing else in the configuration stands in the way on this host."
+    yield judge("options", not problems, measured, "what the adapter takes", message, hint)

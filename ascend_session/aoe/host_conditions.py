@@ -1,0 +1,357 @@
+"""The conditions of a tuning run about this machine, its device, folders and installed software.
+
+Sources: the manual of AOE, "To perform tuning in the single-device scenario, ensure that the
+following conditions are met", tuning precautions and environment variables; the adapter's manual,
+AOE.md: subgraphs are not tuned on A2 and A3. A GB of the manual is taken as 2**30 bytes, as `df -h`
+does.
+"""
+
+import math
+import os
+import re
+from typing import Iterator, Mapping, NamedTuple, Optional
+
+from ascend_session.aoe.conditions import (
+    Condition,
+    KnownFacts,
+    find_fault,
+    format_value,
+    judge,
+)
+from ascend_session.aoe.machine import Machine, Parallel
+from ascend_session.aoe.run import BANK, find_repository
+from ascend_session.checks.holders import Seen
+from ascend_session.checks.toolkit import check_sourced
+from ascend_session.cluster.variables import read_number
+from ascend_session.config.tuning import MODES
+from ascend_session.findings import ERROR
+from ascend_session.findings import OK as FOUND_OK
+from ascend_session.hardware.devices import Device, DeviceReport
+from ascend_session.hardware.families import family
+from ascend_session.hardware.program import find_program, run_program
+from ascend_session.text import one_line
+
+HOME_BYTES = 20 * 2**30
+"""What has to be free in the home directory, bytes."""
+
+ONE_USER, DEVICE_MEMORY = "one user", "device memory"
+"""What may fail because others hold the device, and only until they have ended."""
+
+_MOST_HALF = 8  # the formula counts half of the CPU cores, and not more than this
+_RESERVE = 50
+_VERSION = re.compile(r"Python ([0-9]+)\.([0-9]+)[.0-9]*")
+_OLDEST = (3, 7)
+# AOE tunes training on these, and subgraphs on the first alone.
+_ABLE = tuple(str(family(chip)) for chip in ("910A", "910B", "910C"))
+_MB = 2**20
+_ELSEWHERE = "Measure it on the machine that is to tune."
+
+
+class Load(NamedTuple):
+    """What a tuning run does to a machine.
+
+    Attributes:
+        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
+        processes: Processes of the training script.
+        training_memory: Host memory that the training needs, bytes; None if not known.
+        tuners: TUNING_PARALLEL_NUM.
+        compilers: TE_PARALLEL_COMPILER.
+        devices: Devices of the host; 1 if there are none here.
+    """
+
+    mode: str
+    processes: int
+    training_memory: Optional[int]
+    tuners: Parallel
+    compilers: Parallel
+    devices: int = 1
+
+
+def check_resources(machine: Machine, load: Load) -> Iterator[Condition]:
+    """Check disk, memory and CPUs of this machine."""
+    yield _check_home(machine)
+    yield _check_tuners(load.tuners)
+    yield _check_memory(machine, load)
+    yield _check_compilers(machine, load)
+    yield _check_cpus(machine, load)
+    yield _check_pinning(machine)
+
+
+def count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, cores: int) -> int:
+    """Return how many CPUs of the host the manual recommends; half a core is rounded up.
+
+    Args:
+        mode: ``"2"`` for operators, ``"1"`` for subgraphs; there is no formula for another.
+        processes: Processes of the training script.
+        tuners: TUNING_PARALLEL_NUM.
+        compilers: TE_PARALLEL_COMPILER.
+        cores: CPU cores, as `nproc` counts them.
+    """
+    if mode == MODES["subgraph"]:
+        return processes * (2 * tuners + compilers)
+    return math.ceil(processes * (compilers + tuners + min(cores / 2, _MOST_HALF) + _RESERVE))
+
+
+def _check_home(machine: Machine) -> Condition:
+    free, home, name = machine.home_free, machine.home, "home disk"
+    if free is None:
+        message = f"The home directory {home} {machine.home_problem}."
+        hint = "Set HOME to a directory of the user who tunes."
+        return judge(name, False, None, HOME_BYTES, message, hint, "bytes")
+    message = f"The home directory {home} has {format_value(free, 'bytes')} free."
+    hint = "Make room there, or set HOME to a directory on another disk."
+    return judge(name, free >= HOME_BYTES, free, HOME_BYTES, message, hint, "bytes")
+
+
+def _check_tuners(tuners: Parallel) -> Condition:
+    name, needed = "TUNING_PARALLEL_NUM", "1 to 64"
+    if tuners.legal and tuners.number is None:
+        message = f"TUNING_PARALLEL_NUM is not known: {tuners.origin}."
+        hint = "Give tuning_parallel_num; AOE's default is 8."
+        return judge(name, None, None, needed, message, hint, asks=("tuning_parallel_num",))
+    return judge(name, tuners.legal, tuners.number, needed, f"{tuners.origin}.", "Correct aoe.ini.")
+
+
+def _check_memory(machine: Machine, load: Load) -> Condition:
+    have, each, tuners = machine.memory, load.training_memory, load.tuners.legal_number
+    message = f"{format_value(have, 'bytes')} of host memory are available."
+    if machine.is_limited:
+        message = (
+            f"{format_value(have, 'bytes')} of memory are left by the limit of the control group, "
+            "as of a container or batch job."
+        )
+    if each is None or (tuners is None and have >= each):
+        asks = ("training_memory",) * (each is None) + ("tuning_parallel_num",) * (tuners is None)
+        message += " What is needed is training_memory times TUNING_PARALLEL_NUM."
+        hint = f"Give {' and '.join(asks)}."
+        return judge("memory", None, have, None, message, hint, "bytes", asks)
+    needed = each * (tuners or 1)
+    times = tuners or "TUNING_PARALLEL_NUM, which is 1 or more"
+    message += f" Needed are {format_value(each, 'bytes')} for the training, times {times}."
+    hint = "End other programs, or lower TUNING_PARALLEL_NUM in aoe.ini."
+    return judge("memory", have >= needed, have, needed, message, hint, "bytes")
+
+
+def _check_compilers(machine: Machine, load: Load) -> Condition:
+    """Check for at most 80 % of the CPU cores for each device; the default is nobody's fault."""
+    name, compilers, needed = "TE_PARALLEL_COMPILER", load.compilers, "1 to 32"
+    most = max(1, machine.cpus * 4 // 5 // load.devices)
+    if compilers.legal and compilers.is_set and (compilers.number or 0) > most:
+        message = (
+            f"{compilers.origin} is more than 80 % of the CPUs for each of {load.devices} "
+            "device(s)."
+        )
+        hint = f"export TE_PARALLEL_COMPILER={most}"
+        return judge(name, False, compilers.number, f"1 to {most}", message, hint)
+    hint = "Correct or unset TE_PARALLEL_COMPILER."
+    return judge(name, compilers.legal, compilers.number, needed, f"{compilers.origin}.", hint)
+
+
+def _check_cpus(machine: Machine, load: Load) -> Condition:
+    cores, have, quota = machine.cpus, machine.cpus, machine.quota
+    message = f"This process may use {format_value(cores, 'CPUs')}"
+    if quota is not None and quota < cores:
+        have = math.floor(quota)
+        message += f", but its control group lets it have the time of {quota:g} of them"
+    if load.mode not in (MODES["operator"], MODES["subgraph"]):
+        message += ". The manual has no formula for gradient tuning."
+        return judge("CPUs", None, have, None, message, unit="CPUs")
+    tuners, compilers = load.tuners.legal_number, load.compilers.legal_number
+    needed = count_cpus_needed(load.mode, load.processes, tuners or 1, compilers or 1, cores)
+    formula = _format_formula(load, cores)
+    if have >= needed and (tuners is None or compilers is None):
+        asks = ("tuning_parallel_num",) if tuners is None else ()
+        hint = "Give tuning_parallel_num." if asks else "Correct TE_PARALLEL_COMPILER."
+        message += f". Recommended are {formula}."
+        return judge("CPUs", None, have, None, message, hint, "CPUs", asks)
+    message += f". Recommended are {formula} = {needed}{' or more' if tuners is None else ''}."
+    hint = "Tune on a host with more CPUs, or lower TUNING_PARALLEL_NUM and the processes."
+    return judge("CPUs", have >= needed, have, needed, message, hint, "CPUs")
+
+
+def _format_formula(load: Load, cores: int) -> str:
+    tuners = load.tuners.legal_number or "TUNING_PARALLEL_NUM"
+    compilers = load.compilers.legal_number or "TE_PARALLEL_COMPILER"
+    if load.mode == MODES["subgraph"]:
+        return f"{load.processes} x (2 x {tuners} + {compilers})"
+    half = f"min({cores}/2, {_MOST_HALF})"
+    return f"{load.processes} x ({compilers} + {tuners} + {half} + {_RESERVE})"
+
+
+def _check_pinning(machine: Machine) -> Condition:
+    own, every = machine.cpus, machine.all_cpus
+    message = f"This process may use {own} of the {every} CPUs that are online."
+    hint = (
+        "Start it without taskset or numactl; in a container, without --cpuset-cpus: the manual "
+        "advises against binding, for it may spoil the result."
+    )
+    return judge("CPU pinning", own >= every, own, every, message, hint, "CPUs")
+
+
+def check_device(
+    report: DeviceReport, mode: str, known: KnownFacts, environ: Mapping[str, str]
+) -> Iterator[Condition]:
+    """Check the device that tunes.
+
+    Args:
+        report: What is on this machine.
+        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
+        known: What the user knows.
+        environ: The environment of the run.
+    """
+    device = _find_device(report, environ)
+    yield _check_product(device, mode)
+    yield _check_one_user(report, device)
+    yield _check_cores(known)
+    yield _check_device_memory(device, known)
+
+
+def _find_device(report: DeviceReport, environ: Mapping[str, str]) -> Optional[Device]:
+    """Find the device by its logical id, as the adapter does; None if it is not here."""
+    name = "ASCEND_DEVICE_ID" if environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
+    wanted = read_number(environ, name) or 0
+    for device in report:
+        own = device.logical_id if name == "ASCEND_DEVICE_ID" else device.physical_id
+        if own is not None and (own == wanted or not environ.get(name)):
+            return device
+    return None
+
+
+def _check_product(device: Optional[Device], mode: str) -> Condition:
+    able = _ABLE[:1] if mode == MODES["subgraph"] else _ABLE
+    name, needed = "product", ", ".join(able)
+    if device is None or device.family is None:
+        message = "Which product tunes is not known: no Ascend processor is seen here."
+        return judge(name, None, None, needed, message, _ELSEWHERE)
+    hint = f"Tune on {' or '.join(able)}."
+    if device.family in _ABLE:
+        hint = "Tune operators: subgraphs cannot be tuned on A2 and A3."
+    message = f"The device is {device.family}."
+    return judge(name, device.family in able, device.family, needed, message, hint)
+
+
+def _check_one_user(report: DeviceReport, device: Optional[Device]) -> Condition:
+    needed = "nobody else on the device"
+    if device is None:
+        message = "Who uses the device is not known: no Ascend processor is seen here."
+        return judge(ONE_USER, None, None, needed, message, _ELSEWHERE)
+    others = [
+        f"process {one.pid} ({one_line(one.command, 60)}){f' of user {one.user}' * bool(one.user)}"
+        for one in device.holders
+        if not one.own
+    ]
+    if others:
+        message = f"The device is held by {' and '.join(others)}."
+        hint = "Wait until it is free, or choose another device with ASCEND_DEVICE_ID."
+        return judge(ONE_USER, False, f"{len(others)} on it", needed, message, hint)
+    seen = Seen.of(report)
+    if seen.hidden or seen.blind:
+        message = " ".join(["Not everybody who may hold the device can be seen.", *seen.blind])
+        return judge(ONE_USER, None, None, needed, message, "Look as root.")
+    return judge(ONE_USER, True, "nobody", needed, "Nobody else is seen to hold the device.")
+
+
+def _check_cores(known: KnownFacts) -> Condition:
+    name, have, needed = "device cores", known.device_cores, known.operator_cores
+    if have is None or needed is None:
+        asks = ("device_cores",) * (have is None) + ("operator_cores",) * (needed is None)
+        message = "The cores of the device, and how many the operators use, cannot be measured."
+        return judge(
+            name, None, have, needed, message, f"Give {' and '.join(asks)}.", "cores", asks
+        )
+    message = f"device_cores={have}, and operator_cores={needed}: an operator uses up to so many."
+    hint = "Tune on a device with as many cores as the operators use."
+    return judge(name, have >= needed, have, needed, message, hint, "cores")
+
+
+def _check_device_memory(device: Optional[Device], known: KnownFacts) -> Condition:
+    total = None if device is None else device.memory_total_mb
+    used = 0 if device is None else device.memory_used_mb or 0
+    free = None if total is None else (total - used) * _MB
+    needed = known.device_memory
+    if free is None or needed is None:
+        asks = ("device_memory",) if needed is None else ()
+        message = "Device memory depends on the model and how far it is overcommitted."
+        if free is not None:
+            message += f" {format_value(free, 'bytes')} of it are free."
+        hint = "Give device_memory." if asks else _ELSEWHERE
+        return judge(DEVICE_MEMORY, None, free, needed, message, hint, "bytes", asks)
+    message = f"{format_value(free, 'bytes')} of the device's memory are free."
+    hint = "Tune with a smaller batch, or on a device with more memory."
+    return judge(DEVICE_MEMORY, free >= needed, free, needed, message, hint, "bytes")
+
+
+def check_software(mode: str, environ: Mapping[str, str], root: str) -> Iterator[Condition]:
+    """Check folders and what is installed.
+
+    Args:
+        mode: What is tuned.
+        environ: The environment of the run.
+        root: Root of the host.
+    """
+    if mode != MODES["gradient"]:
+        yield _check_repository(mode, environ)
+    yield _check_result_folder(environ)
+    yield _check_python(environ)
+    yield _check_sourced(environ, root)
+
+
+def _check_repository(mode: str, environ: Mapping[str, str]) -> Condition:
+    """The manual wants TUNE_BANK_PATH to be there, readable, writable and executable."""
+    found = find_repository(mode, environ)
+    needed = "existing, rwx" if found.variable == BANK else "rwx, or can be made"
+    place = found.base
+    if found.variable != BANK:
+        while not os.path.exists(place) and os.path.dirname(place) != place:
+            place = os.path.dirname(place)
+    fault = find_fault(place)
+    message = f"The tuned repository will be {found.path}."
+    if fault is None:
+        return judge("repository", True, found.path, needed, message)
+    origin = f"which {found.variable} names" if found.variable else "where HOME leads to"
+    message = f"{place}, {origin}, {fault.predicate}; AOE ends with an error. {message}"
+    return judge("repository", False, place, needed, message, fault.hint)
+
+
+def _check_result_folder(environ: Mapping[str, str]) -> Condition:
+    """Result files go to ASCEND_WORK_PATH, else to the working directory."""
+    given = environ.get("ASCEND_WORK_PATH")
+    path = os.path.abspath(given or ".")
+    fault = find_fault(path)
+    origin = "ASCEND_WORK_PATH" if given else "the working directory"
+    message = f"Result files will be in {path}, {origin}."
+    if fault is None:
+        return judge("result folder", True, path, "existing, rwx", message)
+    message = f"{message} It {fault.predicate}."
+    return judge("result folder", False, path, "existing, rwx", message, fault.hint)
+
+
+def _check_python(environ: Mapping[str, str]) -> Condition:
+    """AOE starts the first python3 of the PATH; the manual's example is 3.7.5."""
+    name, needed = "Python", "3.7 or later"
+    path = find_program("python3", environ, "/", ())
+    if path is None:
+        message = "There is no python3 on PATH, on which AOE depends."
+        hint = "Put the folder of Python, as in /usr/local/python3.7.5/bin, in front of PATH."
+        return judge(name, False, None, needed, message, hint)
+    answer = run_program([path, "--version"], environ)
+    match = _VERSION.search(f"{answer.text}\n{answer.errors}")
+    if match is None:
+        message = answer.problem or f"{path} does not say its version."
+        return judge(name, None, None, needed, message, "Look at that Python.")
+    enough = (int(match[1]), int(match[2])) >= _OLDEST
+    found = match.group()[len("Python ") :]
+    message = f"The first python3 on PATH is {path}, Python {found}."
+    hint = "Put a newer Python in front of PATH and LD_LIBRARY_PATH."
+    return judge(name, enough, found, needed, message, hint)
+
+
+def _check_sourced(environ: Mapping[str, str], root: str) -> Condition:
+    findings = list(check_sourced(environ, root))
+    wrong = [finding for finding in findings if finding.severity != FOUND_OK]
+    measured = "sourced"
+    if wrong:
+        measured = "not" if any(one.severity == ERROR for one in wrong) else "in part"
+    message = " ".join(finding.message for finding in findings)
+    hint = " ".join(finding.hint for finding in wrong if finding.hint)
+    return judge("set_env.sh", not wrong, measured, "sourced", message, hint)

@@ -1,0 +1,248 @@
+"""HCCL's collectives, made of what a channel does: share bytes, and reduce arrays."""
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from ascend_session.backends.collective_shapes import exchanged
+from ascend_session.backends.exchange.process_group import Channel
+from ascend_session.backends.exchange.reductions import reduction_dtype
+from ascend_session.errors import CollectiveError
+
+Form = Tuple[Any, Tuple[int, ...]]
+"""dtype and shape of an array."""
+
+
+def all_reduce(channel: Channel, arrays: Sequence[Any], reduction: str) -> List[Any]:
+    """Reduce the ranks' arrays one by one, of the same dtypes and shapes on each.
+
+    All arrays that are reduced in one dtype travel as one.
+    """
+    results: List[Any] = [None] * len(arrays)
+    for dtype, places in _places_by_dtype(arrays, reduction).items():
+        flat = [arrays[place].reshape(-1).astype(dtype, copy=False) for place in places]
+        # Several exchanges need names of their own; one has the collective's.
+        part = "" if len(places) == len(arrays) else dtype
+        reduced = channel.all_reduce(_joined(flat), reduction, part)
+        end = 0
+        for place in places:
+            array = arrays[place]
+            piece = reduced[end : end + array.size].reshape(array.shape)
+            results[place] = piece.astype(array.dtype, copy=False)
+            end += array.size
+    return results
+
+
+def reduce_scatter(channel: Channel, array: Any, reduction: str) -> Any:
+    """Give each rank its part of the reduction, along the first dimension.
+
+    Raises:
+        CollectiveError: If that cannot be divided by the number of ranks.
+    """
+    lengths = array.shape
+    if not lengths or lengths[0] % channel.size:
+        raise CollectiveError(
+            f"reduce_scatter divides the first dimension among {channel.size} ranks; the shape "
+            f"{list(lengths)} cannot be divided so."
+        )
+    part = lengths[0] // channel.size
+    return all_reduce(channel, [array], reduction)[0][channel.me * part : (channel.me + 1) * part]
+
+
+def all_gather(channel: Channel, array: Any) -> Any:
+    """Put all ranks' arrays, of the same shape, one behind the other along the first dimension."""
+    if not array.shape:
+        raise CollectiveError("a scalar cannot be gathered; give it a dimension: [x].")
+    rows = _gather(channel, array)
+    return rows.reshape((channel.size * array.shape[0], *array.shape[1:]))
+
+
+def broadcast(
+    channel: Channel, forms: Sequence[Form], arrays: Sequence[Any], root: int
+) -> List[Any]:
+    """Give each rank the root's arrays.
+
+    Args:
+        channel: The ranks.
+        forms: dtypes and shapes, the same on each.
+        arrays: This rank's; only the root's are looked at.
+        root: The root's index among the ranks.
+    """
+    import numpy as np
+
+    results = [channel.buffers.take(shape, dtype) for dtype, shape in forms]
+    flat = [_as_bytes(result) for result in results]
+    ends = np.cumsum([len(piece) for piece in flat])
+
+    def take(index: int, start: int, piece: Any) -> None:
+        """Copy bytes of all arrays one behind the other to where they belong."""
+        for target, end in zip(flat, ends):
+            _copy_overlap(target, end - len(target), piece, start)
+
+    is_root = channel.me == root
+    channel.share(_joined([_as_bytes(array) for array in arrays]) if is_root else flat[0][:0], take)
+    return results
+
+
+def all_to_all_v(channel: Channel, arrays: Sequence[Any]) -> Any:
+    """Give each rank a part of what each has, by lists of counts.
+
+    Args:
+        channel: The ranks.
+        arrays: The data, then send_counts, send_displacements, recv_counts, recv_displacements.
+    """
+    import numpy as np
+
+    size = channel.size
+    data = arrays[0].reshape(-1)
+    lists = [_checked_list(channel, array) for array in arrays[1:]]
+    send_counts, send_displacements, recv_counts, recv_displacements = lists
+    _check_end(data, int((send_counts + send_displacements * (send_counts > 0)).max()))
+    table = _gather(channel, np.concatenate(lists[:3]).astype(np.int64), "counts")
+    sent, starts, received = (table[:, at : at + size] for at in (0, size, 2 * size))
+    parts = _all_to_all(channel, data, sent, starts, received)
+    result = np.zeros(exchanged(recv_counts.tolist(), recv_displacements.tolist()), data.dtype)
+    for part, start in zip(parts, recv_displacements):
+        result[start : start + len(part)] = part
+    return result
+
+
+def all_to_all_v_c(channel: Channel, arrays: Sequence[Any], rank: int) -> Any:
+    """Give each rank a part of what each has, by a matrix that is the same on all.
+
+    Args:
+        channel: The ranks.
+        arrays: The data, then the matrix.
+        rank: What this process says is its rank in the group.
+    """
+    import numpy as np
+
+    size = channel.size
+    if rank != channel.me:
+        raise CollectiveError(f"rank={rank}, but this process is rank {channel.me} of the group.")
+    data, matrix = arrays[0].reshape(-1), arrays[1]
+    if matrix.size != size * size or (matrix < 0).any():
+        raise CollectiveError(
+            f"send_count_matrix needs one row and one column for each of the group's {size} ranks, "
+            f"and no number below 0; it is {matrix.tolist()}."
+        )
+    sent = matrix.reshape(size, size)
+    _check_end(data, int(sent[channel.me].sum()))
+    table = _gather(channel, sent.reshape(-1).astype(np.int64), "counts")
+    for index, row in enumerate(table):
+        if (row != table[0]).any():
+            raise CollectiveError(
+                f"send_count_matrix is not the same on all ranks: rank {channel.ranks[0]} has "
+                f"{table[0].tolist()}, rank {channel.ranks[index]} has {row.tolist()}."
+            )
+    starts = np.cumsum(sent, axis=1) - sent
+    return np.concatenate(_all_to_all(channel, data, sent, starts, sent.T))
+
+
+def check_size(channel: Channel, name: str, size: int) -> None:
+    """Raise CollectiveError if the group has another number of ranks than the operator says."""
+    if size != channel.size:
+        raise CollectiveError(f"{name}={size}, but the group has {channel.size} ranks.")
+
+
+def check_root(channel: Channel, root: int) -> None:
+    """Raise CollectiveError if the group has no such rank."""
+    if not 0 <= root < channel.size:
+        raise CollectiveError(
+            f"root_rank={root}, but the ranks of the group are 0 to {channel.size - 1}."
+        )
+
+
+def _places_by_dtype(arrays: Sequence[Any], reduction: str) -> Dict[str, List[int]]:
+    """Group the arrays by the dtype in which they are reduced, in the order of the first ones."""
+    places: Dict[str, List[int]] = {}
+    for place, array in enumerate(arrays):
+        places.setdefault(reduction_dtype(reduction, array.dtype.name), []).append(place)
+    return places
+
+
+def _gather(channel: Channel, array: Any, part: str = "") -> Any:
+    """Give the ranks' arrays, of the same dtype and shape on each, as ``[size, *shape]``."""
+    result = channel.buffers.take((channel.size, *array.shape), array.dtype)
+    flat = _as_bytes(result)
+
+    def take(index: int, start: int, piece: Any) -> None:
+        flat[index * array.nbytes + start :][: len(piece)] = piece
+
+    channel.share(_as_bytes(array), take, part)
+    return result
+
+
+def _copy_overlap(target: Any, begin: int, piece: Any, start: int) -> None:
+    """Copy what one stretch of bytes, from ``start`` on, has of another, from ``begin`` on."""
+    first, last = max(begin, start), min(begin + len(target), start + len(piece))
+    if first < last:
+        target[first - begin : last - begin] = piece[first - start : last - start]
+
+
+def _all_to_all(channel: Channel, data: Any, sent: Any, starts: Any, received: Any) -> List[Any]:
+    """Give what each rank has for this one, an array from each.
+
+    Args:
+        channel: The ranks.
+        data: What this rank has for all, in one dimension.
+        sent: How many elements each rank has for each, int64 ``[size, size]``.
+        starts: Where they begin in its array, int64 ``[size, size]``.
+        received: How many elements each rank expects of each, int64 ``[size, size]``.
+
+    Raises:
+        CollectiveError: If a rank expects another number than there is for it.
+    """
+    import numpy as np
+
+    _check_counts(channel, sent, received)
+    me, itemsize = channel.me, data.dtype.itemsize
+    results = [np.empty(int(count), data.dtype) for count in sent[:, me]]
+
+    def take(index: int, start: int, piece: Any) -> None:
+        begin = int(starts[index][me]) * itemsize
+        _copy_overlap(_as_bytes(results[index]), begin, piece, start)
+
+    channel.share(_as_bytes(data), take, "data")
+    return results
+
+
+def _check_counts(channel: Channel, sent: Any, received: Any) -> None:
+    ranks = channel.ranks
+    for sender in range(channel.size):
+        for receiver in range(channel.size):
+            has, wants = int(sent[sender][receiver]), int(received[receiver][sender])
+            if has != wants:
+                raise CollectiveError(
+                    f"rank {ranks[sender]} sends {has} elements to rank {ranks[receiver]}, which "
+                    f"expects {wants} of it (send_counts and recv_counts)."
+                )
+
+
+def _checked_list(channel: Channel, numbers: Any) -> Any:
+    numbers = numbers.reshape(-1)
+    if len(numbers) < channel.size or (numbers < 0).any():
+        raise CollectiveError(
+            f"each list of counts and displacements needs {channel.size} numbers of 0 or more, one "
+            f"for each rank of the group; one is {numbers.tolist()}."
+        )
+    return numbers[: channel.size]
+
+
+def _check_end(data: Any, end: int) -> None:
+    if end > len(data):
+        raise CollectiveError(
+            f"{end} elements of send_data are asked for, but it has {len(data)}. Counts and "
+            "displacements are in elements, not in bytes."
+        )
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    import numpy as np
+
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _as_bytes(array: Any) -> Any:
+    """View an array as its bytes in one dimension; a copy of it if it has gaps."""
+    import numpy as np
+
+    return np.ascontiguousarray(array.reshape(-1)).view(np.uint8)

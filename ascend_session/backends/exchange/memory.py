@@ -1,0 +1,155 @@
+"""Shared memory that has no name: a file that is unlinked before it is used.
+
+Writing to a page of ``/dev/shm`` that the file system cannot provide is SIGBUS, not an error, and
+containers often have 64 MB of it. All pages are therefore allocated before the file is mapped.
+"""
+
+import errno
+import mmap
+import os
+import sys
+import tempfile
+import threading
+from typing import Any, List, Sequence, Tuple
+
+from ascend_session.errors import CollectiveError
+
+FOLDERS = ("/dev/shm", "/tmp", "/var/tmp")
+"""Where such files are made; the first that has room is taken."""
+
+SMALLEST = 64 * 1024
+"""Bytes below which it is not worth trying."""
+
+_WORTH_KEEPING_BYTES = 1 << 20
+_KEPT = 3  # memory for results
+
+
+def create_shared_memory(size_bytes: int, smallest_bytes: int = SMALLEST) -> Tuple[int, int]:
+    """Make a file for shared memory, smaller than asked where there is not so much room.
+
+    Args:
+        size_bytes: How many bytes are wanted.
+        smallest_bytes: How many are needed.
+
+    Returns:
+        Its descriptor, and how many bytes it has: `size_bytes` or a half, a quarter ... of it.
+
+    Raises:
+        CollectiveError: If no folder has room for `smallest_bytes`.
+    """
+    failures: List[str] = []
+    while size_bytes >= smallest_bytes:
+        failures.clear()
+        for folder in FOLDERS:
+            try:
+                return _allocate(folder, size_bytes), size_bytes
+            except OSError as error:
+                failures.append(f"{folder}: {error.strerror}")
+        size_bytes //= 2
+    raise CollectiveError(
+        f"There is no room for {smallest_bytes // 1024} KB of shared memory, in which the ranks of "
+        f"this machine exchange tensors ({'; '.join(failures)}).",
+        hint="Give the container more of /dev/shm (docker run --shm-size=1g), or free space there.",
+    )
+
+
+def map_shared_memory(descriptor: int, size_bytes: int) -> Any:
+    """Map such a file.
+
+    Returns:
+        A writable uint8 array of its bytes; the memory is released with the array.
+    """
+    import numpy as np
+
+    return np.frombuffer(mmap.mmap(descriptor, size_bytes), np.uint8)
+
+
+def _allocate(folder: str, size_bytes: int) -> int:
+    descriptor, path = tempfile.mkstemp(prefix="ascend_session-", dir=folder)
+    try:
+        os.unlink(path)
+        while True:
+            try:
+                os.posix_fallocate(descriptor, 0, size_bytes)
+                return descriptor
+            except OSError as error:
+                if error.errno != errno.EINTR:  # a signal came
+                    raise
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+class Buffers:
+    """Memory for results, handed out again once nobody refers to what is in it.
+
+    New memory has to be cleared by the kernel page by page, which takes longer than to fill it; and
+    TensorFlow copies what does not begin at a multiple of 64 bytes.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: List[Any] = []
+
+    def take(self, shape: Sequence[int], dtype: Any) -> Any:
+        """Give an array whose values mean nothing yet."""
+        import numpy as np
+
+        size_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        if size_bytes < _WORTH_KEEPING_BYTES:
+            return np.empty(shape, dtype)
+        with self._lock:
+            memory = self._free(size_bytes)
+        begin = -memory.ctypes.data % 64
+        return memory[begin : begin + size_bytes].view(dtype).reshape(shape)
+
+    def _free(self, size_bytes: int) -> Any:
+        """Find memory to which nothing but this list refers: views refer to it, too."""
+        import numpy as np
+
+        for memory in self._kept:
+            is_free = sys.getrefcount(memory) == _REFERENCES
+            if is_free and size_bytes + 64 <= len(memory) <= 2 * size_bytes + 64:
+                return memory
+        memory = np.empty(size_bytes + 64, np.uint8)
+        self._kept = [memory, *self._kept[: _KEPT - 1]]
+        return memory
+
+
+def _references_when_free() -> int:
+    """Count the references to what only a list and a loop's variable refer to."""
+    for memory in [bytearray(1)]:
+        return sys.getrefcount(memory)
+    return 0
+
+
+_REFERENCES = _references_when_free()
+
+
+def aligned(size_bytes: int) -> int:
+    """Round up to whole cache lines, so that blocks of any dtype begin where they may."""
+    return -(-size_bytes // 64) * 64
+
+
+def part_of(count: int, index: int, parts: int) -> slice:
+    """Give the elements of ``count`` that one of several ranks reduces."""
+    return slice(count * index // parts, count * (index + 1) // parts)
+
+
+def slot_of(memory: Any, block_bytes: int, ranks: int, index: int, step: int) -> Any:
+    """Give a rank's place in shared memory.
+
+    Each has two, which take turns: who writes a block may not disturb those that read the last.
+
+    Args:
+        memory: uint8 array of all bytes.
+        block_bytes: Size of each place.
+        ranks: How many ranks take part.
+        index: Which of them.
+        step: Number of the block.
+
+    Returns:
+        uint8 array ``[block_bytes]``, a view.
+    """
+    begin = ((step % 2) * ranks + index) * block_bytes
+    return memory[begin : begin + block_bytes]

@@ -1,0 +1,89 @@
+"""In which order the runs of one operator go, and that two of them never go at once.
+
+The n-th run on one rank belongs to the n-th on the others, so their order must be the same.
+"""
+
+import threading
+from typing import Dict, NamedTuple, Optional, Set, Tuple
+
+from ascend_session.errors import CollectiveError
+
+_LATE_S = 10.0  # for which nothing happens before a predecessor counts as missing
+
+
+class Iteration(NamedTuple):
+    """One iteration of a loop that runs an operator in each of its iterations.
+
+    Attributes:
+        loop: Another number for each run of the loop.
+        number: Of the iteration, from 0.
+    """
+
+    loop: int
+    number: int
+
+
+class RunOrder:
+    """Which operator may run, on this rank."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running: Set[str] = set()
+        self._next: Dict[Tuple[str, str], Iteration] = {}
+        self._is_stopped = False
+
+    def begin(self, key: str, name: str, iteration: Optional[Iteration]) -> None:
+        """Wait until a run may go, or until `stop`.
+
+        Args:
+            key: What the ranks know the run by; one at a time.
+            name: The operator's name in the graph.
+            iteration: For loops whose iterations begin in any order; None where they cannot.
+
+        Raises:
+            CollectiveError: If two runs overlap whose order is not known.
+        """
+        with self._changed:
+            while not self._is_stopped and not self._is_free(key, name, iteration):
+                if iteration is None or (not iteration.number and key in self._running):
+                    raise overlap(name)
+                has_changed = self._changed.wait(_LATE_S)
+                if not has_changed and key not in self._running:
+                    raise _missing(name, iteration)
+            self._running.add(key)
+            if iteration is not None:
+                self._next[key, name] = iteration._replace(number=iteration.number + 1)
+
+    def end(self, key: str) -> None:
+        """Note that a run is over."""
+        with self._changed:
+            self._running.discard(key)
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let all go that wait; there is nothing to wait for any more."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def _is_free(self, key: str, name: str, iteration: Optional[Iteration]) -> bool:
+        if key in self._running:
+            return False
+        return iteration is None or not iteration.number or self._next.get((key, name)) == iteration
+
+
+def overlap(name: str) -> CollectiveError:
+    """Make the error for two runs that overlap."""
+    return CollectiveError(
+        f'"{name}" began again before it had ended: two threads run it, or a loop does whose '
+        "iterations do not wait for each other. The other ranks could not tell the two apart.",
+        hint="Run it in one thread; give tf.while_loop parallel_iterations=1.",
+    )
+
+
+def _missing(name: str, iteration: Iteration) -> CollectiveError:
+    return CollectiveError(
+        f'"{name}" began iteration {iteration.number} of its loop, but the one before does not '
+        "come: this TensorFlow begins them in any order, and one at a time.",
+        hint="Give tf.while_loop parallel_iterations=1.",
+    )

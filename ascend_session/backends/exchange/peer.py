@@ -1,0 +1,533 @@
+"""One rank's connection with the hub of its node, and what it has heard there of the others."""
+
+import array
+import collections
+import logging
+import os
+import select
+import socket
+import struct
+import threading
+import time
+from typing import Any, Callable, Counter, Deque, Dict, List, NamedTuple, Optional, Tuple
+
+from ascend_session.backends.exchange.hub import Hub, hub_of
+from ascend_session.backends.exchange.memory import map_shared_memory
+from ascend_session.backends.exchange.messages import (
+    CANNOT_GO_ON,
+    LARGEST,
+    UNREADABLE,
+    Header,
+    Operation,
+    decode,
+    encode,
+    encode_entry,
+    name_ranks,
+    rank_ended,
+    rank_has_left,
+)
+from ascend_session.backends.exchange.rendezvous import (
+    Rendezvous,
+    connect,
+    credentials_of,
+    remove_abandoned,
+)
+from ascend_session.backends.exchange.standstill import EndedError, RankProcess
+from ascend_session.backends.exchange.systems import Node
+from ascend_session.errors import CollectiveError, InitializationError
+
+SMALL_BYTES = 8192
+"""What a rank has at most for the others if it travels with the agreement, in no shared memory."""
+
+ALONE_S = 5.0
+"""After which a rank says that it waits for others, of which only variables have told."""
+
+_logger = logging.getLogger(__name__)
+
+_ALL_SMALL_BYTES = 64 * 1024  # what all ranks together have then
+_ANSWER_S = 10.0  # that the hub is given for a short answer
+_SEND_S = 60.0  # that the hub is given to take a message
+_PARTING_S = 2.0  # for which a rank that leaves waits for the others
+_LOOK_S = 0.2  # between two looks whether the hub's process lives
+_RETRY_S = 0.1
+_ENDED_S = 1.0  # in which a process whose connections have ended has ended itself
+_REASON_LIMIT = 16 * 1024  # characters of what is told to others
+_ROOM = socket.CMSG_SPACE(array.array("i").itemsize)  # for one descriptor
+_STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
+
+# How many systems this process has joined, for each rendezvous and rank.
+_systems: Counter[Tuple[Tuple[str, ...], int]] = collections.Counter()
+
+Events = Deque[Tuple[Header, bytes]]
+"""What has come for an operation and was not taken yet."""
+
+
+class Rank(NamedTuple):
+    """Who this process is, and how it meets the others.
+
+    Attributes:
+        rank: Its number in the job.
+        size: The number of ranks.
+        node: The same for all ranks of a node, and for no others.
+        local_size: How many ranks its node has.
+        rendezvous: Where the ranks of its node meet.
+        hub_of: The node of which it is the first rank, which is the hub; None for the others.
+        coordinator: Where the nodes meet, ``host:port``; None in a job of one node.
+    """
+
+    rank: int
+    size: int
+    node: str
+    local_size: int
+    rendezvous: Rendezvous
+    hub_of: Optional[Node] = None
+    coordinator: Optional[str] = None
+
+
+class _NotThereError(Exception):
+    """The hub does not listen, or does not any more."""
+
+
+class Peer:
+    """One rank among the others, from the opening of its system to the end of it.
+
+    Whoever waits for something receives what comes for all; a second thread that waits meanwhile is
+    woken then. While nobody waits, nothing is received.
+
+    Args:
+        who: Which rank, and where it meets the others.
+        timeout_s: How long `join` waits for them.
+
+    Attributes:
+        nodes: The node of each rank, once `join` has returned.
+        memory: The shared memory, an uint8 array.
+        ended: Why the job cannot go on, if this rank has heard so; else empty.
+    """
+
+    def __init__(self, who: Rank, timeout_s: float) -> None:
+        self.nodes: List[str] = []
+        self.memory: Any = None
+        self._who = who
+        self._timeout_s = timeout_s
+        self._system = 0
+        self._hub: Optional[Hub] = None
+        self._hub_rank = 0
+        self._hub_process: Optional[RankProcess] = None
+        self._connection: Optional[socket.socket] = None
+        self._readable = select.poll()
+        self._changed = threading.Condition()
+        self._is_receiving = False  # one thread does
+        self._pending: Dict[str, Events] = {}
+        self._memory_number = 0
+        self.ended = ""
+        self._is_leaving = self._hub_has_left = self._is_disconnected = self._is_over = False
+
+    def join(self) -> None:
+        """Wait until all ranks are there.
+
+        Raises:
+            InitializationError: Naming the ranks that did not come in time, or have ended
+                meanwhile, or saying why this process is not let in; nothing is open then.
+        """
+        import tenacity
+
+        who = self._who
+        counted = (who.rendezvous.names, who.rank)
+        self._system = _systems[counted] + 1
+        deadline = time.monotonic() + self._timeout_s
+        warn = threading.Timer(ALONE_S, self._warn_alone)
+        warn.daemon = True
+        if who.rendezvous.starter is not None:  # nobody has said that there are others
+            warn.start()
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_NotThereError),
+            stop=tenacity.stop_after_delay(self._timeout_s),
+            wait=tenacity.wait_exponential(multiplier=_RETRY_S / 10, max=_RETRY_S),
+            reraise=True,
+        )
+        try:
+            try:
+                answer = retrying(self._connect, deadline)
+            except _NotThereError:
+                raise self._unreachable() from None
+            _systems[counted] = self._system
+            if answer["event"] == "refused":
+                raise InitializationError(str(answer["reason"]))
+            self._hub_rank = int(answer["hub"])
+            if not self._wait_until(lambda: bool(self.nodes), deadline):
+                self._send(encode({"kind": "give_up", "seconds": self._timeout_s}))
+                self._wait_until(lambda: bool(self.nodes), time.monotonic() + _ANSWER_S)
+            if not self.nodes:
+                raise InitializationError(self.ended or _no_answer(self._timeout_s))
+        except BaseException:
+            self._close(_PARTING_S)
+            raise
+        finally:
+            warn.cancel()
+
+    def enter(self, operation: Operation, plan: str, data: Any) -> Events:
+        """Say that this rank is ready for a collective.
+
+        Several threads may do so at the same time, with different keys.
+
+        Args:
+            operation: Which one.
+            plan: ``gather``, or reduction and dtype.
+            data: What this rank has for the others, uint8 array of one dimension.
+
+        Returns:
+            What comes for it, to be given to `wait`, until `forget`.
+
+        Raises:
+            CollectiveError: If it cannot begin.
+        """
+        who, pending = self._who, collections.deque()  # type: ignore[var-annotated]
+        if who.rank not in operation.ranks or operation.ranks[-1] >= who.size:
+            raise CollectiveError(
+                f'"{operation.name}" is run by {name_ranks(operation.ranks)}; this is rank '
+                f"{who.rank}."
+            )
+        with self._changed:
+            self._check(operation)
+            if operation.key in self._pending:
+                raise CollectiveError(
+                    f'"{operation.name}" was begun by two threads of this rank at the same time; '
+                    "the other ranks cannot tell the two apart. Run it in one thread."
+                )
+            self._pending[operation.key] = pending
+        size_bytes = len(data)
+        is_small = size_bytes <= min(SMALL_BYTES, _ALL_SMALL_BYTES // len(operation.ranks))
+        header = encode_entry(operation, plan, size_bytes, is_small)
+        self._send(header + data.tobytes() if is_small else header)
+        return pending
+
+    def step(self) -> None:
+        """Say that this rank has come to the end of its step."""
+        self._send(_STEP)
+
+    def finish(self) -> None:
+        """Say that this rank has done its part in the run that is on."""
+        self._send(_FINISH)
+
+    def forget(self, operation: Operation) -> None:
+        """Note that nothing is awaited any more for an operation."""
+        with self._changed:
+            self._pending.pop(operation.key, None)
+
+    def wait(
+        self, operation: Operation, pending: Events, limit_s: Optional[float]
+    ) -> Optional[Tuple[Header, bytes]]:
+        """Wait for the next event of an operation.
+
+        Returns:
+            The event, or None if there was none within the limit.
+
+        Raises:
+            CollectiveError: If the job has ended, or this rank leaves it.
+        """
+        deadline = None if limit_s is None else time.monotonic() + limit_s
+        self._wait_until(lambda: bool(pending) or self._is_leaving, deadline)
+        with self._changed:
+            if pending:
+                return pending.popleft()
+            self._check(operation)
+            return None
+
+    def time_out(
+        self, operation: Operation, pending: Events, limit_s: float
+    ) -> Tuple[Header, bytes]:
+        """Say that the others take too long to enter, which ends the job.
+
+        Returns:
+            The event that came in the last moment.
+
+        Raises:
+            CollectiveError: Naming the ranks that have not entered.
+        """
+        self._send(encode({"kind": "time_out", "key": operation.key, "seconds": limit_s}))
+        event = self.wait(operation, pending, _ANSWER_S)
+        if event is None:
+            with self._changed:
+                self._end(_no_answer(limit_s + _ANSWER_S))
+            raise CollectiveError(self.ended)
+        return event
+
+    def fail(self, reason: str) -> None:
+        """Tell all ranks, this one too, that the job cannot go on because this one cannot."""
+        if self._is_joined():
+            self._send(encode({"kind": "fail", "reason": reason[:_REASON_LIMIT]}))
+            self._wait_until(lambda: self._is_over, time.monotonic() + _PARTING_S)
+
+    def leave(self) -> None:
+        """End this rank's part in order; wait up to 2 s for the others, and never raise."""
+        deadline = time.monotonic() + _PARTING_S
+        with self._changed:
+            is_new = self._is_joined()
+            self._is_leaving = True
+            self._changed.notify_all()
+        if is_new:
+            self._send(encode({"kind": "leave"}))
+            self._wait_until(lambda: self._is_over, deadline)
+        self._close(max(deadline - time.monotonic(), 0))
+
+    def forget_connection(self) -> None:
+        """Close what a forked process has inherited."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _is_joined(self) -> bool:
+        return bool(self.nodes) and not (self.ended or self._is_leaving or self._is_disconnected)
+
+    def _connect(self, deadline: float) -> Header:
+        """Connect to the hub, which this process may be itself, and say who this is.
+
+        Returns:
+            The answer.
+
+        Raises:
+            _NotThereError: If it does not listen yet.
+            InitializationError: If it does, but does not answer in time.
+        """
+        who = self._who
+        if who.hub_of is not None:
+            try:
+                self._hub = hub_of(who.hub_of, self._system)
+            except BlockingIOError:  # another process is; it will say what is wrong with this one
+                _logger.debug("Rank %d does not listen: another process does", who.rank)
+        try:
+            connection = connect(who.rendezvous.names)
+        except OSError as error:
+            raise _NotThereError from error
+        hello = {
+            "kind": "hello",
+            "job": who.rendezvous.job,
+            "starter": who.rendezvous.starter,
+            "system": self._system,
+            "rank": who.rank,
+            "size": who.size,
+            "pid": os.getpid(),
+            "node": who.node,
+            "local_size": who.local_size,
+        }
+        try:
+            connection.settimeout(max(deadline - time.monotonic(), 0.001))
+            connection.sendall(encode(hello))
+            message = connection.recv(LARGEST)
+            if not message:
+                raise _NotThereError
+            answer = decode(message)[0]
+        except socket.timeout:
+            connection.close()
+            raise self._unreachable(has_hub=True) from None
+        except (OSError, ValueError, _NotThereError) as error:
+            connection.close()
+            raise _NotThereError from error
+        connection.settimeout(None)
+        limit = struct.pack("@ll", int(_SEND_S), int(_SEND_S % 1 * 1e6))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        self._readable.register(connection, select.POLLIN)
+        pid = credentials_of(connection)[0]
+        self._hub_process = RankProcess(pid) if pid else None
+        self._connection = connection
+        return answer
+
+    def _warn_alone(self) -> None:
+        who = self._who
+        _logger.warning(
+            "Rank %d waits for the other %d ranks of its job, which RANK_SIZE=%d announces, for "
+            "%g s at most. To train alone, unset RANK_SIZE.",
+            *(who.rank, who.size - 1, who.size, self._timeout_s),
+        )
+
+    def _unreachable(self, has_hub: bool = False) -> InitializationError:
+        """Make the error for a hub that is not there, or cannot reach the first node."""
+        who = self._who
+        if not has_hub and who.hub_of is None and who.coordinator is not None:
+            return InitializationError(
+                f"{CANNOT_GO_ON}the first rank of this node, with LOCAL_RANK=0, did not come "
+                f"within {self._timeout_s:g} s; rank {who.rank} reaches the other nodes through "
+                "it. Look at its output."
+            )
+        where = "on this machine"
+        if who.coordinator is not None:
+            where = f"at {who.coordinator}, where its node listens for the others"
+        return InitializationError(
+            f"{CANNOT_GO_ON}rank 0 of {who.size} did not come within {self._timeout_s:g} s: "
+            f"nothing answers {where}. Look at its output; to train alone, unset RANK_SIZE."
+        )
+
+    def _check(self, operation: Operation) -> None:
+        """Raise if the operation cannot be begun, or not be ended; called with the lock held."""
+        if self.ended:
+            raise CollectiveError(self.ended)
+        if self._is_leaving or not self.nodes:
+            raise CollectiveError(
+                f'This rank has left the others, so that it cannot begin "{operation.name}".'
+            )
+        if self._is_disconnected:  # the hub has left in order, and its process has ended
+            raise CollectiveError(rank_has_left(self._hub_rank, [self._who.rank], operation, 0))
+
+    def _send(self, message: bytes) -> None:
+        assert self._connection is not None
+        try:
+            self._connection.sendall(message)  # waits where the hub is slow
+        except BlockingIOError:
+            with self._changed:
+                self._end(_no_answer(_SEND_S))
+        except OSError as error:  # the end of the connection is noticed where it is listened to
+            _logger.debug("Rank %d could not send: %s", self._who.rank, error)
+
+    def _wait_until(self, has_come: Callable[[], bool], deadline: Optional[float]) -> bool:
+        """Receive what comes until something has, until the job has ended, or until a deadline.
+
+        Returns:
+            Whether to wait any longer makes no sense.
+        """
+        with self._changed:
+            while not (has_come() or self.ended or self._is_disconnected):
+                left_s = _LOOK_S if deadline is None else deadline - time.monotonic()
+                if left_s <= 0:
+                    return False
+                seconds = min(left_s, _LOOK_S)
+                if self._is_receiving:
+                    is_quiet = not self._changed.wait(seconds)
+                else:
+                    is_quiet = not self._receive(seconds)
+                if is_quiet:
+                    self._check_hub()
+            return True
+
+    def _receive(self, seconds: float) -> bool:
+        """Receive and handle a message, for all threads that wait; called with the lock held.
+
+        Returns:
+            Whether there was one.
+        """
+        self._is_receiving = True
+        self._changed.release()
+        try:
+            received = self._read(seconds)
+        finally:
+            self._changed.acquire()
+            self._is_receiving = False
+            self._changed.notify_all()
+        if received is None:
+            return False
+        try:
+            self._handle(*received)
+        except (OSError, *UNREADABLE) as error:
+            _logger.debug("Rank %d was sent what is no message: %s", self._who.rank, error)
+            self._disconnect()
+        return True
+
+    def _read(self, seconds: float) -> Optional[Tuple[bytes, List[int]]]:
+        """Wait for a message and the descriptors that come with it.
+
+        Returns:
+            Both; no bytes at the end of the connection; None if nothing has come.
+        """
+        assert self._connection is not None
+        try:
+            if not self._readable.poll(1000 * seconds):
+                return None
+            message, rights, flags, _ = self._connection.recvmsg(
+                LARGEST, _ROOM, socket.MSG_DONTWAIT
+            )
+        except (BlockingIOError, ConnectionResetError):  # a reset comes before what was sent last
+            return None
+        except OSError as error:
+            _logger.debug("The connection of rank %d broke: %s", self._who.rank, error)
+            return b"", []
+        descriptors = array.array("i")
+        for level, kind, data in rights:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+        return b"" if flags & socket.MSG_TRUNC else message, list(descriptors)
+
+    def _handle(self, message: bytes, descriptors: List[int]) -> None:
+        """Note an event; called with the lock held, as the following are."""
+        if not message:
+            self._disconnect()
+            return
+        header, payload = decode(message)
+        event = header["event"]
+        if "memory" in header and not self._map_memory(header, descriptors):
+            return
+        if event in ("run", "step"):
+            pending = self._pending.get(header["key"])
+            if pending is not None:
+                pending.append((header, payload))
+        elif event == "together":
+            self.nodes = [str(node) for node in header["nodes"]]
+        elif event == "hub_left":
+            self._hub_has_left = True
+        elif event == "over":
+            self._is_over = True
+        elif event == "end":
+            self._end(str(header["reason"]))
+
+    def _map_memory(self, header: Header, descriptors: List[int]) -> bool:
+        """Map the shared memory if it is new; the job ends if this rank cannot."""
+        try:
+            for descriptor in descriptors:
+                self.memory = map_shared_memory(descriptor, int(header["memory"]))
+                self._memory_number = header["number"]
+        except (OSError, ValueError) as error:
+            _logger.debug("Rank %d cannot map the shared memory: %s", self._who.rank, error)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        if self._memory_number == header["number"]:
+            return True
+        reason = (
+            f"{CANNOT_GO_ON}rank {self._who.rank} cannot use the shared memory in which the ranks "
+            "of its machine exchange tensors. Look at its limits of open files and of memory "
+            "(ulimit -n, ulimit -v)."
+        )
+        self._send(encode({"kind": "fail", "reason": reason}))
+        return False
+
+    def _disconnect(self) -> None:
+        """Note that the hub has gone: its rank has left, or has ended."""
+        self._is_disconnected = True
+        if not self._is_over and not self._hub_has_left:
+            self._end(rank_ended(self._hub_rank, were_all_there=bool(self.nodes)))
+        self._is_over = True
+
+    def _end(self, reason: str) -> None:
+        """Note why the job cannot go on; what is said first counts."""
+        self._is_over = True
+        if not self.ended and not self._is_leaving:
+            self.ended = reason
+
+    def _check_hub(self) -> None:
+        """See whether the hub's process lives: a child of it may keep its connections open."""
+        if self._hub_process is not None:
+            try:
+                self._hub_process.processor_seconds()
+            except EndedError:
+                self._disconnect()
+
+    def _close(self, seconds: float) -> None:
+        """End the connection, on a hub after other nodes have heard why the job has ended."""
+        if self._hub is not None:
+            self._hub.systems.settle(seconds)
+        connection = self._connection
+        if connection is not None:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError as error:
+                _logger.debug("The connection was closed before: %s", error)
+            connection.close()
+        if self._is_disconnected and self._hub is None:
+            deadline = time.monotonic() + _ENDED_S
+            # The lock of a process that was killed is free when the last of its threads has ended.
+            while remove_abandoned(self._who.rendezvous.names) and time.monotonic() < deadline:
+                time.sleep(_ENDED_S / 100)
+
+
+def _no_answer(seconds: float) -> str:
+    return (
+        f"{CANNOT_GO_ON}rank 0, which keeps the ranks together, has not answered for "
+        f"{seconds:g} s. See whether it is stopped or overloaded."
+    )

@@ -1,0 +1,336 @@
+"""One rank's part in what the ranks do together, from the opening of its system to its end."""
+
+import os
+import threading
+import weakref
+from types import TracebackType
+from typing import Any, Callable, List, Optional, Type
+
+from ascend_session.backends.exchange.hub import forget_hubs
+from ascend_session.backends.exchange.memory import Buffers, part_of, slot_of
+from ascend_session.backends.exchange.messages import Operation, rank_failed
+from ascend_session.backends.exchange.order import Iteration, RunOrder
+from ascend_session.backends.exchange.peer import Peer, Rank
+from ascend_session.backends.exchange.reductions import reduce_arrays
+from ascend_session.cluster.variables import RANK_FOLDER
+from ascend_session.errors import CollectiveError
+from ascend_session.failures.record_writer import write_record
+
+Take = Callable[[int, int, Any], None]
+"""Takes a rank's index, where its bytes begin in what it has, and the bytes, a uint8 array."""
+
+
+class ProcessGroup:
+    """This rank and the others.
+
+    Args:
+        rank: This process's rank in the job.
+        who: How it meets the others; None for one rank alone.
+        timeout_s: How long the others may take to join.
+        limit_s: How long a collective may take; None for as long as it likes.
+
+    Attributes:
+        nodes: The node of each rank, while they are together; empty for one rank.
+        buffers: Memory for results.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        who: Optional[Rank] = None,
+        timeout_s: float = 0,
+        limit_s: Optional[float] = None,
+    ) -> None:
+        self.rank = rank
+        self.nodes: List[str] = []
+        self.buffers = Buffers()
+        self._limit_s = limit_s
+        self._peer = None if who is None else Peer(who, timeout_s)
+        self._order = RunOrder()
+        self._lock = threading.Lock()
+        self._ended = ""
+        if self._peer is not None:
+            _peers.add(self._peer)
+
+    def open(self) -> None:
+        """Wait until all ranks are there.
+
+        Raises:
+            InitializationError: Naming the ranks that did not come, or saying what is wrong here.
+        """
+        if self._peer is not None:
+            self._peer.join()
+            self.nodes = self._peer.nodes
+
+    def close(self, failure: Optional[BaseException] = None) -> None:
+        """Leave the others in order.
+
+        Args:
+            failure: What ends this rank's work, if it was not done to its end. The others hear it
+                at once, for they would wait for this rank.
+        """
+        if failure is not None:
+            self.fail(f"{type(failure).__name__}: {failure}".rstrip(": "), failure)
+        with self._lock:
+            self._ended = self._ended or "This rank has closed its system."
+        self._order.stop()
+        if self._peer is not None:
+            self._peer.leave()
+
+    def fail(self, reason: str, error: Optional[BaseException] = None) -> None:
+        """Say to all ranks, this one too, that this one cannot go on.
+
+        Args:
+            reason: Why, for the others.
+            error: The exception, which is recorded for the launcher before the others hear of it:
+                they fail because of it, and the cause has to be known before what follows.
+        """
+        sentence, folder = rank_failed(self.rank, reason), os.environ.get(RANK_FOLDER)
+        with self._lock:
+            is_first = not self._ended and not (self._peer and self._peer.ended)
+            self._ended = self._ended or sentence
+        if is_first and folder and error is not None:
+            write_record(error, folder)
+        self._order.stop()
+        if is_first and self._peer is not None:
+            self._peer.fail(sentence)
+
+    def run(
+        self,
+        operation: Operation,
+        work: "Callable[[Channel], Any]",
+        iteration: Optional[Iteration] = None,
+    ) -> Any:
+        """Do one collective.
+
+        Args:
+            operation: Which one.
+            work: Gets a channel to the ranks that take part.
+            iteration: In which it runs, see `RunOrder`.
+
+        Raises:
+            CollectiveError: If the job cannot go on, with the sentence that says why, or if this
+                rank does what the others cannot follow, which ends the job for all.
+        """
+        try:
+            self._order.begin(operation.key, operation.name, iteration)
+            try:
+                if self._ended:
+                    raise CollectiveError(self._ended)
+                return work(Channel(self, self._peer, operation, self._limit_s))
+            finally:
+                self._order.end(operation.key)
+        except Exception as error:
+            if self._peer is not None:  # the others would wait for a rank that does not come
+                message = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+                self.fail(f'in "{operation.name}": {message}', error)
+            raise
+
+
+class Channel:
+    """The ranks that take part in one collective.
+
+    Attributes:
+        ranks: Their world ranks, ascending.
+        size: How many they are.
+        me: This process's index among them.
+        buffers: Memory for results.
+    """
+
+    def __init__(
+        self,
+        group: ProcessGroup,
+        peer: Optional[Peer],
+        operation: Operation,
+        limit_s: Optional[float],
+    ) -> None:
+        self.ranks = operation.ranks
+        self.size = len(operation.ranks)
+        self.me = operation.ranks.index(group.rank)
+        self.buffers = group.buffers
+        self._peer = peer
+        self._operation = operation
+        self._limit_s = limit_s
+
+    def share(self, data: Any, take: Take, part: str = "") -> None:
+        """Give all ranks what each of them has.
+
+        Args:
+            data: What this one has, uint8 array of one dimension; each may have another length.
+            take: Called for each rank that has anything, block by block. The bytes it gets are
+                only there during the call.
+            part: Which of several exchanges of the same collective this is.
+        """
+        if self.size == 1:
+            take(0, 0, data)
+            return
+        with self._exchange("gather", data, part) as exchange:
+            if exchange.payloads is not None:
+                for index, payload in enumerate(exchange.payloads):
+                    if len(payload):
+                        take(index, 0, payload)
+                return
+            step_bytes = exchange.block_bytes
+            for block in range(-(-max(exchange.sizes) // step_bytes)):
+                own = data[block * step_bytes : (block + 1) * step_bytes]
+                exchange.slot(self.ranks[self.me], block)[:] = own
+                exchange.step()
+                for index, rank in enumerate(self.ranks):
+                    slot = exchange.slot(rank, block)
+                    if len(slot):
+                        take(index, block * step_bytes, slot)
+
+    def all_reduce(self, numbers: Any, reduction: str, part: str = "") -> Any:
+        """Reduce the ranks' arrays, with the same bits on each.
+
+        Args:
+            numbers: This rank's, of one dimension, as long and of the same dtype on each.
+            reduction: ``sum``, ``prod``, ``max`` or ``min``.
+            part: See `share`.
+
+        Returns:
+            A new array as long.
+        """
+        import numpy as np
+
+        if self.size == 1:
+            return numbers.copy()
+        dtype = numbers.dtype
+        with self._exchange(f"{reduction} {dtype.name}", numbers.view(np.uint8), part) as exchange:
+            if exchange.payloads is not None:
+                return reduce_arrays(reduction, [one.view(dtype) for one in exchange.payloads])
+            result = self.buffers.take(numbers.shape, dtype)
+            count = exchange.block_bytes // dtype.itemsize
+            for block in range(-(-len(numbers) // count)):
+                elements = slice(block * count, (block + 1) * count)
+                self._reduce_block(exchange, block, numbers[elements], reduction, result[elements])
+            return result
+
+    def _reduce_block(
+        self, exchange: "Exchange", block: int, numbers: Any, reduction: str, result: Any
+    ) -> None:
+        """Reduce one block: each rank of this node its part of it, which all then read."""
+        slots = [exchange.slot(rank, block).view(numbers.dtype) for rank in exchange.here]
+        parts = [part_of(len(numbers), index, len(slots)) for index in range(len(slots))]
+        me = exchange.here.index(self.ranks[self.me])
+        slots[me][:] = numbers
+        exchange.step()
+        slots[me][parts[me]] = reduce_arrays(reduction, [slot[parts[me]] for slot in slots])
+        exchange.step()
+        for slot, part in zip(slots, parts):
+            result[part] = slot[part]
+
+    def _exchange(self, plan: str, data: Any, part: str) -> "Exchange":
+        operation = self._operation
+        if part:
+            operation = operation._replace(key=f"{operation.key}, {part}")
+        assert self._peer is not None
+        return Exchange(self._peer, operation, plan, data, self._limit_s)
+
+
+class Exchange:
+    """One run of a collective, in which this rank takes part from entering the block to its end.
+
+    Args:
+        peer: This rank.
+        operation: Which collective.
+        plan: ``gather``, or reduction and dtype.
+        data: What this rank has for the others, uint8 array of one dimension.
+        limit_s: How long the others may take; None for as long as they like.
+
+    Attributes:
+        sizes: How many bytes each rank has for the others.
+        payloads: What they have, if all have little; else None, and it goes through shared memory.
+        block_bytes: How much of each rank goes through it in one step.
+        here: The world ranks on this node.
+    """
+
+    def __init__(
+        self, peer: Peer, operation: Operation, plan: str, data: Any, limit_s: Optional[float]
+    ) -> None:
+        self.sizes: List[int] = []
+        self.payloads: Optional[List[Any]] = None
+        self.block_bytes = 0
+        self.here: List[int] = []
+        self._peer = peer
+        self._operation = operation
+        self._limit_s = limit_s
+        self._memory: Any = None
+        self._pending = peer.enter(operation, plan, data)
+
+    def __enter__(self) -> "Exchange":
+        """Wait until all ranks have entered.
+
+        Raises:
+            CollectiveError: If they enter something else, or cannot come any more, or not in time,
+                which ends the job for all; or if it has ended already.
+        """
+        try:
+            self._await_others()
+        except BaseException:
+            self._peer.forget(self._operation)
+            raise
+        return self
+
+    def _await_others(self) -> None:
+        import numpy as np
+
+        event = self._peer.wait(self._operation, self._pending, self._limit_s)
+        if event is None:
+            assert self._limit_s is not None
+            event = self._peer.time_out(self._operation, self._pending, self._limit_s)
+        header, payload = event
+        self.sizes = header["sizes"]
+        if "block_bytes" in header:
+            self.block_bytes, self.here = header["block_bytes"], header["here"]
+            self._memory = self._peer.memory
+        else:
+            together, end = np.frombuffer(payload, np.uint8), 0
+            self.payloads = []
+            for size_bytes in self.sizes:
+                self.payloads.append(together[end : end + size_bytes])
+                end += size_bytes
+
+    def slot(self, rank: int, block: int) -> Any:
+        """Give what a rank has in a block: its place in shared memory, uint8."""
+        index = self._operation.ranks.index(rank)
+        slot = slot_of(self._memory, self.block_bytes, len(self.sizes), index, block)
+        return slot[: max(self.sizes[index] - block * self.block_bytes, 0)]
+
+    def step(self) -> None:
+        """Wait until all ranks have come to the end of this step.
+
+        Raises:
+            CollectiveError: If one does not, or not in time.
+        """
+        self._peer.step()
+        if self._peer.wait(self._operation, self._pending, self._limit_s) is None:
+            raise CollectiveError(
+                f"{self._operation} has not ended within {self._limit_s:g} s, the limit of a "
+                "collective.",
+                hint="See what the other ranks do; AscendConfig(hccl_timeout=...) and "
+                "HCCL_EXEC_TIMEOUT set the limit.",
+            )
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self._peer.forget(self._operation)
+        if self.payloads is None and error is None:
+            self._peer.finish()
+
+
+_peers: "weakref.WeakSet[Peer]" = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    """Close what only the parent may use: the others would take its connection for the parent's."""
+    for peer in list(_peers):
+        peer.forget_connection()
+    forget_hubs()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,271 @@
+"""Where the ranks of one machine meet: at a Unix socket, in a folder that only this user may enter.
+
+The first rank listens there and holds a lock beside the socket. A lock that nobody holds belongs
+to a process that was killed: whoever comes next removes it and the socket. The folder is the same
+for all processes of a user, whatever TMPDIR says, and its names are short: a socket's path has 107
+bytes at most (unix(7)).
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import socket
+import stat
+import struct
+import sys
+import threading
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ascend_session.errors import InitializationError
+
+_PARENTS = ("/tmp", "/dev/shm", "/var/tmp")
+_LOCK = ".lock"
+_CREDENTIALS = struct.Struct("3i")  # SO_PEERCRED: pid, uid, gid
+
+Starter = Dict[str, Any]
+
+
+class Rendezvous(NamedTuple):
+    """What the ranks of one machine have in common before they know each other.
+
+    Attributes:
+        job: Names the job: ``JOB_ID``, what a scheduler calls it, or the launcher's token.
+        names: Files in the folder at which the first rank listens; the others try one after the
+            other.
+        starter: Who started this process, if the ranks also have to agree on that: where ``job``
+            is not made up anew for each job.
+    """
+
+    job: str
+    names: Tuple[str, ...]
+    starter: Optional[Starter] = None
+
+    @classmethod
+    def named(cls, job: str, *parts: str) -> "Rendezvous":
+        """Meet under a name that no other job has."""
+        return cls(job, (_digest(job, *parts),))
+
+    @classmethod
+    def started_together(cls, job: str, numbers: Sequence[int]) -> "Rendezvous":
+        """Meet with processes that the same parent or process group has started.
+
+        Args:
+            job: ``JOB_ID``, which most scripts set to a constant; may be empty.
+            numbers: This process's own, its rank and its device: they may be part of the names of
+                its folders.
+        """
+        starter = describe_starter(numbers)
+        if job:
+            return cls(job, (_digest("job", job),), starter)
+        names = tuple(_digest(kind, *starter[kind]) for kind in ("parent", "group"))
+        return cls("", names, starter)
+
+
+def describe_starter(numbers: Sequence[int]) -> Starter:
+    """Describe who started this process: its parent and process group, its folder and script."""
+    script = os.path.realpath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    return {
+        "parent": _process(os.getppid()),
+        "group": _process(os.getpgrp()),
+        "folder": os.getcwd(),
+        "script": script,
+        "numbers": sorted({str(number) for number in numbers}),
+    }
+
+
+def same_starter(mine: Optional[Starter], other: Any) -> bool:
+    """Tell whether two processes belong to one job, by who started them.
+
+    Parent or process group have to be the same; so have folder and script, but for a rank's or a
+    device's number in their names: scripts often give each rank a folder of its own.
+    """
+    if mine is None:
+        return True
+    try:
+        together = mine["parent"] == other["parent"] or mine["group"] == other["group"]
+        return together and all(
+            _same_path(mine[part], mine["numbers"], other[part], other["numbers"])
+            for part in ("folder", "script")
+        )
+    except (KeyError, TypeError):
+        return False
+
+
+def folder() -> str:
+    """Give the folder in which this user's ranks meet, made if it is not there.
+
+    Raises:
+        InitializationError: If it cannot be made, or somebody else may enter it.
+    """
+    parent = next((path for path in _PARENTS if os.access(path, os.W_OK | os.X_OK)), _PARENTS[0])
+    path = os.path.join(parent, f"ascend_session-{os.geteuid()}")
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        found = os.lstat(path)
+    except OSError as error:
+        raise InitializationError(
+            f"The ranks of this machine cannot meet in {path}: {error.strerror}.",
+            hint=f"Make one of {', '.join(_PARENTS)} writable.",
+        ) from error
+    is_private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    if not is_private or found.st_uid != os.geteuid():
+        raise InitializationError(
+            f"{path}, where the ranks of this machine meet, is not a folder that only this user "
+            f"may enter: it belongs to uid {found.st_uid} and has mode {found.st_mode & 0o7777:o}.",
+            hint=f"Remove it, or chmod 700 {path}.",
+        )
+    return path
+
+
+class Listening:
+    """The sockets at which the first rank listens, until it is closed.
+
+    Raises:
+        BlockingIOError: If a process that lives listens there.
+        InitializationError: As from `folder`.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.sockets: List[socket.socket] = []
+        self._locks: List[int] = []
+        self._paths: List[str] = []
+        self._closing = threading.Lock()
+        try:
+            for name in names:
+                path = os.path.join(folder(), name)
+                self._locks.append(_lock(path + _LOCK))
+                self._paths.append(path)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+                listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                self.sockets.append(listening)
+                listening.bind(path)
+                listening.setblocking(False)
+                listening.listen(128)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Leave nothing in the folder; twice does nothing."""
+        with self._closing:  # a process that ends meanwhile waits for it
+            for path in self._paths:
+                _remove(path)
+            self._paths = []
+            self.forget()
+
+    def forget(self) -> None:
+        """Close what this process has inherited, and leave the files to the parent."""
+        for listening in self.sockets:
+            listening.close()
+        locks, self._locks = self._locks, []
+        for lock in locks:
+            os.close(lock)
+
+
+def connect(names: Sequence[str]) -> socket.socket:
+    """Connect to the first rank.
+
+    Raises:
+        OSError: If it does not listen (yet).
+        InitializationError: As from `folder`, or if another user's process listens.
+    """
+    failure: OSError = FileNotFoundError()
+    for name in names:
+        connecting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            connecting.setblocking(False)  # a hub that accepts nobody holds up nobody
+            connecting.connect(os.path.join(folder(), name))
+            connecting.setblocking(True)
+            if credentials_of(connecting)[1] != os.geteuid():
+                raise InitializationError("A process of another user listens for these ranks.")
+            return connecting
+        except OSError as error:
+            connecting.close()
+            failure = error
+        except BaseException:
+            connecting.close()
+            raise
+    raise failure
+
+
+def credentials_of(connection: socket.socket) -> Tuple[int, int]:
+    """Give pid and uid of the process at the other end, as the kernel knows them."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(found)
+    return pid, uid
+
+
+def remove_abandoned(names: Sequence[str] = ()) -> bool:
+    """Remove what processes that live no more have left in the folder; never raises.
+
+    Returns:
+        Whether one of these names is still there, since a process holds it.
+    """
+    with contextlib.suppress(OSError, InitializationError):
+        where = folder()
+        for name in os.listdir(where):
+            if name.endswith(_LOCK):
+                with contextlib.suppress(OSError):
+                    path = os.path.join(where, name)
+                    lock = _lock(path)
+                    try:
+                        _remove(path[: -len(_LOCK)])
+                    finally:
+                        os.close(lock)
+        return any(os.path.lexists(os.path.join(where, name + _LOCK)) for name in names)
+    return False
+
+
+def _remove(path: str) -> None:
+    """Remove a socket and its lock, which the caller holds."""
+    for one in (path, path + _LOCK):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(one)
+
+
+def _lock(path: str) -> int:
+    """Hold a lock file, made if it is not there.
+
+    Raises:
+        BlockingIOError: If another process holds it.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # somebody removed it meanwhile
+
+
+def _process(pid: int) -> List[str]:
+    """Name a process so that no later one with the same pid is taken for it."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return [str(pid), file.read().rpartition(")")[2].split()[19]]
+    except (OSError, IndexError):
+        return [str(pid), ""]
+
+
+def _same_path(mine: str, own: Sequence[str], other: str, its: Sequence[str]) -> bool:
+    mine_parts, other_parts = mine.split(os.sep), other.split(os.sep)
+    return len(mine_parts) == len(other_parts) and all(
+        one == two or _without(one, own) == _without(two, its)
+        for one, two in zip(mine_parts, other_parts)
+    )
+
+
+def _without(name: str, numbers: Sequence[str]) -> str:
+    return re.sub("[0-9]+", lambda match: "#" if match[0] in numbers else match[0], name)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -1,0 +1,295 @@
+"""The exchanges through shared memory of the ranks of one node, kept in step by its hub.
+
+A run of a collective passes through its ranks' places in shared memory block by block. All ranks
+write; when all have come to a step, all may read what the others wrote. There are two plans:
+
+- ``gather``: each step lets all read all. It is over when the hubs have also exchanged what the
+  ranks of their nodes wrote.
+- a reduction: before even steps all write; before odd ones each rank of the node reduces its part
+  of all blocks, in place, which all read afterwards. In the odd step the hubs exchange their nodes'
+  results and reduce them in the order of the nodes, so that all ranks of all nodes read the same
+  bits.
+
+Runs take turns, for there is one shared memory: all ranks of a run that has begun are ready for it,
+so it ends without any other.
+"""
+
+import collections
+import os
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ascend_session.backends.exchange.coordinator import Run
+from ascend_session.backends.exchange.memory import (
+    SMALLEST,
+    aligned,
+    create_shared_memory,
+    map_shared_memory,
+    part_of,
+    slot_of,
+)
+from ascend_session.backends.exchange.messages import Header, encode, encode_step
+from ascend_session.backends.exchange.reductions import reduce_arrays
+from ascend_session.errors import CollectiveError
+
+MEMORY_BYTES = 32 << 20
+"""Shared memory that a system's ranks on one node use at most."""
+
+BLOCK_BYTES = 2 << 20
+"""Bytes of a rank that are exchanged in one step at most; a message between nodes takes them."""
+
+Tell = Callable[[int, bytes, Optional[int]], None]
+
+
+class Transfer:
+    """One run, as far as this node is concerned.
+
+    Args:
+        run: The run.
+        here: Its ranks on this node.
+        elsewhere: Its ranks on each other node.
+    """
+
+    def __init__(self, run: Run, here: Sequence[int], elsewhere: Mapping[str, List[int]]) -> None:
+        self.run = run
+        self.here = list(here)
+        self.elsewhere = dict(elsewhere)
+        self.block_bytes = 0
+        self.step = 0
+        self.arrived: Set[int] = set()
+        self.finished: Set[int] = set()
+        self.pieces: Dict[Tuple[int, int], bytes] = {}  # of other nodes, by step and rank
+
+    @property
+    def reduces(self) -> bool:
+        """Whether the plan is a reduction."""
+        return self.run.plan != "gather"
+
+    @property
+    def crosses_nodes(self) -> bool:
+        """Whether nodes exchange something in this step."""
+        return bool(self.elsewhere) and (not self.reduces or self.step % 2 == 1)
+
+    @property
+    def block(self) -> int:
+        """The number of the block that this step is about."""
+        return self.step // 2 if self.reduces else self.step
+
+    def has_block(self, rank: int) -> bool:
+        """Tell whether a rank has anything for the others in this block."""
+        size_bytes = self.run.sizes[self.run.operation.ranks.index(rank)]
+        return size_bytes > self.block * self.block_bytes
+
+    def senders(self, node: str) -> List[int]:
+        """List the ranks of another node whose bytes are waited for in this step."""
+        ranks = self.elsewhere[node]
+        return ranks[:1] if self.reduces else [rank for rank in ranks if self.has_block(rank)]
+
+
+class Transfers:
+    """The runs of one system on this node.
+
+    Args:
+        tell: Sends one of the node's ranks a message, and a descriptor with it if there is one.
+        send: Sends another node's hub a piece.
+        finish: Called when one of the node's ranks has done its part in a run.
+    """
+
+    def __init__(
+        self,
+        tell: Tell,
+        send: Callable[[str, Header, bytes], None],
+        finish: Callable[[int, int], None],
+    ) -> None:
+        self._tell = tell
+        self._send = send
+        self._finish = finish
+        self._transfers: Dict[int, Transfer] = {}
+        self._current: Optional[Transfer] = None
+        self._waiting: Deque[Transfer] = collections.deque()
+        self._early: Dict[int, Dict[Tuple[int, int], bytes]] = collections.defaultdict(dict)
+        self._memory: Any = None
+        self._descriptor = -1
+        self._number = 0
+        self._has_shrunk = False  # there was no room for more
+        self._mapped: Dict[int, int] = {}  # number of the memory that each rank has
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is on."""
+        return self._current is not None
+
+    def begin(self, run: Run, here: Sequence[int], elsewhere: Mapping[str, List[int]]) -> None:
+        """Have the node's ranks begin a run, once those before it are over.
+
+        Raises:
+            CollectiveError: If there is no shared memory.
+        """
+        transfer = Transfer(run, here, elsewhere)
+        transfer.pieces = self._early.pop(run.number, {})
+        self._transfers[run.number] = transfer
+        if self._current is None:
+            self._start(transfer)
+        else:
+            self._waiting.append(transfer)
+
+    def arrive(self, rank: int) -> None:
+        """Note that a rank has come to the end of its step."""
+        transfer = self._current
+        if transfer is None or rank not in transfer.here:
+            return
+        transfer.arrived.add(rank)
+        if len(transfer.arrived) == len(transfer.here):
+            if transfer.crosses_nodes:
+                self._send_pieces(transfer)
+            self._complete(transfer)
+
+    def finish(self, rank: int) -> None:
+        """Note that a rank has read all that it wants; the next run may have the memory.
+
+        Raises:
+            CollectiveError: If there is none for it.
+        """
+        transfer = self._current
+        if transfer is None or rank not in transfer.here:
+            return
+        transfer.finished.add(rank)
+        self._finish(rank, transfer.run.number)
+        if len(transfer.finished) == len(transfer.here):
+            del self._transfers[transfer.run.number]
+            self._current = None
+            if self._waiting:
+                self._start(self._waiting.popleft())
+
+    def receive(self, header: Header, piece: bytes) -> None:
+        """Take what another node's hub has sent, perhaps before this node is so far."""
+        number, place = int(header["run"]), (int(header["step"]), int(header["rank"]))
+        transfer = self._transfers.get(number)
+        if transfer is None:
+            self._early[number][place] = piece
+        else:
+            transfer.pieces[place] = piece
+            if len(transfer.arrived) == len(transfer.here):
+                self._complete(transfer)
+
+    def close(self) -> None:
+        """Let go of the shared memory; ranks that have it mapped keep it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._memory, self._descriptor = None, -1
+
+    def _start(self, transfer: Transfer) -> None:
+        self._current, run = transfer, transfer.run
+        places = 2 * len(run.sizes)
+        wanted = min(aligned(max(run.sizes)), BLOCK_BYTES, MEMORY_BYTES // places)
+        transfer.block_bytes = wanted // 64 * 64
+        # Nodes have to mean the same blocks: there a node may not do with less.
+        smallest = places * (transfer.block_bytes if transfer.elsewhere else 64)
+        self._provide(places * transfer.block_bytes, max(smallest, SMALLEST))
+        room = len(self._memory) // places // 64 * 64
+        transfer.block_bytes = min(transfer.block_bytes, room)
+        header = {
+            "event": "run",
+            "key": run.operation.key,
+            "sizes": run.sizes,
+            "block_bytes": transfer.block_bytes,
+            "here": transfer.here,
+            "memory": len(self._memory),
+            "number": self._number,
+        }
+        message = encode(header)
+        for rank in transfer.here:
+            is_new = self._mapped.get(rank) != self._number
+            self._mapped[rank] = self._number
+            self._tell(rank, message, self._descriptor if is_new else None)
+
+    def _provide(self, size_bytes: int, smallest_bytes: int) -> None:
+        """Have so much shared memory, in powers of two so that it seldom has to grow."""
+        needed = smallest_bytes if self._has_shrunk else size_bytes
+        if self._memory is not None and len(self._memory) >= needed:
+            return
+        wanted = 1 << max(size_bytes - 1, (1 << 20) - 1).bit_length()
+        try:
+            descriptor, found = create_shared_memory(wanted, smallest_bytes)
+        except CollectiveError:
+            if self._memory is None or len(self._memory) < smallest_bytes:
+                raise
+            self._has_shrunk = True
+            return
+        self.close()
+        self._memory = map_shared_memory(descriptor, found)
+        self._descriptor = descriptor
+        self._has_shrunk = found < wanted
+        self._number += 1
+
+    def _complete(self, transfer: Transfer) -> None:
+        """End the step, if all of the node are there and all that other nodes send for it."""
+        awaited = [
+            (transfer.step, rank)
+            for node in transfer.elsewhere
+            if transfer.crosses_nodes
+            for rank in transfer.senders(node)
+        ]
+        if not all(place in transfer.pieces for place in awaited):
+            return
+        if transfer.reduces and awaited:
+            self._add_up(transfer, awaited)
+        else:
+            for place in awaited:
+                self._place(transfer, place[1], transfer.pieces.pop(place))
+        transfer.arrived.clear()
+        transfer.step += 1
+        message = encode_step(transfer.run.operation.key)
+        for rank in transfer.here:
+            self._tell(rank, message, None)
+
+    def _send_pieces(self, transfer: Transfer) -> None:
+        if transfer.reduces:
+            pieces = {transfer.here[0]: self._partial(transfer).tobytes()}
+        else:
+            pieces = {
+                rank: self._slot(transfer, rank).tobytes()
+                for rank in transfer.here
+                if transfer.has_block(rank)
+            }
+        for rank, piece in pieces.items():
+            header = {"run": transfer.run.number, "step": transfer.step, "rank": rank}
+            for node in transfer.elsewhere:
+                self._send(node, header, piece)
+
+    def _slot(self, transfer: Transfer, rank: int) -> Any:
+        """Give what a rank has in this block, as bytes."""
+        ranks = transfer.run.operation.ranks
+        index = ranks.index(rank)
+        slot = slot_of(self._memory, transfer.block_bytes, len(ranks), index, transfer.block)
+        return slot[: transfer.run.sizes[index] - transfer.block * transfer.block_bytes]
+
+    def _place(self, transfer: Transfer, rank: int, piece: bytes) -> None:
+        import numpy as np
+
+        self._slot(transfer, rank)[:] = np.frombuffer(piece, np.uint8)
+
+    def _parts(self, transfer: Transfer) -> List[Any]:
+        """Give the parts of the block that the node's ranks have reduced, as arrays of numbers."""
+        parts = []
+        for index, rank in enumerate(transfer.here):
+            numbers = self._slot(transfer, rank).view(transfer.run.plan.split()[1])
+            parts.append(numbers[part_of(len(numbers), index, len(transfer.here))])
+        return parts
+
+    def _partial(self, transfer: Transfer) -> Any:
+        import numpy as np
+
+        return np.concatenate(self._parts(transfer))
+
+    def _add_up(self, transfer: Transfer, places: Sequence[Tuple[int, int]]) -> None:
+        """Reduce the results of all nodes, in their order, and give each rank its part."""
+        import numpy as np
+
+        reduction, dtype = transfer.run.plan.split()
+        results = {place[1]: np.frombuffer(transfer.pieces.pop(place), dtype) for place in places}
+        results[transfer.here[0]] = self._partial(transfer)
+        total = reduce_arrays(reduction, [results[first] for first in sorted(results)])
+        start = 0
+        for part in self._parts(transfer):
+            part[:] = total[start : start + len(part)]
+            start += len(part)

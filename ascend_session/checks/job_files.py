@@ -1,0 +1,144 @@
+"""Whether what the ranks are to run can be found and read, and whether their logs can be written.
+
+Paths of scripts and programs are looked at where the command is put together, for without them
+there is no command; here is what Python itself would find out only in the ranks.
+"""
+
+import importlib.machinery
+import os
+import sys
+from typing import Any, Iterator, List, Mapping, Optional, Sequence
+
+from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
+
+PROGRAM = "program"
+"""The name of the checks of what is run."""
+
+FOLDER = "log folder"
+"""The name of the check whether a folder can be made and written to."""
+
+_SPACE = "disk space"
+_MB = 1024 * 1024
+
+
+def check_script(path: str) -> Iterator[Finding]:
+    """Check whether a script can be read; a folder has to have a ``__main__.py``.
+
+    Args:
+        path: Its path, absolute. One that is not there yields nothing.
+    """
+    main = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
+    if not os.path.exists(path):
+        return
+    if not os.path.exists(main):
+        message = f"The script {path} is a folder without a __main__.py, which Python cannot run."
+        yield Finding(ERROR, message, "Give the path of a file.", rule=PROGRAM)
+    elif not os.access(main, os.R_OK, effective_ids=True):
+        message = f"This user may not read the script {main}."
+        yield Finding(ERROR, message, f"Look at its rights: ls -l {main}", rule=PROGRAM)
+    else:
+        yield Finding(OK, f"The script {main} can be read.", rule=PROGRAM)
+
+
+def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Look for a module as this interpreter would in the ranks; imports nothing.
+
+    Args:
+        name: The module, as after ``python -m``.
+        folder: Working directory of the ranks, which comes first.
+        environ: The environment of the ranks, for ``PYTHONPATH``.
+    """
+    given = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    places = [folder, *(os.path.join(folder, path) for path in given), *sys.path]
+    missing = _missing(name.split("."), places)
+    if missing is None:
+        yield Finding(OK, f"The module {name} is found.", rule=PROGRAM)
+    elif "." not in missing:
+        message = f"There is no module {missing} in {folder}, in PYTHONPATH or in this Python."
+        yield Finding(ERROR, message, "Give cwd, or add its folder to PYTHONPATH.", rule=PROGRAM)
+    else:
+        # Some packages, such as TensorFlow 1.15, find their parts in their own way.
+        message = f"The module {missing} is not found where its package is."
+        yield Finding(
+            WARNING, message, "Compare its name, unless the package makes it.", rule=PROGRAM
+        )
+
+
+def _missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
+    """Name the first of a package, its package in turn, ... that is missing; None if none is."""
+    within: Any = places
+    for number in range(1, len(parts) + 1):
+        spec = None if within is None else _spec(".".join(parts[:number]), within, number == 1)
+        if spec is None:
+            return ".".join(parts[:number])
+        within = spec.submodule_search_locations
+    return None
+
+
+def _spec(name: str, places: Any, at_the_top: bool) -> Any:
+    """Ask the finders for a module, the ordinary one first."""
+    spec = importlib.machinery.PathFinder.find_spec(name, places)
+    if spec is not None or not at_the_top:
+        return spec
+    # Such as those of packages that are installed to be edited.
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    specs = (finder.find_spec(name, None) for finder in finders)
+    return next((spec for spec in specs if spec is not None), None)
+
+
+def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterator[Finding]:
+    """Look at a folder that is there or has to be made; makes nothing.
+
+    Args:
+        path: The folder, absolute.
+        least_mb: With less room than this, MB, a disk counts as full.
+        scarce_mb: With less than this, it counts as nearly full.
+    """
+    nearest = _nearest_existing(path)
+    fault = _find_fault(nearest)
+    if fault:
+        message = f"The folder {path} cannot be made: {nearest} {fault}."
+        yield Finding(
+            ERROR, message, "Give log_dir, a folder in which this user may write.", rule=FOLDER
+        )
+        return
+    try:
+        disk = os.statvfs(nearest)
+    except OSError as error:
+        yield Finding(NOT_CHECKED, f"The disk of {nearest}: {error.strerror}.", rule=_SPACE)
+        return
+    if disk.f_blocks == 0:
+        message = (
+            f"The disk of {nearest}, to which logs are written, does not say what room it has."
+        )
+        yield Finding(NOT_CHECKED, message, rule=_SPACE)
+        return
+    room = (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize // _MB
+    is_out_of_files = disk.f_files > 0 and disk.f_ffree == 0
+    if room < least_mb or is_out_of_files:
+        left = "takes no more files" if is_out_of_files else f"has {room} MB left"
+        message = f"The disk of {nearest}, to which logs are written, {left}."
+        yield Finding(ERROR, message, "Make room, or give log_dir on another disk.", rule=_SPACE)
+    elif room < scarce_mb:
+        message = f"The disk of {nearest}, to which logs are written, has only {room} MB left."
+        yield Finding(WARNING, message, "Make room, or give log_dir on another disk.", rule=_SPACE)
+    else:
+        yield Finding(OK, f"Logs can be written to {path}; {room} MB are free there.", rule=FOLDER)
+
+
+def _nearest_existing(path: str) -> str:
+    """Find the folder, or the nearest one above that is there."""
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+def _find_fault(path: str) -> Optional[str]:
+    """Say why no folder can be made there, as the end of a sentence; None if one can."""
+    if not os.path.exists(path):
+        return "is a link to something that is not there"
+    if not os.path.isdir(path):
+        return "is no folder"
+    if not os.access(path, os.W_OK | os.X_OK, effective_ids=True):
+        return "is a folder in which this user may not write"
+    return None

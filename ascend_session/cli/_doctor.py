@@ -1,0 +1,246 @@
+"""What ``ascend-session doctor`` looks at, in which order; it starts no job."""
+
+import os
+import platform
+import sys
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ascend_session import __version__
+from ascend_session.backends import choose
+from ascend_session.checks.devices import check_health, check_nodes
+from ascend_session.checks.environment import (
+    check_hccl_variables,
+    check_job_variables,
+    check_limits,
+    check_visible,
+)
+from ascend_session.checks.holders import Seen, check_holders
+from ascend_session.checks.interpreter import Interpreter, check_interpreter, look_into
+from ascend_session.checks.job_files import FOLDER, check_folder
+from ascend_session.checks.network import Interfaces, may_have_interfaces, need_of
+from ascend_session.checks.ports import check_ports
+from ascend_session.checks.tables import check_table, read_table
+from ascend_session.checks.toolkit import (
+    check_installed,
+    check_operators,
+    check_sourced,
+    check_versions,
+)
+from ascend_session.errors import BackendError
+from ascend_session.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
+from ascend_session.hardware.devices import DeviceReport, survey
+from ascend_session.hardware.hccn import HccnTool
+from ascend_session.hardware.nodes import CONTROL_NODES, host_root, processor_nodes
+from ascend_session.hardware.program import TIME_LIMIT
+from ascend_session.hardware.versions import Component, read_versions
+
+_IMPORTS_S = 120.0  # TensorFlow alone takes twenty on a slow disk
+_ALL_ANSWERS_S = 60.0  # for all that hccn_tool is asked
+_LOGS = "ascend-logs"
+_UNKNOWN = "-"
+_PASS_IN = "In a container, pass the nodes in with --device; on a host, look at the driver."
+
+
+class Request(NamedTuple):
+    """What to look at besides this machine.
+
+    Attributes:
+        rank_table: A rank table to compare with the devices; None for none.
+        log_dir: Where logs would go; None means ``ascend-logs`` in the working directory.
+        python: The Python that would run the ranks; None means this one.
+        timeout: Seconds that one answer of ``npu-smi`` or ``hccn_tool`` may take.
+        imports: Seconds that Python may take to import TensorFlow and the adapter.
+    """
+
+    rank_table: Optional[str] = None
+    log_dir: Optional[str] = None
+    python: Optional[str] = None
+    timeout: float = TIME_LIMIT
+    imports: float = _IMPORTS_S
+
+
+class Examination(NamedTuple):
+    """What was looked at and what was found.
+
+    Attributes:
+        backend: On what a job would run here: ``npu`` or ``stub``; ``unknown`` if that cannot be
+            decided.
+        reason: Why it is that one, in a few words.
+        facts: Names and versions of what is here; ``-`` for what is not known.
+        findings: All that was looked at, in the order in which it was.
+    """
+
+    backend: str
+    reason: str
+    facts: Tuple[Tuple[str, str], ...]
+    findings: Tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error among the findings; it does not mean that a job will work."""
+        return not self.of(ERROR)
+
+    def of(self, severity: str) -> List[Finding]:
+        """Give the findings of one severity."""
+        return [finding for finding in self.findings if finding.severity == severity]
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Give plain values, which JSON can hold."""
+        return {
+            "ok": self.ok,
+            "backend": self.backend,
+            "reason": self.reason,
+            "facts": dict(self.facts),
+            "counts": {severity: len(self.of(severity)) for severity in reversed(SEVERITIES)},
+            "findings": [
+                {"check": f.rule, "severity": f.severity, "said": f.message, "hint": f.hint}
+                for f in self.findings
+            ],
+        }
+
+
+def examine(environ: Mapping[str, str], request: Request = Request()) -> Examination:  # noqa: B008
+    """Look at everything; runs ``npu-smi``, ``hccn_tool`` and a Python, and starts no job.
+
+    Args:
+        environ: The environment to go by.
+        request: What to look at besides.
+    """
+    root = host_root(environ)
+    findings: List[Finding] = []
+    try:
+        backend, reason = choose("auto", environ)
+    except BackendError as error:
+        backend, reason = "unknown", error.message
+        findings.append(Finding(ERROR, error.message, error.hint, rule="backend"))
+    tool = HccnTool(environ, root, request.timeout, max(_ALL_ANSWERS_S, request.timeout))
+    report = survey(environ, root, request.timeout, tool=tool)
+    on_npu = backend == "npu"
+    if processor_nodes(root) or report.devices or on_npu:
+        findings += _check_devices(environ, root, report, request.rank_table, tool)
+    else:
+        findings.append(_describe_absence(environ, root))
+        if request.rank_table is not None:
+            findings += read_table(request.rank_table, None, environ).findings
+    python = request.python or sys.executable or "python3"
+    interpreter = look_into(python, environ, on_npu, request.imports)
+    findings += check_interpreter(interpreter, on_npu)
+    families = {device.family for device in report}
+    product = families.pop() if len(families) == 1 else None
+    findings += check_job_variables(environ)
+    findings += check_hccl_variables(environ, product)
+    findings += [*_check_logs(request.log_dir), *check_limits()]
+    return Examination(backend, reason, _list_facts(report, interpreter), tuple(findings))
+
+
+def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
+    """Say what was looked for, and what is there of an Ascend host although no device is."""
+    versions = read_versions(environ, root)
+    parts = {"a driver": versions.driver, "firmware": versions.firmware}
+    installed = [f"{name} ({part.path})" for name, part in parts.items() if part]
+    installed += [f"a toolkit ({toolkit.path})" for toolkit in versions.toolkits]
+    message = (
+        f"There is no Ascend processor here: no /dev/davinci<N>, where {', '.join(CONTROL_NODES)} "
+        "would be too, and no npu-smi that lists one."
+    )
+    if installed:
+        message = f"{message} Found are {', '.join(installed)}."
+        return Finding(WARNING, message, _PASS_IN, rule="devices")
+    return Finding(
+        INFO,
+        f"{message} Neither was a driver, firmware or toolkit (CANN) found in /usr/local/Ascend.",
+        "The same script runs on the stub, with TensorFlow on the CPU.",
+        rule="devices",
+    )
+
+
+def _check_devices(
+    environ: Mapping[str, str],
+    root: str,
+    report: DeviceReport,
+    rank_table: Optional[str],
+    tool: HccnTool,
+) -> List[Finding]:
+    """Check everything about the devices of this host, whoever is to use them."""
+    nodes = processor_nodes(root)
+    findings: List[Finding] = []
+    without_node = [device for device in report if device.physical_id not in nodes]
+    if not nodes:
+        message = "There is no /dev/davinci<N>: no process here can open a device."
+        findings.append(Finding(ERROR, message, _PASS_IN, rule="devices"))
+    elif without_node:
+        count = len(without_node)
+        message = f"npu-smi lists {count} device(s) that have no node /dev/davinci<N> here."
+        findings.append(Finding(WARNING, message, _PASS_IN, rule="devices"))
+    findings += [*check_nodes(root, nodes), *check_health(report, nodes)]
+    findings += [*check_holders(Seen.of(report)), *check_visible(environ, len(nodes))]
+    findings += _check_network(environ, report, rank_table, tool)
+    findings += check_ports(environ, [int(node) for node in nodes])
+    versions = read_versions(environ, root)
+    # On another machine's files, this machine's kind of processor says nothing.
+    machine = platform.machine() if root == "/" else None
+    findings += [*check_installed(versions), *check_versions(versions, root, machine)]
+    findings += [*check_sourced(environ, root), *check_operators(environ, root)]
+    return findings
+
+
+def _check_network(
+    environ: Mapping[str, str],
+    report: DeviceReport,
+    rank_table: Optional[str],
+    tool: HccnTool,
+) -> List[Finding]:
+    """Check a rank table, if there is one, and the devices' own network interfaces."""
+    devices = [device for device in report if may_have_interfaces(device.family)]
+    families = {device.family for device in devices}
+    product = next(iter(families)) if len(families) == 1 else None
+    findings: List[Finding] = []
+    table = leaves_server = None
+    if rank_table is not None:
+        read = read_table(rank_table, product, environ)
+        findings += read.findings
+        table, leaves_server = read.table, read.leaves_server
+        if table is not None:
+            findings += check_table(table, report)
+    addresses = {
+        int(device.physical_id): device.address
+        for device in devices
+        if device.physical_id is not None
+    }
+    if not addresses:
+        return findings
+    interfaces = Interfaces(addresses, tool)
+    need = need_of(product, leaves_server, table, environ)
+    findings += interfaces.check_links(need)
+    findings += interfaces.check_addresses(need)
+    findings += interfaces.check_tls()
+    return findings
+
+
+def _check_logs(log_dir: Optional[str]) -> List[Finding]:
+    try:
+        folder = os.path.abspath(log_dir or _LOGS)
+    except FileNotFoundError:
+        message = "The folder in which this was started is not there any more."
+        return [Finding(ERROR, message, "Go to another one.", rule=FOLDER)]
+    return list(check_folder(folder))
+
+
+def _list_facts(report: DeviceReport, interpreter: Interpreter) -> Tuple[Tuple[str, str], ...]:
+    toolkit = report.toolkits[0] if report.toolkits else None
+    adapter = interpreter.found.get("npu_bridge", _UNKNOWN) or "of an unknown version"
+    return (
+        ("ascend_session", __version__),
+        ("machine", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        ("devices", str(len(report))),
+        ("driver", _version_of(report.driver)),
+        ("firmware", _version_of(report.firmware)),
+        ("toolkit", _version_of(toolkit)),
+        ("python", f"{interpreter.python or _UNKNOWN} ({interpreter.program})"),
+        ("tensorflow", interpreter.found.get("tensorflow") or _UNKNOWN),
+        ("npu_bridge", adapter),
+    )
+
+
+def _version_of(component: Optional[Component]) -> str:
+    return _UNKNOWN if component is None else component.version

@@ -1,0 +1,315 @@
+"""What the vendor's hooks and estimators share: loops of steps, summaries, values of tensors.
+
+A loop has variables, and a number of steps that may be said late. A host call of NPUEstimatorSpec
+is a function that makes summaries of a step's tensors: on a device they are sent to the host, where
+a thread runs what the function has made; here that is part of the step itself.
+
+Sources: npu/util.py (``create_or_get_var``, ``IterationPerLoop``), npu_hook.py; npu_estimator.py,
+``_OutfeedHostCall``.
+"""
+
+import os
+from typing import Any, Dict, List, Optional, Sequence, Set
+
+from tensorflow.core.framework import variable_pb2
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import resource_variable_ops, summary_ops_v2
+from tensorflow.python.util import function_utils, tf_inspect
+
+from ascend_session.backends.npu_training import ITERATION_OP, outermost
+from ascend_session.backends.stub_loops import StubLoop
+from ascend_session.compat.tensorflow_names import tf
+from ascend_session.config.checking import warn
+from ascend_session.config.proto import ENTRY_NAME
+from ascend_session.session.conditions import refuse_one_shot
+
+_SCOPE = "npu_runconfig"
+_ATTRIBUTE = "_npu_bridge_loop"  # of a graph
+
+LOOP_VARIABLES = ("iterations_per_loop", "loop_cond", "zero", "one")
+
+_registered: Set[str] = set()
+
+
+def register_loop_variable(name: str) -> None:
+    """Registers how the collection of such a variable is written into a meta graph."""
+    to_proto = getattr(resource_variable_ops, "_to_proto_fn", None)
+    if name in _registered or to_proto is None:
+        return
+    _registered.add(name)
+    ops.register_proto_function(
+        f"{_SCOPE}_{name}",
+        proto_type=variable_pb2.VariableDef,
+        to_proto=to_proto,
+        from_proto=resource_variable_ops._from_proto_fn,
+    )
+
+
+def loop_variable(name: str) -> Any:
+    """The variable of that name in the default graph; made if it has none.
+
+    Raises:
+        RuntimeError: If it has several.
+    """
+    collection = f"{_SCOPE}_{name}"
+    found = tf.get_default_graph().get_collection(collection)
+    if len(found) > 1:
+        raise RuntimeError(f"The graph has {len(found)} variables in the collection {collection}.")
+    if found:
+        return found[0]
+    with tf.variable_scope(_SCOPE, reuse=tf.AUTO_REUSE):
+        return tf.get_variable(
+            name,
+            initializer=tf.zeros_initializer(),
+            shape=[],
+            dtype=tf.int64,
+            trainable=False,
+            collections=[collection, tf.GraphKeys.LOCAL_VARIABLES],
+            use_resource=True,
+        )
+
+
+def plain_session(session: Any) -> Any:
+    """The ``tf.Session`` behind one with hooks."""
+    inner = getattr(session, "_tf_sess", None)
+    return session if inner is None else inner()
+
+
+class LateLoop(StubLoop):
+    """A looped operation that is told in each session how many steps a run makes.
+
+    Args:
+        train_op: The operation that makes one step.
+        name: The name of the operation that makes several.
+        steps: How many a run makes in a session that was told nothing else.
+    """
+
+    def __init__(self, train_op: Any, name: str, steps: int) -> None:
+        self._default = steps
+        self._told: Dict[int, int] = {}
+        with outermost(train_op.graph):
+            super().__init__(train_op, name, steps)
+
+    def load_with(self, session: Any, steps: int) -> None:
+        """Makes the operation usable in ``session``, with so many steps a run."""
+        session = plain_session(session)
+        self.load(session)
+        self._told[self._numbers[session]] = steps
+
+    def _make_others(self, number: Any, *values: Any) -> Any:
+        self._steps = self._told.get(int(number), self._default)
+        return super()._make_others(number, *values)
+
+
+def check_loop(session: Any, steps: int) -> None:
+    """Compares a loop with what the session reads, and with its entry.
+
+    Raises:
+        LifecycleError: For a graph with a one-shot iterator, where the adapter aborts.
+
+    Warns:
+        AscendConfigWarning: If the entry says another number; the vendor demands the same.
+    """
+    if steps == 1:
+        return
+    refuse_one_shot(session.graph, steps)
+    told = _steps_in_entry(getattr(session, "_config", None))
+    if told != steps:
+        warn(
+            f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry says "
+            f"iterations_per_loop={told}; the vendor demands the same number in both."
+        )
+
+
+def _steps_in_entry(proto: Any) -> int:
+    """What the adapter reads: the last entry's number, 1 without one."""
+    entries = [] if proto is None else proto.graph_options.rewrite_options.custom_optimizers
+    found = [one.parameter_map for one in entries if one.name == ENTRY_NAME]
+    key = "iterations_per_loop"
+    return int(found[-1][key].i) if found and key in found[-1] else 1
+
+
+def looped(session: Any, train_op: Any, steps: int) -> Any:
+    """The operation of which a run makes so many steps in ``session``.
+
+    A graph has one for an operation; for another operation, or another session, call it again.
+
+    Raises:
+        LifecycleError: As `check_loop`.
+        UnsupportedError: For a step that cannot be made several times in a run.
+    """
+    check_loop(session, steps)
+    graph = train_op.graph
+    known: Dict[str, LateLoop] = getattr(graph, _ATTRIBUTE, {})
+    setattr(graph, _ATTRIBUTE, known)
+    if train_op.name not in known:
+        known[train_op.name] = LateLoop(train_op, ITERATION_OP, 1)
+    loop = known[train_op.name]
+    loop.load_with(session, steps)
+    return loop.operation
+
+
+def initializers() -> List[Any]:
+    """The operations that open the default graph's writers."""
+    return list(summary_ops_v2.summary_writer_initializer_op())
+
+
+def flush_operations(opening: Sequence[Any]) -> List[Any]:
+    """For each of them an operation that writes what its writer still has."""
+    return [summary_ops_v2.flush(writer=operation.inputs[0]) for operation in opening]
+
+
+def check_host_calls(host_calls: Dict[str, Any]) -> None:
+    """Checks pairs of a function and its tensors, as the vendor's.
+
+    Raises:
+        ValueError: If it is no pair, or its second part is neither list nor dict.
+        TypeError: If its first part cannot be called.
+        RuntimeError: If the function takes another number of tensors.
+    """
+    for name, call in host_calls.items():
+        if not isinstance(call, (tuple, list)):
+            raise ValueError(f"{name} should be tuple or list")
+        if len(call) != 2:
+            raise ValueError(f"{name} should have two elements.")
+        if not callable(call[0]):
+            raise TypeError(f"{name}[0] should be callable.")
+        if not isinstance(call[1], (tuple, list, dict)):
+            raise ValueError(f"{name}[1] should be tuple or list, or dict.")
+        if isinstance(call[1], dict):
+            continue
+        takes_any = tf_inspect.getfullargspec(call[0]).varargs is not None
+        count = len(function_utils.fn_args(call[0]))
+        if not takes_any and count != len(call[1]):
+            raise RuntimeError(
+                f"In NPUEstimatorSpec.{name}, length of tensors {len(call[1])} does not match "
+                f"method args of the function, which takes {count}."
+            )
+
+
+def host_call_operations(host_call: Any, after: List[Any]) -> List[Any]:
+    """Calls the function with the step's tensors.
+
+    Args:
+        host_call: The function, and its tensors in a list or dict.
+        after: What the tensors wait for.
+
+    Returns:
+        The operations and tensors that it gives.
+    """
+    function, tensors = host_call
+    names = list(tensors) if isinstance(tensors, dict) else None
+    given = list(tensors) if names is None else list(tensors.values())
+    with tf.control_dependencies(after):
+        copies = [tf.identity(one) for one in given]
+    # What the function makes besides, a writer's initialiser for one, must not wait for a step.
+    made = function(*copies) if names is None else function(**dict(zip(names, copies)))
+    return [one for one in tf.nest.flatten(made) if one is not None]
+
+
+_Hook: Any = tf.train.SessionRunHook
+_TensorHook: Any = tf.train.LoggingTensorHook
+
+_NEVER = 1 << 31
+
+
+class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
+    """Hands the values of tensors to a function, those of several runs at a time.
+
+    Args:
+        tensors: ``{tag: tensor or name}``, a list, or None.
+        dependencies: What has to be done before the values are taken.
+        output_fn: Is called with a list of dicts, one a run.
+        output_every_n_steps: After so many runs, and at the end.
+    """
+
+    def __init__(
+        self,
+        tensors: Any,
+        dependencies: Any = None,
+        output_fn: Any = None,
+        output_every_n_steps: int = 0,
+    ) -> None:
+        self._tensors: Optional[Any] = None
+        self._output_fn = output_fn
+        self._output_every_n_steps = output_every_n_steps
+        self._output_list: List[Dict[str, Any]] = []
+        self._iter_count = 0
+        if tensors is None:
+            return
+        self._tensors = tensors
+        if dependencies is not None:
+            if not isinstance(dependencies, (tuple, list)):
+                dependencies = [dependencies]
+            with tf.control_dependencies(dependencies):
+                self._tensors = {tag: tf.identity(one) for tag, one in tensors.items()}
+        super().__init__(self._tensors, every_n_iter=_NEVER)
+
+    def begin(self) -> None:
+        """Finds the tensors."""
+        if self._tensors is not None:
+            super().begin()
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks for them."""
+        return None if self._tensors is None else tf.train.SessionRunArgs(self._current_tensors)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Keeps their values, and hands them over when it is time to.
+
+        Raises:
+            ZeroDivisionError: If ``output_every_n_steps`` is 0, as with the vendor's.
+        """
+        if self._tensors is not None:
+            self._output_list.append({tag: run_values.results[tag] for tag in self._tag_order})
+        self._iter_count += 1
+        if self._iter_count % self._output_every_n_steps == 0:
+            self._call_output_fn()
+
+    def end(self, session: Any) -> None:
+        """Hands over what is left."""
+        if self._output_list:
+            self._call_output_fn()
+
+    def _call_output_fn(self) -> None:
+        self._output_fn(self._output_list)
+        del self._output_list[:]
+
+
+class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
+    """Says in the environment how far training is; see `training.TellMeStepOrLossHook`.
+
+    Raises:
+        ValueError: If neither a step nor a loss is given.
+    """
+
+    def __init__(
+        self, step: Any = None, total_step: Any = None, loss: Any = None, final_loss: Any = None
+    ) -> None:
+        if step is None and loss is None:
+            raise ValueError("One of step or loss must be specified")
+        self._asked = {"STEP_NOW": step, "LOSS_NOW": loss}
+        for name, asked, value in (
+            ("STEP_NOW", step, "0"),
+            ("TOTAL_STEP", total_step, total_step),
+            ("LOSS_NOW", loss, "0.0"),
+            ("TARGET_LOSS", final_loss, final_loss),
+        ):
+            if asked is not None:
+                os.environ[name] = str(value)
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks for the step and the loss."""
+        asked = {name: one for name, one in self._asked.items() if one is not None}
+        return tf.train.SessionRunArgs(asked)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Says what they were.
+
+        Raises:
+            ValueError: If none of them is a tensor.
+        """
+        found = {name: value for name, value in run_values.results.items() if value is not None}
+        if not found:
+            raise ValueError(f"{self._asked} has no valid tensor.")
+        os.environ.update({name: str(value) for name, value in found.items()})

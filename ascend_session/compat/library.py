@@ -1,0 +1,195 @@
+"""The operators of the adapter's library, under the names that TensorFlow makes of them.
+
+``tf.load_op_library`` gives a module with one function for each operator that the library
+registers, ``DynamicGruV2`` as ``dynamic_gru_v2``; TensorFlow 1.15 has each a second time under the
+operator's own name, for keyword arguments only. Those with a meaning on the CPU compute, the rest
+raise UnsupportedError when they are called.
+
+NPUInit and NPUShutdown bring the device up and down. On a device GE, and HCCL with it, is up from
+the first session that runs something, or from NPUInit, until NPUShutdown or until the last session
+ends. Here the system opens with the first session, which counts as running from its opening on.
+
+Sources: tf_adapter/ops/*.cc of the newest release and of the old ones; npu_sys_ctl_ops.cc.
+"""
+
+from typing import Any, Callable, Dict, List, Optional
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.compat import formulas, life, recurrent, warping, watching
+from ascend_session.compat.unavailable import refusal, unavailable_operators
+from ascend_session.session.registry import current_system
+
+
+class _Device:
+    """What stays up without a session.
+
+    Attributes:
+        is_kept: By NPUInit or npu_resource_init.
+        has_ender: Whether `life` tells this module of each end.
+    """
+
+    is_kept = False
+    has_ender = False
+
+
+def bring_up() -> None:
+    """What NPUInit does; nothing if it was done before."""
+    life.system()
+    if not _Device.has_ender:
+        _Device.has_ender = True
+        life.on_shut_down(_let_go)
+    _Device.is_kept = True
+
+
+def _let_go() -> None:
+    _Device.is_kept = False
+
+
+def is_up() -> bool:
+    """Whether ranks and groups can be asked for."""
+    found = current_system()
+    if found is None:
+        return False
+    if _Device.is_kept or life._Life.context is None:  # or the script has opened it itself
+        return True
+    return watching.is_watching() and bool(watching.book().open_sessions())
+
+
+def npu_init(name: Any = None) -> Any:
+    """The operation that initialises the system."""
+    return _operation("NPUInit", bring_up, name)
+
+
+def npu_shutdown(name: Any = None) -> Any:
+    """The operation that ends it: sessions that are open now cannot run any more."""
+    return _operation("NPUShutdown", life.shut_down, name)
+
+
+def _operation(kind: str, function: Any, name: Any) -> Any:
+    def called() -> None:
+        function()
+
+    tf = tf1()
+    with tf.device("/device:CPU:0"):
+        return tf.numpy_function(called, [], [], name=name or kind)
+
+
+LIBRARY = "npu_bridge._tf_adapter"
+
+
+def _get_shape(x: Any, name: Any = None) -> Any:
+    return tf1().shape(x, name=name)
+
+
+def _log_time_stamp(logid: str, notify: bool, name: Any = None) -> Any:
+    return tf1().no_op(name=name or "LogTimeStamp")
+
+
+def _hcom(operator: str) -> Callable[..., Any]:
+    """A collective under the names that its operator's inputs and attributes have."""
+
+    def called(**kwargs: Any) -> Any:
+        from ascend_session.compat.npu_bridge.hccl import hccl_ops
+
+        function, renamed = _HCOM[operator]
+        named = {renamed.get(key, key): value for key, value in kwargs.items() if key != "name"}
+        return getattr(hccl_ops, function)(**named)
+
+    called.__name__ = function_name(operator)
+    called.__doc__ = f"hccl_ops.{_HCOM[operator][0]}, with the operator's names of the arguments."
+    return called
+
+
+_IN = {"input": "tensor"}
+# The operator's type -> the function of hccl_ops, and its names of the operator's arguments
+_HCOM: Dict[str, Any] = {
+    "HcomAllGather": ("allgather", _IN),
+    "HcomAllReduce": ("allreduce", _IN),
+    "HcomAllToAllV": ("all_to_all_v", {}),
+    "HcomAllToAllVC": ("all_to_all_v_c", {}),
+    "HcomBroadcast": ("broadcast", _IN),
+    "HcomReceive": ("receive", {"T": "data_type"}),
+    "HcomReduce": ("reduce", _IN),
+    "HcomReduceScatter": ("reduce_scatter", _IN),
+    "HcomSend": ("send", _IN),
+}
+
+# The operator's type -> what computes it
+_COMPUTED: Dict[str, Callable[..., Any]] = {
+    "BasicLSTMCell": recurrent.basic_lstm_cell,
+    "Centralization": formulas.centralization,
+    "DenseImageWarp": warping.dense_image_warp,
+    "DropOutDoMask": formulas.drop_out_do_mask,
+    "DropOutGenMask": formulas.drop_out_gen_mask,
+    "DynamicAUGRU": recurrent.dynamic_augru,
+    "DynamicGruV2": recurrent.dynamic_gru_v2,
+    "DynamicRnn": recurrent.dynamic_rnn,
+    "DynamicRnnV2": recurrent.dynamic_rnn_v2,
+    "FastGelu": formulas.fast_gelu,
+    "FastGeluGrad": formulas.fast_gelu_grad,
+    "FastGeluV2": formulas.fast_gelu_v2,
+    "FusedLayerNorm": formulas.fused_layer_norm,
+    "FusedLayerNormGrad": formulas.fused_layer_norm_grad,
+    "Gelu": formulas.gelu,
+    "GeluGrad": formulas.gelu_grad,
+    "GetShape": _get_shape,
+    "LARS": formulas.lars,
+    "LarsV2": formulas.lars_v2,
+    "LogTimeStamp": _log_time_stamp,
+    "NPUInit": npu_init,
+    "NPUShutdown": npu_shutdown,
+    "NonZero": formulas.non_zero,
+    "RandomChoiceWithMask": formulas.random_choice_with_mask,
+}
+
+# Where the rule that TensorFlow goes by is not the usual one
+_SPELLED = {"LARS": "lars", "DPOP": "dpop", "NPUInit": "npu_init", "NPUShutdown": "npu_shutdown"}
+
+
+def function_name(operator: str) -> str:
+    """What TensorFlow calls the function of an operator (python_op_gen_internal.cc).
+
+    An underscore stands before each capital that follows a small letter or a digit, and before the
+    last of several capitals if a small letter follows it.
+    """
+    if operator in _SPELLED:
+        return _SPELLED[operator]
+    letters: List[str] = []
+    for place, letter in enumerate(operator):
+        before = operator[place - 1] if place else ""
+        after = operator[place + 1 : place + 2]
+        if letter.isupper() and before and (not before.isupper() or after.islower()):
+            letters.append("_")
+        letters.append(letter.lower())
+    return "".join(letters)
+
+
+class GeneratedOperators:
+    """The library: an attribute for each operator.
+
+    Attributes:
+        names: Of all functions, sorted.
+    """
+
+    def __init__(self) -> None:
+        self._functions: Dict[str, Callable[..., Any]] = {}
+        for operator, function in _COMPUTED.items():
+            self._add(operator, function)
+        for operator, why in unavailable_operators():
+            self._add(operator, refusal(f"{LIBRARY}.{function_name(operator)}", why))
+        for operator in _HCOM:
+            self._add(operator, _hcom(operator))
+        self.names = sorted(self._functions)
+
+    def _add(self, operator: str, function: Callable[..., Any]) -> None:
+        self._functions[function_name(operator)] = function
+        self._functions[operator] = function
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        found: Optional[Callable[..., Any]] = self.__dict__.get("_functions", {}).get(name)
+        if found is None:
+            raise AttributeError(f"module '{LIBRARY}' has no attribute {name!r}")
+        return found
+
+    def __dir__(self) -> List[str]:
+        return [*super().__dir__(), *self.names]

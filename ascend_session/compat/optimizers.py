@@ -1,0 +1,323 @@
+"""What the vendor's optimizers share: averaging over ranks, updating by parts, loss scaling.
+
+The environment says how many ranks there are (RANK_SIZE or CM_WORKER_SIZE), and JOB_ID that there
+is a job. When each rank updates a part of the variables, the ranks get runs of neighbouring
+gradients of about the same size in bytes. The division is the vendor's, step by step, for all ranks
+and a checkpoint's reader have to come to the same one. The vendor's takes DEVICE_ID for the rank:
+where it is another number, nobody would update some of the variables, and that is refused here.
+
+Sources: npu_optimizer.py; npu/util.py, ``fair_division`` and what is around it;
+npu_loss_scale_optimizer.py and the optimizer of tf.contrib that it extends.
+"""
+
+import os
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+
+from ascend_session import hccl
+from ascend_session.compat.tensorflow_names import OptimizerV2, tf
+from ascend_session.errors import UnsupportedError
+from ascend_session.training.gradients import averaged
+
+
+class GradDivisionItem:
+    """A gradient and its variable.
+
+    Attributes:
+        size: Bytes of the gradient, 0 for a scalar.
+        root_rank_id: The rank that updates the variable, -1 as long as nobody does.
+    """
+
+    def __init__(self, grad: Any, var: Any) -> None:
+        self.grad = grad
+        self.var = var
+        self.size = _bytes_of(grad)
+        self.root_rank_id = -1
+
+
+def _bytes_of(gradient: Any) -> int:
+    shape = list(gradient.shape)
+    if not shape:
+        return 0
+    size = int(gradient.dtype.size)
+    for length in shape:
+        size *= int(length)
+    return size
+
+
+_items: List[Any] = []
+
+
+def add_grads_and_vars(grads_and_vars: Iterable[Tuple[Any, Any]], rank_size: int) -> None:
+    """Divides these pairs among so many ranks, in place of those before."""
+    found = [GradDivisionItem(grad, var) for grad, var in grads_and_vars if grad is not None]
+    _items[:] = fair_division(found, rank_size)
+
+
+def get_all_grad_item() -> List[Any]:
+    """What was divided last."""
+    return _items
+
+
+def get_gid_by_grad(grad: Any) -> int:
+    """The rank to which the gradient of that name belongs, -1 if none does."""
+    return _last([one.root_rank_id for one in _items if one.grad.name == grad.name])
+
+
+def get_gid_by_weight(weight: Any) -> int:
+    """The rank that updates the variable of that name, -1 if none does."""
+    return _last([one.root_rank_id for one in _items if one.var.name == weight.name])
+
+
+def _last(found: Sequence[int]) -> int:
+    return found[-1] if found else -1
+
+
+def fair_division(inputs: List[Any], number: int) -> List[Any]:
+    """Gives each item a ``root_rank_id`` from 0 to ``number`` - 1.
+
+    Raises:
+        ValueError: If there are more ranks than items.
+        ZeroDivisionError: For sizes that the vendor's does not divide either.
+    """
+    if number > len(inputs) or number < 0:
+        raise ValueError(
+            f"{len(inputs)} gradients cannot be divided among {number} ranks: each needs one."
+        )
+    if number == len(inputs):
+        for place, item in enumerate(inputs):
+            item.root_rank_id = place
+        return inputs
+    begin = 0
+    for rank in range(number):
+        after = number - rank - 1  # each rank behind this one needs an item
+        begin = _fill(inputs, begin, len(inputs) - after, rank, _share(inputs, number - rank))
+    return inputs
+
+
+def _fill(inputs: List[Any], begin: int, end: int, rank: int, share: int) -> int:
+    """Gives items to ``rank`` until it has its share; returns where the next rank begins."""
+    taken = 0
+    for place in range(begin, end):
+        size = inputs[place].size
+        fits = taken + size <= share
+        if not fits and place > begin and taken + size - share > share - taken:
+            return place
+        inputs[place].root_rank_id = rank
+        taken += size
+        if not fits:
+            return place + 1
+    return end
+
+
+def _share(inputs: List[Any], ranks: int) -> int:
+    """What each of so many ranks should get of the items that nobody has; large ones aside."""
+    free = [item for item in inputs if item.root_rank_id < 0]
+    if ranks == 1:
+        return int(sum(item.size for item in free))
+    large: List[Any] = []
+    while True:
+        rest = sum(item.size for item in free if item not in large)
+        if len(large) == ranks:
+            raise ZeroDivisionError(
+                f"{len(large)} gradients are each larger than all smaller ones together, as many "
+                f"as there are ranks left ({ranks}): the vendor's division ends here, too."
+            )
+        share = int(rest // (ranks - len(large)))
+        more = [item for item in free if item not in large and item.size > rest - item.size]
+        if not more:
+            return share
+        large += more
+
+
+def rank_count() -> int:
+    """The number of ranks.
+
+    Raises:
+        ValueError: If the environment says no number, or two.
+    """
+    from ascend_session.compat.npu_bridge.estimator.npu import util
+
+    return int(util.get_ranksize())
+
+
+def averaged_in_job(pairs: Sequence[Any], name: str) -> List[Any]:
+    """Pairs of a gradient and its variable with the ranks' means in them.
+
+    Args:
+        pairs: What ``compute_gradients`` gives.
+        name: Begins the name of the operators' scope.
+
+    Raises:
+        JobError: In a job of several ranks without JOB_ID.
+    """
+    if rank_count() <= 1:
+        return list(pairs)
+    means = averaged_list([gradient for gradient, _ in pairs], name)
+    return [(mean, variable) for mean, (_, variable) in zip(means, pairs)]
+
+
+def averaged_list(gradients: Sequence[Any], name: str) -> List[Any]:
+    """As `averaged_in_job` for gradients alone."""
+    if rank_count() <= 1:
+        return list(gradients)
+    from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
+
+    NPUBasics("").size()
+    return averaged(gradients, name)
+
+
+def scaled(loss: Any, scale: Any) -> Any:
+    """The loss, or what the function gives, times the scale."""
+    value = loss() if callable(loss) else loss
+    return value * tf.cast(scale, value.dtype.base_dtype)
+
+
+def downscaled(pairs: Sequence[Any], scale: Any) -> List[Any]:
+    """The gradients divided by the scale; IndexedSlices become dense, as with the vendor's."""
+    factor = tf.reciprocal(scale)
+    made = []
+    for gradient, variable in pairs:
+        if gradient is not None:
+            dense = tf.convert_to_tensor(gradient)
+            gradient = dense * tf.cast(factor, dense.dtype.base_dtype)
+        made.append((gradient, variable))
+    return made
+
+
+def applied_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> Any:
+    """An operation that applies if ``finite`` is true, and tells the manager what it was.
+
+    Args:
+        finite: A bool tensor.
+        apply: Adds what applies.
+        manager: Changes the scale.
+    """
+    update = tf.cond(finite, lambda: tf.group(apply()), tf.no_op)
+    return tf.group(update, manager.update_loss_scale(finite))
+
+
+def own_rank() -> int:
+    """This rank, which is DEVICE_ID.
+
+    Raises:
+        ValueError: If that is not set, or negative.
+        UnsupportedError: If RANK_ID is another number.
+    """
+    device, rank = os.environ.get("DEVICE_ID"), os.environ.get("RANK_ID")
+    if device is None or int(device) < 0:
+        raise ValueError(f"Please set the correct DEVICE_ID value, current DEVICE_ID is: {device}")
+    if rank is not None and int(rank) != int(device):
+        raise UnsupportedError(
+            f"npu_optimizer.reduce and is_weight_update_sharding take DEVICE_ID={device} for the "
+            f"rank, but RANK_ID={rank}: some variables would never be updated.",
+            hint="Leave is_weight_update_sharding out, or start the ranks on one server, one on "
+            "each device.",
+        )
+    return int(device)
+
+
+def own_pairs(pairs: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
+    """The pairs that this rank applies, and the gradients that it only has to exchange."""
+    rank = own_rank()
+    own, others = [], []
+    for gradient, variable in pairs:
+        owner = get_gid_by_weight(variable)
+        if owner == rank:
+            own.append((gradient, variable))
+        elif owner >= 0:
+            others.append(gradient)
+    return own, others
+
+
+def sent_by_owners(variables: Sequence[Any]) -> Any:
+    """An operation that gives each of the variables its owner's value.
+
+    Each exchange waits for the one before it: all ranks must come to them in the same order.
+    """
+    done: List[Any] = []
+    for variable in variables:
+        owner = get_gid_by_weight(variable)
+        if owner < 0:
+            continue
+        with tf.control_dependencies(done[-1:]):
+            received = hccl.broadcast([variable.read_value()], owner, 0, -1)[0]
+            done.append(variable.assign(received).op)
+    return tf.group(done)
+
+
+_SCOPE = "Npu_Distributed_optimizer"
+
+
+class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
+    """Averages the gradients over all ranks; what it wraps computes and applies them.
+
+    Args:
+        optimizer: An optimizer of Keras for graphs.
+        name: Its name.
+        kwargs: As of the base class.
+
+    Raises:
+        UnsupportedError: Under Keras 3, which has no such optimizers.
+    """
+
+    def __init__(self, optimizer: Any, name: str = "NpuKerasOptimizer", **kwargs: Any) -> None:
+        super().__init__(name, **kwargs)
+        self._optimizer = optimizer
+        inner = optimizer.get_gradients
+
+        def get_gradients(loss: Any, params: Sequence[Any]) -> List[Any]:
+            return averaged_list(inner(loss, params), name)
+
+        optimizer.get_gradients = get_gradients
+
+    def get_updates(self, loss: Any, params: Sequence[Any]) -> Any:
+        """The operations that update the parameters; Keras calls it for its training graph."""
+        return self._optimizer.get_updates(loss, params)
+
+    def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
+        """The wrapped optimizer's."""
+        return self._optimizer.apply_gradients(grads_and_vars, name)
+
+    def get_config(self) -> Dict[str, Any]:
+        """What it was made with."""
+        return {**super().get_config(), "optimizer": self._optimizer}
+
+    def _compute_gradients(
+        self, loss: Any, var_list: Any, grad_loss: Any = None, *args: Any, **kwargs: Any
+    ) -> List[Any]:
+        pairs = self._optimizer._compute_gradients(loss, var_list, grad_loss, *args, **kwargs)
+        return averaged_in_job(pairs, self._name)
+
+
+def npu_distributed_optimizer_wrapper(optimizer: Any) -> Any:
+    """Has an optimizer itself average its gradients, whichever kind it is.
+
+    Args:
+        optimizer: Of ``tf.train`` or of Keras, or the name of one of Keras.
+
+    Returns:
+        The same optimizer, changed.
+    """
+    if isinstance(optimizer, str):
+        optimizer = tf.keras.optimizers.get(optimizer)
+    if hasattr(optimizer, "compute_gradients"):
+        _average_pairs(optimizer, "compute_gradients", _SCOPE)
+    if hasattr(optimizer, "get_gradients"):
+        inner = optimizer.get_gradients
+
+        def get_gradients(*args: Any, **kwargs: Any) -> List[Any]:
+            return averaged_list(inner(*args, **kwargs), f"{_SCOPE}_get_grads")
+
+        optimizer.get_gradients = get_gradients
+    if hasattr(optimizer, "_compute_gradients"):
+        _average_pairs(optimizer, "_compute_gradients", f"{_SCOPE}_compute_grads")
+    return optimizer
+
+
+def _average_pairs(optimizer: Any, method: str, scope: str) -> None:
+    inner = getattr(optimizer, method)
+
+    def compute_gradients(*args: Any, **kwargs: Any) -> List[Any]:
+        return averaged_in_job(inner(*args, **kwargs), scope)
+
+    setattr(optimizer, method, compute_gradients)

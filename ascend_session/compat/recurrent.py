@@ -1,0 +1,365 @@
+"""Recurrent layers: an LSTM and gated units over all steps, and one step of an LSTM.
+
+Sources: ops/aicore/npu_aicore_ops.cc, ops/npu_ops.cc; CANN's public dynamic_rnn, basic_lstm_cell
+and dynamic_gru_v2 (TBE) and the reference function of DynamicAUGRU; npu_ops.py for the gradients:
+those by the states count for the last step alone, those by the gates not at all.
+"""
+
+from typing import Any, List, Optional
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.compat.formulas import HALF_OR_FLOAT, checked, last_only
+from ascend_session.compat.unavailable import refuse
+
+FORWARD, BACKWARD = "UNIDIRECTIONAL", "REDIRECTIONAL"
+
+
+def _all_steps(step: Any, x: Any, extra: Any, first: Any, direction: str) -> List[Any]:
+    """What ``step`` makes of each step of x, stacked; a reversed direction begins at the end."""
+    tf = tf1()
+    others = extra if isinstance(extra, list) else [] if extra is None else [extra]
+    made = tf.scan(step, (x, *others), initializer=first, reverse=direction == BACKWARD)
+    for one in made:
+        one.set_shape([x.shape.as_list()[0], *first[0].shape.as_list()])
+    return list(made)
+
+
+def _masks_of(x: Any, seq_length: Any) -> Optional[Any]:
+    """1 and 0 ``[steps, batch, 1]``: whether a step is one of the sequence; None for all."""
+    tf = tf1()
+    if seq_length is None:
+        return None
+    lengths = tf.cast(tf.convert_to_tensor(seq_length), tf.int32)
+    mask = tf.range(tf.shape(x)[0])[:, tf.newaxis] < lengths[tf.newaxis, :]
+    return tf.cast(mask, x.dtype)[:, :, tf.newaxis]
+
+
+def _masked(new: Any, old: Any, mask: Any) -> Any:
+    return (new - old) * mask + old
+
+
+def _check_common(
+    operator: str,
+    direction: str,
+    cell_depth: int,
+    keep_prob: float,
+    cell_clip: float,
+    num_proj: int,
+    time_major: bool,
+    activation: str,
+) -> None:
+    """Refuses what the device's operators do not take (dynamic_rnn, check_attr)."""
+    _take_only(operator, cell_depth=(cell_depth, 1), keep_prob=(keep_prob, 1.0))
+    _take_only(operator, cell_clip=(cell_clip, -1.0), num_proj=(num_proj, 0))
+    _take_only(operator, time_major=(time_major, True), activation=(activation, "tanh"))
+    if direction not in (FORWARD, BACKWARD):
+        raise refuse(
+            f"npu_bridge: {operator}",
+            f"direction={direction!r} is neither {FORWARD} nor {BACKWARD}",
+        )
+
+
+def _take_only(operator: str, **given: Any) -> None:
+    for name, (value, taken) in given.items():
+        if value != taken:
+            raise refuse(
+                f"npu_bridge: {operator}",
+                f"it takes no {name}={value!r}, and neither does the device's, only {taken!r}",
+                hint=f"Leave {name} at {taken!r}.",
+            )
+
+
+def basic_lstm_cell(
+    x: Any,
+    h: Any,
+    c: Any,
+    w: Any,
+    b: Any,
+    keep_prob: float = 1.0,
+    forget_bias: float = 1.0,
+    state_is_tuple: bool = True,
+    activation: str = "tanh",
+    name: Any = None,
+) -> List[Any]:
+    """One step; the gates are in the order i, j, f, o.
+
+    Returns:
+        The new c and h, the gates i, j, f, o, and tanh(c); gradients flow through c and h alone.
+    """
+    tf = tf1()
+    operator = "BasicLSTMCell"
+    _take_only(operator, keep_prob=(keep_prob, 1.0), activation=(activation, "tanh"))
+    _take_only(operator, state_is_tuple=(state_is_tuple, True))
+    x = checked(operator, "x", x, HALF_OR_FLOAT)
+    dtype = x.dtype.base_dtype
+    h, c, w, b = (
+        checked(operator, which, value, HALF_OR_FLOAT, dtype)
+        for which, value in (("h", h), ("c", c), ("w", w), ("b", b))
+    )
+    with tf.name_scope(name or operator):
+        made = _lstm_step(x, h, c, w, b, forget_bias)
+        return [made[1], made[0], *(tf.stop_gradient(gate) for gate in made[2:])]
+
+
+def _lstm_step(x: Any, h: Any, c: Any, w: Any, b: Any, forget_bias: float) -> List[Any]:
+    """h, c, the gates i, j, f, o and tanh(c)."""
+    tf = tf1()
+    sums = tf.matmul(tf.concat([x, h], axis=1), w) + b
+    i, j, f, o = tf.split(sums, 4, axis=1)
+    i, j, f, o = tf.sigmoid(i), tf.tanh(j), tf.sigmoid(f + forget_bias), tf.sigmoid(o)
+    c = c * f + j * i
+    tanhc = tf.tanh(c)
+    return [tanhc * o, c, i, j, f, o, tanhc]
+
+
+def dynamic_rnn(
+    x: Any,
+    w: Any,
+    b: Any,
+    seq_length: Any,
+    init_h: Any,
+    init_c: Any,
+    cell_type: str,
+    direction: str,
+    activation: str,
+    cell_depth: int = 1,
+    use_peephole: bool = False,
+    keep_prob: float = 1.0,
+    cell_clip: float = -1.0,
+    num_proj: int = 0,
+    time_major: bool = True,
+    forget_bias: float = 0.0,
+    is_training: bool = True,
+    name: Any = None,
+) -> List[Any]:
+    """An LSTM over all steps; behind ``seq_length`` y is 0, and the states stay.
+
+    ``x [steps, batch, inputs]``; ``w [inputs + hidden, 4 * hidden]``, the gates in the order
+    i, j, f, o; ``seq_length`` may be None for all steps; ``init_h`` and ``init_c`` have a first
+    dimension of 1; REDIRECTIONAL goes from the last step to the first. The gates are always given,
+    whatever ``is_training``.
+
+    Returns:
+        y, h, c, the gates i, j, f, o and tanh(c), each ``[steps, batch, hidden]``.
+
+    Raises:
+        UnsupportedError: For values that no device's operator takes.
+    """
+    operator = "DynamicRnn" if seq_length is not None else "DynamicRnnV2"
+    _take_only(operator, cell_type=(cell_type, "LSTM"), use_peephole=(use_peephole, False))
+    _check_common(
+        operator, direction, cell_depth, keep_prob, cell_clip, num_proj, time_major, activation
+    )
+    x = checked(operator, "x", x, HALF_OR_FLOAT)
+    dtype = x.dtype.base_dtype
+    w, b, init_h, init_c = (
+        checked(operator, which, value, HALF_OR_FLOAT, dtype)
+        for which, value in (("w", w), ("b", b), ("init_h", init_h), ("init_c", init_c))
+    )
+    with tf1().name_scope(name or operator):
+        return _lstm(x, w, b, seq_length, init_h[0], init_c[0], forget_bias, direction)
+
+
+def _lstm(
+    x: Any,
+    w: Any,
+    b: Any,
+    seq_length: Any,
+    first_h: Any,
+    first_c: Any,
+    forget_bias: float,
+    direction: str,
+) -> List[Any]:
+    tf = tf1()
+    masks = _masks_of(x, seq_length)
+
+    def step(before: Any, now: Any) -> Any:
+        made = _lstm_step(now[0], before[1], before[2], w, b, forget_bias)
+        if masks is None:
+            return (made[0], *made)
+        # The state c is masked first: tanh(c) and y are of the masked one.
+        c = _masked(made[1], before[2], now[1])
+        tanhc = tf.tanh(c)
+        y = tanhc * made[5] * now[1]
+        h = _masked(y, before[1], now[1])
+        return (y, h, c, *made[2:6], tanhc)
+
+    zero = tf.zeros_like(first_h)
+    first = (zero, first_h, first_c, zero, zero, zero, zero, zero)
+    made = _all_steps(step, x, masks, first, direction)
+    states = [last_only(state) for state in made[1:3]]
+    return [made[0], *states, *(tf.stop_gradient(gate) for gate in made[3:])]
+
+
+def dynamic_rnn_v2(
+    x: Any,
+    w: Any,
+    b: Any,
+    init_h: Any,
+    init_c: Any,
+    cell_type: str,
+    direction: str,
+    activation: str,
+    cell_depth: int = 1,
+    use_peephole: bool = False,
+    keep_prob: float = 1.0,
+    cell_clip: float = -1.0,
+    num_proj: int = 0,
+    time_major: bool = True,
+    forget_bias: float = 0.0,
+    is_training: bool = True,
+    name: Any = None,
+) -> List[Any]:
+    """As `dynamic_rnn`, always over all steps."""
+    return dynamic_rnn(
+        x,
+        w,
+        b,
+        None,
+        init_h,
+        init_c,
+        cell_type,
+        direction,
+        activation,
+        cell_depth,
+        use_peephole,
+        keep_prob,
+        cell_clip,
+        num_proj,
+        time_major,
+        forget_bias,
+        is_training,
+        name,
+    )
+
+
+def dynamic_gru_v2(
+    x: Any,
+    weight_input: Any,
+    weight_hidden: Any,
+    bias_input: Any,
+    bias_hidden: Any,
+    seq_length: Any,
+    init_h: Any,
+    direction: str,
+    activation: str,
+    gate_order: str,
+    cell_depth: int = 1,
+    keep_prob: float = 1.0,
+    cell_clip: float = -1.0,
+    num_proj: int = 0,
+    time_major: bool = True,
+    reset_after: bool = True,
+    is_training: bool = True,
+    name: Any = None,
+) -> List[Any]:
+    """A GRU over all steps; behind ``seq_length`` y and the state stay.
+
+    ``h = n + z (h - n)``, ``n = tanh(x W_n + b + r (h R_n + c))``. Arguments as of `dynamic_rnn`;
+    the weights have three gates in ``gate_order``, zrh or rzh; ``init_h`` is ``[batch, hidden]``.
+
+    Returns:
+        y, h, the gates z and r, n, and ``h R_n + c``, each ``[steps, batch, hidden]``.
+    """
+    return _gru(
+        "DynamicGruV2",
+        x,
+        None,
+        (weight_input, weight_hidden, bias_input, bias_hidden),
+        seq_length,
+        init_h,
+        gate_order,
+        reset_after,
+        (direction, cell_depth, keep_prob, cell_clip, num_proj, time_major, activation),
+        name,
+    )
+
+
+def dynamic_augru(
+    x: Any,
+    weight_input: Any,
+    weight_hidden: Any,
+    weight_att: Any,
+    bias_input: Any,
+    bias_hidden: Any,
+    seq_length: Any,
+    init_h: Any,
+    direction: str,
+    activation: str,
+    gate_order: str,
+    cell_depth: int = 1,
+    keep_prob: float = 1.0,
+    cell_clip: float = -1.0,
+    num_proj: int = 0,
+    time_major: bool = True,
+    reset_after: bool = True,
+    is_training: bool = True,
+    name: Any = None,
+) -> List[Any]:
+    """As `dynamic_gru_v2` with ``(1 - weight_att) z`` for z; ``weight_att`` is ``[steps, batch]``.
+
+    Returns:
+        y, h, z, ``(1 - weight_att) z``, r, n, and ``h R_n + c``.
+    """
+    return _gru(
+        "DynamicAUGRU",
+        x,
+        weight_att,
+        (weight_input, weight_hidden, bias_input, bias_hidden),
+        seq_length,
+        init_h,
+        gate_order,
+        reset_after,
+        (direction, cell_depth, keep_prob, cell_clip, num_proj, time_major, activation),
+        name,
+    )
+
+
+def _gru(
+    operator: str,
+    x: Any,
+    attention: Any,
+    weights: Any,
+    seq_length: Any,
+    init_h: Any,
+    gate_order: str,
+    reset_after: bool,
+    attributes: Any,
+    name: Any,
+) -> List[Any]:
+    tf = tf1()
+    _check_common(operator, *attributes)
+    _take_only(operator, reset_after=(reset_after, True), direction=(attributes[0], FORWARD))
+    if gate_order not in ("zrh", "rzh"):
+        raise refuse(f"npu_bridge: {operator}", f"gate_order={gate_order!r} is neither zrh nor rzh")
+    x = checked(operator, "x", x, HALF_OR_FLOAT)
+    dtype = x.dtype.base_dtype
+    wi, wh, bi, bh, init_h = (
+        checked(operator, "weight", value, HALF_OR_FLOAT, dtype) for value in (*weights, init_h)
+    )
+    with tf.name_scope(name or operator):
+        masks = _masks_of(x, seq_length)
+        extra = [masks] if masks is not None else []
+        if attention is not None:
+            attention = checked(operator, "weight_att", attention, HALF_OR_FLOAT, dtype)
+            extra.append(attention[:, :, tf.newaxis])
+
+        def step(before: Any, now: Any) -> Any:
+            h = before[1]
+            from_x = tf.split(tf.matmul(now[0], wi) + bi, 3, axis=1)
+            from_h = tf.split(tf.matmul(h, wh) + bh, 3, axis=1)
+            gates = [tf.sigmoid(a + b) for a, b in zip(from_x[:2], from_h[:2])]
+            z, r = gates if gate_order == "zrh" else gates[::-1]
+            n = tf.tanh(from_x[2] + r * from_h[2])
+            used = z if attention is None else (1 - now[-1]) * z
+            y = n + used * (h - n)
+            if masks is not None:
+                y = _masked(y, h, now[1])
+            shown = (z, r) if attention is None else (z, used, r)
+            return (y, y, *shown, n, from_h[2])
+
+        zero = tf.zeros_like(init_h)
+        count = 6 if attention is None else 7
+        first = (zero, init_h, *[zero] * (count - 2))
+        made = _all_steps(step, x, extra or None, first, FORWARD)
+        return [made[0], last_only(made[1]), *(tf.stop_gradient(gate) for gate in made[2:])]

@@ -1,0 +1,375 @@
+"""NPURunConfig: its arguments, their checks, and the entry that NPUEstimator writes for it.
+
+The keys of the entry, and when they are written, are the vendor's; their fields are those of the
+options. The protos of sessions on the device are those that the functions of npu_init make.
+
+Sources: npu_config.py, ``NPURunConfig.__init__`` and ``set_npu_default_config``; npu_estimator.py,
+``__load_graph_optimizers`` and what it calls; npu_init.py.
+"""
+
+import json
+import os
+from typing import Any, Dict, Iterable
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
+
+from ascend_session.compat.tensorflow_names import RunConfig, tf
+from ascend_session.config.checking import warn
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
+from ascend_session.config.proto import ENTRY_NAME
+from ascend_session.errors import UnsupportedError
+
+
+def add_npu_optimizer(proto: Any) -> Any:
+    """Makes ``proto`` one of a session on the device, as every function of npu_init does.
+
+    ``RewriterConfig.OFF`` is the vendor's word for memory_optimization, and means MANUAL there
+    (rewriter_config.proto); only a new entry sets it.
+    """
+    rewrite = proto.graph_options.rewrite_options
+    if all(one.name != ENTRY_NAME for one in rewrite.custom_optimizers):
+        rewrite.custom_optimizers.add().name = ENTRY_NAME
+        rewrite.memory_optimization = RewriterConfig.OFF
+    proto.allow_soft_placement = True
+    proto.log_device_placement = False
+    rewrite.remapping = RewriterConfig.OFF
+    proto.graph_options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.OFF
+    return proto
+
+
+def npu_config_proto(config_proto: Any = None) -> Any:
+    """The proto of a session on the device: what was given, changed, else a new one."""
+    return add_npu_optimizer(_or_new(config_proto, config_pb2.ConfigProto))
+
+
+def npu_session_config_init(session_config: Any = None) -> Any:
+    """As `npu_config_proto`; of releases before 2022."""
+    return npu_config_proto(session_config)
+
+
+def npu_graph_options(graph_options: Any = None) -> Any:
+    """The same without XLA: what was given, changed, else new ones."""
+    options = _or_new(graph_options, config_pb2.GraphOptions)
+    npu_optimizer_options(options.optimizer_options)
+    return options
+
+
+def npu_optimizer_options(optimizer_options: Any = None) -> Any:
+    """The same without XLA: what was given, changed, else new ones."""
+    options = _or_new(optimizer_options, config_pb2.OptimizerOptions)
+    options.global_jit_level = config_pb2.OptimizerOptions.OFF
+    return options
+
+
+def _or_new(given: Any, kind: Any) -> Any:
+    return given if isinstance(given, kind) else kind()
+
+
+def npu_run_config_init(run_config: Any = None) -> Any:
+    """A ``tf.estimator.RunConfig`` whose sessions are on the device: that given, changed, or new.
+
+    Raises:
+        UnsupportedError: Without ``tf.estimator``.
+    """
+    config = _or_new(run_config, RunConfig)
+    config.__dict__["_session_config"] = npu_config_proto(config.session_config)
+    return config
+
+
+# After the * what only earlier releases take; what those have at another place is at today's.
+ARGUMENTS = (
+    "(iterations_per_loop=1, profiling_config=None, model_dir=None, tf_random_seed=None, "
+    "save_summary_steps=0, save_checkpoints_steps=None, save_checkpoints_secs=None, "
+    "session_config=None, keep_checkpoint_max=5, keep_checkpoint_every_n_hours=10000, "
+    "log_step_count_steps=100, distribute=None, enable_data_pre_proc=True, precision_mode=None, "
+    "enable_reduce_precision=False, variable_format_optimize=None, mix_compile_mode=False, "
+    "hcom_parallel=True, graph_memory_max_size=None, variable_memory_max_size=None, "
+    "dump_config=None, stream_max_parallel_num=None, is_tailing_optimization=False, "
+    "horovod_mode=False, graph_run_mode=1, op_debug_level=None, enable_scope_fusion_passes=None, "
+    "enable_exception_dump=2, op_select_implmode=None, optypelist_for_implmode=None, "
+    "dynamic_input_config=None, aoe_mode=None, work_path=None, buffer_optimize='l2_optimize', "
+    "enable_small_channel=0, fusion_switch_file=None, enable_compress_weight=False, "
+    "compress_weight_conf=None, op_compiler_cache_mode=None, op_compiler_cache_dir=None, "
+    "debug_dir=None, hcom_multi_mode=False, dynamic_input=None, "
+    "dynamic_graph_execute_mode='dynamic_execute', dynamic_inputs_shape_range=None, "
+    "train_distribute=None, eval_distribute=None, local_rank_id=None, local_device_list=None, "
+    "session_device_id=None, distribute_config=None, modify_mixlist=None, op_precision_mode=None, "
+    "device_type='default_device_type', soc_config=None, hccl_timeout=None, op_wait_timeout=None, "
+    "op_execute_timeout=None, HCCL_algorithm=None, customize_dtypes=None, op_debug_config=None, "
+    "memory_config=None, experimental_config=None, topo_sorting_mode=None, aoe_config_file=None, "
+    "insert_op_file=None, stream_sync_timeout=-1, event_sync_timeout=-1, external_weight=False, "
+    "deterministic=0, frozen_variable=False, variable_placement='Device', jit_compile='auto', "
+    "precision_mode_v2=None, ac_parallel_enable=None, quant_dumpable=None, "
+    "input_fusion_size=131072, compile_dynamic_mode=None, graph_max_parallel_model_num=1, "
+    "export_compile_stat=1, aicore_num=None, oo_constant_folding=True, input_batch_cpy=False, "
+    "shape_generalization_mode='STRICT', all_tensor_not_empty=False, "
+    "auto_multistream_parallel_mode=None, oo_level='O3', optimization_switch=None, *, "
+    "auto_tune_mode=None, mstune_mode=None, es_cluster_config=None)"
+)
+
+_OLD = ("auto_tune_mode", "mstune_mode", "es_cluster_config")
+
+# What tf.estimator.RunConfig itself takes.
+OF_TENSORFLOW = (
+    "model_dir",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "session_config",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "train_distribute",
+    "eval_distribute",
+)
+
+# The vendor's keeps these under their own names, all others behind an underscore.
+_PUBLIC = (
+    "iterations_per_loop",
+    "mix_compile_mode",
+    "enable_data_pre_proc",
+    "is_tailing_optimization",
+    "variable_format_optimize",
+    "horovod_mode",
+    "graph_run_mode",
+    "op_debug_level",
+    "enable_scope_fusion_passes",
+    "enable_exception_dump",
+    "topo_sorting_mode",
+    "aoe_config_file",
+    "insert_op_file",
+    "stream_sync_timeout",
+    "event_sync_timeout",
+    "es_cluster_config",
+)
+
+
+def attribute(name: str) -> str:
+    """The attribute of NPURunConfig that has the argument ``name``."""
+    return name if name in _PUBLIC else f"_{name}"
+
+
+def check(given: Dict[str, Any]) -> None:
+    """Checks what the vendor's checks, and nothing else: the rest is up to the session.
+
+    Raises:
+        TypeError: For a wrong type.
+        ValueError: For a wrong value.
+        UnsupportedError: In a job with parameter servers.
+
+    Warns:
+        AscendConfigWarning: For arguments that current releases have not.
+    """
+    from ascend_session.compat.npu_bridge.estimator.npu import util
+
+    util.check_positive_integer(given["iterations_per_loop"], "iterations_per_loop")
+    if not isinstance(given["mix_compile_mode"], bool):
+        raise TypeError(f"mix_compile_mode={given['mix_compile_mode']!r} must be a bool.")
+    if given["mix_compile_mode"] and given["iterations_per_loop"] != 1:
+        raise ValueError("mix_compile_mode=True needs iterations_per_loop=1.")
+    if not isinstance(given["jit_compile"], str):
+        kind = type(given["jit_compile"]).__name__
+        raise TypeError(f"jit_compile must be a str, this is {kind}.")
+    _check_servers(given["distribute"], given["mix_compile_mode"])
+    if not isinstance(given["horovod_mode"], bool):
+        raise ValueError(f"horovod_mode={given['horovod_mode']!r} must be a bool.")
+    util.check_nonnegative_integer(given["graph_run_mode"], "graph_run_mode")
+    if given["graph_run_mode"] > 1:
+        raise ValueError(f"graph_run_mode={given['graph_run_mode']} must be 0 or 1.")
+    util.check_nonnegative_integer(given["enable_exception_dump"], "enable_exception_dump")
+    for name in _OLD:
+        if given[name] is not None:
+            warn(
+                f"NPURunConfig({name}={given[name]!r}) is of earlier releases and has no effect "
+                "here; in current ones there is no such argument, and the call ends in a TypeError."
+            )
+
+
+def _check_servers(distribute: Any, mixed: bool) -> None:
+    """Parameter servers are asked for in two places, or in none."""
+    cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
+    kind = tf.distribute.experimental.ParameterServerStrategy
+    if bool(cluster) != isinstance(distribute, kind):
+        raise ValueError(
+            "TF_CONFIG with a cluster and distribute=ParameterServerStrategy(...) go together, but "
+            f"TF_CONFIG {'has' if cluster else 'has no'} cluster and distribute is {distribute!r}."
+        )
+    if cluster and not mixed:
+        raise ValueError("A cluster in TF_CONFIG needs mix_compile_mode=True.")
+    if cluster:
+        raise UnsupportedError(
+            "Jobs with parameter servers do not run on a machine without a device: the ranks there "
+            "have all variables each.",
+            hint="unset TF_CONFIG, and start the ranks with ascend-session launch.",
+        )
+
+
+_OPTIMIZERS = (
+    "pruning",
+    "function",
+    "constfold",
+    "shape",
+    "arithmetic",
+    "loop",
+    "dependency",
+    "layout",
+    "GradFusionOptimizer",
+)
+
+# Written always, whatever they are, and so a TypeError for None.
+_ALWAYS = (
+    "enable_data_pre_proc mix_compile_mode iterations_per_loop is_tailing_optimization "
+    "hcom_parallel graph_run_mode enable_exception_dump enable_small_channel deterministic "
+    "enable_compress_weight hcom_multi_mode device_type jit_compile input_fusion_size "
+    "stream_sync_timeout event_sync_timeout external_weight frozen_variable "
+    "variable_placement enable_reduce_precision"
+)
+
+# Written unless they are None.
+_GIVEN = (
+    "graph_memory_max_size variable_memory_max_size op_debug_level enable_scope_fusion_passes "
+    "buffer_optimize fusion_switch_file compress_weight_conf op_compiler_cache_mode "
+    "op_compiler_cache_dir debug_dir dynamic_input dynamic_graph_execute_mode "
+    "dynamic_inputs_shape_range local_rank_id local_device_list soc_config hccl_timeout "
+    "op_wait_timeout op_execute_timeout HCCL_algorithm customize_dtypes op_debug_config "
+    "topo_sorting_mode insert_op_file compile_dynamic_mode graph_max_parallel_model_num "
+    "shape_generalization_mode all_tensor_not_empty auto_multistream_parallel_mode "
+    "session_device_id modify_mixlist op_precision_mode precision_mode precision_mode_v2 "
+    "variable_format_optimize stream_max_parallel_num ac_parallel_enable quant_dumpable "
+    "op_select_implmode optypelist_for_implmode aoe_config_file export_compile_stat "
+    "aicore_num oo_constant_folding input_batch_cpy oo_level optimization_switch"
+)
+
+_EXPERIMENTAL = {
+    "experimental_logical_device_cluster_deploy_mode": "logical_device_cluster_deploy_mode",
+    "experimental_logical_device_id": "logical_device_id",
+    "experimental_model_deploy_mode": "model_deploy_mode",
+    "experimental_model_deploy_devicelist": "model_deploy_devicelist",
+    "resource_config_path": "resource_config_path",
+    "graph_compiler_cache_dir": "graph_compiler_cache_dir",
+    "graph_parallel_option_path": "graph_parallel_option_path",
+    "enable_graph_parallel": "enable_graph_parallel",
+    "experimental_accelerate_train_mode": "accelerate_train_mode",
+}
+
+
+def add_entry(config: Any) -> Any:
+    """The NPURunConfig with an entry in its session's proto.
+
+    As by the vendor's, the proto that was given is changed; an entry that is there already is not
+    added once more, as when several estimators have one configuration.
+    """
+    if config.session_config is None:
+        config = config.replace(session_config=tf.ConfigProto())
+    rewrite = config.session_config.graph_options.rewrite_options
+    entry = _entry(parameters(config))
+    if entry not in list(rewrite.custom_optimizers):
+        rewrite.optimizers.extend(_OPTIMIZERS)
+        rewrite.custom_optimizers.add().CopyFrom(entry)
+    return config
+
+
+def _entry(values: Dict[str, Any]) -> Any:
+    entry = tf.ConfigProto().graph_options.rewrite_options.custom_optimizers.add()
+    entry.name = ENTRY_NAME
+    known = options_by_key(AdapterOptions)
+    for key, value in values.items():
+        field = known[key].field or ""
+        if field == "s" and key != "insert_op_file":  # which the vendor's gives as it is
+            value = tf.compat.as_bytes(value)
+        setattr(entry.parameter_map[key], field, value)
+    return entry
+
+
+def parameters(config: Any) -> Dict[str, Any]:
+    """The keys of the entry and their values."""
+    values = {key: getattr(config, attribute(key)) for key in _ALWAYS.split()}
+    values.update(use_off_line=True, min_group_size=True)
+    values.update(_unless_none(config, {key: attribute(key) for key in _GIVEN.split()}))
+    for key in ("graph_memory_max_size", "variable_memory_max_size"):
+        if key in values:
+            values[key] = str(values[key])
+    values.update(_dump(config._dump_config))
+    values.update(_profiling(config._profiling_config))
+    values.update(_memory(config._memory_config))
+    values.update(_dynamic(config._dynamic_input_config))
+    values.update(_experimental(config._experimental_config))
+    values.update(_tuning(config))
+    values.update(_task())
+    return values
+
+
+def _unless_none(owner: Any, names: Dict[str, str]) -> Dict[str, Any]:
+    found = {key: getattr(owner, name) for key, name in names.items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _private(keys: Iterable[str]) -> Dict[str, str]:
+    return {key: f"_{key}" for key in keys}
+
+
+def _dump(dump: Any) -> Dict[str, Any]:
+    if dump is None:
+        return {"enable_dump": False, "enable_dump_debug": False}
+    values = {"enable_dump": dump._enable_dump, "enable_dump_debug": dump._enable_dump_debug}
+    values.update(_unless_none(dump, _private(("dump_path", "dump_step", "dump_mode"))))
+    if dump._dump_mode is not None:
+        values["dump_debug_mode"] = dump._dump_debug_mode
+    values.update(_unless_none(dump, {"dump_data": "dump_data", "dump_layer": "dump_layer"}))
+    return values
+
+
+def _profiling(profiling: Any) -> Dict[str, Any]:
+    if profiling is None:
+        return {}
+    values: Dict[str, Any] = {"profiling_mode": profiling._enable_profiling}
+    if profiling._enable_profiling:
+        values["profiling_options"] = profiling._profiling_options or ""
+    return values
+
+
+def _memory(memory: Any) -> Dict[str, Any]:
+    if memory is None:
+        return {}
+    others = ("static_memory_policy", "memory_optimization_policy", "variable_use_1g_huge_page")
+    values = {"atomic_clean_policy": memory._atomic_clean_policy}
+    values.update(_unless_none(memory, _private(others)))
+    return values
+
+
+def _dynamic(dynamic: Any) -> Dict[str, Any]:
+    """All four, or none if one of them is None, as npu_estimator.py does."""
+    if dynamic is None:
+        return {}
+    keys = ("input_shape", "dynamic_dims", "dynamic_node_type", "compile_hybrid_mode")
+    values = _unless_none(dynamic, _private(keys))
+    return values if len(values) == len(keys) else {}
+
+
+def _experimental(experimental: Any) -> Dict[str, Any]:
+    if experimental is None:
+        return {"experimental_logical_device_cluster_deploy_mode": "LB"}
+    values = _unless_none(experimental, {key: f"_{name}" for key, name in _EXPERIMENTAL.items()})
+    memory = experimental._graph_memory_optimize_config
+    if memory is not None:
+        values.update(_unless_none(memory, {"graph_slice": "_graph_slice"}))
+    return values
+
+
+def _tuning(config: Any) -> Dict[str, Any]:
+    if config._aoe_mode is None:
+        return {}
+    work_path = "./" if config._work_path is None else config._work_path
+    values = {"aoe_mode": config._aoe_mode, "work_path": work_path}
+    values.update(_unless_none(config, {"distribute_config": "_distribute_config"}))
+    return values
+
+
+def _task() -> Dict[str, Any]:
+    task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
+    if not task.get("type"):
+        return {"job": "localhost", "task_index": 0}
+    return {"job": task["type"], "task_index": int(task.get("index", 0))}

@@ -1,0 +1,161 @@
+"""What the vendor's modules are made of: names that they import, and signatures as text.
+
+``from npu_bridge.estimator.npu.npu_loss_scale_optimizer import FixedLossScaleManager`` is seen in
+public scripts; such names are looked up when they are asked for. A signature of ninety arguments is
+data, not code; `help` and `inspect` show it all the same.
+"""
+
+import ast
+import importlib
+import inspect
+from typing import Any, Callable, Dict, List, Tuple
+
+_NPU = "ascend_session.compat.npu_bridge."
+_NAMES = "ascend_session.compat.tensorflow_names:"
+_PY = "tensorflow.python."
+
+# name -> module, or module:attribute
+# place -> names of it
+_PLACES = {
+    "": "os sys json time math random string numbers collections threading six",
+    f"{_NPU}estimator.npu.": "util npu_scope npu_plugin npu_hook",
+    f"{_NPU}estimator.npu.npu_hook:": (
+        "NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook NPUInfeedOutfeedSessionHook "
+        "NPULogOutfeedSessionHook NPUOutputTensorHook NPUShutDownHook SetIterationsVarHook"
+    ),
+    f"{_PY}framework.": "ops dtypes constant_op",
+    f"{_PY}ops.": (
+        "array_ops control_flow_ops gen_control_flow_ops gen_math_ops init_ops math_ops "
+        "resource_variable_ops state_ops variable_scope variables"
+    ),
+    f"{_PY}training.": (
+        "optimizer server_lib session_run_hook basic_session_run_hooks training_util"
+    ),
+    f"{_PY}util.": "compat function_utils tf_inspect",
+    "tensorflow.core.framework.": "attr_value_pb2 variable_pb2",
+}
+
+# name -> module, or module:attribute
+_HOMES: Dict[str, str] = {
+    **{name: place + name for place, names in _PLACES.items() for name in names.split()},
+    "BulkSaverBuilder": f"{_PY}training.saver:BulkSaverBuilder",
+    "Enum": "enum:Enum",
+    "ExperimentalConfig": f"{_NPU}estimator.npu.npu_config:ExperimentalConfig",
+    "FixedLossScaleManager": f"{_NPU}estimator.npu.npu_loss_scale_manager:FixedLossScaleManager",
+    "GraphMemoryOptimizeConfig": f"{_NPU}estimator.npu.npu_config:GraphMemoryOptimizeConfig",
+    "NPUBasics": f"{_NPU}estimator.npu.npu_common:NPUBasics",
+    "NPUEstimator": f"{_NPU}estimator.npu.npu_estimator:NPUEstimator",
+    "NPUEstimatorSpec": f"{_NPU}estimator.npu.npu_estimator:NPUEstimatorSpec",
+    "NPURunConfig": f"{_NPU}estimator.npu.npu_config:NPURunConfig",
+    "NPUSaver": f"{_NPU}estimator.npu.npu_saver:NPUSaver",
+    "Queue": "queue",
+    "RewriterConfig": "tensorflow.core.protobuf.rewriter_config_pb2:RewriterConfig",
+    "Saver": f"{_PY}training.saver:Saver",
+    "backend": f"{_NAMES}keras_backend",
+    "broadcast_global_variables": f"{_NPU}estimator.npu.npu_hook:broadcast_global_variables",
+    "config_pb2": "tensorflow.core.protobuf.config_pb2",
+    "context": f"{_PY}eager.context",
+    "contrib_summary": f"{_PY}ops.summary_ops_v2",
+    "distribute_lib": f"{_PY}distribute.distribute_lib",
+    "estimator_lib": "tensorflow_estimator.python.estimator.estimator",
+    "gen_npu_ops": f"{_NPU}helper.helper:npu_bridge_handle",
+    "get_rank_id": "ascend_session.compat.hccl.manage.api:get_rank_id",
+    "get_rank_size": "ascend_session.compat.hccl.manage.api:get_rank_size",
+    "hccl_ops": f"{_NPU}hccl.hccl_ops",
+    "helper": f"{_NPU}helper.helper",
+    "keras": "tensorflow.compat.v1:keras",
+    "logging": f"{_PY}platform.tf_logging",
+    "model_fn_lib": "tensorflow_estimator.python.estimator.model_fn",
+    "model_to_estimator": f"{_PY}keras.estimator:model_to_estimator",
+    "npu_ops": f"{_NPU}estimator.npu_ops",
+    "one_device_strategy": f"{_PY}distribute.one_device_strategy",
+    "optimizers": f"{_PY}keras.optimizers",
+    "optimizer_v2": f"{_PY}keras.optimizer_v2.optimizer_v2",
+    "run_config": "tensorflow_estimator.python.estimator.run_config",
+    "run_config_lib": "tensorflow_estimator.python.estimator.run_config",
+    "saveable_object_util": f"{_PY}training.saving.saveable_object_util",
+    "saver_pb2": "tensorflow.core.protobuf.saver_pb2",
+    "signature": "inspect:signature",
+    "tf": f"{_NAMES}AS_SCRIPTS",
+    "util_lib": f"{_NPU}estimator.npu.util",
+}
+
+
+def also(
+    module: str, own: str, imported: str, namespace: Dict[str, Any]
+) -> Tuple[Callable[[str], Any], List[str]]:
+    """The ``__getattr__`` (PEP 562) and the ``__all__`` of a mirrored module.
+
+    ``import *`` gives what the vendor's does, but for modules that not every TensorFlow has.
+
+    Args:
+        module: Its name, ``__name__``.
+        own: What the vendor's defines, with blanks between.
+        imported: What the vendor's imports, the same.
+        namespace: Its ``globals()``, where what was looked up stays.
+    """
+    known = imported.split()
+
+    def load(name: str) -> Any:
+        if name not in known:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home, _, attribute = _HOMES[name].partition(":")
+        try:
+            found: Any = importlib.import_module(home)
+        except ImportError as error:
+            raise AttributeError(f"module {module!r} has no {name!r} here: {error}") from error
+        value = getattr(found, attribute) if attribute else found
+        namespace[name] = value
+        return value
+
+    always = [name for name in known if not _HOMES[name].startswith((_PY, "tensorflow_estimator"))]
+    return load, [*own.split(), *always]
+
+
+def signature_of(text: str) -> inspect.Signature:
+    """The signature that ``(x, keep_prob, noise_shape=None)`` says; defaults are literals."""
+    function: Any = ast.parse(f"def function{text}: pass").body[0]
+    arguments = function.args
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    missing = len(arguments.args) - len(arguments.defaults)
+    defaults = [None] * missing + list(arguments.defaults)
+    found = [_parameter(one, default, kind) for one, default in zip(arguments.args, defaults)]
+    if arguments.vararg is not None:
+        found.append(_parameter(arguments.vararg, None, inspect.Parameter.VAR_POSITIONAL))
+    kind = inspect.Parameter.KEYWORD_ONLY
+    found += [
+        _parameter(one, default, kind)
+        for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
+    ]
+    if arguments.kwarg is not None:
+        found.append(_parameter(arguments.kwarg, None, inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(found)
+
+
+def _parameter(argument: Any, default: Any, kind: Any) -> inspect.Parameter:
+    value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
+    return inspect.Parameter(argument.arg, kind, default=value)
+
+
+def takes(text: str) -> Callable[[Callable[[Any, Dict[str, Any]], None]], Callable[..., None]]:
+    """Makes an ``__init__`` that is given all its arguments as one dict, in their order.
+
+    Args:
+        text: The signature without ``self``.
+    """
+    signature = signature_of(text)
+
+    def decorate(function: Callable[[Any, Dict[str, Any]], None]) -> Callable[..., None]:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  (it is one)
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            function(self, dict(given.arguments))
+
+        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        shown: Tuple[inspect.Parameter, ...] = (me, *signature.parameters.values())
+        made: Any = __init__
+        made.__signature__ = inspect.Signature(shown)
+        made.__doc__ = function.__doc__
+        return __init__
+
+    return decorate

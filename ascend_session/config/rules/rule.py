@@ -1,0 +1,91 @@
+"""What a rule is, what it looks at, and how its findings are made."""
+
+from typing import AbstractSet, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+from ascend_session.findings import ERROR, WARNING, Finding
+
+
+class RefusedOptionError(Exception):
+    """A rule asked for an option whose value was already refused; the rule does not apply."""
+
+
+class FlatOptions(Mapping[str, Any]):
+    """Options by vendor key; asking for one that was refused ends the rule that asks.
+
+    Attributes:
+        environ: The environment that host rules compare the options with.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        unreadable: AbstractSet[str] = frozenset(),
+        environ: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        self._values = values
+        self._unreadable = unreadable
+        self.environ: Mapping[str, str] = {} if environ is None else environ
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self._unreadable:
+            raise RefusedOptionError(key)
+        return self._values[key]
+
+    def __contains__(self, key: object) -> bool:
+        if key in self._unreadable:
+            raise RefusedOptionError(key)
+        return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def text(self, key: str) -> str:
+        """Write ``key=value``, as messages show it."""
+        return f"{key}={self[key]!r}"
+
+    def is_on(self, key: str) -> bool:
+        """Whether a switch was set to True (unset switches are all off in the adapter)."""
+        return self.get(key) is True
+
+
+RuleFindings = Iterator[Finding]
+Check = Callable[[FlatOptions], RuleFindings]
+
+
+class Rule(NamedTuple):
+    """One rule: what it checks, the keys it looks at, and where the fact stands."""
+
+    check: Check
+    keys: Tuple[str, ...]
+    source: str
+
+    @property
+    def sentence(self) -> str:
+        """The rule in one sentence, for the reference."""
+        return " ".join((self.check.__doc__ or "").split())
+
+
+class RuleBook(List[Rule]):
+    """The rules of one theme; use as ``@RULES.add("key", source="...")``."""
+
+    def add(self, *keys: str, source: str) -> Callable[[Check], Check]:
+        """Add the decorated function as a rule about ``keys``; its first key leads reports."""
+
+        def register(check: Check) -> Check:
+            self.append(Rule(check, keys, source))
+            return check
+
+        return register
+
+
+def error(option: str, message: str, hint: Optional[str] = None) -> Finding:
+    """Make a finding that refuses the configuration."""
+    return Finding(ERROR, message, hint, option=option)
+
+
+def warning(option: str, message: str, hint: Optional[str] = None) -> Finding:
+    """Make a finding that the configuration is taken with."""
+    return Finding(WARNING, message, hint, option=option)

@@ -1,0 +1,96 @@
+"""What is wrong, doubtful or worth knowing: one record for it, wherever it was found."""
+
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+
+ERROR = "error"
+"""A job would fail, hang, or quietly do something else than it was asked."""
+
+WARNING = "warning"
+"""A job may go wrong, or not be what it looks like."""
+
+NOT_CHECKED = "not checked"
+"""Nobody could say."""
+
+INFO = "info"
+"""Worth knowing, and nothing to do; the screen calls it a note."""
+
+OK = "ok"
+"""Looked at, and nothing was found against it; not more than that."""
+
+SEVERITIES = (ERROR, WARNING, NOT_CHECKED, INFO, OK)
+
+
+class Place(NamedTuple):
+    """A place in a file.
+
+    Attributes:
+        line: From 1.
+        column: From 1, in characters.
+        cell: The number of a notebook's cell from 1, in which the line is counted; else None.
+    """
+
+    line: int
+    column: int
+    cell: Optional[int] = None
+
+    def __str__(self) -> str:
+        within = f"{self.line}:{self.column}"
+        return within if self.cell is None else f"cell {self.cell}:{within}"
+
+
+class Finding(NamedTuple):
+    """One thing that was found.
+
+    Attributes:
+        severity: ``error``, ``warning``, ``not checked``, ``info`` or ``ok``.
+        message: What was found, in full sentences.
+        hint: What to do about it; None if there is nothing to do.
+        rule: What was looked at, in words that stay the same: ``device nodes``, ``unknown-key``.
+        option: The option that it is about, under the name the user wrote it with.
+        place: Where it stands: in a file, or in JSON, as in ``server_list[0].device[3]``.
+        source: Where the rule is laid down (adapter file, page of the manual).
+    """
+
+    severity: str
+    message: str
+    hint: Optional[str] = None
+    rule: str = ""
+    option: Optional[str] = None
+    place: Union[str, Place, None] = None
+    source: Optional[str] = None
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}" if self.place else self.message
+        return text if self.hint is None else f"{text} {self.hint}"
+
+
+def errors_of(findings: Iterable[Finding]) -> List[Finding]:
+    """Give those because of which a job should not be started."""
+    return [finding for finding in findings if finding.severity == ERROR]
+
+
+def remarks_of(findings: Iterable[Finding]) -> List[Finding]:
+    """Give those that a user should see although they are no reason not to start."""
+    return [finding for finding in findings if finding.severity in (WARNING, NOT_CHECKED)]
+
+
+def sort_by_severity(findings: Iterable[Finding]) -> List[Finding]:
+    """Sort errors first, then warnings, what was not checked, and the rest."""
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def limit_repeats(findings: Iterable[Finding], most: int = 10) -> List[Finding]:
+    """Keep the first findings of each severity and rule, and count the others in one more."""
+    kept: Dict[Tuple[str, str], List[Finding]] = {}
+    left_out: Dict[Tuple[str, str], int] = {}
+    for finding in findings:
+        key = (finding.severity, finding.rule)
+        alike = kept.setdefault(key, [])
+        if len(alike) < most:
+            alike.append(finding)
+        else:
+            left_out[key] = left_out.get(key, 0) + 1
+    for (severity, rule), count in left_out.items():
+        message = f"And {count:,} more like the last one."
+        kept[severity, rule].append(Finding(severity, message, rule=rule))
+    return [finding for alike in kept.values() for finding in alike]

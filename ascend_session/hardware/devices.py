@@ -1,0 +1,401 @@
+"""What is on this machine: one record per device, put together from whatever can be read.
+
+Nodes say which devices there are; ``npu-smi``, ``/proc`` and the network configuration add what
+they know. Each of them may be missing or broken: then its part stays None, and a note says why.
+"""
+
+import os
+from dataclasses import dataclass, replace
+from typing import (
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
+
+from ascend_session.hardware.chip_ids import (
+    ChipKey,
+    driver_ids,
+    keys_of,
+    logical_ids,
+    physical_ids,
+)
+from ascend_session.hardware.families import family, has_nic
+from ascend_session.hardware.hccn import HccnTool, Interface, conf_address, read_conf
+from ascend_session.hardware.nodes import (
+    VISIBLE_VARIABLE,
+    Visible,
+    control_node_notes,
+    host_root,
+    node_note,
+    processor_nodes,
+    read_visible,
+)
+from ascend_session.hardware.npu_smi import NpuSmi
+from ascend_session.hardware.npu_smi_info import Chip, Process
+from ascend_session.hardware.processes import Holder, Occupancy, list_holders, occupancy
+from ascend_session.hardware.program import TIME_LIMIT
+from ascend_session.hardware.versions import Component, Versions, read_versions
+from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+
+_AskAddress = Callable[[int], Optional[Interface]]
+
+_MOST_NOTES = 4  # of one program that fails
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device, which is one chip: an A3 processor is two of them.
+
+    Attributes:
+        index: Its place in the report. Those that this process gets come first, in the order of
+            their logical ids, so that for them it is the logical id.
+        physical_id: The N of ``/dev/davinciN``; what rank tables name. None if it has no node and
+            nobody says it.
+        logical_id: What ``session_device_id`` and ``ASCEND_DEVICE_ID`` name in this process; None
+            if ``ASCEND_RT_VISIBLE_DEVICES`` hides it or it cannot be opened.
+        driver_id: What ``ASCEND_RT_VISIBLE_DEVICES`` names; None without a node.
+        npu_id: Number of its card in ``npu-smi``.
+        chip_id: Number of the chip on the card.
+        name: As ``npu-smi`` prints it: ``910B3``, ``310P3``.
+        family: ``Atlas training (910A)``, ``A2 (910B)``, ``A3``, ``A5 (950)``, ``310P``, ``310B``
+            or ``310``.
+        health: ``OK``, ``Warning``, ``Alarm``, ``Critical`` or ``UNKNOWN``, as ``npu-smi`` says.
+        memory_kind: ``HBM`` or ``DDR``.
+        memory_used_mb: Memory in use, MB. An idle 910B has about 3,000.
+        memory_total_mb: Memory in all, MB.
+        temperature_c: Degrees Celsius.
+        power_w: Watts.
+        bus_id: PCI address.
+        address: IP address of its own network interface.
+        holders: The processes that hold it.
+        notes: What a user should know about it, in sentences.
+    """
+
+    index: int
+    physical_id: Optional[PhysicalDeviceId]
+    logical_id: Optional[LogicalDeviceId]
+    driver_id: Optional[int] = None
+    npu_id: Optional[int] = None
+    chip_id: Optional[int] = None
+    name: Optional[str] = None
+    family: Optional[str] = None
+    health: Optional[str] = None
+    memory_kind: Optional[str] = None
+    memory_used_mb: Optional[int] = None
+    memory_total_mb: Optional[int] = None
+    temperature_c: Optional[int] = None
+    power_w: Optional[float] = None
+    bus_id: Optional[str] = None
+    address: Optional[str] = None
+    holders: Tuple[Holder, ...] = ()
+    notes: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """All devices of this machine; iterating, ``len`` and an index work on `devices`.
+
+    Attributes:
+        devices: Those that this process gets, in the order of their logical ids, then the rest.
+        driver: The driver's version; None if unknown.
+        firmware: The firmware's version.
+        toolkits: The toolkits (CANN) found, the one that the environment selects first.
+        notes: What could not be read, and traps in ``ASCEND_RT_VISIBLE_DEVICES``, in sentences.
+        unanswered: Those of the notes that say what ``npu-smi`` did not answer, and why.
+    """
+
+    devices: Tuple[Device, ...]
+    driver: Optional[Component] = None
+    firmware: Optional[Component] = None
+    toolkits: Tuple[Component, ...] = ()
+    notes: Tuple[str, ...] = ()
+    unanswered: Tuple[str, ...] = ()
+
+    @property
+    def visible(self) -> Tuple[Device, ...]:
+        """The devices that this process gets; the place of each is its logical id."""
+        return tuple(device for device in self.devices if device.logical_id is not None)
+
+    @property
+    def ask_address(self) -> Optional[_AskAddress]:
+        """What asks ``hccn_tool`` for the address of a device by its physical id; None if nobody.
+
+        The file ``/etc/hccn.conf``, where `Device.address` is from if it is there, may be an old
+        one, as that of a container's image.
+        """
+        return self.__dict__.get("_ask_address")
+
+    def with_ask_address(self, ask_address: _AskAddress) -> "DeviceReport":
+        """Copy the report with something to ask; which is no field, and never written."""
+        report = replace(self)
+        object.__setattr__(report, "_ask_address", ask_address)
+        return report
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self.devices)
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    def __getitem__(self, index: int) -> Device:
+        return self.devices[index]
+
+
+def devices(
+    environ: Optional[Mapping[str, str]] = None,
+    root: Optional[str] = None,
+    timeout: float = TIME_LIMIT,
+) -> DeviceReport:
+    """Look at the machine; needs neither root nor the network, and never raises.
+
+    Args:
+        environ: The environment to go by; that of this process if None.
+        root: Root of the host; ``ASCEND_SESSION_HOST_ROOT`` or ``/`` if None.
+        timeout: Seconds that one answer of ``npu-smi`` or ``hccn_tool`` may take. One that does
+            not come in time is the last that is asked for.
+    """
+    environ = os.environ if environ is None else environ
+    return survey(environ, root or host_root(environ), timeout)
+
+
+def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> int:
+    """Count the devices that this process gets; runs no other program.
+
+    Counts the device nodes that ``ASCEND_RT_VISIBLE_DEVICES`` leaves, read as the runtime does.
+
+    Args:
+        environ: The environment to go by; that of this process if None.
+        root: Root of the host; ``ASCEND_SESSION_HOST_ROOT`` or ``/`` if None.
+    """
+    environ = os.environ if environ is None else environ
+    nodes = processor_nodes(root or host_root(environ))
+    return len(read_visible(environ.get(VISIBLE_VARIABLE), len(nodes)).ids)
+
+
+def is_available(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> bool:
+    """Tell whether this process gets at least one device; see `device_count`."""
+    return device_count(environ, root) > 0
+
+
+def survey(
+    environ: Mapping[str, str],
+    root: str,
+    timeout: float,
+    addresses: bool = True,
+    tool: Optional[HccnTool] = None,
+) -> DeviceReport:
+    """Look at everything; see `devices`.
+
+    Args:
+        environ: The environment to go by.
+        root: Root of the host.
+        timeout: Seconds for one answer of a program.
+        addresses: Whether ``hccn_tool`` is asked; who wants the holders looks again and again.
+        tool: Asked instead of a new one, for a caller who wants to know how that went.
+    """
+    versions = read_versions(environ, root)
+    nodes = processor_nodes(root)
+    npu_smi = NpuSmi(environ, root, timeout)
+    if not nodes and not npu_smi.answers:
+        note = "There is no Ascend device here: no /dev/davinci<N>."
+        return _report((), versions, versions.driver, [note])
+    listing = _read_listing(npu_smi, nodes)
+    visible = read_visible(environ.get(VISIBLE_VARIABLE), len(nodes))
+    occupied = occupancy(root, listing.processes)
+    found = [
+        _describe(physical, key, listing, occupied, visible, environ, root)
+        for physical, key in _pair_nodes(nodes, listing)
+    ]
+    found.sort(key=_visible_first)
+    notes = [*visible.traps]
+    if nodes:
+        notes += control_node_notes(root)
+    else:
+        notes.append("There is no /dev/davinci<N>: this process cannot open a device.")
+    unanswered = _first_notes(npu_smi.notes)
+    notes += [*unanswered, *occupied.notes]
+    if addresses:
+        found = _add_addresses(found, tool or HccnTool(environ, root, timeout), root, notes)
+    found = [replace(device, index=index) for index, device in enumerate(found)]
+    driver = versions.driver
+    if driver is None and listing.driver_version:
+        driver = Component(listing.driver_version, None, None)
+    report = _report(found, versions, driver, notes, unanswered)
+    return report.with_ask_address(HccnTool(environ, root, timeout).address)
+
+
+def _report(
+    found: Sequence[Device],
+    versions: Versions,
+    driver: Optional[Component],
+    notes: Sequence[str],
+    unanswered: Sequence[str] = (),
+) -> DeviceReport:
+    return DeviceReport(
+        devices=tuple(found),
+        driver=driver,
+        firmware=versions.firmware,
+        toolkits=versions.toolkits,
+        notes=tuple(dict.fromkeys([*notes, *versions.notes])),
+        unanswered=tuple(unanswered),
+    )
+
+
+class _Listing(NamedTuple):
+    """What ``npu-smi`` lists, brought together with the nodes.
+
+    Attributes:
+        driver_version: As the table's first line has it.
+        names: The name of each chip, empty if it is not known.
+        chips: The rows of those that the table has.
+        physical: The physical ids, as far as they could be found out.
+        driver: The runtime's number of each node.
+        processes: The processes on each device whose physical id is known.
+        unplaced: The processes on each of the other chips.
+    """
+
+    driver_version: Optional[str]
+    names: Dict[ChipKey, str]
+    chips: Dict[ChipKey, Chip]
+    physical: Dict[ChipKey, PhysicalDeviceId]
+    driver: Dict[PhysicalDeviceId, int]
+    processes: Dict[PhysicalDeviceId, List[Process]]
+    unplaced: Dict[ChipKey, List[Process]]
+
+
+def _read_listing(npu_smi: NpuSmi, nodes: Sequence[PhysicalDeviceId]) -> _Listing:
+    table = npu_smi.info()
+    mapping = npu_smi.mapping() if npu_smi.answers else ()
+    physical = physical_ids(nodes, table.chips, mapping, npu_smi.remap)
+    chips = {(chip.npu_id, chip.chip_id): chip for chip in table.chips}
+    names = {(mapped.npu_id, mapped.chip_id): mapped.name for mapped in mapping}
+    names.update({key: chip.name for key, chip in chips.items() if chip.name})
+    processes: Dict[PhysicalDeviceId, List[Process]] = {}
+    unplaced: Dict[ChipKey, List[Process]] = {}
+    for process in table.processes:
+        key = (process.npu_id, process.chip_id)
+        if key in physical:
+            processes.setdefault(physical[key], []).append(process)
+        else:
+            unplaced.setdefault(key, []).append(process)
+    return _Listing(
+        driver_version=table.driver_version,
+        names={key: names.get(key, "") for key in keys_of(table.chips, mapping)},
+        chips=chips,
+        physical=physical,
+        driver=driver_ids(nodes, physical, logical_ids(table.chips, mapping)),
+        processes=processes,
+        unplaced=unplaced,
+    )
+
+
+def _pair_nodes(
+    nodes: Sequence[PhysicalDeviceId], listing: _Listing
+) -> List[Tuple[Optional[PhysicalDeviceId], Optional[ChipKey]]]:
+    """Pair each node with its chip, and add the chips that have no node."""
+    key_of = {physical: key for key, physical in listing.physical.items()}
+    without_node = [key for key in listing.names if listing.physical.get(key) not in nodes]
+    return [
+        *((node, key_of.get(node)) for node in nodes),
+        *((listing.physical.get(key), key) for key in without_node),
+    ]
+
+
+def _describe(
+    physical: Optional[PhysicalDeviceId],
+    key: Optional[ChipKey],
+    listing: _Listing,
+    occupied: Occupancy,
+    visible: Visible,
+    environ: Mapping[str, str],
+    root: str,
+) -> Device:
+    """Put together what is known of one device, but its place and its address."""
+    driver = None if physical is None else listing.driver.get(physical)
+    is_visible = driver is not None and driver in visible.ids
+    chip = listing.chips.get(key) if key else None
+    name = listing.names.get(key, "") if key else ""
+    holders: Sequence[Holder] = ()
+    if physical is not None:
+        holders = occupied.holders.get(physical, ())
+    elif key is not None:
+        holders = list_holders(root, listing.unplaced.get(key, ()))
+    # Where there is HBM the column for DDR counts the chip's own processor, or shows 0 / 0.
+    memory = None if chip is None else chip.hbm or chip.ddr
+    notes: List[Optional[str]] = []
+    if physical is None:
+        notes.append("Which /dev/davinci<N> it is cannot be told.")
+    else:
+        notes.append(node_note(root, physical))
+    if driver is not None and not is_visible:
+        setting = f"{VISIBLE_VARIABLE}={environ.get(VISIBLE_VARIABLE)!r}"
+        notes.append(f"{setting} hides it from this process.")
+    if listing.names and key is None:
+        notes.append(
+            "npu-smi does not list it: it may have dropped off the bus, or another container "
+            "holds it."
+        )
+    elsewhere = [str(holder.pid) for holder in holders if not holder.here]
+    if elsewhere:
+        notes.append(
+            f"Process {', '.join(elsewhere)} is listed by npu-smi but not in /proc here: it runs "
+            "in another container, or that is the host's number of one listed here."
+        )
+    return Device(
+        index=0,
+        physical_id=physical,
+        logical_id=LogicalDeviceId(visible.ids.index(driver)) if is_visible else None,
+        driver_id=driver,
+        npu_id=key[0] if key else None,
+        chip_id=key[1] if key else None,
+        name=name or None,
+        family=family(name),
+        health=chip.health if chip else None,
+        memory_kind=None if chip is None else "HBM" if chip.hbm else "DDR",
+        memory_used_mb=memory.used if memory else None,
+        memory_total_mb=memory.total if memory else None,
+        temperature_c=chip.temperature if chip else None,
+        power_w=chip.power if chip else None,
+        bus_id=chip.bus_id if chip else None,
+        holders=tuple(holders),
+        notes=tuple(note for note in notes if note),
+    )
+
+
+def _visible_first(device: Device) -> Tuple[bool, int, ChipKey]:
+    """Order visible devices by their logical ids, then the others by their physical ids."""
+    if device.logical_id is not None:
+        return False, int(device.logical_id), (0, 0)
+    physical = -1 if device.physical_id is None else int(device.physical_id)
+    return True, physical, (device.npu_id or 0, device.chip_id or 0)
+
+
+def _add_addresses(
+    found: Sequence[Device], tool: HccnTool, root: str, notes: List[str]
+) -> List[Device]:
+    """Add the addresses that ``hccn.conf`` has; for the other devices the tool is asked."""
+    conf = read_conf(root, notes)
+    with_address = []
+    for device in found:
+        address = None
+        if device.physical_id is not None and (device.family is None or has_nic(device.family)):
+            address = conf_address(conf.get(int(device.physical_id), {}))
+            interface = None if address else tool.address(int(device.physical_id))
+            address = interface.address if interface else address
+        with_address.append(replace(device, address=address))
+    notes += _first_notes(tool.notes)
+    return with_address
+
+
+def _first_notes(notes: Sequence[str]) -> List[str]:
+    """Keep the first notes, for a tool that fails for one device may fail for all of them."""
+    if len(notes) <= _MOST_NOTES:
+        return list(notes)
+    left = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], f"{left} more answers of the same program were no better."]

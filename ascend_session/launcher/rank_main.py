@@ -1,0 +1,386 @@
+"""What runs inside a rank, before and after the user's program.
+
+``ascend_session/runner.py`` loads this file by its path and before the program's own folder is on
+``sys.path``. It imports nothing but what is built into the interpreter, so that nothing can hide
+what it needs and the start costs about nothing. It works from Python 3.6 on.
+"""
+
+import faulthandler
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Callable, Container, Dict, List, Optional, Type
+
+    Trace = Optional[TracebackType]
+
+RANK_FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
+"""Environment variable with the absolute path of the rank's folder."""
+
+RUN_VARIABLE = "ASCEND_SESSION_RUN"
+"""Environment variable with what ``ascend-session run`` was called with; the program does not see
+it."""
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# By its path: then neither the working directory nor the interpreter's packages can hide it.
+RUNNER = os.path.join(_PACKAGE, "runner.py")
+"""The program that runs scripts and modules and records how they fail."""
+
+_BACKEND_VARIABLE = "ASCEND_SESSION_BACKEND"
+
+_SPARE_BYTES = 1 << 20  # are let go when memory may have run out
+
+
+def main(runner: str) -> None:
+    """Run the program that the command line names, and record how it fails.
+
+    Args:
+        runner: The file that Python was started with, as in tracebacks.
+    """
+    rank = RankMain(runner)
+    try:
+        rank.run()
+    except BaseException as failure:
+        rank.fail(failure)
+        raise
+
+
+def load_by_path(path: str) -> "Any":
+    """Import a file of this package that needs no other; Python keeps what it compiled of it.
+
+    The module is in no `sys.modules`, where the program's own of that name may belong.
+    """
+    folder, name = os.path.split(path[: -len(".py")])
+    sys.path.insert(0, folder)
+    try:
+        return __import__(name)
+    finally:
+        del sys.path[0]
+        sys.modules.pop(name, None)
+
+
+class RankMain:
+    """One program, what is done before it starts and what is done when it fails.
+
+    Everything is loaded at once: the files may be gone or others when the program fails.
+    """
+
+    def __init__(self, runner: str) -> None:
+        self._folder = os.environ.get(RANK_FOLDER_VARIABLE)
+        self._pid = os.getpid()
+        self._spare = bytes(_SPARE_BYTES)
+        self._record_writer = load_by_path(os.path.join(_PACKAGE, "failures", "record_writer.py"))
+        self._vendor = None  # type: Optional[Vendor]
+        request = os.environ.pop(RUN_VARIABLE, None)
+        # The vendor's packages are looked after by `run`, and in ranks on the stub.
+        is_on_stub = self._folder and os.environ.get(_BACKEND_VARIABLE) == "stub"
+        compat = os.path.join(_PACKAGE, "compat", "importing.py")
+        if (request is not None or is_on_stub) and os.path.isfile(compat):
+            self._vendor = Vendor(self._pid, compat, request)  # an installation may do without
+        self._files = {runner, GLUE, main.__code__.co_filename}
+
+    def run(self) -> None:
+        """Run the program that the command line names; what it raises comes out."""
+        words = sys.argv
+        if len(words) < 2 or (words[1] == "-m" and len(words) < 3):
+            sys.exit("usage: python runner.py (script | -m module) [arguments]")
+        if hasattr(sys, "orig_argv"):
+            del sys.orig_argv[-len(words)]
+        if self._folder:
+            watch_stacks(self._folder)
+        del words[0]
+        if self._vendor is not None:
+            self._vendor.begin()
+        run_program(words, self._note_unreadable)
+
+    def fail(self, error: BaseException) -> None:
+        """Record what ends the program, and have it printed without the frames of this package."""
+        self._spare = b""
+        error.__traceback__ = stripped(error.__traceback__, self._files)
+        if self._vendor is not None:
+            self._vendor.fail(error)
+        self._record(error, self._record_writer.exit_code_of(error))
+        if not isinstance(error, SystemExit):
+            print_as_without(self._files)
+
+    def _note_unreadable(self, error: Exception) -> None:
+        error.__traceback__ = None
+        self._record(error, 2 if isinstance(error, OSError) else 1)
+
+    def _record(self, error: BaseException, code: int) -> None:
+        # A forked child that fails has ended no rank.
+        if code and self._folder and os.getpid() == self._pid:
+            self._record_writer.write_record(error, self._folder, code)
+
+
+STACKS_NAME = "stacks.log"
+# Of what signal is made of; signal itself is slow to load.
+STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7
+
+# Descriptors that no program reaches. If one closes all that it does not know, what it opens then
+# gets another number, and no stack is ever written into a file of its own.
+_OUT_OF_THE_WAY = (1000, 250)
+
+
+def watch_stacks(folder: str) -> None:
+    """Open the file in the rank's folder; nothing happens if it cannot be opened.
+
+    Who asked for ``faulthandler`` in the environment keeps it on standard error.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    try:
+        fd = _moved(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
+        if not faulthandler.is_enabled():
+            faulthandler.enable(fd, all_threads=True)
+        faulthandler.register(STACK_SIGNAL, fd, all_threads=True, chain=False)
+    except (OSError, RuntimeError, ValueError):
+        return
+
+
+def _moved(fd: int) -> int:
+    for high in _OUT_OF_THE_WAY:
+        try:
+            os.fstat(high)
+        except OSError:
+            try:
+                os.dup2(fd, high, False)
+            except OSError:  # so many are not allowed
+                continue
+            os.close(fd)
+            return high
+    return fd
+
+
+GLUE = "sys"
+"""File name of the frame below the program: Python says 'sys:1: UserWarning' of what is there."""
+
+
+def run_program(words: "List[str]", on_unreadable: "Callable[[Exception], None]") -> None:
+    """Run a script, a folder, an archive or a module as ``__main__``, as plain Python does.
+
+    What the program raises comes out.
+
+    Args:
+        words: ``sys.argv`` as it is for the program, with ``-m`` and the module's name or with the
+            script in front; is changed in place.
+        on_unreadable: Is told why a script cannot be read or compiled. Then plain Python takes
+            this process over and says it: it reads files in another way than ``compile`` does.
+    """
+    if words[0] == "-m":
+        _run_module(words.pop(1))
+    else:
+        _run_script(words[0], on_unreadable)
+
+
+def has_own_path() -> bool:
+    """Tell whether Python puts the program's folder on ``sys.path``."""
+    return not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
+
+
+def _run_module(name: str) -> None:
+    import runpy
+
+    folder = _working_directory()
+    if has_own_path() and folder is not None:
+        sys.path.insert(0, folder)
+    _new_main()
+    _call(runpy._run_module_as_main, name)  # type: ignore[attr-defined]
+
+
+def _run_script(name: str, on_unreadable: "Callable[[Exception], None]") -> None:
+    path = name
+    if sys.version_info >= (3, 9) and not os.path.isabs(path):
+        path = (_working_directory() or "") + os.sep + path
+    if _importer(path) is not None:
+        import runpy
+
+        sys.path.insert(0, path)
+        _new_main()
+        _call(runpy._run_module_as_main, "__main__", False)  # type: ignore[attr-defined]
+        return
+    try:
+        code, loader = _compiled(path)
+    except Exception as error:
+        on_unreadable(error)
+        os.execv(sys.executable, [sys.executable] + sys.argv)  # noqa: RUF005  (a list it is)
+    if has_own_path():
+        sys.path.insert(0, os.path.dirname(os.path.realpath(name)))
+    scope = _new_main()
+    scope.update(__file__=path, __cached__=None, __loader__=loader)
+    _call(exec, code, scope)
+
+
+def _call(function: "Callable[..., object]", *arguments: "Any") -> None:
+    code = compile("function(*arguments)", GLUE, "exec")
+    exec(code, {"__name__": GLUE, "function": function, "arguments": arguments})
+
+
+def _working_directory() -> "Optional[str]":
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return None
+
+
+def _new_main() -> "Dict[str, Any]":
+    """Put a module without contents in this one's place; return its dictionary."""
+    old = vars(sys.modules["__main__"])
+    sys.modules["__main__"] = type(sys)("__main__")
+    scope = vars(sys.modules["__main__"])
+    if "__annotations__" in old:
+        scope["__annotations__"] = {}
+    scope["__builtins__"] = old["__builtins__"]
+    return scope
+
+
+def _importer(path: str) -> "Any":
+    """Find what imports from a folder or an archive; None for a file. As PyImport_GetImporter."""
+    cache = sys.path_importer_cache  # type: Dict[str, Any]
+    if path not in cache:
+        cache[path] = None
+        for hook in sys.path_hooks:
+            try:
+                cache[path] = hook(path)
+                break
+            except ImportError:
+                continue
+    return cache[path]
+
+
+def _compiled(path: str) -> "Any":
+    """Load the code of a script, or of what was compiled from one, and its loader."""
+    external = sys.modules["_frozen_importlib_external"]  # type: Any
+    with open(path, "rb") as file:
+        data = file.read()
+    is_compiled = data[:4] == external.MAGIC_NUMBER
+    if path.endswith(".pyc") and not is_compiled:
+        raise RuntimeError("Bad magic number in .pyc file")
+    if is_compiled:
+        import marshal
+
+        header = 16 if sys.version_info >= (3, 7) else 12
+        return marshal.loads(data[header:]), external.SourcelessFileLoader("__main__", path)
+    code = compile(data, path, "exec", 0, True)
+    return code, external.SourceFileLoader("__main__", path)
+
+
+def print_as_without(files: "Container[str]") -> None:
+    """Have Python print the exception without the outermost frames of these files.
+
+    The program's own ``sys.excepthook`` is called, and is in its place when it is.
+    """
+    sys.excepthook = _Hook(getattr(sys, "excepthook", _missing), files).show
+
+
+def stripped(trace: "Trace", files: "Container[str]") -> "Trace":
+    """Take away the outermost frames of a traceback, as far as they are of these files."""
+    while trace is not None and trace.tb_frame.f_code.co_filename in files:
+        trace = trace.tb_next
+    return trace
+
+
+class _Hook:
+    def __init__(self, hook: "Callable[..., object]", files: "Container[str]") -> None:
+        self._hook = hook
+        self._files = files
+
+    def show(self, kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
+        """Do what Python does with an exception that nothing caught."""
+        if self._hook is _missing:
+            del sys.excepthook
+        else:
+            sys.excepthook = self._hook
+        trace = stripped(trace, self._files)
+        error.__traceback__ = sys.last_traceback = trace
+        try:
+            self._hook(kind, error, trace)
+        except SystemExit:
+            raise
+        except BaseException as second:
+            _say("Error in sys.excepthook:\n")
+            second.__traceback__ = stripped(second.__traceback__, self._files)
+            sys.__excepthook__(type(second), second, second.__traceback__)
+            _say("\nOriginal exception was:\n")
+            sys.__excepthook__(kind, error, trace)
+
+
+def _missing(kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
+    _say("sys.excepthook is missing\n")
+    sys.__excepthook__(kind, error, trace)
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+
+
+class Vendor:
+    """What stands for the vendor's packages, or their system's end, in this process.
+
+    Args:
+        pid: The process that runs the program.
+        path: The file of `compat.importing`.
+        request: What `run` was called with, lines ``name=value``; None in a rank of a launch.
+    """
+
+    def __init__(self, pid: int, path: str, request: "Optional[str]") -> None:
+        self._pid = pid
+        self._options: Dict[str, str] = {}
+        self._is_run = request is not None
+        for line in (request or "").split("\n"):
+            name, _, value = line.partition("=")
+            if name:
+                self._options[name] = value
+        self._importing: Any = load_by_path(os.path.join(_PACKAGE, "compat", "importing.py"))
+        self._finder: Any = None
+        self._failed = False
+
+    def begin(self) -> None:
+        """Put the finder in its place, before the program starts."""
+        if self._options.get("backend", "stub") != "stub":
+            self._finder = self._importing.install("on_device", False, self._options)
+            return
+        inherited = self._importing.INHERITED
+        # For Pythons that the program starts: by the variable, multiprocessing's by the path.
+        old = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = inherited + (os.pathsep + old if old else "")
+        sys.path.insert(0, inherited)
+        self._finder = self._importing.install("watching", True, self._options)
+        if self._is_run:
+            import atexit
+
+            atexit.register(self._say_if_unused)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell those whom it concerns that the program fails; never raise."""
+        if self._finder is None or os.getpid() != self._pid:
+            return
+        kinds = AttributeError, ImportError, RuntimeError, ValueError
+        self._failed = True
+        try:
+            if self._finder.started:
+                self._importing.ending().failed(error)
+            elif isinstance(error, kinds) and "tensorflow" in sys.modules:
+                self._importing.ending().begin(self._options)
+                self._importing.ending().failed(error)
+        except Exception as second:
+            _tell_user(f"{type(second).__name__}: {second}")
+
+    def _say_if_unused(self) -> None:
+        is_late = self._finder.started or self._failed
+        if not is_late and os.getpid() == self._pid:
+            _tell_user(
+                "this process has imported neither npu_bridge nor hccl; all that it computes is "
+                "left on the host, on a device, too."
+            )
+
+
+def _tell_user(text: str) -> None:
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(f"ascend-session: {text}\n")
+        except (OSError, ValueError):
+            return

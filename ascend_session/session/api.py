@@ -1,0 +1,295 @@
+"""The context managers `ascend_system` and `ascend_session`: what is opened is closed."""
+
+import os
+from functools import partial
+from typing import Any, Callable, List, Optional, Tuple
+
+from ascend_session import backends
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.errors import AscendError, LifecycleError, ShutdownError
+from ascend_session.failures import RetryPolicy, explain, translate
+from ascend_session.session import registry
+from ascend_session.session.conditions import warn_of_unused_loops
+from ascend_session.session.signals import Terminated
+from ascend_session.session.system import AscendSystem, OpenSession, checked
+from ascend_session.session.teardown import close_all, keep_body_error
+
+Failed = List[Tuple[str, BaseException]]
+
+
+def ascend_system(
+    config: Optional[AscendConfig] = None,
+    *,
+    backend: str = "auto",
+    wait_for_device: float = 0,
+    probe: Optional[RetryPolicy] = None,
+) -> "SystemContext":
+    """Open the device for this process: initialise on entry, shut down on exit.
+
+    Blocks may be nested and share one system; the last one out shuts it down.
+
+    Args:
+        config: The options to initialise with; the adapter's defaults if None.
+        backend: ``auto``, ``npu`` or ``stub``.
+        wait_for_device: Seconds to wait until no other process holds the device. The stub's
+            devices are never held, so it does not wait.
+        probe: Initialise in a short-lived process first, and again as the RetryPolicy says, for
+            a failed initialisation ends its process. The stub has nothing to try. Neither this
+            nor ``wait_for_device`` does anything in a process that has an open system.
+
+    Returns:
+        A context manager that gives an `AscendSystem`.
+
+    Raises:
+        AscendError: On entry, the leaf that fits; nothing is open afterwards.
+        TypeError: If ``wait_for_device`` is no number, or ``probe`` no RetryPolicy.
+        ValueError: If ``wait_for_device`` is below 0.
+    """
+    if isinstance(wait_for_device, bool) or not isinstance(wait_for_device, (int, float)):
+        raise TypeError(f"wait_for_device is a number of seconds, not {wait_for_device!r}.")
+    if not wait_for_device >= 0:  # NaN is neither
+        raise ValueError(f"wait_for_device is 0 seconds or more, not {wait_for_device}.")
+    if probe is not None and not isinstance(probe, RetryPolicy):
+        raise TypeError(f"probe is a RetryPolicy, such as RetryPolicy(), not {probe!r}.")
+    return SystemContext(checked(config), backends.known(backend), wait_for_device, probe)
+
+
+def ascend_session(
+    config: Optional[AscendConfig] = None,
+    *,
+    graph: Optional[Any] = None,
+    device_id: Optional[int] = None,
+    session_config: Optional[Any] = None,
+    backend: str = "auto",
+) -> "SessionContext":
+    """Open a ``tf.Session`` on the device, and the system if this process has none.
+
+    Inside the block the session and its graph are the defaults, as with ``with tf.Session()``.
+
+    Args:
+        config: The options; inside an open system, None means that system's.
+        graph: The ``tf.Graph`` to run; the default graph if None.
+        device_id: Logical id of the device (``session_device_id``).
+        session_config: A ``tf.ConfigProto`` to build on; copied, never changed.
+        backend: ``auto``, ``npu`` or ``stub``.
+
+    Returns:
+        A context manager that gives a real ``tf.Session``.
+
+    Raises:
+        AscendError: On entry, the leaf that fits; nothing is open afterwards.
+    """
+    known = backends.known(backend)
+    return SessionContext(checked(config), graph, device_id, session_config, known, None)
+
+
+def _enter_system(
+    config: Optional[AscendConfig],
+    backend: str,
+    base: Optional[Any] = None,
+    wait_s: float = 0,
+    probe: Optional[RetryPolicy] = None,
+) -> AscendSystem:
+    environ = os.environ
+    shared = registry.current_system()
+    # "auto" means the open system; otherwise what was asked for is compared with it.
+    auto = shared is not None and backend == "auto" and not environ.get(backends.BACKEND_VARIABLE)
+    choice = shared.choice if shared is not None and auto else backends.choose(backend, environ)
+    wanted = AscendConfig() if config is None else config
+    system = registry.enter(lambda: AscendSystem(wanted, base, choice, environ, wait_s, probe))
+    try:
+        if choice.name != system.backend:
+            raise LifecycleError(
+                f"The {choice.name} backend was asked for ({choice.reason}), but the open system "
+                f"of this process is on the {system.backend}."
+            )
+        if config is not None and config is not system.config:
+            system.check_init_options(config)
+    except BaseException:
+        registry.leave(system)
+        raise
+    return system
+
+
+class _Once:
+    """A context manager that is entered once and exited once, in the process that entered it."""
+
+    def __init__(self) -> None:
+        self._entered_in: Optional[int] = None
+        self._left = False
+
+    def _begin(self, what: str) -> None:
+        if self._entered_in is not None:
+            state = "was used already" if self._left else "is entered already"
+            raise LifecycleError(
+                f"This {what} {state}.", hint=f"Call {what} again for each with block."
+            )
+        self._entered_in = os.getpid()
+
+    def _end(self, what: str) -> bool:
+        """Tell whether leaving has something to do: not twice, and not in a forked process."""
+        if self._entered_in is None:
+            raise LifecycleError(f"This {what} was not entered.", hint=f"with {what} as ...:")
+        if self._left or self._entered_in != os.getpid():
+            return False
+        self._left = True
+        return True
+
+
+class SystemContext(_Once):
+    """What `ascend_system` returns."""
+
+    def __init__(
+        self,
+        config: Optional[AscendConfig],
+        backend: str,
+        wait_s: float,
+        probe: Optional[RetryPolicy],
+    ) -> None:
+        super().__init__()
+        self._arguments = (config, backend, None, wait_s, probe)
+
+    def __enter__(self) -> AscendSystem:
+        self._begin("ascend_system(...)")
+        try:
+            self._system = _enter_system(*self._arguments)
+        except BaseException:
+            self._left = True
+            raise
+        self._sessions_before = self._system.sessions_here()
+        return self._system
+
+    def __exit__(self, *failure: Any) -> None:
+        if self._end("ascend_system(...)"):
+            _leave(self._system, None, self._sessions_before, "ascend_system(...)", failure)
+
+
+class SessionContext(_Once):
+    """What `ascend_session` and `AscendSystem.session` return."""
+
+    def __init__(
+        self,
+        config: Optional[AscendConfig],
+        graph: Optional[Any],
+        device_id: Optional[int],
+        session_config: Optional[Any],
+        backend: str,
+        system: Optional[AscendSystem],
+        as_default: bool = True,
+    ) -> None:
+        super().__init__()
+        self._config = config
+        self._arguments = (graph, device_id, session_config)
+        self._as_default = as_default
+        self._backend = backend
+        self._given = system
+
+    def __enter__(self) -> Any:
+        self._begin("ascend_session(...)")
+        try:
+            self._system = self._acquired()
+            try:
+                self._opened = self._system.open_session(
+                    self._config, *self._arguments, as_default=self._as_default
+                )
+            except BaseException as error:
+                _finish(self._system, error, registry.leave(self._system))
+                raise
+        except BaseException:
+            self._left = True
+            raise
+        self._sessions_before = self._system.sessions_here()
+        return self._opened.session
+
+    def _acquired(self) -> AscendSystem:
+        if self._given is not None:
+            return registry.join(self._given)
+        return _enter_system(self._config, self._backend, self._arguments[2])
+
+    def __exit__(self, *failure: Any) -> None:
+        if self._end("ascend_session(...)"):
+            before = self._sessions_before
+            _leave(self._system, self._opened, before, "ascend_session(...)", failure)
+            if failure[0] is None:
+                warn_of_unused_loops(self._opened.graph, self._opened.parameters)
+
+
+def device_check(backend: str) -> Callable[[int], None]:
+    """Return a function that raises DeviceError for a logical id of which there is no device.
+
+    It asks the open system of this process, else the backend that one would open; starts nothing.
+    """
+    system = registry.current_system()
+    if system is not None:
+        return system.check_device
+    chosen = backends.create(backends.choose(backend, os.environ), os.environ)
+    job = chosen.job(os.environ)
+    return lambda device_id: chosen.require(job, {"session_device_id": device_id})
+
+
+def _leave(
+    system: AscendSystem,
+    own: Optional[OpenSession],
+    before: List[OpenSession],
+    what: str,
+    failure: Any,
+) -> None:
+    """Close what a block has opened, the latest first, and leave the system."""
+    ending = isinstance(failure[1], Terminated)
+    if isinstance(failure[1], Exception):
+        explain(failure[1])
+    with system.deferring_interrupts() as waiting:
+        if failure[1] is not None and registry.is_last_user(system):
+            system.fail(failure[1])
+        inner = [opened for opened in system.sessions_here() if opened not in before]
+        failed = _out_of_order(what, len(inner))
+        for opened in reversed(inner):
+            failed += _release(system, opened, ending)
+        if own is None:
+            failed += registry.leave(system, ending=ending)
+        else:
+            failed += _release(system, own, ending, *failure)
+    _finish(system, failure[1], failed + [("an interrupt", error) for error in waiting])
+
+
+def _out_of_order(what: str, count: int) -> Failed:
+    if not count:
+        return []
+    error = LifecycleError(
+        f"This {what} was left while {count} session(s) opened inside it were still open; they "
+        "were closed first.",
+        hint="Leave inner blocks before outer ones.",
+    )
+    return [("closing in order", error)]
+
+
+def _release(system: AscendSystem, opened: OpenSession, ending: bool, *failure: Any) -> Failed:
+    """Close a session and take its block from the users, unless that was done before."""
+    done: List[bool] = []
+    closer = partial(system.close_session, opened, *failure)
+    failed = close_all([("closing a session", lambda: done.append(closer()))])
+    if done == [False]:
+        return failed
+    return failed + registry.leave(system, ending=ending)
+
+
+def _finish(system: AscendSystem, body: Optional[BaseException], failed: Failed) -> None:
+    """Raise what failed while closing, unless the body's exception comes first."""
+    cause = system.cause_of(body)
+    errors = [_as_ours(what, error) for what, error in failed]
+    errors.sort(key=lambda error: isinstance(error, Exception))  # interrupts first
+    first = cause if cause is not None or not errors else errors.pop(0)
+    if first is None:
+        return
+    for error in errors:
+        keep_body_error(first, error)
+    if first is not body:
+        raise first from (body or first.__cause__)
+
+
+def _as_ours(what: str, error: BaseException) -> BaseException:
+    if isinstance(error, AscendError) or not isinstance(error, Exception):
+        return error
+    ours = translate(error, asked=what, into=ShutdownError)
+    ours.__cause__ = error
+    return ours

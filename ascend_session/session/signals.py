@@ -1,0 +1,278 @@
+"""Ctrl-C and SIGTERM, also while the main thread is blocked inside TensorFlow.
+
+A Python signal handler runs in the main thread between two bytecodes, so never while TensorFlow
+blocks it. But the byte that Python writes to the wakeup descriptor is written at once, and a
+thread that reads it can close the sessions, which frees the main thread (measured: 1 ms; see
+stub_collectives.md). The guard is there from before the initialisation until the shutdown, in the
+main thread only, and only over the default handlers.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+_logger = logging.getLogger(__name__)
+
+_HANDLER_SECONDS = 0.5  # how long a main thread that is not blocked may take to notice
+_UNWIND_SECONDS = 2.0  # how long it may take to begin its shutdown once the sessions are closed
+_EARLIER_SECONDS = 0.25  # how late the guard's thread may learn of a signal that was noticed
+_SHUTDOWN_SECONDS = 30.0  # how long a shutdown that has begun may take
+
+
+_last_words: List[Callable[[], None]] = []
+
+
+def at_forced_end(say: Callable[[], None]) -> None:
+    """Has ``say`` called before a signal ends a process whose main thread TensorFlow still blocks.
+
+    Such a process comes to no exit handler. The call is made in a thread that is waited for as
+    long as for the shutdown, `_UNWIND_SECONDS`.
+    """
+    if say not in _last_words:
+        _last_words.append(say)
+
+
+class Terminated(SystemExit):
+    """SIGTERM arrived; raised in the main thread so that every ``with`` block is left in order."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(128 + signum)
+        self.signum = signum
+
+
+class SignalGuard:
+    """Turns SIGINT and SIGTERM into an orderly shutdown.
+
+    Args:
+        interrupt: Closes the open sessions; called from the guard's thread.
+        shut_down: Shuts the system down from the guard's thread, for a main thread that cannot.
+    """
+
+    def __init__(self, interrupt: Callable[[str], None], shut_down: Callable[[], Any]) -> None:
+        self._interrupt = interrupt
+        self._shut_down = shut_down
+        self._replaced: Dict[int, Any] = {}
+        self._noticed = threading.Event()
+        self._noticed_at: Dict[int, float] = {}
+        self._known_at: Dict[int, float] = {}
+        self._received_terms = 0
+        self._terminating = False
+        self._unwinding = threading.Event()
+        self._done = threading.Event()
+        self._attended = 0
+        self._previous_fd = -1
+        self._pid = os.getpid()
+        self._deferring = 0
+        self._deferred: List[BaseException] = []
+        self._reader: Optional[socket.socket] = None
+        self._writer: Optional[socket.socket] = None
+
+    def install(self) -> None:
+        """Takes over the default handlers; does nothing outside the main thread."""
+        if not _in_main_thread():
+            return
+        for earlier in [guard for guard in _guards if guard._done.is_set()]:
+            earlier.remove()
+        defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        own = [
+            number for number, default in defaults.items() if signal.getsignal(number) == default
+        ]
+        if not own:
+            return
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        fd = self._writer.fileno()
+        self._previous_fd = signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
+        for number in own:
+            self._replaced[number] = signal.signal(number, self._handle)
+        _guards.append(self)
+        threading.Thread(target=self._watch, name="ascend-session-signals", daemon=True).start()
+
+    def begin_unwinding(self) -> None:
+        """Tells the guard's thread that the main thread is shutting the system down itself."""
+        self._unwinding.set()
+
+    def cause_of(self, error: Optional[BaseException]) -> Optional[BaseException]:
+        """What ``error`` really is: an interrupt, if the guard's thread closed the sessions.
+
+        TensorFlow 2 turns an exception that a handler raises while it reports another into a
+        RuntimeError ("MISMATCH of original and normalized active exception types"), and a body
+        may have swallowed the error of the run that was ended.
+        """
+        other = error is not None and not isinstance(error, Exception)
+        if not self._attended or other or not _in_main_thread():
+            return error
+        number, self._attended = self._attended, 0
+        return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+
+    @contextlib.contextmanager
+    def deferring(self) -> Iterator[List[BaseException]]:
+        """Puts off interrupts while something is closed that has to be closed to the end.
+
+        Yields:
+            The list in which they wait when the block has ended; whoever closes raises them.
+        """
+        waiting: List[BaseException] = []
+        if not _in_main_thread():  # where no handler runs
+            yield waiting
+            return
+        self._deferring += 1
+        try:
+            yield waiting
+        finally:
+            self._deferring -= 1
+            if not self._deferring:
+                waiting += self._deferred
+                self._deferred = []
+
+    def remove(self) -> None:
+        """Gives the default handlers back; does nothing if they were not taken."""
+        self._unwinding.set()
+        self._done.set()
+        if self._writer is None or not _in_main_thread():
+            return  # handlers belong to the main thread: the next signal or guard removes this one
+        self._restore()
+        self._writer.close()  # ends the thread, whose recv returns nothing
+        self._writer = None
+        if self in _guards:
+            _guards.remove(self)
+
+    def _restore(self) -> None:
+        """Gives back what is still ours; what the body has installed stays."""
+        for number, handler in self._replaced.items():
+            if self._owns(number):
+                signal.signal(number, handler)
+        self._replaced.clear()
+        found = signal.set_wakeup_fd(self._previous_fd)
+        if self._writer is not None and found != self._writer.fileno():
+            signal.set_wakeup_fd(found)
+
+    def _owns(self, number: int) -> bool:
+        return number in self._replaced and signal.getsignal(number) == self._handle
+
+    def forget_in_child(self) -> None:
+        """After a fork: the child gets the default handlers back and no thread."""
+        if self._replaced:
+            self._restore()
+            signal.set_wakeup_fd(-1)
+
+    def _handle(self, number: int, frame: Optional[FrameType]) -> None:
+        self._noticed_at[number] = time.monotonic()
+        self._noticed.set()
+        if self._done.is_set():  # the system was closed by another thread
+            self.remove()
+            os.kill(os.getpid(), number)
+            return
+        if number == signal.SIGTERM:
+            if self._terminating:
+                self._end_at_once(number)
+            self._terminating = True
+            atexit.register(self._end_by, number)
+        error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+        if not self._deferring:
+            raise error
+        self._deferred.append(error)
+
+    def _end_by(self, number: int) -> None:
+        """At exit: what is still open is shut down, then the process ends by its signal."""
+        if os.getpid() == self._pid:
+            self._shut_down()
+            _die_of(number)
+
+    def _watch(self) -> None:
+        assert self._reader is not None
+        with self._reader:
+            while True:
+                numbers = self._reader.recv(64)
+                if not numbers:
+                    return
+                if self._previous_fd != -1:
+                    with contextlib.suppress(OSError):  # nobody may be reading there any more
+                        os.write(self._previous_fd, numbers)
+                for number in numbers:
+                    if self._owns(number) and not self._done.is_set():
+                        self._received_one(number)
+
+    def _received_one(self, number: int) -> None:
+        self._received_terms += number == signal.SIGTERM
+        if self._attended or self._received_terms > 1:
+            self._end_at_once(number)
+        threading.Thread(
+            target=self._attend, args=(number,), name="ascend-session-shutdown", daemon=True
+        ).start()
+
+    def _end_at_once(self, number: int) -> None:
+        _logger.error("Second signal (%s): ending at once.", _name(number))
+        _die_of(number)
+
+    def _attend(self, number: int) -> None:
+        if self._main_thread_notices(number):
+            return  # it runs Python and unwinds by itself
+        _logger.warning("%s while TensorFlow is running: closing the sessions.", _name(number))
+        self._attended = number
+        self._interrupt(_name(number))
+        if not self._unwinding.wait(_UNWIND_SECONDS):
+            helper = threading.Thread(target=self._end_forcedly, daemon=True)
+            helper.start()
+            helper.join(_UNWIND_SECONDS)
+            _die_of(number)
+        if not self._done.wait(_SHUTDOWN_SECONDS):
+            _die_of(number)
+
+    def _end_forcedly(self) -> None:
+        for say in _last_words:
+            say()
+        self._shut_down()
+
+    def _main_thread_notices(self, number: int) -> bool:
+        """Waits for the handler to run; it may have been quicker than this thread.
+
+        A run of the handler that is not known yet belongs to this signal, however late this thread
+        is; one that is known may stand for two signals that came together.
+        """
+        noticed_at = self._noticed_at.get(number, float("-inf"))
+        news = noticed_at != self._known_at.get(number, float("-inf"))
+        self._known_at[number] = noticed_at
+        if news or time.monotonic() - noticed_at < _EARLIER_SECONDS:
+            return True
+        self._noticed.clear()
+        noticed = self._noticed.wait(_HANDLER_SECONDS)
+        self._known_at[number] = self._noticed_at.get(number, float("-inf"))
+        return noticed
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _name(number: int) -> str:
+    return signal.Signals(number).name
+
+
+def _die_of(number: int) -> None:
+    """Restores the default action, from any thread, and raises the signal again."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a closed terminal does not matter now
+            stream.flush()
+    ctypes.pythonapi.PyOS_setsig(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+_guards: List[SignalGuard] = []
+
+
+def _forget_guards_in_child() -> None:
+    while _guards:
+        _guards.pop().forget_in_child()
+
+
+os.register_at_fork(after_in_child=_forget_guards_in_child)

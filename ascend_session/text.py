@@ -1,0 +1,50 @@
+"""Words, numbers and the text of others, as messages show them."""
+
+from itertools import groupby
+from typing import Iterable, Optional, Sequence
+
+_LONGEST_WORD = 60  # characters; comparing longer ones takes long, and nobody mistypes these
+
+
+def printable(text: str, longest: int = 400) -> str:
+    """Escape what cannot be printed, and cut after ``longest`` characters."""
+    if len(text) > longest:
+        text = f"{text[:longest]}..."
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def blanked(text: str) -> str:
+    """Put a blank for each character that cannot be printed, line ends too."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
+def one_line(text: str, longest: int) -> str:
+    """Bring what others wrote on one line of bearable length, without codes for the terminal."""
+    line = " ".join(blanked(text).split())
+    return line if len(line) <= longest else f"{line[:longest]}..."
+
+
+def format_ranges(numbers: Iterable[int], separator: str = ", ") -> str:
+    """Join numbers and collapse runs: ``[0, 1, 2, 5]`` gives ``"0-2, 5"``."""
+    runs = groupby(enumerate(sorted(set(map(int, numbers)))), key=lambda pair: pair[1] - pair[0])
+    spans = [[number for _, number in run] for _, run in runs]
+    return separator.join(
+        str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans
+    )
+
+
+def join_words(words: Sequence[str], last: str = "and") -> str:
+    """Join words as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def did_you_mean(word: str, known: Iterable[str], near: float = 0.6) -> Optional[str]:
+    """Give the known word nearest to ``word``; None if none is as ``near`` (1 is equal)."""
+    import difflib  # some milliseconds of import that only a mistake has to pay for
+
+    found = difflib.get_close_matches(word[:_LONGEST_WORD], list(known), n=1, cutoff=near)
+    return found[0] if found else None

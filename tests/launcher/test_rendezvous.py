@@ -1,0 +1,162 @@
+"""The name under which the ranks of one launcher meet on the stub, and what is left of it."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+import psutil
+import pytest
+
+from ascend_session.backends.exchange import rendezvous
+from ascend_session.cluster.variables import RENDEZVOUS
+from ascend_session.errors import ConfigError
+from ascend_session.launcher.api import _Launch, launch
+from ascend_session.launcher.events import Event, Planned
+from ascend_session.launcher.plan import Plan
+from tests.launcher.jobs import Bench, bench
+from tests.launcher.supervised import PATIENCE, Gate, alive, config, in_launcher
+
+__all__ = ["bench"]
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+# Rank 0 listens for the others, and ends whom it is told to end without tidying up.
+_KILLING = """
+from ascend_session.backends.exchange.rendezvous import Listening, folder
+if rank == 0:
+    listening = Listening([os.environ["NAME"]])
+    print(*sorted(name for name in os.listdir(folder()) if os.environ["NAME"] in name), flush=True)
+    os.kill({"rank": os.getpid(), "guardian": os.getppid()}[os.environ["KILLED"]], signal.SIGKILL)
+time.sleep(1000)
+"""
+
+# Ranks that outlive their guardian, as those do that have a wrapper between: one waits for nobody,
+# the others for all.
+_OUTLIVING = """
+import ctypes
+import numpy
+from ascend_session.backends.exchange.messages import Operation
+from ascend_session.backends.stub_job import open_job
+from ascend_session.cluster.job import Job
+ctypes.CDLL(None).prctl(1, 0)  # PR_SET_PDEATHSIG
+group = open_job(Job.detect(os.environ), {}, os.environ).process_group
+tell(os.getpid())
+try:
+    if rank == 1:
+        time.sleep(1000)
+    operation = Operation("k", "op/k", (0, 1, 2), "allreduce sum float64 [4]")
+    group.run(operation, lambda channel: channel.all_reduce(numpy.ones(4), "sum"))
+except Exception as error:
+    tell(error)
+    group.close()
+"""
+
+TWO_NODES: Dict[str, Any] = {"nnodes": 2, "node_rank": 1, "coordinator": "127.0.0.1:23456"}
+
+
+def name_of(made: Plan) -> str:
+    """The name, which all ranks have been given."""
+    (name,) = {rank.changed[RENDEZVOUS] for rank in made.ranks}
+    return name
+
+
+@pytest.mark.parametrize("nodes", [{}, {**TWO_NODES, "processes": 1}], ids=["one", "several"])
+def test_all_ranks_of_a_launcher_are_given_one_name_that_nobody_guesses(
+    bench: Bench, nodes: Dict[str, Any]
+) -> None:
+    names = {name_of(bench.plan(**{"processes": 3, **nodes})) for _ in range(20)}
+    assert len(names) == 20
+    assert all(len(bytes.fromhex(name)) == 16 for name in names)
+
+
+def test_a_launch_within_a_rank_has_a_name_of_its_own(bench: Bench) -> None:
+    outer = bench.plan(processes=2)
+    bench.environ.update(outer.ranks[1].environment)
+    inner = bench.plan(processes=2)
+    assert name_of(inner) != name_of(outer)
+    assert RENDEZVOUS not in inner.removed
+
+
+@pytest.mark.parametrize("devices", [False, True])
+def test_a_rank_alone_and_ranks_on_devices_have_none(bench: Bench, devices: bool) -> None:
+    bench.environ[RENDEZVOUS] = "of another job"
+    if devices:
+        bench.nodes(range(2))
+    made = bench.with_table() if devices else bench.plan(processes=1)
+    assert not any(RENDEZVOUS in rank.environment for rank in made.ranks)
+    assert made.removed[RENDEZVOUS] == "it belongs to another job, on the stub"
+
+
+def test_nobody_else_gives_it(bench: Bench) -> None:
+    with pytest.raises(ConfigError, match=RENDEZVOUS):
+        bench.plan(processes=2, env={RENDEZVOUS: "mine"})
+
+
+def test_each_attempt_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Launch, "_wait", lambda launch, why, seconds: True)
+    names: List[str] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Planned):
+            names.append(name_of(event.plan))
+
+    transient = "sys.exit('EJ0001: Failed to initialize the HCCP process')"
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        launch(config(tmp_path, transient, 2, max_restarts=1), output=null, on_event=note)
+    finally:
+        os.close(null)
+    assert len(set(names)) == 2
+
+
+@pytest.mark.parametrize("killed", ["rank", "guardian"])
+def test_the_launcher_removes_what_killed_ranks_have_left(tmp_path: Path, killed: str) -> None:
+    name = f"test-{os.getpid()}"
+    env = {"GATE": "", "NAME": name, "KILLED": killed, "PYTHONPATH": str(_REPOSITORY)}
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        result = launch(config(tmp_path, _KILLING, 2, env=env), output=null)
+    finally:
+        os.close(null)
+    assert Path(result.ranks[0].stdout).read_text() == f"{name} {name}.lock\n"
+    assert [found for found in os.listdir(rendezvous.folder()) if name in found] == []
+
+
+def test_survivors_of_launcher_guardian_and_a_rank_name_it_and_nothing_is_left(
+    tmp_path: Path,
+) -> None:
+    gate = Gate(tmp_path)
+    launcher = in_launcher(tmp_path, _OUTLIVING)
+    pids: List[int] = []
+    try:
+        pids = [int(pid) for _, pid in gate.lines(3)]
+        (guardian,) = psutil.Process(launcher.pid).children()
+        where = [one.laddr for one in psutil.Process(pids[0]).net_connections("unix")]
+        (name,) = {path for path in where if str(path).startswith(rendezvous.folder())}
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # so that neither sees the other's end
+            for pid in (launcher.pid, guardian.pid, pids[1]):
+                os.kill(pid, number)
+        killed = time.monotonic()
+        for rank, words in zip("02", gate.lines(2)):
+            sentence = "The job cannot go on: rank 1 has ended"
+            assert " ".join(words).startswith(f"{rank} {sentence}")
+        assert time.monotonic() - killed < 5  # 2 s on an idle machine
+        deadline = time.monotonic() + PATIENCE
+        while alive(pids):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        launcher.kill()
+        launcher.communicate()
+        gate.close()
+        for pid in alive(pids):
+            os.kill(pid, signal.SIGKILL)
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        launch(config(tmp_path, "", 2), output=null)
+    finally:
+        os.close(null)
+    assert not os.path.exists(name)
+    assert not os.path.exists(f"{name}.lock")

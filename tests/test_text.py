@@ -1,0 +1,43 @@
+"""Words and numbers as messages show them, and the text of others."""
+
+from typing import List
+
+import pytest
+
+from ascend_session.text import did_you_mean, format_ranges, join_words, one_line, printable
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shown"),
+    [([], ""), ([3], "3"), ([0, 1, 2, 5], "0-2, 5"), ([7, 6, 6, 1], "1, 6-7")],
+)
+def test_runs_of_numbers_are_collapsed(numbers: List[int], shown: str) -> None:
+    assert format_ranges(numbers) == shown
+
+
+def test_ranges_can_be_joined_otherwise() -> None:
+    assert format_ranges([0, 1, 2, 5], ",") == "0-2,5"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a or b"), (["a", "b", "c"], "a, b or c")],
+)
+def test_words_are_joined_as_in_a_sentence(words: List[str], shown: str) -> None:
+    assert join_words(words, "or") == shown
+
+
+def test_what_controls_a_terminal_is_shown_and_not_obeyed() -> None:
+    assert printable("\x1b[31mred") == "\\x1b[31mred"
+    assert one_line("\x1b[31mred\nline", 100) == "[31mred line"
+
+
+def test_long_text_is_cut() -> None:
+    assert printable("x" * 500, 10) == "xxxxxxxxxx..."
+    assert one_line("x " * 500, 10) == "x x x x x ..."
+
+
+def test_the_nearest_word_is_found_or_none() -> None:
+    assert did_you_mean("precison_mode", ["job", "precision_mode"]) == "precision_mode"
+    assert did_you_mean("zzz", ["job", "precision_mode"]) is None
+    assert did_you_mean("x" * 1_000_000, ["job"]) is None

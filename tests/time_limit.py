@@ -1,0 +1,66 @@
+"""Ends a run of the tests in which one of them hangs: says which one and where, and leaves nothing.
+
+A process beside pytest's waits for news: a thread would stand still with the one that hangs, and
+what pytest itself has only prints. Those processes that the tests have started end with the run.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import psutil
+
+__all__ = ["TimeLimit"]
+
+
+class TimeLimit:
+    """A plugin of pytest: no test takes longer than this, with all its fixtures."""
+
+    def __init__(self, limit_s: float) -> None:
+        # In a session of its own, for Ctrl-C is for the tests; they tell of their end themselves.
+        self._watcher: Any = subprocess.Popen(
+            [sys.executable, __file__, str(limit_s)],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._watcher.stdin.write(f"{nodeid}\n".encode())
+
+    def pytest_unconfigure(self) -> None:
+        self._watcher.stdin.close()
+        self._watcher.wait()
+
+
+def watch(limit_s: float) -> None:
+    """Read the name of each test that begins, until there are no more, or for too long no other."""
+    run = psutil.Process(os.getppid())
+    news = b"the collection of tests\n"
+    while select.select([sys.stdin], [], [], limit_s)[0]:
+        news = os.read(sys.stdin.fileno(), 1 << 16)
+        if not news:
+            return
+    name = news.decode().splitlines()[-1]
+    print(f"\n{name} takes longer than {limit_s:.0f} s: the run ends.", file=sys.stderr, flush=True)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        end(run)
+
+
+def end(run: psutil.Process) -> None:
+    """End a run with all that it has started; pytest's faulthandler prints all stacks first."""
+    started = [child for child in run.children(recursive=True) if child.pid != os.getpid()]
+    run.send_signal(signal.SIGABRT)
+    time.sleep(1.0)
+    for process in [run, *started]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+if __name__ == "__main__":
+    watch(float(sys.argv[1]))
