@@ -103,9 +103,10 @@ def programs() -> Iterator[Host]:
 def forking_python(tmp_path_factory: Any) -> Iterator[str]:
     """What a launch takes for its ranks' Python, and has TensorFlow imported already."""
     tests = Path(__file__).resolve().parent
+    variables = {"GRPC_ENABLE_FORK_SUPPORT": "0", "TF_CPP_MIN_LOG_LEVEL": "2"}
     with subprocess.Popen(
         [sys.executable, str(tests / "programs/nursery.py"), str(tmp_path_factory.mktemp("fork"))],
-        env={**os.environ, "PYTHONPATH": str(tests.parent), "TF_CPP_MIN_LOG_LEVEL": "2"},
+        env={**os.environ, **variables, "PYTHONPATH": str(tests.parent)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         universal_newlines=True,

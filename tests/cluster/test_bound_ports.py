@@ -8,9 +8,9 @@ import subprocess
 import sys
 from typing import Iterator, List
 
-import grpc
 import pytest
 
+from ascend_session.backends.exchange.network import import_grpc
 from ascend_session.cluster import coordinator
 from ascend_session.cluster.coordinator import bind_port
 
@@ -86,6 +86,7 @@ def test_without_ipv6_a_port_is_bound_all_the_same(monkeypatch: pytest.MonkeyPat
 def test_grpc_listens_at_a_bound_port() -> None:
     from concurrent import futures
 
+    grpc = import_grpc()
     with bound_ports(1) as (port,):
         server = grpc.server(futures.ThreadPoolExecutor(1), options=[("grpc.so_reuseport", 0)])
         assert server.add_insecure_port(f"127.0.0.1:{port}") == port

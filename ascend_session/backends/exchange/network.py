@@ -13,6 +13,7 @@ Without TLS this decides who is let in; it neither hides nor signs what is sent 
 """
 
 import contextlib
+import functools
 import hmac
 import importlib
 import logging
@@ -20,7 +21,6 @@ import os
 import queue
 import socket
 import struct
-import sys
 import threading
 import time
 from concurrent import futures
@@ -97,7 +97,7 @@ class Connection:
         """Give each message that arrives, in order."""
         try:
             yield from self._incoming
-        except _grpc().RpcError as error:
+        except import_grpc().RpcError as error:
             _logger.debug("The connection to %s broke: %s", self.peer, error)
         finally:
             self.close()
@@ -121,7 +121,7 @@ def connect(
     Raises:
         InitializationError: If what answers is no node of this job, or nothing does in time.
     """
-    grpc = _grpc()
+    grpc = import_grpc()
     options = [*_CALLER_OPTIONS, *_keepalive(address)]
     if credentials.tls is None:
         channel = grpc.insecure_channel(address, options=options)
@@ -160,7 +160,7 @@ def _shake_hands(channel: Any, name: bytes, key: bytes, timeout_s: float) -> Con
     """
     challenge = channel.stream_stream(f"/{_SERVICE}/Challenge")(iter(()), timeout=timeout_s)
     nonce = dict(challenge.initial_metadata() or ()).get(_NONCE, b"")
-    if challenge.code() is not _grpc().StatusCode.OK:
+    if challenge.code() is not import_grpc().StatusCode.OK:
         raise challenge
     fields = {_NONCE: nonce, _CALLER_NONCE: os.urandom(32), _NAME: name}
     proof = sign(key, b"caller", *fields.values())
@@ -230,7 +230,7 @@ class Listener:
         self._key = credentials.key
         self._serve = serve
         self._nonces = _Nonces()
-        grpc = _grpc()
+        grpc = import_grpc()
         self._server = grpc.server(
             _DaemonThreads(),
             options=[*_LISTENER_OPTIONS, *_keepalive(address)],
@@ -261,7 +261,7 @@ class Listener:
                 number = self._server.add_insecure_port(where)
             elif reason is None and tls is not None:
                 pair = (tls.private_key, tls.certificate)
-                server_credentials = _grpc().ssl_server_credentials([pair], tls.ca, True)
+                server_credentials = import_grpc().ssl_server_credentials([pair], tls.ca, True)
                 number = self._server.add_secure_port(where, server_credentials)
         except RuntimeError as error:
             reason = str(error)
@@ -277,7 +277,7 @@ class Listener:
         return iter(())
 
     def _connect(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
-        status = _grpc().StatusCode
+        status = import_grpc().StatusCode
         given = dict(context.invocation_metadata())
         fields = [given.get(key, b"") for key in (_NONCE, _CALLER_NONCE, _NAME)]
         nonce, _, name = fields
@@ -347,16 +347,17 @@ class _DaemonThreads(futures.Executor):
         return future
 
 
-def _grpc() -> Any:
+@functools.lru_cache(maxsize=None)
+def import_grpc() -> Any:
     """Import gRPC without handlers for ``fork`` and without its own log on stderr.
 
     A child that a rank forks to load data has no part in the connections, and newer releases write
-    a line to stderr at each fork. The child keeps the sockets open, though, so that they do not
-    end with the rank: who has to know that at once watches its pid as well; between machines the
+    a line to stderr at each fork, or end the child now and then: their handlers start threads in
+    it, which find their descriptors closed. Where somebody else has imported gRPC before, with
+    those handlers, they stay. The child keeps the sockets open, though, so that they do not end
+    with the rank: who has to know that at once watches its pid as well; between machines the
     keepalive tells, which no child answers. And any stranger could fill the log on stderr.
     """
-    if "grpc" in sys.modules:
-        return importlib.import_module("grpc")
     wanted = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
     added = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(added)

@@ -377,13 +377,19 @@ class Systems:
             self._coordinator(system).admit(rank, hello["size"], info)
         except RefusedError as refusal:
             event = {"event": "refused", "reason": str(refusal)}
+            if system.coordinator is not None and system.coordinator.ended is not None:
+                self._remember(system)  # whoever comes later has to hear why, even rank 0
         else:
-            self._systems[number], self._latest = system, max(self._latest, number)
+            self._remember(system)
             self._joined[place], system.places[rank] = (system, rank), place
         if node == _FIRST:
             self._answer(client, event)
         else:
             self._send_to(node, {"kind": "answer", "client": client, "event": event})
+
+    def _remember(self, system: System) -> None:
+        self._systems[system.number] = system
+        self._latest = max(self._latest, system.number)
 
     def _coordinator(self, system: System) -> Coordinator:
         if system.coordinator is None:

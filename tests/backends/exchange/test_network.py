@@ -184,7 +184,7 @@ def child(*words: str) -> Iterator[Any]:
 
 def stranger(address: str) -> Any:
     """A channel of gRPC to anywhere, without our handshake."""
-    import grpc
+    grpc = network.import_grpc()
 
     return contextlib.closing(
         grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
@@ -199,7 +199,7 @@ def status_of(call: Any) -> Any:
 @contextlib.contextmanager
 def server(challenge: Any, connect: Any) -> Iterator[str]:
     """Somebody else's listener."""
-    import grpc
+    grpc = network.import_grpc()
 
     pool = network._DaemonThreads()
     serving = grpc.server(pool, options=[("grpc.so_reuseport", 0)])
@@ -422,7 +422,7 @@ def test_a_listener_that_cannot_prove_itself_gets_no_message(here: Node) -> None
 
 def test_another_service_is_no_node(here: Node) -> None:
     def refuse(requests: Any, context: Any) -> Any:
-        import grpc
+        grpc = network.import_grpc()
 
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "What is this?")
 
