@@ -1,5 +1,7 @@
 """TensorFlow's graph-mode interface, the same under 1.15 and 2.x."""
 
+import ctypes
+import os
 import sys
 import threading
 from types import FrameType
@@ -8,7 +10,7 @@ from typing import Any, Iterator, List, Sequence
 from ascend_session.config.proto import TENSORFLOW
 from ascend_session.errors import BackendError, LifecycleError
 
-__all__ = ["destroy", "graph_or_default", "mark_as_own", "operators_of_user", "tf1"]
+__all__ = ["destroy", "disown", "graph_or_default", "mark_as_own", "operators_of_user", "tf1"]
 
 _OWN = "_ascend_session"  # an attribute
 _RUNTIME_FILE = "client/session.py"  # of TensorFlow, where every run passes
@@ -74,6 +76,34 @@ def destroy(session: Any) -> None:
     session.close()
     if not any(_belongs_to(frame, session) for frame in _frames_of_others()):
         session.__del__()
+
+
+def disown(session: Any) -> None:
+    """Make a ``tf.Session`` that a forked process has inherited refuse to run there.
+
+    Its C object belongs to the parent: a run would wait for threads that the child does not have,
+    and freeing it would close what the parent uses.
+    """
+    if isinstance(session._session, _Disowned):
+        return  # in a parent that was forked itself
+    parent = os.getppid()
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise LifecycleError(
+            f"This tf.Session was opened in process {parent}; in process {os.getpid()}, which was "
+            "forked from it, it cannot run.",
+            hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+        )
+
+    # The last two are what callables made before the fork go through.
+    for name in ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun"):
+        setattr(session, name, refuse)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(session._session))  # so that it is never freed
+    session._session, session._closed = _Disowned(), True
+
+
+class _Disowned:
+    """Stands for the C object of a session; TensorFlow's C functions take it for a wrong type."""
 
 
 def _belongs_to(frame: FrameType, session: Any) -> bool:

@@ -8,7 +8,7 @@ for everyone (adapter_behaviour.md, "Life of GE in a process").
 import abc
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ascend_session.backends._tensorflow import destroy, tf1
+from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
 from ascend_session.failures.retrying import RetryPolicy
@@ -40,9 +40,12 @@ class Backend(abc.ABC):
         capabilities: What this backend does, ``{feature: True, or why not}``.
         collectives: What `ascend_session.hccl` goes through.
         target: What a session made by others needs as its target.
+        interrupted_run_s: How long a signal waits for a run that does not react to the end of its
+            session.
     """
 
     name: str
+    interrupted_run_s = 2.0
     capabilities: Dict[str, Any]
     collectives: Collectives
     target = ""
@@ -134,3 +137,8 @@ class Backend(abc.ABC):
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             destroy(keeper)
+
+    def forget_in_child(self) -> None:
+        """Have a forked process leave alone what belongs to this one."""
+        if self._keeper is not None:
+            disown(self._keeper)

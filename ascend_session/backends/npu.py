@@ -5,6 +5,7 @@ Only the modules of this room named npu* know the vendor's packages, and never
 the Python package").
 """
 
+import atexit
 import contextlib
 import importlib.util
 import io
@@ -45,6 +46,7 @@ class NpuBackend(Backend):
     """
 
     name = "npu"
+    interrupted_run_s = 10.0  # runs are longer, and a device that was finalised is worth a wait
     collectives: NpuCollectives
 
     def __init__(self, environ: Mapping[str, str], reason: str) -> None:
@@ -125,6 +127,17 @@ class NpuBackend(Backend):
     def probe(self, job: Job, proto: Any, policy: RetryPolicy) -> None:
         """Initialises in short-lived processes until that works; see `npu_probe`."""
         probe(proto, policy, self._environ, job)
+
+    def forget_in_child(self) -> None:
+        """Have a forked process leave the device alone, also when it ends."""
+        super().forget_in_child()
+        unregister_exit_handler()
+
+
+def unregister_exit_handler() -> None:
+    """Take away what importing the vendor's package registers: it finalises the graph engine."""
+    close: Any = getattr(sys.modules.get("npu_bridge"), "npu_close", None)
+    atexit.unregister(close)
 
 
 def _check_installed(reason: str) -> None:

@@ -22,6 +22,9 @@ RENDEZVOUS = "ASCEND_SESSION_RENDEZVOUS"
 The launcher makes it up.
 """
 
+GRACE = "ASCEND_SESSION_GRACE"
+"""Seconds from a launcher's SIGTERM to its SIGKILL; a rank that ends in order is quicker."""
+
 _CHIEF_VARIABLES = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_CHIEF_DEVICE", "CM_WORKER_SIZE")
 
 

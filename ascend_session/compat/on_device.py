@@ -31,6 +31,8 @@ def start(asked: Optional[Dict[str, str]] = None) -> None:
     """
     from tensorflow.python.client import session as module
 
+    from ascend_session.backends.npu import NpuBackend
+
     if _Device.original is not None:
         return
     original = _Device.original = module.BaseSession.__init__
@@ -46,7 +48,20 @@ def start(asked: Optional[Dict[str, str]] = None) -> None:
     __init__.__doc__ = original.__doc__
     module.BaseSession.__init__ = __init__
     _Device.guard = SignalGuard(_interrupt, finish)
-    _Device.guard.install()
+    _Device.guard.install(NpuBackend.interrupted_run_s)
+    os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def _forget_in_child() -> None:
+    """Have a forked process leave the device and the parent's sessions alone, also when it ends."""
+    from ascend_session.backends._tensorflow import disown
+    from ascend_session.backends.npu import unregister_exit_handler
+
+    for reference in _Device.opened:
+        session = reference()
+        if session is not None:
+            disown(session)
+    unregister_exit_handler()
 
 
 def finish() -> None:

@@ -3,9 +3,11 @@
 Some options are read only by the first initialisation in a process and silently ignored afterwards
 (scope ``init``); some of those stay in the process after their session has gone (``sticky``).
 
-Sources: seed 000 (variable_placement, iterations_per_loop, is_tailing_optimization), seed 001
-(accelerate_train_mode), options_notes a15 and a18 (graphs that the adapter aborts on), a35;
-adapter_behaviour.md, "Life of GE in a process"; options_notes g3.
+Sources: guides/facts/options.md#iterations-per-loop, guides/facts/options.md#tailing-optimization,
+guides/facts/options.md#accelerated-training, guides/facts/options.md#dynamic-profiles (graphs that
+the adapter aborts on), guides/facts/adapter.md#life-of-ge-in-a-process and
+guides/facts/adapter.md#values-that-stay-in-the-process; variable_placement: the manual's
+NPURunConfig Options.
 """
 
 from typing import Any, Dict, List, Mapping, Optional

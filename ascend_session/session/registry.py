@@ -154,3 +154,15 @@ def _close_at_exit(system: AscendSystem) -> None:
     if system.pid == os.getpid() and _slot.system is system:
         _logger.warning("An Ascend system was left open; it is shut down at exit.")
         log_failures(_shut(system))
+
+
+def _forget_in_child() -> None:
+    """Have a forked process touch nothing of what its parent has open, nor at its exit."""
+    _slot.lock = threading.RLock()  # another thread may have held it
+    system = _slot.system
+    if system is not None:
+        atexit.unregister(_close_at_exit)
+        system.forget_in_child()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

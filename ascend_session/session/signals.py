@@ -2,9 +2,11 @@
 
 A Python signal handler runs in the main thread between two bytecodes, so never while TensorFlow
 blocks it. But the byte that Python writes to the wakeup descriptor is written at once, and a
-thread that reads it can close the sessions, which frees the main thread (measured: 1 ms; see
-stub_collectives.md). The guard is there from before the initialisation until the shutdown, in the
-main thread only, and only over the default handlers.
+thread that reads it can close the sessions, which cancels their runs: a run that reacts to that
+ends within milliseconds, and the main thread unwinds. A run that does not react, such as a large
+matrix product or a graph on a device, is waited for as long as the backend allows; then the signal
+ends the process. The guard is there from before the initialisation until the shutdown, in the main
+thread only, and only over the default handlers.
 """
 
 import atexit
@@ -18,15 +20,19 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+
+from ascend_session.cluster.variables import GRACE, read_seconds
+from ascend_session.user_code import user_line
 
 _logger = logging.getLogger(__name__)
 
-_HANDLER_SECONDS = 0.5  # how long a main thread that is not blocked may take to notice
-_UNWIND_SECONDS = 2.0  # how long it may take to begin its shutdown once the sessions are closed
-_EARLIER_SECONDS = 0.25  # how late the guard's thread may learn of a signal that was noticed
-_SHUTDOWN_SECONDS = 30.0  # how long a shutdown that has begun may take
-
+_NOTICE_S = 0.5  # in which a main thread that is not blocked notices a signal
+_LATE_S = 0.25  # by which the guard's thread may learn later of a signal that was noticed
+_FORCED_END_S = 2.0  # for what is still to be done once a run was waited for in vain
+_RESEND_S = 0.01  # after which a signal comes again that could not be raised
+_SHUTDOWN_S = 30.0  # for a shutdown that has begun
+_MARGIN_S = 1.0  # by which all of that ends before a launcher kills this process
 
 _last_words: List[Callable[[], None]] = []
 
@@ -35,7 +41,7 @@ def at_forced_end(say: Callable[[], None]) -> None:
     """Has ``say`` called before a signal ends a process whose main thread TensorFlow still blocks.
 
     Such a process comes to no exit handler. The call is made in a thread that is waited for as
-    long as for the shutdown, `_UNWIND_SECONDS`.
+    long as for the shutdown, 2 s.
     """
     if say not in _last_words:
         _last_words.append(say)
@@ -53,8 +59,10 @@ class SignalGuard:
     """Turns SIGINT and SIGTERM into an orderly shutdown.
 
     Args:
-        interrupt: Closes the open sessions; called from the guard's thread.
-        shut_down: Shuts the system down from the guard's thread, for a main thread that cannot.
+        interrupt: Closes the open sessions, and returns when their runs have ended.
+        shut_down: Shuts the system down, for a main thread that cannot.
+
+    Both are called in threads of their own.
     """
 
     def __init__(self, interrupt: Callable[[str], None], shut_down: Callable[[], Any]) -> None:
@@ -65,10 +73,12 @@ class SignalGuard:
         self._noticed_at: Dict[int, float] = {}
         self._known_at: Dict[int, float] = {}
         self._received_terms = 0
+        self._resent: Set[int] = set()
         self._terminating = False
         self._unwinding = threading.Event()
         self._done = threading.Event()
         self._attended = 0
+        self._run_s = 0.0
         self._previous_fd = -1
         self._pid = os.getpid()
         self._deferring = 0
@@ -76,8 +86,13 @@ class SignalGuard:
         self._reader: Optional[socket.socket] = None
         self._writer: Optional[socket.socket] = None
 
-    def install(self) -> None:
-        """Takes over the default handlers; does nothing outside the main thread."""
+    def install(self, run_s: float) -> None:
+        """Take over the default handlers; do nothing outside the main thread.
+
+        Args:
+            run_s: How long a signal waits for a run that does not react to the end of its session.
+        """
+        self._run_s = run_s
         if not _in_main_thread():
             return
         for earlier in [guard for guard in _guards if guard._done.is_set()]:
@@ -166,6 +181,12 @@ class SignalGuard:
             signal.set_wakeup_fd(-1)
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
+        if _is_taking_lock(frame):
+            self._resent.add(number)
+            again = threading.Timer(_RESEND_S, os.kill, (os.getpid(), number))
+            again.daemon = True
+            again.start()
+            return
         self._noticed_at[number] = time.monotonic()
         self._noticed.set()
         if self._done.is_set():  # the system was closed by another thread
@@ -203,12 +224,13 @@ class SignalGuard:
                         self._received_one(number)
 
     def _received_one(self, number: int) -> None:
+        if number in self._resent:  # by the handler, which sends it again only once it has returned
+            self._resent.discard(number)
+            return
         self._received_terms += number == signal.SIGTERM
         if self._attended or self._received_terms > 1:
             self._end_at_once(number)
-        threading.Thread(
-            target=self._attend, args=(number,), name="ascend-session-shutdown", daemon=True
-        ).start()
+        _start_thread(self._attend, number)
 
     def _end_at_once(self, number: int) -> None:
         _logger.error("Second signal (%s): ending at once.", _name(number))
@@ -217,21 +239,41 @@ class SignalGuard:
     def _attend(self, number: int) -> None:
         if self._main_thread_notices(number):
             return  # it runs Python and unwinds by itself
-        _logger.warning("%s while TensorFlow is running: closing the sessions.", _name(number))
         self._attended = number
-        self._interrupt(_name(number))
-        if not self._unwinding.wait(_UNWIND_SECONDS):
-            helper = threading.Thread(target=self._end_forcedly, daemon=True)
-            helper.start()
-            helper.join(_UNWIND_SECONDS)
-            _die_of(number)
-        if not self._done.wait(_SHUTDOWN_SECONDS):
-            _die_of(number)
+        run_s = self._time_for_run()
+        place = user_line(sys._current_frames().get(threading.main_thread().ident or 0))
+        call = f"the call in {place}" if place else "the call that blocks"
+        _logger.warning(
+            "%s: closing the sessions, and waiting up to %g s for %s to return. A second signal "
+            "ends the process at once.",
+            *(_name(number), run_s, call),
+        )
+        closing = _start_thread(self._interrupt, _name(number))
+        if self._unwinding.wait(run_s):
+            if self._done.wait(_SHUTDOWN_S):
+                return
+            call = "the shutdown"
+        else:
+            _start_thread(self._end_forcedly, closing).join(_FORCED_END_S)
+        if not self._done.is_set():
+            _logger.error(
+                "%s: ending now, for %s has not returned. The device was not finalised.",
+                *(_name(number), call),
+            )
+        _die_of(number)
 
-    def _end_forcedly(self) -> None:
+    def _time_for_run(self) -> float:
+        """Compute how long to wait for a run, so that all ends before a launcher's SIGKILL."""
+        grace_s = read_seconds(os.environ, GRACE)
+        if grace_s is None:
+            return self._run_s
+        return max(min(self._run_s, grace_s - _NOTICE_S - _FORCED_END_S - _MARGIN_S), 0)
+
+    def _end_forcedly(self, closing: threading.Thread) -> None:
         for say in _last_words:
             say()
-        self._shut_down()
+        if not closing.is_alive():  # else a run is still on, and the shutdown would wait for it
+            self._shut_down()
 
     def _main_thread_notices(self, number: int) -> bool:
         """Waits for the handler to run; it may have been quicker than this thread.
@@ -242,12 +284,33 @@ class SignalGuard:
         noticed_at = self._noticed_at.get(number, float("-inf"))
         news = noticed_at != self._known_at.get(number, float("-inf"))
         self._known_at[number] = noticed_at
-        if news or time.monotonic() - noticed_at < _EARLIER_SECONDS:
+        if news or time.monotonic() - noticed_at < _LATE_S:
             return True
         self._noticed.clear()
-        noticed = self._noticed.wait(_HANDLER_SECONDS)
+        noticed = self._noticed.wait(_NOTICE_S)
         self._known_at[number] = self._noticed_at.get(number, float("-inf"))
         return noticed
+
+
+def _start_thread(function: Callable[..., Any], *args: Any) -> threading.Thread:
+    thread = threading.Thread(
+        target=function, args=args, name="ascend-session-shutdown", daemon=True
+    )
+    thread.start()
+    return thread
+
+
+def _is_taking_lock(frame: Optional[FrameType]) -> bool:
+    """Tell whether a thread is taking or releasing a graph's lock, as each run does.
+
+    An exception there leaves the lock counted as taken, and the next thing that changes the graph
+    waits for ever (TensorFlow's ``GroupLock`` in python/util/lock_util.py).
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("util/lock_util.py"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _in_main_thread() -> bool:

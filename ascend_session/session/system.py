@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends import Choice, create
-from ascend_session.backends._tensorflow import destroy, graph_or_default
+from ascend_session.backends._tensorflow import destroy, disown, graph_or_default
 from ascend_session.backends.base import Backend
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
@@ -81,6 +81,7 @@ class OpenSession:
         self.parameters = parameters
         self.thread = threading.get_ident()
         self._is_default = as_default
+        self._closing = threading.Lock()
         if not as_default:
             return
         try:
@@ -99,11 +100,17 @@ class OpenSession:
             if self._is_default and self.thread == threading.get_ident():
                 self.session.__exit__(*(failure or (None, None, None)))
         finally:
-            destroy(self.session)
+            with self._closing:  # nothing may be freed that is being closed
+                destroy(self.session)
 
     def interrupt(self) -> None:
-        """Close the session under the feet of a thread that is blocked in it."""
-        self.session.close()
+        """Close the session while a thread may be blocked in it; wait for that run to end."""
+        with self._closing:
+            self.session.close()
+
+    def forget_in_child(self) -> None:
+        """Refuse runs in a forked process, and leave the parent's session alone there."""
+        disown(self.session)
 
 
 class SessionProto(NamedTuple):
@@ -414,7 +421,7 @@ class AscendSystem:
         self._check_beforehand()
         if self.job.origin:
             self.events.record("job", self.job.origin)
-        self._guard.install()
+        self._guard.install(self._backend.interrupted_run_s)
         try:
             self._wait_and_probe()
             self._backend.initialize(self._protos.of_system.proto)
@@ -513,9 +520,23 @@ class AscendSystem:
             self.events.record("shutdown")
 
     def _interrupt(self, signal_name: str) -> None:
-        """Free threads that are blocked in a session; the blocks close them afterwards."""
+        """Close the sessions, and wait for the runs in them; the blocks do the rest afterwards."""
         self.events.record("signal", signal_name)
         self._backend.interrupt(f"{signal_name} has ended it.")
-        close_all([("session", opened.interrupt) for opened in list(self._sessions)])
+        # All at once: one whose run does not react would keep the others from being closed.
+        closing = [
+            threading.Thread(target=close_all, args=([("session", opened.interrupt)],), daemon=True)
+            for opened in self._sessions
+        ]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
         if self._state == "new":
             self._backend.close()
+
+    def forget_in_child(self) -> None:
+        """Have a forked process leave alone what belongs to this one."""
+        for opened in self._sessions:
+            opened.forget_in_child()
+        self._backend.forget_in_child()

@@ -72,6 +72,28 @@ def test_without_run_the_device_ends_before_the_sessions_or_not_at_all(
     assert "GEFinalize" not in calls(host)
 
 
+def test_a_forked_child_cannot_run_and_its_exit_does_not_finalise_the_device(
+    host: Any, tmp_path: Path, forking_python: str
+) -> None:
+    last = """
+child = os.fork()
+if not child:
+    try:
+        second.run(product)
+    except RuntimeError as error:
+        print(type(error).__name__)
+    sys.exit(0)
+print(os.waitpid(child, 0)[1], second.run(product))
+"""
+    given = environment(host)
+    ended = run_script(
+        tmp_path, SCRIPT + last, python=forking_python, asked="backend=npu", variables=given
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[-2:] == ["LifecycleError", "0 [[6.]]"]
+    assert calls(host).count("GEFinalize") == 1
+
+
 def test_what_the_script_has_shut_down_itself_is_left_as_it_is(
     host: Any, tmp_path: Path, forking_python: str
 ) -> None:

@@ -1,10 +1,12 @@
 """Waits for a signal at the place that the command line names."""
 
 import hashlib
+import logging
 import os
 import signal
 import sys
 import threading
+import time
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -33,6 +35,43 @@ def in_a_session_of_others(sess: Any) -> None:
     blocked = blocking_op()
     with tf.Session(config=current_system().session_config()) as mine:
         mine.run(blocked)
+
+
+def in_a_run_that_does_not_react(sess: Any) -> None:
+    sess.run(tf.py_func(lambda: say("ready") or time.sleep(60) or 0.0, [], tf.double))
+
+
+class Sayer(logging.Handler):
+    """Says that something was logged."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.levelname)
+
+
+def in_a_run_that_does_not_react_and_say_so(sess: Any) -> None:
+    logging.getLogger("ascend_session").addHandler(Sayer(logging.WARNING))
+    in_a_run_that_does_not_react(sess)
+
+
+def in_a_run_that_does_not_react_and_little_grace(sess: Any) -> None:
+    os.environ["ASCEND_SESSION_GRACE"] = "3.6"
+    in_a_run_that_does_not_react(sess)
+
+
+def in_the_lock_of_a_graph(sess: Any) -> None:
+    def interrupt_release(frame: Any, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if (os.path.basename(code.co_filename), code.co_name) == ("lock_util.py", "release"):
+            sys.settrace(None)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    step = tf.constant(7)
+    sys.settrace(interrupt_release)
+    try:
+        while True:
+            sess.run(step)
+    except KeyboardInterrupt:
+        say(str(sess.run(tf.constant(8))))  # which changes the graph
 
 
 def in_python(sess: Any) -> None:
@@ -112,7 +151,7 @@ if sys.argv[1] == "in_tensorflow_with_a_broken_wakeup":
     os.close(reader)
 if sys.argv[1] == "while_shutting_down":
     StubBackend.system_ops = lambda stub: (tf.no_op(), blocking_op())
-    signals._SHUTDOWN_SECONDS = 1.0
+    signals._SHUTDOWN_S = 1.0
     main("nowhere")
 elif sys.argv[1] == "while_initialising":
     StubBackend.system_ops = lambda stub: (blocking_op(), tf.no_op())

@@ -17,6 +17,8 @@ def refused(what: str) -> None:
             "ascend_session": lambda: ascend_session().__enter__(),
             "system.session": lambda: system.session(),
             "system.session_config": lambda: system.session_config(),
+            "sess.run": lambda: sess.run(tf.constant(7)),
+            "callable": callable_before,
         }[what]()
     except LifecycleError as refusal:
         say(f"{what}: {refusal.message.split(';')[0]} | {refusal.hint}".replace(str(parent), "P"))
@@ -31,7 +33,14 @@ def status() -> int:
 def in_child() -> None:
     if sys.argv[1] == "leave":
         say(f"current system: {current_system()}, open: {system.is_open}")
-        for what in ("ascend_system", "ascend_session", "system.session", "system.session_config"):
+        for what in (
+            "ascend_system",
+            "ascend_session",
+            "system.session",
+            "system.session_config",
+            "sess.run",
+            "callable",
+        ):
             refused(what)
         say(f"handlers: {signal.getsignal(signal.SIGTERM) == signal.SIG_DFL}")
         say(f"wakeup: {signal.set_wakeup_fd(-1)}")
@@ -44,6 +53,7 @@ def in_child() -> None:
 
 parent = os.getpid()
 with ascend_system() as system, system.session() as sess:
+    callable_before = sess.make_callable(tf.constant(7))
     child = os.fork()
     if child:
         say(f"child ended {status()}")

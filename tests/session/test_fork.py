@@ -23,17 +23,19 @@ def test_leaving_the_block_and_exiting_do_nothing_in_the_child(left: List[str]) 
 
 def test_using_the_system_is_refused_in_the_child(left: List[str]) -> None:
     assert left[0] == "current system: None, open: False"
-    told = dict(line.split(": ", 1) for line in left[1:5])
+    told = dict(line.split(": ", 1) for line in left[1:7])
     forked = "This process was forked from process P while that had an Ascend system open"
     for what in ("ascend_system", "ascend_session"):
         assert told[what].startswith(forked)
     for what in ("system.session", "system.session_config"):
         assert told[what].startswith("This Ascend system belongs to process P")
+    for what in ("sess.run", "callable"):
+        assert told[what].startswith("This tf.Session was opened in process P")
     assert all("Start workers as fresh processes" in sentence for sentence in told.values())
 
 
 def test_the_child_has_the_default_signal_handlers(left: List[str]) -> None:
-    assert left[5:7] == ["handlers: True", "wakeup: -1"]
+    assert left[7:9] == ["handlers: True", "wakeup: -1"]
 
 
 def test_a_signal_kills_the_child_only(programs: Host) -> None:

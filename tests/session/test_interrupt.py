@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM, wherever the main thread is; in real programs where they could kill."""
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -89,6 +90,43 @@ class TestTheMainThread:
         assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
         assert ended.events[-3:] == ["signal", "session close", "shutdown"]
         assert 2 <= ended.seconds < 10
+
+    @SIGNALS
+    def test_blocked_in_a_run_that_does_not_react(
+        self, interrupted: Any, number: int, code: int
+    ) -> None:
+        ended = interrupted("in_a_run_that_does_not_react", number)
+        assert (ended.code, ended.lines) == (-number, []), ended.log
+        assert 2 <= ended.seconds < 10
+        line = r"the call in \S*programs/blocked\.py:[0-9]+"
+        waiting = f"closing the sessions, and waiting up to 2 s for {line} to return. A second"
+        ending = f"ending now, for {line} has not returned. The device was not finalised."
+        assert re.search(f"{signal.Signals(number).name}: {waiting}", ended.log)
+        assert re.search(f"{signal.Signals(number).name}: {ending}", ended.log)
+        assert "shutdown" not in ended.events
+
+    def test_blocked_in_such_a_run_where_a_launcher_gives_little_grace(
+        self, interrupted: Any
+    ) -> None:
+        ended = interrupted("in_a_run_that_does_not_react_and_little_grace", signal.SIGTERM)
+        assert "waiting up to 0.1 s" in ended.log
+        assert ended.code == TERMINATED
+
+    def test_blocked_in_such_a_run_a_second_signal_ends_the_process_at_once(
+        self, programs: Host
+    ) -> None:
+        with programs.start("blocked", "in_a_run_that_does_not_react_and_say_so") as program:
+            program.expect("ready")
+            program.send(signal.SIGINT)
+            program.expect("WARNING")
+            program.send(signal.SIGINT)
+            ended = program.end()
+        assert ended.code == -signal.SIGINT
+        assert "Second signal (SIGINT): ending at once." in ended.log
+
+    def test_releasing_a_lock_of_tensorflow(self, programs: Host) -> None:
+        ended = programs.run("blocked", "in_the_lock_of_a_graph")
+        assert (ended.code, ended.lines) == (0, ["8", "outer finally"]), ended.log
 
     def test_blocked_in_a_shutdown_that_never_ends(self, interrupted: Any) -> None:
         ended = interrupted("while_shutting_down", signal.SIGTERM, patience=10)
