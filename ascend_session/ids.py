@@ -2,7 +2,7 @@
 
 A *logical* id counts the devices that this process can see (``session_device_id``,
 ``ASCEND_DEVICE_ID``); a *physical* id is the N of ``/dev/davinciN`` (rank tables, ``DEVICE_ID``).
-Source: options_notes.md, section b; launch_facts.md, A2 rule 6.
+Source: guides/facts/devices.md#numbers-of-a-device.
 """
 
 from typing import Any

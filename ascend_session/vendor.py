@@ -32,7 +32,8 @@ __all__ = [
 NPU_BRIDGE = "npu_bridge"
 HCCL_PACKAGE = "hccl"
 
-# Until when HCCL waits unless it is told otherwise, and what it adds (launch_facts.md, A9).
+# Until when HCCL waits unless it is told otherwise, and what it adds
+# (guides/facts/launch.md#hccl-timeouts).
 CONNECT_SECONDS, CONNECT_SECONDS_MORE = 120, 20
 EXECUTION_SECONDS = 1836
 
@@ -45,8 +46,8 @@ TF_ADAPTER = "npu_bridge.tf_adapter"
 HCCL_MANAGE = "hccl.manage.api"
 HCCL_SPLIT = "hccl.split.api"
 
-# Never to be imported: it patches every session of the process (adapter_behaviour.md, "Traps of
-# the Python package").
+# Never to be imported: it patches every session of the process
+# (guides/facts/adapter.md#importing-npu_bridge).
 NPU_INIT = "npu_bridge.npu_init"
 
 WORLD_GROUP = "hccl_world_group"

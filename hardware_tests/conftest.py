@@ -19,7 +19,8 @@ pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contr
 
 _HERE = Path(__file__).resolve().parent
 _TALLY = pytest.StashKey[Tally]()
-# options_notes.md, section b: what makes a job of a process, and what adds or cancels output.
+# What makes a job of a process (guides/facts/launch.md#variables-of-a-rank), and what adds or
+# cancels output (guides/facts/options.md#data-dump).
 _LEFTOVER = re.compile(
     r"(RANK|CM|LOCAL)_.*|TF_CONFIG|HELP_CLUSTER|NPU_COLLECT_PATH|PROFILING_(MODE|OPTIONS)|AOE_MODE"
 )

@@ -14,7 +14,7 @@ from hardware_tests import limits
 __all__ = ["ATLAS_TRAINING", "PYTHON", "asked_of_the_launcher"]
 
 ATLAS_TRAINING = family("910A")
-# launch_facts.md, A6: what finds its ranks without a table.
+# guides/facts/launch.md#jobs-without-a-rank-table
 _WITHOUT_TABLE = (ATLAS_TRAINING, family("910B"))
 # Before the tests take it out of the environment.
 _GIVEN = os.environ.get("RANK_TABLE_FILE")
@@ -26,15 +26,15 @@ PYTHON: Optional[str] = None
 def asked_of_the_launcher(report: DeviceReport, ranks: int) -> Dict[str, Any]:
     """How a job of so many ranks is started here, as arguments of `LaunchConfig`.
 
-    The ranks are on the first devices, which on Atlas training are inside of one ring (A5). They
-    find each other by the table that ``RANK_TABLE_FILE`` names, if it is one of so many ranks, else
+    The ranks are on the first devices, which on Atlas training are inside of one ring. They find
+    each other by the table that ``RANK_TABLE_FILE`` names, if it is one of so many ranks, else
     without; a device that cannot do that skips the test.
     """
     common = {
         "python": PYTHON,
         "stall_timeout": limits.PROGRAM,
         "grace": limits.GRACE,
-        # launch_facts.md, E, EJ0001: "wait 10 s after killing the last job"
+        # guides/facts/failures.md#waits: 10 s after the end of the last job
         "max_restarts": 2,
         "wait_for_devices": 10,
     }

@@ -21,7 +21,8 @@ def hand_made_proto(graph_run_mode: int = 1) -> Any:
     ``.i``, ``.b``) reads as zero. They have an effect in a script that imports ``npu_bridge``,
     which also has to run ``initialize_system`` before everything and, whatever happens,
     ``shutdown_system`` behind it. Without that the entry is ignored and TensorFlow computes on the
-    CPU, which is how the examples run it, on every machine (adapter_behaviour.md).
+    CPU, which is how the examples run it, on every machine
+    (guides/facts/adapter.md#graphs-that-stay-on-the-cpu).
     """
     import tensorflow.compat.v1 as tf
     from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig

@@ -56,8 +56,8 @@ def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
 
     `AscendConfig.to_run_config_kwargs` gives `NPURunConfig` the options, and NPUEstimator makes the
     entry of them. It must not get a proto with an entry besides, for it would add a second one,
-    whose values and defaults win (options_notes.md, section g). Without ``JOB_ID`` it refuses to
-    be made (npu_common.py).
+    whose values and defaults win (guides/facts/adapter.md#npurunconfig-and-npuestimator). Without
+    ``JOB_ID`` it refuses to be made.
     """
     import tensorflow.compat.v1 as tf
 

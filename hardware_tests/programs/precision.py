@@ -15,7 +15,7 @@ from hardware_tests.graphs import CASES, train
 
 mode: Any
 mode, path = sys.argv[1:]
-training = mode != "force_fp16"  # which is for inference (options.json)
+training = mode != "force_fp16"  # which is for inference
 # Before the adapter is loaded, and without its entry: on the CPU.
 results = {"training on the CPU": train(tf, lambda graph: tf.Session(graph=graph))}
 

@@ -11,7 +11,7 @@ from common import say
 from ascend_session import AscendConfig, ProfilingConfig, ProfilingOptions, ascend_session
 from hardware_tests.graphs import product
 
-# options_notes.md, c: task_trace asks for training_trace, too.
+# guides/facts/option_files.md#profiling_options: task_trace asks for training_trace
 options = ProfilingOptions(output=sys.argv[1], task_trace="on", training_trace="on")
 profiling = ProfilingConfig(enable_profiling=True, profiling_options=options)
 fetch, feed, expected = product(tf)

@@ -1,6 +1,6 @@
 """An Ascend host that is a folder: nodes, processes, files and programs that answer like real ones.
 
-What a fake does it does because launch_facts.md says so; the section stands next to it.
+What a fake does it does because a fact says so (guides/facts); the citation stands next to it.
 """
 
 from tests.fake_host.chips import (

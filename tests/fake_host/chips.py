@@ -4,7 +4,7 @@ from typing import List, NamedTuple, Optional, Tuple
 
 
 class FakeChip(NamedTuple):
-    """One chip; numbers as in launch_facts.md, B2."""
+    """One chip; numbers as in guides/facts/devices.md#npu-smi-info."""
 
     npu: int
     chip: int

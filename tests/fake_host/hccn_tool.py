@@ -1,4 +1,4 @@
-"""What a fake ``hccn_tool`` answers. Source: launch_facts.md, A8."""
+"""What a fake ``hccn_tool`` answers. Source: guides/facts/devices.md#hccn."""
 
 from typing import Dict, Mapping, Optional
 

@@ -1,6 +1,6 @@
 """The tables of ``npu-smi info``, drawn as each version draws them.
 
-Source: launch_facts.md, B2; widths from full tables of those versions.
+Source: guides/facts/devices.md#npu-smi-info; widths from full tables of those versions.
 """
 
 from typing import Dict, List, NamedTuple, Sequence

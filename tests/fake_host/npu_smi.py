@@ -1,4 +1,7 @@
-"""What a fake ``npu-smi`` answers, for a set of chips. Source: launch_facts.md, B2."""
+"""What a fake ``npu-smi`` answers, for a set of chips.
+
+Source: guides/facts/devices.md#npu-smi-info and the sections after it.
+"""
 
 from typing import Dict, List, Optional, Sequence
 
@@ -25,7 +28,7 @@ def npu_smi_answers(
     processes: Sequence[FakeProcess] = (),
     cpus: Optional[Sequence[str]] = None,
 ) -> Dict[str, Reply]:
-    """The replies to every query that launch_facts.md, B2 names; ``cpus`` are those near a chip."""
+    """The replies to every query that the facts name; ``cpus`` are those near a chip."""
     answers = {
         "info": Reply(draw(layout, chips, processes)),
         "info -m": Reply(said_mapping(chips, physical="A3" in layout)),

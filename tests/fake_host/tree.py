@@ -1,6 +1,7 @@
 """The files of a fake host: ``/dev``, ``/proc``, ``/etc``, driver and toolkit.
 
-Source: launch_facts.md, A8, B1, B4; ``/proc`` as in proc(5).
+Source: guides/facts/devices.md#device-nodes, guides/facts/devices.md#hccn,
+guides/facts/devices.md#paths-and-versions; ``/proc`` as in proc(5).
 """
 
 import json
@@ -100,7 +101,7 @@ class FakeHost:
         return self.write("usr/local/Ascend/ascend-toolkit/set_env.sh", text)
 
     def aoe_ini(self, tuners: str = "8") -> Path:
-        """Installs AOE's own configuration (options_notes c, aoe_config_file: TUNING_PARALLEL_NUM).
+        """Installs AOE's own configuration (guides/facts/option_files.md#aoe_config_file).
 
         The manual of AOE, "Configuration File", has it below tools/aoe/conf of the toolkit.
         """

@@ -1,6 +1,7 @@
 """Collectives: when HCCL is on, which rank a process is, and the operators.
 
-Source: launch_facts.md, A2 and A6; hccl/manage/api.py.
+Source: guides/facts/launch.md#physical-ids-in-a-rank-table,
+guides/facts/launch.md#collectives-that-are-switched-off; hccl/manage/api.py.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Devices: which node is open, since when and until when, and who may have it.
 
-Source: adapter_behaviour.md, Devices; launch_facts.md, B1, B3 and E.
+Source: guides/facts/adapter.md#the-device-of-a-process; guides/facts/devices.md#device-nodes,
+guides/facts/devices.md#visible-devices; guides/facts/failures.md#devices-in-use.
 """
 
 import os

@@ -1,5 +1,8 @@
-"""What the adapter makes of an entry. Source: adapter_behaviour.md, "When options are looked at",
-"What a bad option does", "Defaults of an empty entry"; options_notes.md, g1 and g3.
+"""What the adapter makes of an entry.
+
+Source: guides/facts/adapter.md#reading-the-entry, guides/facts/adapter.md#what-a-bad-option-does,
+guides/facts/adapter.md#defaults-of-an-empty-entry,
+guides/facts/adapter.md#values-that-stay-in-the-process.
 """
 
 import json
@@ -281,7 +284,8 @@ def test_these_abort_the_process(host: FakeHost) -> None:
     assert ended.stdout.split() == ["6"] * len(cases), ended.stderr
     assert ended.stderr.count("F tf_adapter/util/") == len(cases)
     aborted = [entry for entry in recorded(host) if entry["call"] == "abort"]
-    # launch_facts.md: a bad device id, as a bad option, is fatal without the sleep
+    # guides/facts/adapter.md#a-failed-initialisation: a bad device id is fatal at once, as a bad
+    # option is
     assert [entry["sleep"] for entry in aborted] == [0] * len(cases)
     messages = [entry["message"] for entry in aborted[len(ABORTS) :]]
     assert all(message.startswith(text) for message, text in zip(messages, BAD_VARIABLES))

@@ -181,7 +181,7 @@ def test_collected_files_take_the_place_of_a_dump(
     tmp_path: Path,
     collected: str,
 ) -> None:
-    # options_notes.md, a28 and g16; a path that cannot be made counts as none
+    # guides/facts/options.md#data-dump; a path that cannot be made counts as none
     (tmp_path / "file").write_text("")
     dump = tmp_path / "dump"
     dump.mkdir()
@@ -202,7 +202,7 @@ def test_the_environment_can_ask_for_a_profile(
     tmp_path: Path,
     mode: Any,
 ) -> None:
-    # options_notes.md, a43 and g16
+    # guides/facts/options.md#profiling
     folder = tmp_path / "profile"
     folder.mkdir()
     options = {} if mode is None else {"profiling_mode": mode}

@@ -1,5 +1,5 @@
 """What only an offloaded run refuses. Source: geop_npu.cc, ComputeAsync, CompileGraph and
-CreateGeSession; options_notes.md, section a.
+CreateGeSession; guides/facts/options.md.
 """
 
 from pathlib import Path
@@ -145,7 +145,7 @@ def test_acceleration_is_looked_at_when_a_graph_is_compiled(
             patch.setenv("TOTAL_STEP", "100")
             patch.setenv("STEP_NOW", "1")
             sess.run(product)
-        # options_notes.md, g24
+        # guides/facts/options.md#accelerated-training
         assert sess.run(product) == [[6.0]]
         with pytest.raises(tf.errors.InvalidArgumentError, match="TOTAL_STEP"):
             sess.run(tf.matmul(product, product))
@@ -173,7 +173,7 @@ def test_checks_of_memory_exclude_the_collection_of_files(
     collected: Any,
     refused: bool,
 ) -> None:
-    # options_notes.md, a28; a path that cannot be made counts as none
+    # guides/facts/options.md#data-dump; a path that cannot be made counts as none
     (tmp_path / "file").write_text("")
     config_file = tmp_path / "debug.cfg"
     config_file.write_text(lines)
@@ -191,7 +191,7 @@ def test_checks_of_memory_exclude_the_collection_of_files(
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        # options_notes.md, a18
+        # guides/facts/options.md#iterations-per-loop
         ({"dynamic_graph_execute_mode": "lazy_recompile", "dynamic_input": True}, "Invalid"),
         # read for dynamic_execute alone
         ({"dynamic_graph_execute_mode": "dynamic_execute", "dynamic_input": True}, None),

@@ -1,6 +1,6 @@
 """The values of runs: in the precision and order of the device, and with each fault of them.
 
-Source: the manual and the seeds, as fake_ge/results.py cites them.
+Source: the pages of the manual that fake_ge/results.py cites.
 """
 
 import contextlib

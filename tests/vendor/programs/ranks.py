@@ -160,8 +160,8 @@ REDUCTIONS = ("sum", "prod", "max", "min")
 config = tf.ConfigProto()
 config.graph_options.rewrite_options.custom_optimizers.add(name="NpuOptimizer")
 start = npu_ops.initialize_system()
-# A session that has computed keeps GE up, and with it the groups (adapter_behaviour.md, Life of GE:
-# "Closing the last GE session finalises GE").
+# A session that has computed keeps GE up, and with it the groups
+# (guides/facts/adapter.md#life-of-ge-in-a-process).
 two = tf.constant([[2.0]])
 product = tf.matmul(two, two)
 keeper = tf.Session(config=config)

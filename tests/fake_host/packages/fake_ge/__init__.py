@@ -1,11 +1,11 @@
 """A graph engine and a device that are not there, for the fake ``npu_bridge`` and ``hccl``.
 
-Each behaviour names the line of the reference that says so; one without is a defect, and what is
+Each behaviour cites the fact that says so (guides/facts); one without is a defect, and what is
 ASSUMED says so in this word. Files of the vendor's adapter are named without their folder
-(hicann/tensorflow, tf_adapter). adapter_behaviour.md line by line, and where it is shown
+(hicann/tensorflow, tf_adapter). guides/facts/adapter.md line by line, and where it is shown
 (tests/vendor):
 
-When options are looked at
+Reading the entry
     validated by the first run, read for each signature   adapter.py; test_options, test_running
     GE starts only with something offloaded or NPUInit    adapter.py; test_life
     without package or list all is on the CPU             operators.py; test_options, test_loading
@@ -23,17 +23,17 @@ Life of GE in a process                                   engine.py, adapter.py;
     kernels end with the session object                   proxy.py; test_faults (early-destroy)
     npu_resource_init                                     npu_plugin.py; test_life
     exit handler, os._exit                                engine.py; test_loading
-Devices
+The device of a process
     session_device_id, own device                         adapter.py, environment.py; test_nodes
     the last session's id names the data channels         not modelled: there are no channels
     no upper limit of the adapter                         nodes.py: the device refuses; test_nodes
-Traps of the Python package
+Importing npu_bridge
     npu_init patches sessions, plain import does not      npu_init.py; test_loading
     memory_optimization = OFF is MANUAL                   npu_init.py; test_loading (the number)
     the distributed optimizer without JOB_ID              not modelled: there is no optimizer
     a collective outside an offloaded graph               adapter.py; test_collectives
     stock TensorFlow ignores an entry                     test_loading
-Collectives between processes (launch_facts.md, A6, A9, E)
+Collectives between processes (guides/facts/launch.md, guides/facts/failures.md)
     ranks, with a table and without                       ranks.py, negotiation.py; test_ranks
     what is sent, in which order, time limits, failures   communicator.py, turns.py; test_ranks
     what each operator computes                           values.py; test_ranks
@@ -47,7 +47,7 @@ of another job ("worker"), which share one GE session (geop_npu.cc, ps_worker_se
 and that AOE_MODE, too, makes an initialisation synchronous; mixed computing, which leaves "gray"
 operators on the host (npu_ops_identifier.cc); NPUInit in a session with use_off_line=False, which
 takes default options (om_partition_subgraphs_pass.cc); a queue of the device that blocks; rules
-that need what the graph has in it (options_notes.md, a10, a15 and a18's OneShotIterator).
+that need what the graph has in it (in_out_pair, several IteratorGetNext, OneShotIterator).
 """
 
 import sys

@@ -1,7 +1,7 @@
 """What the loaded adapter does in TensorFlow's sessions.
 
-Source: adapter_behaviour.md, "When options are looked at" and "Life of GE in a process";
-kernels/npu_sys_ctl_ops.cc, kernels/geop_npu.cc.
+Source: guides/facts/adapter.md#reading-the-entry,
+guides/facts/adapter.md#life-of-ge-in-a-process; kernels/npu_sys_ctl_ops.cc, kernels/geop_npu.cc.
 """
 
 import weakref
@@ -102,7 +102,7 @@ class Session:
         if work.offloaded:
             self._offload(work)
         elif work.collective:
-            # adapter_behaviour.md, Traps: "A collective op outside an offloaded graph fails"
+            # guides/facts/adapter.md#collectives-in-a-graph
             raise internal_error(f"Missing 0-th output from {{{{node {work.collective}}}}}")
         elif not work.init and not work.shutdown:
             note("Run", session=self.name, offloaded=False, device=None)
@@ -128,11 +128,11 @@ class Session:
                 if self._ge is not None:
                     KERNELS.sessions.discard(self.name)
                     note("GESessionDestroy", session=self.name)
-                # adapter_behaviour.md, Life of GE: "Closing the last GE session finalises GE"
+                # guides/facts/adapter.md#life-of-ge-in-a-process: the last GE session
                 if not KERNELS.sessions and not ENGINE.is_global:
                     ENGINE.finalise()
             for _ in range(len(self._init_kernels)):
-                # adapter_behaviour.md, Life of GE: "the last such destruction finalises GE"
+                # guides/facts/adapter.md#life-of-ge-in-a-process: the last NPUInit
                 KERNELS.init = max(0, KERNELS.init - 1)
                 if KERNELS.init == 0 and not ENGINE.is_global:
                     ENGINE.finalise()
@@ -146,13 +146,13 @@ class Session:
     def _plan(
         self, feeds: FrozenSet[Output], fetches: Tuple[Output, ...], targets: Tuple[str, ...]
     ) -> Work:
-        # adapter_behaviour.md, When options are looked at: "at the first run() of each new
-        # feed/fetch signature, even for a constant"
+        # guides/facts/adapter.md#reading-the-entry: by the first run of each combination of
+        # feeds and fetches
         owner = self._owner()
         assert owner is not None
         known = supported()
-        # adapter_behaviour.md, When options are looked at: without the package or the list
-        # "everything runs on the CPU without a word, bogus options included"
+        # guides/facts/adapter.md#graphs-that-stay-on-the-cpu: without package or list all
+        # options are accepted
         if known:
             for entry in self._entries:
                 check(entry)
@@ -174,8 +174,7 @@ class Session:
         )
 
     def _offloaded(self, needed: List[Any], known: FrozenSet[str]) -> Tuple[Tuple[str, str], ...]:
-        # adapter_behaviour.md, What a bad option does: use_off_line False "the whole run is on the
-        # CPU"; "job of ps or default (CPU)"
+        # guides/facts/adapter.md#graphs-that-stay-on-the-cpu: by use_off_line or job
         entry = self._entry
         on_host = not entry.get("use_off_line") or entry.get("job") in ("ps", "default")
         if not self._entries or on_host or fault("no-offload") is not None:
@@ -211,8 +210,8 @@ class Session:
     def _ge_session(self) -> _GeSession:
         if self._ge is None:
             self._ge = self._new_ge_session()
-        # adapter_behaviour.md, Life of GE: after NPUShutdown, or once the session that ran NPUInit
-        # is closed, "every open session's run raises InternalError"
+        # guides/facts/adapter.md#life-of-ge-in-a-process: after NPUShutdown, or once the session
+        # that ran NPUInit is closed
         if not ENGINE.up or self._ge.age != ENGINE.age:
             text = "[GEOP] call ge session RunGraphAsync Failed, kernel:GeOp1_0, tf session: "
             raise internal_error(said(text + self.name, nested("E19999", "GE is not initialized")))
@@ -228,12 +227,12 @@ class Session:
     def _new_ge_session(self) -> _GeSession:
         entry = self._entry
         if ENGINE.failure is not None and ENGINE.up:
-            # adapter_behaviour.md, Life of GE: "a failure there is an InternalError"
+            # guides/facts/adapter.md#a-failed-initialisation: in the background
             text = "[GePlugin] Initialize ge failed, ret : 4294967295"
             raise internal_error(said(text, ENGINE.failure))
         if not ENGINE.up:
             raise internal_error("Get ge session failed.")
-        # adapter_behaviour.md, Devices: "session_device_id goes to the GE session only"
+        # guides/facts/adapter.md#the-device-of-a-process: only the GE session gets it
         asked = entry.get("session_device_id")
         ignored = asked is None or fault("same-device") is not None
         device = ENGINE.device if ignored else int(asked)

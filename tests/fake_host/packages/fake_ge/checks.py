@@ -1,9 +1,9 @@
 """What a bad option does at the first run of a signature.
 
-Source: adapter_behaviour.md, "What a bad option does", which names the kind of end of each option;
+Source: guides/facts/adapter.md#what-a-bad-option-does, which names the kind of end of each option;
 npu_attrs.cc, GetPassOptions and SetNpuOptimizerAttr, in the order of the latter. What is allowed is
-in options.json and in those two. Each rule gives a sentence if the entry breaks it; the sentences
-are npu_attrs.cc's in short. What only an offloaded run refuses is in running.py.
+in the table of options and in those two. Each rule gives a sentence if the entry breaks it; the
+sentences are npu_attrs.cc's in short. What only an offloaded run refuses is in running.py.
 """
 
 import os
@@ -118,7 +118,7 @@ def _text(key: str, good: Callable[[str], bool], needs: str = "") -> Callable[[E
 
 def _is_text(key: str) -> Callable[[Entry], Sentence]:
     def broken(entry: Entry) -> Sentence:
-        # options_notes.md, g1: "except for jit_compile and shape_generalization_mode (error)"
+        # guides/facts/adapter.md#values-in-the-wrong-field: refused for these two
         wrong = key in entry.misplaced
         return f"The data type of {key} is invalid. Expected string type." if wrong else None
 
@@ -126,14 +126,14 @@ def _is_text(key: str) -> Callable[[Entry], Sentence]:
 
 
 def _in_export_field(entry: Entry) -> Sentence:
-    # options_notes.md, g1: export_compile_stat in another field is ignored
+    # guides/facts/adapter.md#values-in-the-wrong-field: ignored for this one
     if "export_compile_stat" in entry.misplaced:
         return None
     return _one_of("export_compile_stat", (0, 1, 2))(entry)
 
 
 def _dynamic_complete(entry: Entry) -> Sentence:
-    # options_notes.md, a11
+    # guides/facts/options.md#dynamic-profiles
     given = [key in entry.said for key in _DYNAMIC]
     if any(given) and not all(given):
         return "input_shape, dynamic_dims and dynamic_node_type should use together."
@@ -141,29 +141,28 @@ def _dynamic_complete(entry: Entry) -> Sentence:
 
 
 def _dynamic_alone(entry: Entry) -> Sentence:
-    # options_notes.md, a14
+    # guides/facts/options.md#dynamic-profiles
     if _has_profiles(entry) and entry.get("mix_compile_mode"):
         return "dynamic config can not use with mix compile."
     return None
 
 
 def _hybrid(entry: Entry) -> Sentence:
-    # options_notes.md, a12
+    # guides/facts/options.md#dynamic-profiles
     if entry.get("compile_hybrid_mode") == 1 and entry.said.get("dynamic_node_type") != 1:
         return "When compile_hybrid_mode set, dynamic_node_type should be 1."
     return None
 
 
 def _shape_range(entry: Entry) -> Sentence:
-    # options_notes.md, a20: "read only if dynamic_input=True; shape range only in dynamic_execute"
+    # guides/facts/options.md#dynamic-inputs: when the range is read
     if entry.get("dynamic_graph_execute_mode") != "dynamic_execute":
         return None
     return _text("dynamic_inputs_shape_range", patterns.shape_range, "dynamic_input")(entry)
 
 
 def _lazy_loops(entry: Entry) -> Sentence:
-    # options_notes.md, a18: "1 with dynamic_input+lazy_recompile (error)";
-    # om_partition_subgraphs_pass.cc, ProcessGraph
+    # guides/facts/options.md#iterations-per-loop
     lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
     if entry.get("dynamic_input") and lazy and entry.get("iterations_per_loop") > 1:
         return "iterations_per_loop only support 1 in lazy_recompile mode."
@@ -171,28 +170,28 @@ def _lazy_loops(entry: Entry) -> Sentence:
 
 
 def _impl_mode_there(entry: Entry) -> Sentence:
-    # options_notes.md, a29
+    # guides/facts/options.md#implementation-modes
     if "optypelist_for_implmode" in entry.said and "op_select_implmode" not in entry.said:
         return "when use optypelist_for_implmode, op_select_implmode must be set."
     return None
 
 
 def _weights(entry: Entry) -> Sentence:
-    # options_notes.md, a33; adapter_behaviour.md, What a bad option does: "presence, not value"
+    # guides/facts/options.md#weight-compression: presence counts, not the value
     if "enable_compress_weight" in entry.said and "compress_weight_conf" in entry.said:
         return "enable_compress_weight can not use with compress_weight_conf."
     return None
 
 
 def _two_precisions(entry: Entry) -> Sentence:
-    # options_notes.md, a1
+    # guides/facts/options.md#precision-modes
     if "precision_mode" in entry.said and "precision_mode_v2" in entry.said:
         return "'precision_mode' and 'precision_mode_v2' can not be assigned at the same time."
     return None
 
 
 def _mixlist(entry: Entry) -> Sentence:
-    # options_notes.md, a2
+    # guides/facts/options.md#precision-modes
     if "modify_mixlist" not in entry.said:
         return None
     if "precision_mode" in entry.said:
@@ -203,7 +202,7 @@ def _mixlist(entry: Entry) -> Sentence:
 
 
 def _dump_path(entry: Entry) -> Sentence:
-    # options_notes.md, a24
+    # guides/facts/options.md#data-dump
     if not entry.get("enable_dump") and not entry.get("enable_dump_debug"):
         return None
     if "dump_path" not in entry.said:
@@ -212,7 +211,7 @@ def _dump_path(entry: Entry) -> Sentence:
 
 
 def _work_path(entry: Entry) -> Sentence:
-    # options_notes.md, a40
+    # guides/facts/options.md#aoe-tuning
     return _unusable(entry.get("work_path")) if _aoe_mode(entry) else None
 
 
@@ -223,7 +222,7 @@ def _aoe(entry: Entry) -> Sentence:
 
 
 def _aoe_mode(entry: Entry) -> str:
-    # options_notes.md, b: AOE_MODE "used only when the parameter_map has no aoe_mode key"
+    # guides/facts/options.md#aoe-tuning: AOE_MODE counts without the key only
     return str(entry.said.get("aoe_mode", os.environ.get("AOE_MODE", "")))
 
 
@@ -242,7 +241,7 @@ def _has_profiles(entry: Entry) -> bool:
 
 def _rules() -> Iterator[_Rule]:
     for broken in (
-        # Read before all others, in PRE_PLACEMENT (options_notes.md, 0: "validated twice")
+        # Read before all others, in PRE_PLACEMENT (guides/facts/adapter.md#reading-the-entry)
         _one_of(
             "dynamic_graph_execute_mode", ("lazy_recompile", "dynamic_execute"), "dynamic_input"
         ),
@@ -261,7 +260,7 @@ def _rules() -> Iterator[_Rule]:
     yield _Rule(_abort, _one_of("dump_mode", ("input", "output", "all"), "enable_dump"))
     debug_modes = ("aicore_overflow", "atomic_overflow", "all")
     yield _Rule(_abort, _one_of("dump_debug_mode", debug_modes, "enable_dump_debug"))
-    # adapter_behaviour.md, What a bad option does: graph_run_mode "(negative is accepted)"
+    # guides/facts/adapter.md#options-that-nobody-checks: a negative graph_run_mode
     yield _Rule(_abort, lambda e: "graph_run_mode value must be 0 or 1" if _above_one(e) else None)
     yield _Rule(internal_error, _aoe)
     yield _Rule(_abort, _work_path)

@@ -1,7 +1,7 @@
 """Collectives between processes: everyone sends to everyone, and each computes its own result.
 
 Source: hicann/hccl, docs/en/user_guide/fault_diagnosis/param_link_stage.md (EI0005, EI0006) and
-task_exec_stage.md (EI0002); launch_facts.md, A9 and E.
+task_exec_stage.md (EI0002); guides/facts/launch.md#hccl-timeouts.
 
 ASSUMED: what a rank calls is compared each time, not only when it links up; everyone waits for
 everyone, also where less would do.
@@ -80,7 +80,7 @@ def exchange(turn: Turn, group: Group, asked: Mapping[str, Any], sent: List[Any]
     assert place is not None
     links, own = ENGINE.linked(), place.rank
     variable, code = _stage(group)
-    # hccl_timeout is an option of GE (options_notes.md, b: "hccl_timeout wins")
+    # hccl_timeout is an option of GE (guides/facts/options.md#time-limits)
     until = limits.until(variable, ENGINE.options.get("hccl_timeout") if code == "EI0002" else None)
     others = [rank for rank in group.ranks if rank != own]
     message = (dict(asked), [(one.shape, one.tobytes()) for one in sent])
@@ -140,7 +140,7 @@ def invalid(turn: Turn, reason: str) -> FailedError:
 
 def different(turn: Turn, tag: str, name: str, local: Any, remote: Any) -> FailedError:
     """The failure of calls that do not fit each other."""
-    # launch_facts.md, E, EI0005; the wording is that of a post (tests/failures/data/messages.yaml)
+    # EI0005; the wording is that of a post (tests/failures/data/messages.yaml)
     text = f" tag [{tag}], parameter [{name}], local [{local}], remote [{remote}]"
     return _failed(turn, nested("EI0005", values=text))
 

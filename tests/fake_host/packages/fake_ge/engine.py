@@ -1,6 +1,6 @@
 """GE in a process: up once, down for everyone.
 
-Source: adapter_behaviour.md, "Life of GE in a process"; ge_plugin.cc.
+Source: guides/facts/adapter.md#life-of-ge-in-a-process; ge_plugin.cc.
 """
 
 import json
@@ -67,8 +67,8 @@ class Engine:
             InternalError: With the fault ``no-reinit``.
         """
         with self.lock:
-            # adapter_behaviour.md, Life of GE: "Running NPUInit again while GE is up does nothing"
-            # launch_facts.md, A6: "TF_CONFIG task type ps: GE init skipped"
+            # guides/facts/adapter.md#life-of-ge-in-a-process: NPUInit while GE is up;
+            # guides/facts/launch.md#collectives-that-are-switched-off: a task of type ps
             if self.up or task_type() == "ps":
                 return
             if self.age and fault("no-reinit") is not None:
@@ -77,10 +77,10 @@ class Engine:
             self._start_servants()
             failure = self._start(options, is_async)
             if failure and not is_async:
-                # adapter_behaviour.md, Life of GE: "a failure sleeps 3 s and aborts"
+                # guides/facts/adapter.md#a-failed-initialisation
                 abort(said(_FAILED, failure), f"{_SOURCE}:365")
-            # launch_facts.md, "Init failures abort": asynchronously only GEInitialize's own
-            # failure is told later, by the first run that wants a GE session
+            # guides/facts/adapter.md#a-failed-initialisation: in the background only
+            # GEInitialize's own failure is told later, by the first run that wants a GE session
             self.up, self.failure, self.is_global = True, failure, is_global
             self.age += 1
 
@@ -98,7 +98,7 @@ class Engine:
 
     def end(self) -> None:
         """NpuClose: what the exit handler does."""
-        # adapter_behaviour.md, Life of GE: "registers an exit handler that finalises GE"
+        # guides/facts/adapter.md#the-end-of-a-process
         note("exit handler")
         self.finalise()
 
@@ -121,7 +121,7 @@ class Engine:
         if not data_transfer_skipped():
             code = fault("tdt", "4")
             if code is not None:
-                # adapter_behaviour.md, Life of GE: "data-transfer host and parser abort either way"
+                # guides/facts/adapter.md#a-failed-initialisation: TDT aborts either way
                 message = f"[GePlugin] Tdt host init failed, tdt error code : {code}"
                 abort(message, f"{_SOURCE}:327")
             note("TdtOutFeedInit", device=self.device)
@@ -134,7 +134,7 @@ class Engine:
         found = collectives()
         # ge_plugin.cc: is_use_hcom is set, never reset
         self._collectives_on = self._collectives_on or found.on
-        # launch_facts.md, A6: "TF_CONFIG task type evaluator: hccl off"
+        # guides/facts/launch.md#collectives-that-are-switched-off: an evaluator
         on = self._collectives_on and task_type() != "evaluator"
         failure = self._failure(options, found, on)
         note(
@@ -158,11 +158,11 @@ class Engine:
         code = fault("init", "EJ0001")
         if code is not None:
             return nested(code)
-        # options_notes.md, a1: "E10056 again at init"; g3: v1 and v2 precision can meet
+        # guides/facts/adapter.md#values-that-stay-in-the-process: both can meet, of two sessions
         if options.get("precision_mode") and options.get("precision_mode_v2"):
             return nested("E10056")
-        # options_notes.md, e: "the colon form makes GE init fail"; c: training_trace "on" only
-        # a43: or PROFILING_OPTIONS
+        # guides/facts/options.md#profiling: not a list with colons;
+        # guides/facts/option_files.md#profiling_options
         asked = profiling(options)
         if asked is not None and not _readable(asked):
             return nested("EK0001", f"profiling_options [{asked}]")

@@ -1,7 +1,7 @@
 """The NpuOptimizer entry of a proto as the adapter reads it: one field of each value.
 
 Which option stands in which field, at which scope it is read, and which ones stick, is taken from
-the table of options under test (options_by_key); its own tests hold it against options.json.
+the table of options under test (options_by_key); its own tests hold it against facts.
 """
 
 from typing import Any, Dict, List, NamedTuple, Set
@@ -42,21 +42,20 @@ def entries(proto: Any) -> List[Entry]:
     """All NpuOptimizer entries of a ``tf.ConfigProto``, the one that counts last."""
     if proto is None:
         return []
-    # adapter_behaviour.md, What a bad option does: "With two NpuOptimizer entries the later one's
-    # value wins, and its absent values reset to defaults"
+    # guides/facts/adapter.md#two-entries
     optimizers = proto.graph_options.rewrite_options.custom_optimizers
     return [_entry(o.parameter_map) for o in optimizers if o.name == "NpuOptimizer"]
 
 
 def stick(entry: Entry) -> None:
     """Keeps the entry's values of sticky options in the process."""
-    # options_notes.md, g3: "a static map that is only overwritten when present"
+    # guides/facts/adapter.md#values-that-stay-in-the-process
     _sticky.update({o.key: entry.said[o.key] for o in _TABLE.values() if _sticks(o, entry)})
 
 
 def init_options(entry: Entry) -> Dict[str, Any]:
     """What GEInitialize is given by the session that starts GE, by the vendor's keys."""
-    # adapter_behaviour.md, Life of GE: precision_mode and op_debug_level leaked into the second one
+    # guides/facts/adapter.md#values-that-stay-in-the-process
     return {**entry.scoped("init"), **_sticky}
 
 
@@ -64,19 +63,19 @@ def _entry(parameter_map: Any) -> Entry:
     said, misplaced = {}, set()
     for key in parameter_map:
         option = _TABLE.get(key)
-        # adapter_behaviour.md, What a bad option does: "Accepted without a word: unknown names"
+        # guides/facts/adapter.md#unknown-keys
         if option is None or option.field is None:
             continue
         attribute = parameter_map[key]
         if attribute.WhichOneof("value") != option.field:
             misplaced.add(key)
-        # options_notes.md, g1: "Wrong AttrValue field reads as the zero value"
+        # guides/facts/adapter.md#values-in-the-wrong-field
         value = getattr(attribute, option.field)
         said[key] = value.decode(errors="replace") if isinstance(value, bytes) else value
-    # adapter_behaviour.md, What a bad option does: "session_device_id above int32 (dropped)"
+    # guides/facts/adapter.md#options-that-nobody-checks: beyond 32 bits it is dropped
     if said.get("session_device_id", 0) > _INT32:
         del said["session_device_id"]
-    # adapter_behaviour.md, Defaults: "graph_run_mode 0 forces enable_small_channel 1"
+    # guides/facts/adapter.md#defaults-of-an-empty-entry
     if said.get("graph_run_mode", 1) == 0:
         said["enable_small_channel"] = 1
     return Entry(said, misplaced)

@@ -1,7 +1,8 @@
 """What the adapter and GE read from the environment: the device, the task, collectives, profiling
 and where failures are collected.
 
-Source: GePlugin::Init in ge_plugin.cc, GetEnvDeviceID in npu_attrs.cc; launch_facts.md, A6.
+Source: GePlugin::Init in ge_plugin.cc, GetEnvDeviceID in npu_attrs.cc;
+guides/facts/launch.md#collectives-that-are-switched-off.
 """
 
 import json
@@ -26,8 +27,8 @@ __all__ = [
 _UNSET = -1
 _ONE = 1
 
-# options_notes.md, b, PROFILING_OPTIONS: "default when empty"; npu_attrs.cc,
-# profiling_default_options: "output" is the current directory
+# guides/facts/options.md#profiling; npu_attrs.cc, profiling_default_options: "output" is the
+# current directory
 _PROFILING_DEFAULT = '{"output": "./"}'
 
 
@@ -40,13 +41,13 @@ class Collectives(NamedTuple):
 
 def own_device() -> int:
     """This process's logical device; what is no device id ends the process."""
-    # adapter_behaviour.md, Devices: "ASCEND_DEVICE_ID, else DEVICE_ID, else 0"
+    # guides/facts/adapter.md#the-device-of-a-process
     for name in ("ASCEND_DEVICE_ID", "DEVICE_ID"):
         text = os.environ.get(name)
         if not text:
             continue
         number = _integer(text)
-        # adapter_behaviour.md, What a bad option does: "not an integer or negative" is an abort
+        # guides/facts/adapter.md#what-a-bad-option-does: no number, or a negative one
         if number is None:
             abort(f"{name} is invalid, should be int, such as 0, 1, 2.", DEVICE_ID, sleep=False)
         elif number < 0:
@@ -71,12 +72,12 @@ def task_type() -> Optional[str]:
 def data_transfer_skipped() -> bool:
     """Whether ``ASCEND_TDT_UNINIT`` says so."""
     # ge_plugin.cc, Init: ReadBoolFromEnvVar, which takes 1 and true in any case;
-    # launch_facts.md, "Init failures abort": "skipped when ASCEND_TDT_UNINIT is true"
+    # guides/facts/adapter.md#a-failed-initialisation: ASCEND_TDT_UNINIT
     return os.environ.get("ASCEND_TDT_UNINIT", "").lower() in ("1", "true")
 
 
 def collectives() -> Collectives:
-    """The table of launch_facts.md, A6, line by line."""
+    """What guides/facts/launch.md#collectives-that-are-switched-off says, line by line."""
     env = os.environ.get
     chief, table = env("CM_CHIEF_IP"), env("RANK_TABLE_FILE")
     workers, ranks = _size("CM_WORKER_SIZE"), _size("RANK_SIZE")
@@ -98,8 +99,7 @@ def profiling(options: Mapping[str, Any]) -> Optional[str]:
     Args:
         options: The init-scope options.
     """
-    # options_notes.md, a43: "read only when profiling_mode=True; otherwise GE falls back to
-    # PROFILING_MODE/PROFILING_OPTIONS"; b: "exactly true"; GE's profiling_init.cc, InitFromOptions
+    # guides/facts/options.md#profiling; GE's profiling_init.cc, InitFromOptions
     if options.get("profiling_mode"):
         return str(options.get("profiling_options") or _PROFILING_DEFAULT)
     if os.environ.get("PROFILING_MODE") != "true":
@@ -156,7 +156,7 @@ def _integer(text: str) -> Optional[int]:
 
 
 def _translated(physical: int) -> int:
-    # launch_facts.md, A6: "DEVICE_ID (physical, converted)"
+    # guides/facts/adapter.md#the-device-of-a-process: DEVICE_ID is converted
     try:
         logical = logical_of(physical)
     except NodeError:

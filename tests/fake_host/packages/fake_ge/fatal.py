@@ -12,7 +12,7 @@ __all__ = ["DEVICE_ID", "abort", "internal_error", "invalid_argument"]
 
 _SLEEP = 3.0  # seconds; ge_plugin.cc kFatalSleepTime
 
-# launch_facts.md, "Init failures abort": "ge_plugin.cc (lines 198, 327, 341, 365)". There the
+# guides/facts/adapter.md#a-failed-initialisation: ge_plugin.cc, lines 198, 327, 341, 365. There the
 # adapter's own log gets the message; LOG(FATAL), which ends the process, is one line below (two
 # for 365). engine.py has the other three.
 DEVICE_ID = "tf_adapter/util/ge_plugin.cc:198"
@@ -28,10 +28,10 @@ def abort(message: str, source: str, sleep: bool = True) -> None:
     Args:
         message: What is said.
         source: The file of the adapter that says it, with the line where one is known.
-        sleep: Whether it waits before; a bad option and a bad device id do not (launch_facts.md,
-            "Init failures abort": "bad device id (no sleep)").
+        sleep: Whether it waits before; a bad option and a bad device id do not
+            (guides/facts/adapter.md#a-failed-initialisation).
     """
-    # launch_facts.md, "Init failures abort": LOG(FATAL), after a short sleep (kFatalSleepTime)
+    # guides/facts/adapter.md#a-failed-initialisation: LOG(FATAL), after kFatalSleepTime
     note("abort", message=message, sleep=_SLEEP if sleep else 0.0)
     if sleep:
         time.sleep(float(os.environ.get("FAKE_GE_FATAL_SLEEP") or 0))

@@ -1,7 +1,7 @@
 """Which operators of a graph a run needs, and which of them are the vendor's.
 
 Source: the adapter's passes see the graph of a run after TensorFlow has pruned it to what is
-fetched (adapter_behaviour.md, "the first run() of each new feed/fetch signature"; TensorFlow,
+fetched (guides/facts/adapter.md#reading-the-entry; TensorFlow,
 subgraph.cc, RewriteGraphForExecution: what is fed replaces its operator's output).
 """
 

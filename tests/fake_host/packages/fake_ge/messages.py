@@ -1,8 +1,8 @@
 """What GE and HCCL say when they fail.
 
-Source: launch_facts.md, E, and error_code.json of the vendor's runtime for the wording behind each
-code. What follows "Reason:" is the fake's own, unless the place that says it has a source. A code
-that is not here is an inner error (E: "E19999, EE9999 ...: generic inner error").
+Source: guides/facts/failures.md, and error_code.json of the vendor's runtime for the wording behind
+each code. What follows "Reason:" is the fake's own, unless the place that says it has a source. A
+code that is not here is an inner error (guides/facts/failures.md#codes-that-say-nothing).
 """
 
 __all__ = ["nested", "said"]
@@ -39,7 +39,7 @@ _SOLUTIONS = {
     "EL0005": "Close applications not in use, wait, and try again.",
     "E30003": "Try again 10 seconds after the last training job exits.",
 }
-# What users of a busy device posted: LlamaFactory #3839, verl #332 (launch_facts.md, E, EJ0001).
+# What users of a busy device posted: LlamaFactory #3839, verl #332 (EJ0001).
 _TRACES = {
     "EJ0001": (
         "tsd client wait response fail, device response code[1]. unknown device error."

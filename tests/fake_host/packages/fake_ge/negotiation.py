@@ -1,6 +1,7 @@
 """Ranks without a table: all tell the chief who they are, and it tells everyone the list.
 
-Source: launch_facts.md, A6; hicann/hcomm, topoinfo_exchange_server.cc (isByMasterInfo).
+Source: guides/facts/launch.md#jobs-without-a-rank-table; hicann/hcomm,
+topoinfo_exchange_server.cc (isByMasterInfo).
 """
 
 import contextlib
@@ -35,7 +36,7 @@ def negotiated(options: Mapping[str, str], device: int, physical: int, size: int
     """
     end = limits.until("HCCL_CONNECT_TIMEOUT")
     name = f"chief/{options['cm_chief_ip']}:{options['cm_chief_port']}"
-    # launch_facts.md, A6: "CM_CHIEF_DEVICE (logical id)"
+    # guides/facts/launch.md#jobs-without-a-rank-table: CM_CHIEF_DEVICE is logical
     is_chief = int(options["cm_chief_device"]) == device
     try:
         if is_chief:
@@ -47,7 +48,7 @@ def negotiated(options: Mapping[str, str], device: int, physical: int, size: int
     except (OSError, UnreachableError):
         answer = None
     if answer is None:
-        # launch_facts.md, E: "EI0015 topo detect timeout"
+        # guides/facts/failures.md#ranks-that-do-not-meet
         raise NegotiationError(nested("EI0015", f"the chief {name[6:]} cannot be reached"))
     return list(answer)
 

@@ -1,6 +1,7 @@
 """The device nodes of the host, and which this process holds open.
 
-Source: launch_facts.md, B1 and B3; who has a node open is what ``/proc/<pid>/fd`` shows.
+Source: guides/facts/devices.md#device-nodes, guides/facts/devices.md#visible-devices; who has a
+node open is what ``/proc/<pid>/fd`` shows.
 
 Known: GEFinalize gives the device back. GELib::Finalize resets the process's own device
 (hicann/ge, gelib.cc, SystemFinalize: rtDeviceReset) and each GE session its own (inner_session.cc,
@@ -14,11 +15,11 @@ ASSUMED, and only here:
 - The count is 0 after GEFinalize, so that another process can have the device. A call of
   aclrtSetDevice without its reset would keep it (npu_attrs.cc, CheckIsNewDataTransfer, has one, for
   graphs with a dataset; so has inner_session.cc, Initialize, when the dump settings fail).
-- What a process holds is /dev/davinci<N>. launch_facts.md, B2, says so of drivers of its time; the
+- What a process holds is /dev/davinci<N> (guides/facts/devices.md#processes-on-a-device). The
   public source of the driver opens /dev/davinci_manager instead, and names the device in an ioctl.
 - A session's node closes with GE; in the source it may close before, with its GE session.
 - Without collectives two processes share a device: that is what a shared lock stands for. With
-  them the second fails as launch_facts.md, E, EJ0001 says.
+  them the second fails with EJ0001 (guides/facts/failures.md#devices-in-use).
 """
 
 import fcntl
@@ -88,7 +89,7 @@ def hold(logical: int, alone: bool = False) -> None:
         fcntl.flock(_held[physical], kind | fcntl.LOCK_NB)
     except BlockingIOError:
         if alone:
-            # launch_facts.md, E: EJ0001 "Maybe the last training process is running"
+            # guides/facts/failures.md#devices-in-use
             os.close(_held.pop(physical))
             raise NodeError(nested("EJ0001")) from None
         if fault("keeps-device") is not None:
@@ -133,15 +134,15 @@ def _visible() -> List[int]:
     text = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
     if text is None:
         return nodes
-    # launch_facts.md, B3: parsing stops silently at first bad token, space or out-of-range id
+    # guides/facts/devices.md#visible-devices: where parsing stops without a word
     chosen: List[int] = []
     for word in text.split(","):
         if not re.fullmatch(r"[0-9]{1,9}", word) or int(word) >= len(nodes):
             break
         chosen.append(int(word))
-    # launch_facts.md, B3: "duplicates = error (EE2002); whole list unusable = error"
+    # guides/facts/devices.md#visible-devices: duplicates, or nothing usable
     if not chosen or len(set(chosen)) < len(chosen):
         raise NodeError(nested("EE2002", f"input data range[0-{len(nodes)})"))
-    # launch_facts.md, B3: must be ascending; "1,0" just makes devices unavailable
+    # guides/facts/devices.md#visible-devices: what does not ascend is not available
     seen = [max(chosen[:place], default=-1) for place in range(len(chosen))]
     return [nodes[one] for one, before in zip(chosen, seen) if one > before]

@@ -77,7 +77,7 @@ def write(entry: Entry, operators: Operators, step: int, device: int) -> None:
         device: The session's logical device.
     """
     chosen = entry.get("enable_dump") and _chosen(step, entry.get("dump_step"))
-    # options_notes.md, a28 and g16: NPU_COLLECT_PATH "suppresses model dump"
+    # guides/facts/options.md#data-dump: NPU_COLLECT_PATH suppresses it
     if chosen and collection_path() is None and fault("no-dump") is None:
         _dump(entry, operators, step, device)
     asked = profiling(init_options(entry))
@@ -86,8 +86,7 @@ def write(entry: Entry, operators: Operators, step: int, device: int) -> None:
 
 
 def _chosen(step: int, dump_step: Any) -> bool:
-    # options_notes.md, a26 and g18; seed 002, dump_step: None is every iteration, several are
-    # separated by "|", a range has "-", for example 0|3-5|10
+    # guides/facts/options.md#data-dump: unset is every iteration; 0|3-5|10
     if not dump_step:
         return True
     for part in str(dump_step).split("|"):
@@ -126,7 +125,7 @@ def _begun(entry: Entry) -> str:
 
 
 def _profile(asked: str, device: int) -> None:
-    # options_notes.md, c, profiling_options: "either output or ASCEND_WORK_PATH"; a relative
+    # guides/facts/option_files.md#profiling_options: output or ASCEND_WORK_PATH; a relative
     # directory is one of the current directory
     given = json.loads(asked)
     output = os.path.abspath(given.get("output") or os.environ.get("ASCEND_WORK_PATH") or ".")

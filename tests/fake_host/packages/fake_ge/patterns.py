@@ -1,8 +1,8 @@
 """The forms that the adapter wants texts in.
 
 Source: npu_attrs.cc, the functions CheckInputShape, CheckDynamicDims, CheckDeviceList and
-checkDumpStep; om_partition_subgraphs_pass.cc, ParseInputShapeRange; adapter_behaviour.md, "What a
-bad option does"; options_notes.md, g18.
+checkDumpStep; om_partition_subgraphs_pass.cc, ParseInputShapeRange;
+guides/facts/adapter.md#what-a-bad-option-does; guides/facts/options.md#data-dump.
 """
 
 import re

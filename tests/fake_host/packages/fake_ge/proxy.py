@@ -50,7 +50,7 @@ class Proxy:
 
     def TF_NewSessionRef(self, graph: Any, options: Any) -> Any:  # noqa: N802
         handle = self._real.TF_NewSessionRef(graph, options)
-        # adapter_behaviour.md, When options are looked at: tf.Session(config) validates nothing
+        # guides/facts/adapter.md#reading-the-entry: tf.Session checks nothing
         owner = sys._getframe(1).f_locals["self"]
         self._sessions[id(handle)] = Session(owner, self._protos.get(id(options)))
         return handle

@@ -1,8 +1,8 @@
 """Which rank this process is: what HCCL makes of the rank table, or of the environment.
 
-Source: launch_facts.md, A1 to A6. Not modelled, for nothing of the product is decided by it: the
-wait for a table that is "initializing" (A2, 2), names that do not end in .json (A2, 12), addresses
-and ports (A2, 8 to 11), versions 1.1 and 2.0 and the "lab" form (A1, A4).
+Source: guides/facts/launch.md. Not modelled, for nothing of the product is decided by it: the wait
+for a table that is "initializing", names that do not end in .json, addresses and ports, versions
+1.1 and 2.0 and the form with chip_info.
 """
 
 import json
@@ -57,14 +57,14 @@ def place(collectives: Collectives, device: int) -> Place:
     size = int(options.get("cm_worker_size") or 1)
     if size > 1:
         return _from_chief(options, device, size)
-    # HELP_CLUSTER, which says nothing of ranks (launch_facts.md, A6), and a job of one.
+    # HELP_CLUSTER, which says nothing of ranks, and a job of one
     size = int(os.environ.get("RANK_SIZE") or 1)
     rank = int(os.environ.get("RANK_ID") or 0)
     return Place(rank, [list(range(max(size, rank + 1)))])
 
 
 def _from_chief(options: Dict[str, str], device: int, size: int) -> Place:
-    # launch_facts.md, A6: without a table the ranks come of the CM_* negotiation
+    # guides/facts/launch.md#jobs-without-a-rank-table
     physical = physical_of(device)
     try:
         devices = negotiated(options, device, physical, size)
@@ -80,16 +80,16 @@ def _from_table(options: Dict[str, str], device: int) -> Place:
         return _from_pods(table, options.get("pod_name", ""), device)
     servers = [_devices(server) for server in table["server_list"]]
     rows = {int(row["rank_id"]): row for server in servers for row in server}
-    # launch_facts.md, A2, 3: rank ids unique and contiguous; "must be unique" EI0014
+    # guides/facts/launch.md#rules-for-a-rank-table: rank_id
     if sorted(rows) != list(range(sum(len(server) for server in servers))):
         raise _wrong("EI0014", "rank_id must be less than the communication size and be unique")
     own = options.get("rank_id", "")
-    # launch_facts.md, A6: "RANK_ID absent with a table: HCCL fails later"
+    # guides/facts/launch.md#collectives-that-are-switched-off: a table without RANK_ID
     if not own.isdigit() or int(own) not in rows:
         raise _wrong("EI0004", f"RANK_ID [{own}] is not in the rank table")
     local, listed = physical_of(device), int(rows[int(own)]["device_id"])
     if listed != local:
-        # launch_facts.md, A2, 6: device_id must equal the physical id of the opened device
+        # guides/facts/launch.md#physical-ids-in-a-rank-table
         raise _wrong("EI0014", f"ranktable config devId[{listed}],but local devId[{local}]")
     addresses = {
         int(row["rank_id"]): f"{server['server_id']}/{row['device_id']}"
@@ -104,7 +104,7 @@ def _from_table(options: Dict[str, str], device: int) -> Place:
 
 
 def _from_pods(table: Any, own: str, device: int) -> Place:
-    # launch_facts.md, A4: template 2; "Identity is by POD_NAME; all groups are merged"
+    # guides/facts/launch.md#former-rank-tables: template 2
     pods = [pod for group in table["group_list"] for pod in group["instance_list"]]
     local = physical_of(device)
     rows = [(pod, row) for pod in pods for row in pod["devices"]]
@@ -123,7 +123,7 @@ def _from_pods(table: Any, own: str, device: int) -> Place:
 
 
 def _read(path: str) -> Any:
-    # launch_facts.md, A2, 12: "is not a valid real path" EI0004
+    # guides/facts/launch.md#reading-a-rank-table: EI0004
     try:
         with open(path, encoding="utf-8") as file:
             table = json.load(file)
@@ -131,7 +131,7 @@ def _read(path: str) -> Any:
         raise _wrong("EI0004", f"[{path}] is not a valid real path") from None
     except ValueError:
         raise _wrong("EI0004", f"[{path}] is not valid JSON") from None
-    # launch_facts.md, A1: "anything else: rejected, EI0014 not supported"; absent is the old one
+    # guides/facts/launch.md#versions-of-rank-tables
     if table.get("version", "1.0") not in ("1.0", "1.2"):
         raise _wrong("EI0014", f"version [{table.get('version')}] is not supported")
     return table
@@ -140,7 +140,7 @@ def _read(path: str) -> Any:
 def _devices(server: Any) -> List[Any]:
     for row in server["device"]:
         for key in ("device_id", "rank_id"):
-            # launch_facts.md, A2, 1: "Every value is a JSON string; the parser refuses numbers"
+            # guides/facts/launch.md#rules-for-a-rank-table: text, no numbers
             if not isinstance(row.get(key), str):
                 raise _wrong("EI0004", f"{key} is not string!")
     return list(server["device"])

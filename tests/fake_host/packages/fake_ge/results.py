@@ -15,8 +15,8 @@ _LAST_BIT = 2.0**-23  # of a float32, relative to it
 Operators = Sequence[Tuple[str, str]]
 
 # Two of the operators that the manual lists as concerned by the option deterministic (CANN 8.0.RC3,
-# operator specifications, operatorlist_0093). Seed 000: without the option results may differ, for
-# asynchronous threads change "the accumulation sequence of floating point numbers".
+# operator specifications, operatorlist_0093). Without the option results may differ, for
+# asynchronous threads change the order of additions (guides/facts/options.md#determinism).
 _ACCUMULATING = frozenset(["Conv2DBackpropFilter", "UnsortedSegmentSum"])
 
 # The manual's "matrix operators": what the cube unit computes.
@@ -30,13 +30,13 @@ _CUBE = frozenset(
         "MatMul",
     ]
 )
-# Seed 002, precision_mode: force_fp16 takes float16 wherever an operator has both. Manual of ATC,
-# which has the same options of GE: 8.1.RC1, --precision_mode (atlasatcparam_16_0067) says so, and
-# 8.0, --precision_mode_v2 (atlasatcparam_16_0069), the same of fp16.
+# guides/facts/options.md#precision-modes: force_fp16 takes float16 wherever an operator has both.
+# Manual of ATC, which has the same options of GE: 8.1.RC1, --precision_mode (atlasatcparam_16_0067)
+# says so, and 8.0, --precision_mode_v2 (atlasatcparam_16_0069), the same of fp16.
 _ALL_HALF = frozenset(["force_fp16", "fp16"])
 # Manual of AOE, 8.0.RC2, --precision_mode (aoepar_16_042): with allow_fp32_to_fp16 "matrix
-# operators use float16"; in seed 002 only those that have no float32. The mixed modes go by lists,
-# which this fake has not: it takes matrix operators to be on them.
+# operators use float16"; in that of initialize_system only those that have no float32. The mixed
+# modes go by lists, which this fake has not: it takes matrix operators to be on them.
 _CUBE_HALF = frozenset(
     ["allow_fp32_to_fp16", "allow_mix_precision", "allow_mix_precision_fp16", "mixed_float16"]
 )

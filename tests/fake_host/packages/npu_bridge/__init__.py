@@ -10,5 +10,5 @@ from npu_bridge.estimator.npu.npu_plugin import npu_close  # isort: skip
 
 __all__ = ["__version__", "hccl_ops", "npu_bridge_handle", "npu_close"]
 
-# adapter_behaviour.md, Life of GE: "Importing npu_bridge registers an exit handler"
+# guides/facts/adapter.md#the-end-of-a-process
 atexit.register(npu_close)

@@ -1,8 +1,8 @@
 """Ranks and groups, with the vendor's checks and sentences (hccl/manage/api.py).
 
 That file comes with HCCL, not with the adapter; it is public since 2025, and the checks, their
-order and their sentences are its own ("get rank id error" also stands in launch_facts.md, E).
-Before HCCL is up each call fails (launch_facts.md, E: "called before initialize_system").
+order and their sentences are its own ("get rank id error" is the vendor's).
+Before HCCL is up each call fails (guides/facts/failures.md#calls-before-the-system-is-up).
 """
 
 from typing import Any

@@ -51,20 +51,19 @@ def npu_resource_init(
     if aoe_mode is None:
         options.pop("work_path", None)
         options.pop("distribute_config", None)
-    # options_notes.md, g4: "it also sends aoe_config_file "None", optimization_switch under a
-    # wrong key, and input_batch_cpy as "true" which GE does not recognise"
+    # guides/facts/adapter.md#npu_resource_init: what it sends in a form that nobody reads
     options["aoe_config_file"] = str(aoe_config_file)
     if "optimization_switch" in options:
         options["ge.optimization_switch"] = options.pop("optimization_switch")
     options["input_batch_cpy"] = "true" if input_batch_cpy else "false"
     fake_ge.note("npu_resource_init")
-    # adapter_behaviour.md, Life of GE: "npu_resource_init() marks GE global"
+    # guides/facts/adapter.md#npu_resource_init
     ENGINE.initialise(options, is_global=True)
 
 
 def npu_resource_shutdown() -> None:
     """Ends it."""
-    # adapter_behaviour.md, Life of GE: "until npu_resource_shutdown() or exit". ge_plugin.cc,
+    # guides/facts/adapter.md#npu_resource_init: GE stays up until here. ge_plugin.cc,
     # Finalize, leaves isGlobal_ as it is: until the next npu_resource_init nothing starts GE.
     fake_ge.note("npu_resource_shutdown")
     ENGINE.finalise()
