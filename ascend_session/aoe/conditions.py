@@ -15,17 +15,11 @@ from ascend_session.cluster.variables import read_size
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.tuning import MODES, mode_word
 from ascend_session.errors import AscendConfigWarning, ConfigError
-from ascend_session.findings import ERROR, Finding
+from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding
 from ascend_session.option_files import AoeConfigFile
 
-OK = "ok"
-"""Measured, and nothing is against it."""
-
 FAILS = "fails"
-"""Measured, and not as tuning needs it."""
-
-NOT_CHECKED = "not checked"
-"""Nobody could say; who knows can give what is missing."""
+"""Measured, and not as tuning needs it; the other verdicts are `findings.OK` and `NOT_CHECKED`."""
 
 MOST_PARALLEL = 64
 """The highest TUNING_PARALLEL_NUM (the vendor's manual of AOE, configuration file aoe.ini)."""
@@ -44,8 +38,8 @@ _CHECKED_ELSEWHERE = (
 )
 
 
-class Condition(NamedTuple):
-    """One condition.
+class TuningCondition(NamedTuple):
+    """One condition of a tuning run.
 
     Attributes:
         name: What it is about, in a few words that stay the same: ``home disk``.
@@ -91,23 +85,15 @@ def judge(
     hint: Optional[str] = None,
     unit: str = "",
     asks: Tuple[str, ...] = (),
-) -> Condition:
-    """Make a condition that is fulfilled, or not, or of which nobody could say.
+) -> TuningCondition:
+    """Make a condition that is fulfilled, or not, or (None) of which nobody could say.
 
-    Args:
-        name: As of `Condition`, like all that follow.
-        fulfilled: Whether it is; None if nobody could say.
-        measured: What there is.
-        needed: What is needed.
-        message: What was found.
-        hint: What to do; left out if it is fulfilled.
-        unit: Of what is measured.
-        asks: What would supply what is missing.
+    The other arguments are those of `TuningCondition`; a fulfilled one has no hint.
     """
     if fulfilled:
-        return Condition(name, OK, measured, needed, message, None, unit)
+        return TuningCondition(name, OK, measured, needed, message, None, unit)
     verdict = NOT_CHECKED if fulfilled is None else FAILS
-    return Condition(name, verdict, measured, needed, message, hint, unit, asks)
+    return TuningCondition(name, verdict, measured, needed, message, hint, unit, asks)
 
 
 def format_value(value: Value, unit: str = "") -> str:
@@ -169,7 +155,7 @@ class KnownFacts:
             raise ConfigError.of(problems, "what was asked")
 
 
-class Fault(NamedTuple):
+class FolderFault(NamedTuple):
     """What is wrong with a folder.
 
     Attributes:
@@ -181,7 +167,9 @@ class Fault(NamedTuple):
     hint: str
 
 
-def find_fault(path: str, rights: int = os.R_OK | os.W_OK | os.X_OK) -> Optional[Fault]:
+def find_folder_fault(
+    path: str, rights: int = os.R_OK | os.W_OK | os.X_OK
+) -> Optional[FolderFault]:
     """Find what is wrong with a folder; None if it can be used.
 
     Args:
@@ -189,14 +177,16 @@ def find_fault(path: str, rights: int = os.R_OK | os.W_OK | os.X_OK) -> Optional
         rights: What this user must be allowed to do there, as for `os.access`.
     """
     if not os.path.exists(path):
-        return Fault("does not exist", f"mkdir -p {shlex.quote(path)}")
+        return FolderFault("does not exist", f"mkdir -p {shlex.quote(path)}")
     if not os.path.isdir(path):
-        return Fault("is no directory", "Give a directory.")
+        return FolderFault("is no directory", "Give a directory.")
     if not os.access(path, rights):
         needed = (
             "readable, writable and executable" if rights & os.X_OK else "readable and writable"
         )
-        return Fault(f"is not {needed} for this user", "Give another one, or change its rights.")
+        return FolderFault(
+            f"is not {needed} for this user", "Give another one, or change its rights."
+        )
     return None
 
 
@@ -216,7 +206,7 @@ class PlannedRun(NamedTuple):
     static_operators: Optional[bool]
 
 
-def check_configuration(run: PlannedRun) -> Iterator[Condition]:
+def check_configuration(run: PlannedRun) -> Iterator[TuningCondition]:
     """Check the configuration and the variables."""
     yield _check_mode(run)
     yield _check_static_memory(run)
@@ -228,7 +218,7 @@ def check_configuration(run: PlannedRun) -> Iterator[Condition]:
     yield from _check_rest(run)
 
 
-def _check_mode(run: PlannedRun) -> Condition:
+def _check_mode(run: PlannedRun) -> TuningCondition:
     """Check in which mode the adapter would tune: the option comes before the variable."""
     variable = run.environ.get("AOE_MODE") or None
     option = None if run.config is None else run.config.aoe_mode
@@ -245,7 +235,7 @@ def _check_mode(run: PlannedRun) -> Condition:
     return judge("mode", None, None, run.mode, message, hint, asks=asks)
 
 
-def _check_static_memory(run: PlannedRun) -> Condition:
+def _check_static_memory(run: PlannedRun) -> TuningCondition:
     memory = None if run.config is None else run.config.memory_config
     policy = (None if memory is None else memory.static_memory_policy) or 0
     variable = run.environ.get(_STATIC, "0")
@@ -260,7 +250,7 @@ def _check_static_memory(run: PlannedRun) -> Condition:
     return _check_off(run, "static memory", against, message)
 
 
-def _check_profiling(run: PlannedRun) -> Condition:
+def _check_profiling(run: PlannedRun) -> TuningCondition:
     profiling = None if run.config is None else run.config.profiling_config
     against = {}
     if profiling and profiling.enable_profiling:
@@ -272,7 +262,9 @@ def _check_profiling(run: PlannedRun) -> Condition:
     return _check_off(run, "profiling", against, "No option and no variable turns it on.")
 
 
-def _check_off(run: PlannedRun, name: str, against: Dict[str, str], message: str) -> Condition:
+def _check_off(
+    run: PlannedRun, name: str, against: Dict[str, str], message: str
+) -> TuningCondition:
     """Check that something is off.
 
     Args:
@@ -292,7 +284,7 @@ def _check_off(run: PlannedRun, name: str, against: Dict[str, str], message: str
     return judge(name, None, None, "off", message, hint, asks=("config",))
 
 
-def _check_one_device(run: PlannedRun) -> Condition:
+def _check_one_device(run: PlannedRun) -> TuningCondition:
     size = read_size(run.environ) or 1
     message = f"RANK_SIZE or CM_WORKER_SIZE say {size}." if size > 1 else "It is one process alone."
     if run.mode == MODES["gradient"]:
@@ -303,12 +295,12 @@ def _check_one_device(run: PlannedRun) -> Condition:
     )
 
 
-def _check_static_operators(run: PlannedRun) -> Condition:
+def _check_static_operators(run: PlannedRun) -> TuningCondition:
     name, needed = "operators", "static"
     values = {} if run.config is None else run.config.values()
-    switches = [one for one in ("dynamic_input", "compile_dynamic_mode") if values.get(one)]
+    switches = [name for name in ("dynamic_input", "compile_dynamic_mode") if values.get(name)]
     if switches or run.static_operators is False:
-        dynamic = " and ".join(f"{one}={values[one]!r}" for one in switches)
+        dynamic = " and ".join(f"{switch}={values[switch]!r}" for switch in switches)
         message = f"{dynamic} asks for dynamic shapes." if dynamic else "They are not."
         hint = "Tune with fixed shapes: AOE tunes static operators only."
         return judge(name, False, "dynamic", needed, message, hint)
@@ -319,11 +311,11 @@ def _check_static_operators(run: PlannedRun) -> Condition:
     return judge(name, None, None, needed, message, hint, asks=("static_operators",))
 
 
-def _check_work_path(run: PlannedRun) -> Condition:
+def _check_work_path(run: PlannedRun) -> TuningCondition:
     """An absent folder, or one that may not be written to, aborts the process (npu_attrs.cc)."""
     given = None if run.config is None else run.config.work_path
     path = os.fspath(given or ".")
-    fault = find_fault(path, os.R_OK | os.W_OK)
+    fault = find_folder_fault(path, os.R_OK | os.W_OK)
     subject = f"work_path={given!r}" if given else "work_path is the working directory, which"
     message, hint = f"{subject} can be used.", None
     if fault is not None:
@@ -332,7 +324,7 @@ def _check_work_path(run: PlannedRun) -> Condition:
     return judge("work_path", fault is None, path, "existing, rw", message, hint)
 
 
-def _check_aoe_config_file(run: PlannedRun) -> Iterator[Condition]:
+def _check_aoe_config_file(run: PlannedRun) -> Iterator[TuningCondition]:
     """What aoe_config_file asks for has to go with the mode."""
     given: Any = None if run.config is None else run.config.aoe_config_file
     if given is None:
@@ -350,7 +342,7 @@ def _check_aoe_config_file(run: PlannedRun) -> Iterator[Condition]:
     yield judge(name, not against, path, needed, message, hint)
 
 
-def _check_rest(run: PlannedRun) -> Iterator[Condition]:
+def _check_rest(run: PlannedRun) -> Iterator[TuningCondition]:
     """Check what else stands in the way, by the rules of `AscendConfig`."""
     if run.config is None:
         return
@@ -361,9 +353,9 @@ def _check_rest(run: PlannedRun) -> Iterator[Condition]:
             warnings.simplefilter("ignore", AscendConfigWarning)
             run.config.for_tuning(run.mode).check_host(environ)
     except ConfigError as error:
-        problems = [one for one in error.problems if one.option not in _CHECKED_ELSEWHERE]
+        problems = [each for each in error.problems if each.option not in _CHECKED_ELSEWHERE]
     measured = f"{len(problems)} wrong" if problems else "fit"
-    message = " ".join(one.message for one in problems)
-    hint = " ".join(one.hint for one in problems if one.hint) or None
+    message = " ".join(problem.message for problem in problems)
+    hint = " ".join(problem.hint for problem in problems if problem.hint) or None
     message = message or "Nothing else in the configuration stands in the way on this host."
     yield judge("options", not problems, measured, "what the adapter takes", message, hint)

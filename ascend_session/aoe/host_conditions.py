@@ -12,9 +12,9 @@ import re
 from typing import Iterator, Mapping, NamedTuple, Optional
 
 from ascend_session.aoe.conditions import (
-    Condition,
     KnownFacts,
-    find_fault,
+    TuningCondition,
+    find_folder_fault,
     format_value,
     judge,
 )
@@ -24,8 +24,7 @@ from ascend_session.checks.holders import Seen
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES
-from ascend_session.findings import ERROR
-from ascend_session.findings import OK as FOUND_OK
+from ascend_session.findings import ERROR, OK
 from ascend_session.hardware.devices import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.hardware.program import find_program, run_program
@@ -67,7 +66,7 @@ class Load(NamedTuple):
     devices: int = 1
 
 
-def check_resources(machine: Machine, load: Load) -> Iterator[Condition]:
+def check_resources(machine: Machine, load: Load) -> Iterator[TuningCondition]:
     """Check disk, memory and CPUs of this machine."""
     yield _check_home(machine)
     yield _check_tuners(load.tuners)
@@ -92,7 +91,7 @@ def count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, co
     return math.ceil(processes * (compilers + tuners + min(cores / 2, _MOST_HALF) + _RESERVE))
 
 
-def _check_home(machine: Machine) -> Condition:
+def _check_home(machine: Machine) -> TuningCondition:
     free, home, name = machine.home_free, machine.home, "home disk"
     if free is None:
         message = f"The home directory {home} {machine.home_problem}."
@@ -103,7 +102,7 @@ def _check_home(machine: Machine) -> Condition:
     return judge(name, free >= HOME_BYTES, free, HOME_BYTES, message, hint, "bytes")
 
 
-def _check_tuners(tuners: Parallel) -> Condition:
+def _check_tuners(tuners: Parallel) -> TuningCondition:
     name, needed = "TUNING_PARALLEL_NUM", "1 to 64"
     if tuners.legal and tuners.number is None:
         message = f"TUNING_PARALLEL_NUM is not known: {tuners.origin}."
@@ -112,7 +111,7 @@ def _check_tuners(tuners: Parallel) -> Condition:
     return judge(name, tuners.legal, tuners.number, needed, f"{tuners.origin}.", "Correct aoe.ini.")
 
 
-def _check_memory(machine: Machine, load: Load) -> Condition:
+def _check_memory(machine: Machine, load: Load) -> TuningCondition:
     have, each, tuners = machine.memory, load.training_memory, load.tuners.legal_number
     message = f"{format_value(have, 'bytes')} of host memory are available."
     if machine.is_limited:
@@ -132,7 +131,7 @@ def _check_memory(machine: Machine, load: Load) -> Condition:
     return judge("memory", have >= needed, have, needed, message, hint, "bytes")
 
 
-def _check_compilers(machine: Machine, load: Load) -> Condition:
+def _check_compilers(machine: Machine, load: Load) -> TuningCondition:
     """Check for at most 80 % of the CPU cores for each device; the default is nobody's fault."""
     name, compilers, needed = "TE_PARALLEL_COMPILER", load.compilers, "1 to 32"
     most = max(1, machine.cpus * 4 // 5 // load.devices)
@@ -147,7 +146,7 @@ def _check_compilers(machine: Machine, load: Load) -> Condition:
     return judge(name, compilers.legal, compilers.number, needed, f"{compilers.origin}.", hint)
 
 
-def _check_cpus(machine: Machine, load: Load) -> Condition:
+def _check_cpus(machine: Machine, load: Load) -> TuningCondition:
     cores, have, quota = machine.cpus, machine.cpus, machine.quota
     message = f"This process may use {format_value(cores, 'CPUs')}"
     if quota is not None and quota < cores:
@@ -178,7 +177,7 @@ def _format_formula(load: Load, cores: int) -> str:
     return f"{load.processes} x ({compilers} + {tuners} + {half} + {_RESERVE})"
 
 
-def _check_pinning(machine: Machine) -> Condition:
+def _check_pinning(machine: Machine) -> TuningCondition:
     own, every = machine.cpus, machine.all_cpus
     message = f"This process may use {own} of the {every} CPUs that are online."
     hint = (
@@ -190,7 +189,7 @@ def _check_pinning(machine: Machine) -> Condition:
 
 def check_device(
     report: DeviceReport, mode: str, known: KnownFacts, environ: Mapping[str, str]
-) -> Iterator[Condition]:
+) -> Iterator[TuningCondition]:
     """Check the device that tunes.
 
     Args:
@@ -209,15 +208,15 @@ def check_device(
 def _find_device(report: DeviceReport, environ: Mapping[str, str]) -> Optional[Device]:
     """Find the device by its logical id, as the adapter does; None if it is not here."""
     name = "ASCEND_DEVICE_ID" if environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
-    wanted = read_number(environ, name) or 0
+    number = read_number(environ, name) or 0
     for device in report:
         own = device.logical_id if name == "ASCEND_DEVICE_ID" else device.physical_id
-        if own is not None and (own == wanted or not environ.get(name)):
+        if own is not None and (own == number or not environ.get(name)):
             return device
     return None
 
 
-def _check_product(device: Optional[Device], mode: str) -> Condition:
+def _check_product(device: Optional[Device], mode: str) -> TuningCondition:
     able = _ABLE[:1] if mode == MODES["subgraph"] else _ABLE
     name, needed = "product", ", ".join(able)
     if device is None or device.family is None:
@@ -230,15 +229,16 @@ def _check_product(device: Optional[Device], mode: str) -> Condition:
     return judge(name, device.family in able, device.family, needed, message, hint)
 
 
-def _check_one_user(report: DeviceReport, device: Optional[Device]) -> Condition:
+def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCondition:
     needed = "nobody else on the device"
     if device is None:
         message = "Who uses the device is not known: no Ascend processor is seen here."
         return judge(ONE_USER, None, None, needed, message, _ELSEWHERE)
     others = [
-        f"process {one.pid} ({one_line(one.command, 60)}){f' of user {one.user}' * bool(one.user)}"
-        for one in device.holders
-        if not one.own
+        f"process {holder.pid} ({one_line(holder.command, 60)})"
+        + (f" of user {holder.user}" if holder.user else "")
+        for holder in device.holders
+        if not holder.own
     ]
     if others:
         message = f"The device is held by {' and '.join(others)}."
@@ -251,7 +251,7 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> Condition
     return judge(ONE_USER, True, "nobody", needed, "Nobody else is seen to hold the device.")
 
 
-def _check_cores(known: KnownFacts) -> Condition:
+def _check_cores(known: KnownFacts) -> TuningCondition:
     name, have, needed = "device cores", known.device_cores, known.operator_cores
     if have is None or needed is None:
         asks = ("device_cores",) * (have is None) + ("operator_cores",) * (needed is None)
@@ -264,7 +264,7 @@ def _check_cores(known: KnownFacts) -> Condition:
     return judge(name, have >= needed, have, needed, message, hint, "cores")
 
 
-def _check_device_memory(device: Optional[Device], known: KnownFacts) -> Condition:
+def _check_device_memory(device: Optional[Device], known: KnownFacts) -> TuningCondition:
     total = None if device is None else device.memory_total_mb
     used = 0 if device is None else device.memory_used_mb or 0
     free = None if total is None else (total - used) * _MB
@@ -281,7 +281,7 @@ def _check_device_memory(device: Optional[Device], known: KnownFacts) -> Conditi
     return judge(DEVICE_MEMORY, free >= needed, free, needed, message, hint, "bytes")
 
 
-def check_software(mode: str, environ: Mapping[str, str], root: str) -> Iterator[Condition]:
+def check_software(mode: str, environ: Mapping[str, str], root: str) -> Iterator[TuningCondition]:
     """Check folders and what is installed.
 
     Args:
@@ -296,28 +296,28 @@ def check_software(mode: str, environ: Mapping[str, str], root: str) -> Iterator
     yield _check_sourced(environ, root)
 
 
-def _check_repository(mode: str, environ: Mapping[str, str]) -> Condition:
+def _check_repository(mode: str, environ: Mapping[str, str]) -> TuningCondition:
     """The manual wants TUNE_BANK_PATH to be there, readable, writable and executable."""
-    found = find_repository(mode, environ)
-    needed = "existing, rwx" if found.variable == BANK else "rwx, or can be made"
-    place = found.base
-    if found.variable != BANK:
+    repository = find_repository(mode, environ)
+    needed = "existing, rwx" if repository.variable == BANK else "rwx, or can be made"
+    place = repository.base
+    if repository.variable != BANK:
         while not os.path.exists(place) and os.path.dirname(place) != place:
             place = os.path.dirname(place)
-    fault = find_fault(place)
-    message = f"The tuned repository will be {found.path}."
+    fault = find_folder_fault(place)
+    message = f"The tuned repository will be {repository.path}."
     if fault is None:
-        return judge("repository", True, found.path, needed, message)
-    origin = f"which {found.variable} names" if found.variable else "where HOME leads to"
+        return judge("repository", True, repository.path, needed, message)
+    origin = f"which {repository.variable} names" if repository.variable else "where HOME leads to"
     message = f"{place}, {origin}, {fault.predicate}; AOE ends with an error. {message}"
     return judge("repository", False, place, needed, message, fault.hint)
 
 
-def _check_result_folder(environ: Mapping[str, str]) -> Condition:
+def _check_result_folder(environ: Mapping[str, str]) -> TuningCondition:
     """Result files go to ASCEND_WORK_PATH, else to the working directory."""
     given = environ.get("ASCEND_WORK_PATH")
     path = os.path.abspath(given or ".")
-    fault = find_fault(path)
+    fault = find_folder_fault(path)
     origin = "ASCEND_WORK_PATH" if given else "the working directory"
     message = f"Result files will be in {path}, {origin}."
     if fault is None:
@@ -326,7 +326,7 @@ def _check_result_folder(environ: Mapping[str, str]) -> Condition:
     return judge("result folder", False, path, "existing, rwx", message, fault.hint)
 
 
-def _check_python(environ: Mapping[str, str]) -> Condition:
+def _check_python(environ: Mapping[str, str]) -> TuningCondition:
     """AOE starts the first python3 of the PATH; the manual's example is 3.7.5."""
     name, needed = "Python", "3.7 or later"
     path = find_program("python3", environ, "/", ())
@@ -340,18 +340,18 @@ def _check_python(environ: Mapping[str, str]) -> Condition:
         message = answer.problem or f"{path} does not say its version."
         return judge(name, None, None, needed, message, "Look at that Python.")
     enough = (int(match[1]), int(match[2])) >= _OLDEST
-    found = match.group()[len("Python ") :]
-    message = f"The first python3 on PATH is {path}, Python {found}."
+    version = match.group()[len("Python ") :]
+    message = f"The first python3 on PATH is {path}, Python {version}."
     hint = "Put a newer Python in front of PATH and LD_LIBRARY_PATH."
-    return judge(name, enough, found, needed, message, hint)
+    return judge(name, enough, version, needed, message, hint)
 
 
-def _check_sourced(environ: Mapping[str, str], root: str) -> Condition:
+def _check_sourced(environ: Mapping[str, str], root: str) -> TuningCondition:
     findings = list(check_sourced(environ, root))
-    wrong = [finding for finding in findings if finding.severity != FOUND_OK]
+    wrong = [finding for finding in findings if finding.severity != OK]
     measured = "sourced"
     if wrong:
-        measured = "not" if any(one.severity == ERROR for one in wrong) else "in part"
+        measured = "not" if any(finding.severity == ERROR for finding in wrong) else "in part"
     message = " ".join(finding.message for finding in findings)
     hint = " ".join(finding.hint for finding in wrong if finding.hint)
     return judge("set_env.sh", not wrong, measured, "sourced", message, hint)

@@ -37,7 +37,7 @@ class Machine(NamedTuple):
 
     Attributes:
         home: Home directory of the user who tunes.
-        home_free: Bytes that are available to this user there; None if it cannot be told.
+        home_free: Bytes that are available to this user there; None if that is not known.
         home_problem: Why not, as the end of a sentence; None if it can.
         memory: Bytes of host memory that are available, as the last column of `free` says; or what
             the control group of this process has left, if that is less.
@@ -105,7 +105,7 @@ def measure_memory_left(root: str = "/") -> Optional[int]:
     Args:
         root: Root of the host.
     """
-    found: List[int] = []
+    rooms: List[int] = []
     for version, folder in _find_groups("memory", root):
         limit_name, usage_name, reclaimed = _MEMORY[version]
         limit = _parse_limit(_read(folder, limit_name))
@@ -114,8 +114,8 @@ def measure_memory_left(root: str = "/") -> Optional[int]:
             lines = (line.split() for line in _read(folder, "memory.stat").splitlines())
             stat: Dict[str, str] = {words[0]: words[1] for words in lines if len(words) == 2}
             cache = _parse_limit(stat.get(reclaimed, ""))
-            found.append(max(0, limit - usage + (cache or 0)))
-    return min(found) if found else None
+            rooms.append(max(0, limit - usage + (cache or 0)))
+    return min(rooms) if rooms else None
 
 
 def measure_cpu_quota(root: str = "/") -> Optional[float]:
@@ -124,14 +124,14 @@ def measure_cpu_quota(root: str = "/") -> Optional[float]:
     Args:
         root: Root of the host.
     """
-    found: List[float] = []
+    quotas: List[float] = []
     for version, folder in _find_groups("cpu", root):
         names = ("cpu.max",) if version == 2 else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
         words = " ".join(_read(folder, name) for name in names).split()
         numbers = [_parse_limit(word) for word in words]
         if len(numbers) == 2 and numbers[0] and numbers[1]:
-            found.append(numbers[0] / numbers[1])
-    return min(found) if found else None
+            quotas.append(numbers[0] / numbers[1])
+    return min(quotas) if quotas else None
 
 
 def _find_groups(controller: str, root: str) -> Iterator[Tuple[int, str]]:
@@ -226,12 +226,12 @@ def count_tuners(given: Optional[int], environ: Mapping[str, str], root: str) ->
 
 
 def _parse_aoe_ini(path: str, text: str) -> Parallel:
-    found = [match.group(1) for match in map(_LINE.fullmatch, text.splitlines()) if match]
-    if not found:
+    values = [match.group(1) for match in map(_LINE.fullmatch, text.splitlines()) if match]
+    if not values:
         return Parallel(_DEFAULT, f"{path} does not say it, and it is {_DEFAULT} by default")
-    number = _parse_whole(found[-1])
+    number = _parse_whole(values[-1])
     if number is None or not 1 <= number <= MOST_PARALLEL:
-        origin = f"{path} has {found[-1]!r}, which is no whole number from 1 to {MOST_PARALLEL}"
+        origin = f"{path} has {values[-1]!r}, which is no whole number from 1 to {MOST_PARALLEL}"
         return Parallel(number, origin, legal=False)
     return Parallel(number, f"{path} has {number}")
 

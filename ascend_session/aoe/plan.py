@@ -6,11 +6,9 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ascend_session.aoe.conditions import (
     FAILS,
-    NOT_CHECKED,
-    OK,
-    Condition,
     KnownFacts,
     PlannedRun,
+    TuningCondition,
     check_configuration,
 )
 from ascend_session.aoe.host_conditions import (
@@ -22,6 +20,7 @@ from ascend_session.aoe.host_conditions import (
 from ascend_session.aoe.machine import count_compilers, count_tuners, measure_machine
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.tuning import mode_number, mode_word
+from ascend_session.findings import NOT_CHECKED, OK
 from ascend_session.hardware.devices import survey
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.program import TIME_LIMIT
@@ -51,7 +50,7 @@ class AoePlan:
     """
 
     mode: str
-    conditions: Tuple[Condition, ...]
+    conditions: Tuple[TuningCondition, ...]
 
     @classmethod
     def measure(
@@ -108,7 +107,7 @@ class AoePlan:
         """Whether nothing fails; what was not checked may still be wrong."""
         return not self.of(FAILS)
 
-    def of(self, verdict: str) -> Tuple[Condition, ...]:
+    def of(self, verdict: str) -> Tuple[TuningCondition, ...]:
         """Return the conditions of one verdict: ``ok``, ``fails`` or ``not checked``."""
         return tuple(condition for condition in self.conditions if condition.verdict == verdict)
 

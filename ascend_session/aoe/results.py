@@ -23,9 +23,9 @@ from ascend_session.aoe.result_files import (
     TunedItem,
     Tuning,
     files_in,
-    read_file,
 )
 from ascend_session.aoe.result_files import find_results as find_results
+from ascend_session.aoe.result_reader import read_file
 from ascend_session.errors import ResultError
 from ascend_session.option_files.base import PathLike
 
@@ -112,11 +112,11 @@ class Totals(NamedTuple):
 
 def totals(items: Iterable[TunedItem]) -> Totals:
     """Add up the times of operators in microseconds, or of sub-graphs in milliseconds."""
-    pairs = [(item.before, item.after) for item in items]
-    known = [(before, after) for before, after in pairs if before is not None and after is not None]
-    return Totals(
-        len(known), sum((one[0] for one in known), 0.0), sum((one[1] for one in known), 0.0)
-    )
+    number, sum_before, sum_after = 0, 0.0, 0.0
+    for before, after in ((item.before, item.after) for item in items):
+        if before is not None and after is not None:
+            number, sum_before, sum_after = number + 1, sum_before + before, sum_after + after
+    return Totals(number, sum_before, sum_after)
 
 
 class Results(NamedTuple):
@@ -185,7 +185,7 @@ class Results(NamedTuple):
         """
 
         def select(items: Tuple[TunedItem, ...]) -> Tuple[TunedItem, ...]:
-            return tuple(item for item in items if all(one.takes(item) for one in filters))
+            return tuple(item for item in items if all(each.takes(item) for each in filters))
 
         def narrow(task: Task) -> Task:
             tunings = (
@@ -236,11 +236,11 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
 def _files_of(path: str) -> List[str]:
     if "\0" in path or not os.path.isdir(path):
         return [path]
-    found = files_in(path)
-    if not found:
-        said = f"{path}: there is no file {FILE_NAMES} in this folder."
-        raise ResultError(said, hint=WHERE_WRITTEN)
-    return found
+    paths = files_in(path)
+    if not paths:
+        message = f"{path}: there is no file {FILE_NAMES} in this folder."
+        raise ResultError(message, hint=WHERE_WRITTEN)
+    return paths
 
 
 class Change(NamedTuple):
@@ -321,8 +321,8 @@ def compare(here: Results, there: Results) -> Comparison:
 def _numbered(items: Iterable[TunedItem]) -> Dict[Tuple[str, int], TunedItem]:
     """Key items by their name, and those of the same name by their number."""
     seen: Dict[str, int] = defaultdict(int)
-    found: Dict[Tuple[str, int], TunedItem] = {}
+    numbered: Dict[Tuple[str, int], TunedItem] = {}
     for item in items:
-        found[item.name, seen[item.name]] = item
+        numbered[item.name, seen[item.name]] = item
         seen[item.name] += 1
-    return found
+    return numbered

@@ -53,15 +53,15 @@ def make_variables(
     Raises:
         ConfigError: If it is no mode of AOE.
     """
-    found = {
+    variables = {
         "AOE_MODE": mode_number(mode),
         _WORK: os.path.abspath(work_path or environ.get(_WORK) or "."),
     }
     if bank is not None:
-        found[BANK] = os.path.abspath(bank)
+        variables[BANK] = os.path.abspath(bank)
     if not any(environ.get(name) for name in _LEVELS):
-        found["ASCEND_MODULE_LOG_LEVEL"] = "FMK=1"
-    return found
+        variables["ASCEND_MODULE_LOG_LEVEL"] = "FMK=1"
+    return variables
 
 
 class Repository(NamedTuple):
@@ -76,12 +76,6 @@ class Repository(NamedTuple):
     path: str
     base: str
     variable: Optional[str]
-
-    @property
-    def exists(self) -> bool:
-        """Whether something may be in it; for an unknown processor, whether any is there."""
-        path = os.path.dirname(self.path) if self.path.endswith(_SOC) else self.path
-        return os.path.isdir(path)
 
 
 def find_repository(
@@ -138,30 +132,30 @@ def find_new_results(
         before: Files in a state that is listed here do not count: they are of earlier runs.
     """
     for folder in result_folders(environ):
-        paths = files_in(os.path.abspath(folder))
-        states = {path: state for path, state in zip(paths, map(_state, paths)) if state}
-        found = [path for path, state in states.items() if (before or {}).get(path) != state]
-        if found:
-            return {path: states[path] for path in sorted(found, key=lambda one: states[one])}
+        states = _list_states(folder)
+        new = [path for path in states if (before or {}).get(path) != states[path]]
+        if new:
+            return {path: states[path] for path in sorted(new, key=lambda path: states[path])}
     return {}
 
 
 def find_earlier_results(environ: Mapping[str, str]) -> Dict[str, FileState]:
     """Find the result files that are there before a run, in all folders."""
-    folders = [os.path.abspath(folder) for folder in result_folders(environ)]
-    paths = (path for folder in folders for path in files_in(folder))
-    return {path: state for path, state in ((one, _state(one)) for one in paths) if state}
+    states: Dict[str, FileState] = {}
+    for folder in result_folders(environ):
+        states.update(_list_states(folder))
+    return states
 
 
-def _state(path: str) -> Optional[FileState]:
-    """Look at the file; None if it is gone, or no file."""
-    try:
-        state = os.stat(path)
-    except OSError:
-        return None
-    if not stat.S_ISREG(state.st_mode):  # a pipe would keep whoever opens it
-        return None
-    return FileState(state.st_mtime_ns, path, state.st_size)
+def _list_states(folder: str) -> Dict[str, FileState]:
+    """Look at the result files of a folder; what is gone meanwhile, or no file, is left out."""
+    states = {}
+    for path in files_in(os.path.abspath(folder)):
+        with contextlib.suppress(OSError):
+            facts = os.stat(path)
+            if stat.S_ISREG(facts.st_mode):  # a pipe would keep whoever opens it
+                states[path] = FileState(facts.st_mtime_ns, path, facts.st_size)
+    return states
 
 
 class _Tail:
@@ -183,7 +177,7 @@ class _Tail:
                 yield from whole
 
 
-class Progress:
+class TuningProgress:
     """What is new each time that one looks; never raises, whatever the files hold.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
-from ascend_session.failures.retrying import RetryPolicy
+from ascend_session.failures import RetryPolicy
 
 __all__ = ["FEATURES", "Backend"]
 

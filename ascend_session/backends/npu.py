@@ -24,7 +24,7 @@ from ascend_session.checks.toolkit import check_operators
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError
-from ascend_session.failures.retrying import RetryPolicy
+from ascend_session.failures import RetryPolicy
 from ascend_session.findings import errors_of
 from ascend_session.hardware.nodes import host_root
 

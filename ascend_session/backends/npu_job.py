@@ -7,9 +7,8 @@ needs.
 import os
 from typing import Mapping
 
-from ascend_session.cluster.claims import SourcedNumber
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import CHOICE
+from ascend_session.cluster.schedulers import CHOICE, SourcedNumber
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import JobError
 

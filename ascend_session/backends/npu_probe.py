@@ -22,8 +22,7 @@ from ascend_session.checks.holders import look
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import read_size
 from ascend_session.errors import InitializationError
-from ascend_session.failures import Condition, failure_of, translate
-from ascend_session.failures.retrying import RetryPolicy
+from ascend_session.failures import Condition, RetryPolicy, failure_of, translate
 
 __all__ = ["environment_of", "main", "probe"]
 

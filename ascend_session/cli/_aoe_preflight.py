@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, Tuple
 
 import typer
 
-from ascend_session.aoe.conditions import FAILS, NOT_CHECKED, OK, Condition, format_value
+from ascend_session.aoe.conditions import FAILS, TuningCondition, format_value
 from ascend_session.aoe.plan import ADVICE, AoePlan
 from ascend_session.cli._flags import with_flags
 from ascend_session.cli._output import draw, is_terminal, show_table, table
+from ascend_session.findings import NOT_CHECKED, OK
 
 if TYPE_CHECKING:
     from ascend_session.config.ascend_config import AscendConfig
@@ -34,7 +35,7 @@ _KNOWN = (
 
 def read_config(
     file: Optional[str], hint: str = "CONFIG"
-) -> "Tuple[Optional[AscendConfig], Optional[Condition]]":
+) -> "Tuple[Optional[AscendConfig], Optional[TuningCondition]]":
     """The configuration of a file, and what refuses it, as a condition that fails; None for none.
 
     Raises:
@@ -52,7 +53,7 @@ def read_config(
 
 def measured(
     config: "Optional[AscendConfig]",
-    refused: Optional[Condition],
+    refused: Optional[TuningCondition],
     asked: Mapping[str, Any],
     environ: Mapping[str, str],
 ) -> AoePlan:
@@ -116,7 +117,7 @@ def _many(verdict: str, count: int) -> str:
     return "fail" if verdict == FAILS and count != 1 else verdict
 
 
-def _row(one: Condition) -> Tuple[str, str, str, str]:
+def _row(one: TuningCondition) -> Tuple[str, str, str, str]:
     return (
         one.name,
         one.verdict,
@@ -125,11 +126,11 @@ def _row(one: Condition) -> Tuple[str, str, str, str]:
     )
 
 
-def _refusal(report: "FileReport") -> Optional[Condition]:
+def _refusal(report: "FileReport") -> Optional[TuningCondition]:
     """What refuses the configuration file; None if nothing does."""
     if report.ok:
         return None
     said = " ".join(f"{report.place_of(one)}: {one.message}" for one in report.problems)
     todo = " ".join(one.hint for one in report.problems if one.hint) or None
     number = len(report.problems)
-    return Condition("configuration", FAILS, f"{number} wrong", "valid", said, todo)
+    return TuningCondition("configuration", FAILS, f"{number} wrong", "valid", said, todo)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 
 import typer
 
-from ascend_session.aoe.conditions import FAILS, NOT_CHECKED
+from ascend_session.aoe.conditions import FAILS
 from ascend_session.aoe.host_conditions import DEVICE_MEMORY, ONE_USER
 from ascend_session.aoe.plan import AoePlan, choose_mode
 from ascend_session.aoe.run import (
-    Progress,
+    TuningProgress,
     find_earlier_results,
     find_new_results,
     find_repository,
@@ -25,6 +25,7 @@ from ascend_session.cli._output import complain
 from ascend_session.cluster.variables import read_number as number_of
 from ascend_session.config.tuning import MODES, mode_number, mode_word
 from ascend_session.errors import BackendError
+from ascend_session.findings import NOT_CHECKED
 from ascend_session.launcher.events import Event, Finished, Planned, Started
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class _Watch:
         self.was_begun = False
         self._environ = environ
         self._before = before
-        self._progress: Optional[Progress] = None
+        self._progress: Optional[TuningProgress] = None
         self._say: Callable[[str], None] = complain
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="aoe progress", daemon=True)
@@ -199,7 +200,7 @@ class _Watch:
             rank = event.plan.ranks[0]
             self._say, self.was_begun = say, True
             logs = [rank.stdout, rank.stderr, rank.plog]
-            self._progress = Progress(logs, self._environ, self._before)
+            self._progress = TuningProgress(logs, self._environ, self._before)
         elif isinstance(event, Started):
             self._thread.start()
         elif isinstance(event, Finished):

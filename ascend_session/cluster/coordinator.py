@@ -1,15 +1,13 @@
-"""Where the nodes of a job on the stub meet, and how their port is kept.
+"""The address at which rank 0 of a job on the stub listens for the other nodes, and its port.
 
-If nobody has said where, a scheduler's job says enough. All processes of the job have to come to
-the same answer, so it follows from what the scheduler tells all of them. Ranks on one node need no
-address. The port is not kept for the job, unless the scheduler keeps one: rank 0 says so if
-somebody else has it.
+Where the user gives none, it is derived from what the scheduler tells every process of the job, so
+that all of them come to the same one. Ranks on one node need no address. The derived port is not
+reserved, unless the scheduler reserves one: rank 0 reports it if another program has the port.
 
-A port is bound, but not listened at, until the process that it is for listens there. Another
-process can still listen at a port that is bound with SO_REUSEADDR, as gRPC does with
-``so_reuseport=0``. Linux never gives such a port to one who asks for any, nor to an outgoing
-connection, as long as it is bound on every interface: bound on 127.0.0.1 alone, it goes to whoever
-asks for one on another address.
+The launcher binds the port without listening, until rank 0 listens there. Another process can still
+listen at a port that is bound with SO_REUSEADDR, as gRPC does with ``so_reuseport=0``. As long as
+it is bound on every interface, Linux gives such a port to nobody who asks for any free one, nor to
+an outgoing connection; one that is bound on 127.0.0.1 alone it does give away on other addresses.
 """
 
 import hashlib
@@ -17,7 +15,7 @@ import socket
 import subprocess
 from typing import Mapping, Optional, Tuple
 
-from ascend_session.cluster.claims import Claim
+from ascend_session.cluster.schedulers import Claim
 from ascend_session.cluster.variables import COORDINATOR
 from ascend_session.errors import JobError
 
@@ -28,11 +26,11 @@ _SCONTROL_TIMEOUT_S = 20.0
 
 
 def find_coordinator(environ: Mapping[str, str], claim: Optional[Claim]) -> Optional[str]:
-    """Find out where rank 0 listens for the other nodes, ``host:port``.
+    """Find the address at which rank 0 listens for the other nodes, ``host:port``.
 
     Args:
         environ: The environment; its `COORDINATOR` counts first.
-        claim: What the scheduler says that has started the processes; None without one.
+        claim: What the scheduler that started the processes says; None without one.
 
     Returns:
         The address; None if neither says enough, or if the scheduler's job is on one node.
@@ -63,8 +61,8 @@ def split_address(address: str) -> Tuple[str, int]:
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not bare or not port.isdigit() or not 0 < int(port) < 65536:
         raise JobError(
-            f"{address!r} is not where ranks could meet: that is HOST:PORT.",
-            hint=f"Give an address of the machine of rank 0 and a free port ({COORDINATOR}).",
+            f"{address!r} is not of the form HOST:PORT.",
+            hint=f"Give an address of rank 0's machine and a free port there ({COORDINATOR}).",
         )
     if ":" in bare and bare == host:
         raise JobError(f"{address!r}: an IPv6 address is written [{bare}]:{port}.")
@@ -93,10 +91,10 @@ def is_loopback(host: str) -> bool:
 
 
 def find_node_address(name: str) -> str:
-    """Give the name of a Slurm node if it can be looked up, else its NodeAddr, as Slurm reaches it.
+    """Give the name of a Slurm node if it can be resolved here, else its NodeAddr.
 
     Raises:
-        JobError: If neither can be had.
+        JobError: If there is neither.
     """
     try:
         socket.getaddrinfo(name, None)
@@ -105,8 +103,8 @@ def find_node_address(name: str) -> str:
         address = _ask_slurm(name)
     if address is None:
         raise JobError(
-            f"The ranks were to meet on {name!r}, the first node of Slurm's step, but that name "
-            "has no address here, and 'scontrol show node' does not know one either.",
+            f"{name!r}, the first node of Slurm's step, cannot be resolved here, and 'scontrol "
+            "show node' has no address for it; the ranks of the other nodes would not find rank 0.",
             hint=f"export {COORDINATOR}=HOST:PORT, with an address of the first node.",
         )
     return address
@@ -129,13 +127,10 @@ def _ask_slurm(name: str) -> Optional[str]:
 
 
 def bind_port(port: int = 0) -> socket.socket:
-    """Bind a port on every interface, of IPv6 too if there is that.
-
-    Args:
-        port: Which; 0 means any that is free.
+    """Bind a port on every interface, of IPv6 too where there is that; 0 means any free one.
 
     Raises:
-        OSError: If it cannot be had.
+        OSError: If the port is taken, or may not be bound.
     """
     try:
         return bind_address(socket.AF_INET6, "::", port)
@@ -158,29 +153,23 @@ def bind_address(family: int, address: str, port: int = 0) -> socket.socket:
 
 
 def claim_port(port: int) -> socket.socket:
-    """Mark a port as meant for a job; of all who ask for it, one has it at a time.
+    """Claim a port for a job, so that no second launcher uses it; give up the claim by closing it.
 
-    Two who set SO_REUSEADDR can both be bound to a port as long as neither listens, and without it
-    connections of a job that has just ended keep a port from its next one. So what tells two
-    launchers apart is a name among the abstract sockets, which like ports belong to a network
-    namespace, and vanish with their last owner.
-
-    Args:
-        port: Which.
-
-    Returns:
-        The mark, until it is closed.
+    Two sockets with SO_REUSEADDR can be bound to one port as long as neither listens, and without
+    it connections of a job that has just ended keep the port from the next one. So the claim is a
+    name among the abstract sockets: like ports these belong to a network namespace, and they vanish
+    with their last owner.
 
     Raises:
-        OSError: If another has it (EADDRINUSE).
+        OSError: If another launcher has the port (EADDRINUSE).
     """
-    mark = socket.socket(socket.AF_UNIX)
+    claim = socket.socket(socket.AF_UNIX)
     try:
-        mark.bind(f"\0ascend_session port {port}")
+        claim.bind(f"\0ascend_session port {port}")
     except BaseException:
-        mark.close()
+        claim.close()
         raise
-    return mark
+    return claim
 
 
 def is_own_address(address: str) -> bool:

@@ -1,4 +1,4 @@
-"""Pods of a job: a rank table that is mounted in each of them, and which of its ranks this one is.
+"""Pods of a job: the rank table that is mounted in each of them, and the rank of this pod.
 
 Source: mind-cluster's ascend-operator, which mounts the table and names servers by the addresses of
 their hosts, which the pods get as XDL_IP or HOST_IP; HCOMM, topoinfo_ranktableStandard.cc, where
@@ -23,10 +23,10 @@ class MountedPlace(NamedTuple):
 
     Attributes:
         path: The table; that of ``RANK_TABLE_FILE`` where it is set.
-        rank: Its rank.
-        size: The number of ranks.
+        rank: The rank.
+        size: Number of ranks in the table.
         seed: Text that only this table has.
-        mine: Why it is this pod's.
+        mine: By what the rank is known to be this pod's.
     """
 
     path: str
@@ -52,7 +52,7 @@ class MountedPlace(NamedTuple):
 
 
 def is_in_pod(environ: Mapping[str, str]) -> bool:
-    """Whether this process runs in a pod; Kubernetes tells each where its service is."""
+    """Whether this process runs in a pod, each of which Kubernetes tells its service's address."""
     return bool(environ.get("KUBERNETES_SERVICE_HOST"))
 
 
@@ -76,13 +76,13 @@ def find_mounted_place(environ: Mapping[str, str], identity: Identity) -> Option
         identity: What variables and schedulers say of it.
 
     Returns:
-        None without such a table, for one of one rank, and where something else says who this
-        process is: a variable, a scheduler, or POD_NAME beside ``RANK_TABLE_FILE``, by which HCCL
-        itself finds it. An evaluator is alone.
+        None without such a table, for one of one rank, for an evaluator, and where something else
+        says which rank this process is: a variable, a scheduler, or POD_NAME beside
+        ``RANK_TABLE_FILE``, by which HCCL itself finds it.
 
     Raises:
         JobError: If the table has several ranks and it cannot be told which one this process is,
-            so that it would train alone; or if the table is none, or not completed.
+            so that it would train alone; or if it is no valid rank table, or not completed.
     """
     mounted, given = find_mounted_table(environ), environ.get("RANK_TABLE_FILE")
     if mounted is None or (given and environ.get("POD_NAME")):

@@ -17,10 +17,7 @@ COORDINATOR = "ASCEND_SESSION_COORDINATOR"
 """Where rank 0 of a job on the stub listens for the other nodes, ``host:port``."""
 
 RENDEZVOUS = "ASCEND_SESSION_RENDEZVOUS"
-"""Name under which the ranks that one launcher has started on this node meet, on the stub.
-
-The launcher makes it up.
-"""
+"""Name of the rendezvous of the ranks that one launcher starts on this node, on the stub."""
 
 GRACE = "ASCEND_SESSION_GRACE"
 """Seconds from a launcher's SIGTERM to its SIGKILL; a rank that ends in order is quicker."""
@@ -84,13 +81,10 @@ def _read_tf_config(environ: Mapping[str, str]) -> Any:
 
 
 def find_traps(environ: Mapping[str, str]) -> List[str]:
-    """Find out why an environment describes no job, although the adapter does not say so.
+    """List in sentences why an environment describes no valid job.
 
-    In most cases the adapter switches collectives off without a word, and every rank trains alone;
-    with the others HCCL or the adapter ends the process.
-
-    Returns:
-        What is wrong, in sentences; empty if nothing.
+    The adapter does not report any of it. In most cases it switches collectives off without a word,
+    and every rank trains alone; with the others HCCL or the adapter ends the process.
     """
     traps = []
     table, chief = environ.get("RANK_TABLE_FILE"), environ.get("CM_CHIEF_IP")

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import signal
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from ascend_session.failures.record_writer import RECORD_NAME
 
@@ -19,8 +19,8 @@ STACKS_NAME = "stacks.log"
 STACK_SIGNAL = signal.SIGRTMIN + 7
 """Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
 
-_RECORD_LIMIT = 1 << 20  # bytes; the runner writes far less
-_STACKS_LIMIT = 256 * 1024  # bytes
+_MOST_RECORD_BYTES = 1 << 20  # the runner writes far less
+_MOST_STACKS_BYTES = 256 * 1024
 
 
 class ErrorRecord(NamedTuple):
@@ -44,7 +44,7 @@ class ErrorRecord(NamedTuple):
 
 
 def end_of(path: str, limit: int) -> bytes:
-    """The last bytes of a file, at most so many; empty if it cannot be read."""
+    """Read the last bytes of a file, at most so many; none if it cannot be read."""
     try:
         # A pipe or a device of this name would block or never end.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -60,27 +60,24 @@ def end_of(path: str, limit: int) -> bytes:
 
 
 def read_record(folder: str) -> Optional[ErrorRecord]:
-    """The record in a rank's folder; None if there is none, or no file that the runner wrote."""
-    data = end_of(os.path.join(folder, RECORD_NAME), _RECORD_LIMIT + 1)
-    if not data or len(data) > _RECORD_LIMIT:
+    """Read the record in a rank's folder; None without one that the runner wrote."""
+    content = end_of(os.path.join(folder, RECORD_NAME), _MOST_RECORD_BYTES + 1)
+    if not content or len(content) > _MOST_RECORD_BYTES:
         return None
     try:
-        found = json.loads(data.decode("utf-8"))
+        value = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):  # no UTF-8, no JSON, too deep
         return None
-    return _record(found) if isinstance(found, dict) else None
+    if not isinstance(value, dict):
+        return None
+    fields: Any = [value.get(name) for name in ErrorRecord._fields]
+    record = ErrorRecord(*fields)
+    has_texts = all(isinstance(text, str) for text in record[:3])
+    has_numbers = type(record.time) is float and type(record.pid) is type(record.exit_code) is int
+    return record if has_texts and has_numbers and math.isfinite(record.time) else None
 
 
 def read_stacks(folder: str) -> str:
-    """What ``faulthandler`` left in a rank's folder, the last 256 KB of it; empty if nothing."""
-    data = end_of(os.path.join(folder, STACKS_NAME), _STACKS_LIMIT)
-    return data.decode("utf-8", "backslashreplace")
-
-
-def _record(found: Dict[str, Any]) -> Optional[ErrorRecord]:
-    """The record in a parsed file; None if it holds anything but a record."""
-    values: Any = [found.get(name) for name in ErrorRecord._fields]
-    record = ErrorRecord(*values)
-    texts = all(isinstance(text, str) for text in record[:3])
-    numbers = type(record.time) is float and type(record.pid) is type(record.exit_code) is int
-    return record if texts and numbers and math.isfinite(record.time) else None
+    """Read what ``faulthandler`` left in a rank's folder, the last 256 KB of it; may be empty."""
+    content = end_of(os.path.join(folder, STACKS_NAME), _MOST_STACKS_BYTES)
+    return content.decode("utf-8", "backslashreplace")

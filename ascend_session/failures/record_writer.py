@@ -1,13 +1,14 @@
 """Writes ``error.json`` into a rank's folder; `failures.record` reads it.
 
-The runner loads this file by its path, before the program starts. It imports next to nothing, which
-keeps a rank's start fast; and it writes JSON and prints the traceback without `json` and
-`traceback`, for the program may have modules of these names, and memory may be short.
+The runner loads this file by its path before the program starts, and imports nothing with it that
+the program could have a module of its own for: `json` and `traceback` would stand in its place, or
+be taken for it, and when memory is short they may not load any more.
 """
 
 import os
 import sys
 import time
+from _json import encode_basestring  # type: ignore[attr-defined, unused-ignore]
 from _thread import get_ident
 
 TYPE_CHECKING = False
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 RECORD_NAME = "error.json"
 
 _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept of either end
-_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(32), *b'"\\')}
 
 
 def exit_code_of(error: BaseException) -> int:
@@ -40,23 +40,23 @@ def write_record(error: BaseException, folder: str, code: "Optional[int]" = None
         code: What the process is going to end with; None means what Python makes of the error.
     """
     path = os.path.join(folder, RECORD_NAME)
-    new = f"{path}.{os.getpid()}"
+    temporary = f"{path}.{os.getpid()}"
     if code is None:
         code = exit_code_of(error)
     try:
-        line = _as_json(error, code, _time_of(path) or time.time())
-        with open(new, "wb") as file:
+        line = _format_record(error, code, _read_time(path) or time.time())
+        with open(temporary, "wb") as file:
             file.write(line)
-        os.replace(new, path)
+        os.replace(temporary, path)
     except BaseException:
         try:
-            os.unlink(new)
+            os.unlink(temporary)
         except OSError:
             return
 
 
-def _time_of(path: str) -> float:
-    """When this process has failed, if it has recorded that before it told other ranks; else 0."""
+def _read_time(path: str) -> float:
+    """Read when this process failed, if it recorded that before it told other ranks; else 0."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -66,7 +66,7 @@ def _time_of(path: str) -> float:
     return float(text.partition('"time": ')[2].partition(",")[0]) if is_own else 0.0
 
 
-def _as_json(error: BaseException, code: int, now: float) -> bytes:
+def _format_record(error: BaseException, code: int, now: float) -> bytes:
     name = type(error).__qualname__
     if type(error).__module__ != "builtins":
         name = f"{type(error).__module__}.{name}"
@@ -76,31 +76,36 @@ def _as_json(error: BaseException, code: int, now: float) -> bytes:
         message = "<exception str() failed>"
     if len(message) > 2 * _HALF_MESSAGE:
         message = message[:_HALF_MESSAGE] + "\n[...]\n" + message[-_HALF_MESSAGE:]
-    texts = [_quoted(text) for text in (name, message, _printed(error))]
-    form = (
-        '{{"type": {}, "message": {}, "traceback": {}, "time": {!r}, "pid": {}, "exit_code": {}}}\n'
-    )
-    return form.format(*texts, now, os.getpid(), code).encode("utf-8")
+    fields = {
+        "type": _quote(name),
+        "message": _quote(message),
+        "traceback": _quote(_format_traceback(error)),
+        "time": repr(now),
+        "pid": str(os.getpid()),
+        "exit_code": str(code),
+    }
+    return ("{" + ", ".join(f'"{key}": {fields[key]}' for key in fields) + "}\n").encode()
 
 
-def _quoted(text: str) -> str:
-    """The text in JSON; what is no Unicode becomes visible, as in a shown line."""
-    return '"' + text.encode("utf-8", "backslashreplace").decode("utf-8").translate(_ESCAPES) + '"'
+def _quote(text: str) -> str:
+    """Write a text as JSON; what is no Unicode becomes visible, as in a line on the screen."""
+    quoted: str = encode_basestring(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    return quoted
 
 
-def _printed(error: BaseException) -> str:
-    """The traceback, with chained causes, as Python prints it."""
+def _format_traceback(error: BaseException) -> str:
+    """Give the traceback, with chained causes, as Python prints it."""
     stderr = sys.stderr
-    collected: Any = _Collected(stderr)
-    sys.stderr = collected
+    collector: Any = _StderrCollector(stderr)
+    sys.stderr = collector
     try:
         sys.__excepthook__(type(error), error, error.__traceback__)
     finally:
         sys.stderr = stderr
-    return str(collected.text())
+    return str(collector.text())
 
 
-class _Collected:
+class _StderrCollector:
     """Takes what this thread writes to standard error; that of other threads passes through."""
 
     def __init__(self, real: "Any") -> None:
@@ -108,7 +113,7 @@ class _Collected:
         self._thread = get_ident()
         self._begin = ""
         self._end: List[str] = []
-        self._ended = self._cut = 0
+        self._end_length = self._cut_length = 0
 
     def __getattr__(self, name: str) -> "Any":
         return getattr(self._real, name)
@@ -120,8 +125,8 @@ class _Collected:
         room = _HALF_TRACEBACK - len(self._begin)
         self._begin += text[:room] if room else ""
         self._end.append(text[room:])
-        self._ended += len(self._end[-1])
-        if self._ended > 4 * _HALF_TRACEBACK:
+        self._end_length += len(self._end[-1])
+        if self._end_length > 4 * _HALF_TRACEBACK:
             self._shorten()
         return len(text)
 
@@ -133,13 +138,13 @@ class _Collected:
         """As of a file."""
 
     def text(self) -> str:
-        """What was taken: its beginning and its end, if it is long."""
-        if self._ended > _HALF_TRACEBACK:
+        """Give what was taken: its beginning and its end, if it is long."""
+        if self._end_length > _HALF_TRACEBACK:
             self._shorten()
-        cut = f"\n[... {self._cut} characters ...]\n" if self._cut else ""
+        cut = f"\n[... {self._cut_length} characters ...]\n" if self._cut_length else ""
         return self._begin + cut + "".join(self._end)
 
     def _shorten(self) -> None:
         kept = "".join(self._end)[-_HALF_TRACEBACK:]
-        self._cut += self._ended - len(kept)
-        self._end, self._ended = [kept], len(kept)
+        self._cut_length += self._end_length - len(kept)
+        self._end, self._end_length = [kept], len(kept)

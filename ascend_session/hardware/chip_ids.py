@@ -3,8 +3,7 @@
 The runtime counts devices from 0 (logical ids), nodes carry physical ids, and ``npu-smi`` has a
 number per card, sparse on inference cards, and one per chip. Only A3 tables print physical ids.
 
-Source: launch_facts.md, B1 (in containers N stays physical), B2 (``-m``, ``phyid-remap``, sparse
-ids), B3 (logical ids).
+Source: guides/facts/devices.md#numbers-of-a-device.
 """
 
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple

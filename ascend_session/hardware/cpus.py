@@ -4,9 +4,10 @@ What ``npu-smi`` says of a device counts first, then the NUMA node that the devi
 
 Source: the kernel's documentation of ``/sys/devices/system/cpu`` (``topology/core_cpus_list``,
 formerly ``thread_siblings_list``), ``/sys/devices/system/node`` and ``/sys/bus/pci/devices``
-(``numa_node``, which is -1 where the firmware does not say); launch_facts.md, B2 (``npu-smi info -t
-topo``: the last column, ``CPU Affinity``; rows by card, on A3 by physical id). Not every product
-has that column: of a 950 the matrix ends without it (vllm-project/vllm-ascend, issue 10463).
+(``numa_node``, which is -1 where the firmware does not say);
+guides/facts/devices.md#other-questions-to-npu-smi (``npu-smi info -t topo``: the last column,
+``CPU Affinity``; rows by card, on A3 by physical id). Not every product has that column: of a 950
+the matrix ends without it (vllm-project/vllm-ascend, issue 10463).
 """
 
 import os
@@ -26,23 +27,24 @@ _BUS = re.compile(r"([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-9A
 _SIBLINGS = ("core_cpus_list", "thread_siblings_list")
 
 
-class Near(NamedTuple):
+class NearCpus(NamedTuple):
     """The CPUs near devices, ascending; a device of which nothing is known is in neither.
 
     Attributes:
-        said: By ``npu-smi``.
-        by_node: Of the NUMA node that the device is on; asked for only if ``said`` lacks a device.
+        by_npu_smi: As ``npu-smi`` says.
+        by_node: Of the NUMA node that the device is on; asked for only if
+            ``npu-smi`` leaves one out.
     """
 
-    said: _Cpus
+    by_npu_smi: _Cpus
     by_node: _Cpus
 
     def of(self, device: PhysicalDeviceId) -> Tuple[int, ...]:
         """Give what is known of a device, from the better source; empty if nothing is."""
-        return self.said.get(device, self.by_node.get(device, ()))
+        return self.by_npu_smi.get(device, self.by_node.get(device, ()))
 
 
-def near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Near:
+def near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> NearCpus:
     """Find the CPUs near each device; ``npu-smi`` has a time limit, and nothing is raised.
 
     Args:
@@ -53,20 +55,22 @@ def near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Near:
     nodes = processor_nodes(root)
     npu_smi = NpuSmi(environ, root, timeout)
     rows = npu_smi.topology()
-    said = {PhysicalDeviceId(row.number): row.cpus for row in rows if row.physical and row.cpus}
-    if set(nodes) <= set(said):
-        return Near(said, {})
+    by_npu_smi = {
+        PhysicalDeviceId(row.number): row.cpus for row in rows if row.physical and row.cpus
+    }
+    if set(nodes) <= set(by_npu_smi):
+        return NearCpus(by_npu_smi, {})
     chips = npu_smi.info().chips
     mapping = npu_smi.mapping() if npu_smi.answers else ()
     physical = physical_ids(nodes, chips, mapping, npu_smi.remap)
-    said.update(_cpus_by_label([row for row in rows if not row.physical], physical))
+    by_npu_smi.update(_cpus_by_label([row for row in rows if not row.physical], physical))
     by_node: _Cpus = {}
     for chip in chips:
         device = physical.get((chip.npu_id, chip.chip_id))
         cpus = node_cpus(chip.bus_id, root) if chip.bus_id else ()
         if device is not None and cpus:
             by_node[device] = cpus
-    return Near(said, by_node)
+    return NearCpus(by_npu_smi, by_node)
 
 
 def _cpus_by_label(rows: Sequence[Affinity], physical: Mapping[ChipKey, PhysicalDeviceId]) -> _Cpus:

@@ -208,11 +208,11 @@ def survey(
     listing = _read_listing(npu_smi, nodes)
     visible = read_visible(environ.get(VISIBLE_VARIABLE), len(nodes))
     occupied = occupancy(root, listing.processes)
-    found = [
+    described = [
         _describe(physical, key, listing, occupied, visible, environ, root)
         for physical, key in _pair_nodes(nodes, listing)
     ]
-    found.sort(key=_visible_first)
+    described.sort(key=_visible_first)
     notes = [*visible.traps]
     if nodes:
         notes += control_node_notes(root)
@@ -221,24 +221,25 @@ def survey(
     unanswered = _first_notes(npu_smi.notes)
     notes += [*unanswered, *occupied.notes]
     if addresses:
-        found = _add_addresses(found, tool or HccnTool(environ, root, timeout), root, notes)
-    found = [replace(device, index=index) for index, device in enumerate(found)]
+        tool = tool or HccnTool(environ, root, timeout)
+        described = _add_addresses(described, tool, root, notes)
+    described = [replace(device, index=index) for index, device in enumerate(described)]
     driver = versions.driver
     if driver is None and listing.driver_version:
         driver = Component(listing.driver_version, None, None)
-    report = _report(found, versions, driver, notes, unanswered)
+    report = _report(described, versions, driver, notes, unanswered)
     return report.with_ask_address(HccnTool(environ, root, timeout).address)
 
 
 def _report(
-    found: Sequence[Device],
+    described: Sequence[Device],
     versions: Versions,
     driver: Optional[Component],
     notes: Sequence[str],
     unanswered: Sequence[str] = (),
 ) -> DeviceReport:
     return DeviceReport(
-        devices=tuple(found),
+        devices=tuple(described),
         driver=driver,
         firmware=versions.firmware,
         toolkits=versions.toolkits,
@@ -330,7 +331,7 @@ def _describe(
     memory = None if chip is None else chip.hbm or chip.ddr
     notes: List[Optional[str]] = []
     if physical is None:
-        notes.append("Which /dev/davinci<N> it is cannot be told.")
+        notes.append("Its node, /dev/davinci<N>, is not known.")
     else:
         notes.append(node_note(root, physical))
     if driver is not None and not is_visible:
@@ -377,12 +378,12 @@ def _visible_first(device: Device) -> Tuple[bool, int, ChipKey]:
 
 
 def _add_addresses(
-    found: Sequence[Device], tool: HccnTool, root: str, notes: List[str]
+    described: Sequence[Device], tool: HccnTool, root: str, notes: List[str]
 ) -> List[Device]:
     """Add the addresses that ``hccn.conf`` has; for the other devices the tool is asked."""
     conf = read_conf(root, notes)
     with_address = []
-    for device in found:
+    for device in described:
         address = None
         if device.physical_id is not None and (device.family is None or has_nic(device.family)):
             address = conf_address(conf.get(int(device.physical_id), {}))

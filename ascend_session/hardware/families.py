@@ -1,11 +1,10 @@
-"""The product family of a chip, by the name that ``npu-smi`` prints.
+"""The product family of a chip, by the name that ``npu-smi`` prints, and what it has.
 
-Source: launch_facts.md, A1 (910A, A2 = 910B, A3 = 910_93 or 910C, A5 = 950) and B2 (names that
-``npu-smi`` prints: ``910A``, ``910B3``, ``Ascend910`` on A3, ``310P3``).
+Source: guides/facts/devices.md#product-families.
 """
 
 import re
-from typing import Optional
+from typing import Optional, Sequence
 
 _TRAINING, _A2, _A3, _A5 = "Atlas training (910A)", "A2 (910B)", "A3", "A5 (950)"
 _FAMILIES = (
@@ -17,6 +16,12 @@ _FAMILIES = (
     (r"310B.*", "310B"),
     (r"310.*|MiniD", "310"),
 )
+
+# The Atlas training series: 1, 2, 4 or 8 devices of a server; 0-3 and 4-7 are separate rings, so
+# that 2 and 4 stay inside one of them (guides/facts/launch.md#sizes-of-a-job). It has no device
+# above 7 (HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc).
+_JOB_SIZES = (1, 2, 4, 8)
+_RING, _SERVER = 4, 8  # devices
 
 
 def family(name: str) -> Optional[str]:
@@ -41,3 +46,40 @@ def named_family(name: str) -> Optional[str]:
 def has_nic(product: Optional[str]) -> bool:
     """Tell whether processors of the family have a network interface of their own."""
     return product in (_TRAINING, _A2, _A3)
+
+
+def find_count_fault(physical: Sequence[int]) -> str:
+    """Say why the Atlas training series has no job of so many devices; empty if it has.
+
+    Args:
+        physical: The physical ids of the devices on one server; other products have other ids.
+    """
+    if len(physical) in _JOB_SIZES or _is_other_product(physical):
+        return ""
+    return (
+        f"A job on the Atlas training series has 1, 2, 4 or 8 devices of a server, not "
+        f"{len(physical)} (physical {', '.join(map(str, physical))})."
+    )
+
+
+def find_ring_fault(physical: Sequence[int]) -> str:
+    """Say why these devices, in a number that could be, are not next to each other; else empty."""
+    count = len(physical)
+    rings = {int(number) // _RING for number in physical}
+    if count not in _JOB_SIZES or count > _RING or len(rings) == 1 or _is_other_product(physical):
+        return ""
+    return (
+        f"A job of {count} devices on the Atlas training series stays inside 0-3 or 4-7, "
+        f"which are separate rings; asked for are physical {', '.join(map(str, physical))}."
+    )
+
+
+def suggest_devices(physical: Sequence[int]) -> str:
+    """Say what to ask for instead of devices with a fault."""
+    if len(physical) in _JOB_SIZES:
+        return "Name devices of one half; `ascend-session devices` shows both kinds of ids."
+    return f"Ask for {max(size for size in _JOB_SIZES if size < len(physical))} devices."
+
+
+def _is_other_product(physical: Sequence[int]) -> bool:
+    return not physical or any(int(number) >= _SERVER for number in physical)

@@ -2,7 +2,7 @@
 
 Both number the devices physically and ignore ``ASCEND_RT_VISIBLE_DEVICES``.
 
-Source: launch_facts.md, A8 (file and outputs), B3 (numbering).
+Source: guides/facts/devices.md#hccn.
 """
 
 import ipaddress
@@ -83,15 +83,7 @@ class HccnTool(Program):
         total: float = math.inf,
         say: Optional[Callable[[str], None]] = None,
     ) -> None:
-        """Look for the program below ``root`` and on the ``PATH`` of ``environ``.
-
-        Args:
-            environ: The environment that it runs in.
-            root: Root of the host to look at.
-            timeout: Seconds for one answer. After one that did not come no more is asked.
-            total: Seconds for all answers together, after which no more is asked.
-            say: Is told once if the answers take long.
-        """
+        """Look for the program; the arguments are those of `Program`."""
         super().__init__("hccn_tool", _TOOL_PLACES, environ, root, timeout, total, say)
 
     def address(self, physical_id: int) -> Optional[Interface]:

@@ -6,9 +6,8 @@ that is none, at the first number that is out of range, and when it has as many 
 devices. Numbers that do not ascend, or are given twice, cost the whole list; so does a text without
 a first number, the empty one included.
 
-Source: launch_facts.md, B1 (``/dev/davinci<N>``, N may have several digits; in containers N stays
-the physical id; virtual devices are ``/dev/vdavinci<N>``; three control nodes must be there too)
-and B3, first row (runtime.cc, GetVisibleDevices).
+Source: guides/facts/devices.md#device-nodes, guides/facts/devices.md#visible-devices (the
+runtime's runtime.cc, GetVisibleDevices).
 """
 
 import os

@@ -1,7 +1,7 @@
 """The questions that ``npu-smi`` is asked besides its table, and how its answers are read.
 
-Source: launch_facts.md, B2 (places, outputs, that it can block on a sick card) and A3 (superpods);
-rank_table_config_a3.md in the manual of HCCL (``SDID`` and ``Super Pod ID``).
+Source: guides/facts/devices.md#other-questions-to-npu-smi; the manual of HCCL,
+rank_table_config_a3.md (``SDID`` and ``Super Pod ID``).
 """
 
 import re
@@ -73,13 +73,7 @@ class NpuSmi(Program):
     def __init__(
         self, environ: Mapping[str, str], root: str = "/", timeout: float = TIME_LIMIT
     ) -> None:
-        """Look for the program below ``root`` and on the ``PATH`` of ``environ``.
-
-        Args:
-            environ: The environment that it runs in.
-            root: Root of the host to look at.
-            timeout: Seconds for one answer. After one that did not come no more is asked.
-        """
+        """Look for the program; the arguments are those of `Program`."""
         super().__init__("npu-smi", _PLACES, environ, root, timeout)
         if not self.answers:
             self.note(

@@ -8,7 +8,7 @@ A device has two rows: ``id name | health | power temperature [hugepages]`` and
 tables id and name have cells of their own and the chip has no number. No two shapes overlap, so a
 process is never taken for a device, whatever the headers say.
 
-Source: launch_facts.md, B2 (layouts of 1.9.3 to 26.0.rc2).
+Source: guides/facts/devices.md#npu-smi-info (layouts of 1.9.3 to 26.0.rc2).
 """
 
 import re

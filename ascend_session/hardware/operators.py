@@ -3,7 +3,7 @@
 Without the list of supported operators every graph stays on the CPU. The adapter looks for it below
 ``ASCEND_OPP_PATH`` once in a process, and says nothing if it finds none.
 
-Sources: adapter_behaviour.md, "When options are looked at"; npu_ops_identifier.cc; the manual of
+Sources: guides/facts/adapter.md#graphs-that-stay-on-the-cpu; npu_ops_identifier.cc; the manual of
 ATC, page "--op_select_implmode" (folder of the implementation modes; the toolkit of a user is in
 ``$HOME/Ascend``); the manual, page "NPURunConfig Options"
 (``config/<soc_version>/aic-<soc_version>-ops-info.json`` beside it); hicann/ge,

@@ -4,7 +4,7 @@ The scan of ``/proc/*/fd`` is what remains when one busy card makes ``npu-smi`` 
 container ``npu-smi`` names processes by their numbers on the host, which mean nothing there, unless
 the newest tables give the number in the container as well. Memory in use is no sign of a process.
 
-Source: launch_facts.md, B2 (process section; idle memory is not occupation); proc(5).
+Source: guides/facts/devices.md#processes-on-a-device; proc(5).
 """
 
 import os

@@ -4,7 +4,7 @@
 outlives its question. What comes back may hold colour codes, carriage returns, NUL bytes, lines of
 any length and numbers of any size: nothing here raises because of it.
 
-Source: launch_facts.md, B2 (blocking, and the texts that stand in place of an answer).
+Source: guides/facts/devices.md#failures-of-npu-smi.
 """
 
 import contextlib
@@ -191,104 +191,106 @@ def run_program(
         timeout_s: Seconds until it is killed, with all its children.
         name: What it is called in messages; its name and its arguments if None.
     """
-    run = _Run(argv, environ, timeout_s, name or " ".join([os.path.basename(argv[0]), *argv[1:]]))
+    argv = list(argv)
+    program = name or " ".join([os.path.basename(argv[0]), *argv[1:]])
+    answers: List[Answer] = []
+    is_over, is_abandoned = threading.Event(), threading.Event()
+
+    def run() -> None:
+        try:
+            answers.append(_run(program, argv, {**environ, "LC_ALL": "C"}, timeout_s, is_abandoned))
+        finally:
+            is_over.set()
+
+    # In a thread: no signal handler can raise there between the fork and its pid.
+    thread = threading.Thread(target=run, name=f"run of {program}", daemon=True)
     try:
-        run.start()
+        thread.start()
         # With a timeout, for a signal just before an endless wait would not interrupt it.
-        while not run.is_over.wait(_POLL_S):
+        while not is_over.wait(_POLL_S):
             pass
     except BaseException:
-        # Such as Ctrl-C, which reaches this process only.
-        run.is_abandoned.set()
-        run.is_over.wait(_KILL_S)
+        # Such as Ctrl-C, which reaches this process only, and may come before start() returns.
+        is_abandoned.set()
+        is_over.wait(_KILL_S)
         raise
-    return run.answer
+    return answers[0] if answers else Answer("", problem=f"{program!r} could not be run.")
 
 
-class _Run(threading.Thread):
-    """One run, in a thread: no signal handler can raise there between the fork and its pid."""
-
-    def __init__(
-        self, argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, name: str
-    ) -> None:
-        super().__init__(name=f"run of {name}", daemon=True)
-        self.answer = Answer("", problem=f"{name!r} could not be run.")
-        self.is_over = threading.Event()
-        self.is_abandoned = threading.Event()
-        self._argv, self._environ = list(argv), {**environ, "LC_ALL": "C"}
-        self._timeout_s = timeout_s
-        self._program = name
-
-    def run(self) -> None:
+def _run(
+    program: str,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    timeout_s: float,
+    is_abandoned: threading.Event,
+) -> Answer:
+    try:
+        process: Any = subprocess.Popen(
+            argv,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return Answer("", problem=f"{program!r} could not be started: {error}.")
+    output = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with process.stdout, process.stderr:
         try:
-            self.answer = self._run()
-        finally:
-            self.is_over.set()
-
-    def _run(self) -> Answer:
-        try:
-            process: Any = subprocess.Popen(
-                self._argv,
-                env=self._environ,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            return Answer("", problem=f"{self._program!r} could not be started: {error}.")
-        output = {process.stdout: bytearray(), process.stderr: bytearray()}
-        with process.stdout, process.stderr:
-            try:
-                exceeded = self._read(process, output)
-            except OSError as error:
-                # Such as too many open files.
-                _kill(process)
-                return Answer("", problem=f"{self._program!r} could not be listened to: {error}.")
-            is_ended = exceeded is None or _kill(process)
-        text, errors = (bytes(part).decode("utf-8", "replace") for part in output.values())
-        if exceeded is None:
-            return Answer(text, errors, self._describe_exit(process.returncode, errors or text))
+            exceeded = _read_output(process, output, timeout_s, is_abandoned)
+        except OSError as error:
+            # Such as too many open files.
+            _kill(process)
+            return Answer("", problem=f"{program!r} could not be listened to: {error}.")
+        is_ended = exceeded is None or _kill(process)
+    text, errors = (bytes(part).decode("utf-8", "replace") for part in output.values())
+    if exceeded is not None:
         fate = "was ended" if is_ended else "cannot be ended; it hangs in the driver"
-        problem = f"{self._program!r} {exceeded} and {fate}."
+        problem = f"{program!r} {exceeded} and {fate}."
         return Answer(text, errors, problem, hung=not exceeded.startswith("printed"))
+    code = process.returncode
+    if code == 0:
+        return Answer(text, errors)
+    end = f"ended with exit code {code}"
+    if code < 0:
+        try:
+            end = f"was ended by {signal.Signals(-code).name}"
+        except ValueError:
+            end = f"was ended by signal {-code}"
+    return Answer(text, errors, f"{program!r} {end} and said {quote_first_line(errors or text)}.")
 
-    def _read(self, process: Any, output: Dict[Any, bytearray]) -> Optional[str]:
-        """Read until the program ends; return what it did to exceed a limit, None if it did not."""
-        deadline = time.monotonic() + self._timeout_s
-        silent = f"did not answer within {self._timeout_s:g} s"
-        with selectors.DefaultSelector() as pipes:
-            for pipe in output:
-                pipes.register(pipe, selectors.EVENT_READ)
-            while pipes.get_map():
-                left = deadline - time.monotonic()
-                if left <= 0 or self.is_abandoned.is_set():
-                    return silent
-                ready = pipes.select(min(left, _POLL_S))
-                if not ready and process.poll() is not None:
-                    return None  # a child of its own holds the output open
-                for key, _ in ready:
-                    chunk = os.read(key.fd, _CHUNK_BYTES)
-                    output[key.fileobj].extend(chunk)
-                    if not chunk:
-                        pipes.unregister(key.fileobj)
-                if sum(map(len, output.values())) > _SIZE_LIMIT:
-                    return f"printed more than {_SIZE_LIMIT >> 20} MB"
-        while process.poll() is None:
-            if time.monotonic() > deadline or self.is_abandoned.wait(0.01):
+
+def _read_output(
+    process: Any,
+    output: Dict[Any, bytearray],
+    timeout_s: float,
+    is_abandoned: threading.Event,
+) -> Optional[str]:
+    """Read until the program ends; return what it did to exceed a limit, None if it did not."""
+    deadline = time.monotonic() + timeout_s
+    silent = f"did not answer within {timeout_s:g} s"
+    with selectors.DefaultSelector() as pipes:
+        for pipe in output:
+            pipes.register(pipe, selectors.EVENT_READ)
+        while pipes.get_map():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or is_abandoned.is_set():
                 return silent
-        return None
-
-    def _describe_exit(self, code: int, output: str) -> Optional[str]:
-        if code == 0:
-            return None
-        end = f"ended with exit code {code}"
-        if code < 0:
-            try:
-                end = f"was ended by {signal.Signals(-code).name}"
-            except ValueError:
-                end = f"was ended by signal {-code}"
-        return f"{self._program!r} {end} and said {quote_first_line(output)}."
+            ready = pipes.select(min(left_s, _POLL_S))
+            if not ready and process.poll() is not None:
+                return None  # a child of its own holds the output open
+            for key, _ in ready:
+                chunk = os.read(key.fd, _CHUNK_BYTES)
+                output[key.fileobj].extend(chunk)
+                if not chunk:
+                    pipes.unregister(key.fileobj)
+            if sum(map(len, output.values())) > _SIZE_LIMIT:
+                return f"printed more than {_SIZE_LIMIT >> 20} MB"
+    while process.poll() is None:
+        if time.monotonic() > deadline or is_abandoned.wait(0.01):
+            return silent
+    return None
 
 
 def _kill(process: Any) -> bool:

@@ -1,6 +1,6 @@
 """Which driver, firmware and toolkit are installed: the files that the vendor's installers leave.
 
-Source: launch_facts.md, B4 (paths and keys).
+Source: guides/facts/devices.md#paths-and-versions.
 """
 
 import glob

@@ -105,7 +105,7 @@ def _near(
             why = f"only {_count(cpus)} of them for {len(ranks)} ranks are near their devices"
             return _even(len(devices), allowed, environ, _instead(allowed, why))
         cpus_of.update(zip(ranks, _shares(cpus, len(ranks), environ)))
-    said_of = {} if by_nodes else near.said
+    said_of = {} if by_nodes else near.by_npu_smi
     sources = {"npu-smi" if device in said_of else "NUMA nodes" for device in devices}
     description = f"near each device, by {' and '.join(sorted(sources, reverse=True))}"
     return Binding(tuple(cpus_of[rank] for rank in range(len(devices))), description)

@@ -9,7 +9,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ascend_session.errors import DeviceError, JobError
-from ascend_session.hardware.families import family
+from ascend_session.hardware.families import (
+    family,
+    find_count_fault,
+    find_ring_fault,
+    suggest_devices,
+)
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 
 if TYPE_CHECKING:
@@ -232,8 +237,6 @@ def check_devices(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, st
     Raises:
         DeviceError: If the Atlas training series has no job of these devices.
     """
-    from ascend_session.cluster.rings import find_count_fault, find_ring_fault, suggest_devices
-
     fault = find_count_fault(physical) or find_ring_fault(physical)
     product = product_of(physical, environ) if fault else None
     if fault and product == _TRAINING:

@@ -14,8 +14,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Dict, List, Mapping
 
-from ascend_session.cluster.claims import IDENTITY_VARIABLES
-from ascend_session.cluster.schedulers import has_scheduler
+from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     COORDINATOR,
     RANK_FOLDER,

@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends import choose
-from ascend_session.cluster.claims import Claim, SourcedNumber, count_allocated_nodes
 from ascend_session.cluster.coordinator import (
     derive_port,
     find_coordinator,
@@ -17,7 +16,14 @@ from ascend_session.cluster.coordinator import (
     split_address,
 )
 from ascend_session.cluster.kubernetes import find_mounted_table, is_in_pod
-from ascend_session.cluster.schedulers import CHOICE, Identity, read_schedulers
+from ascend_session.cluster.schedulers import (
+    CHOICE,
+    Claim,
+    Identity,
+    SourcedNumber,
+    count_allocated_nodes,
+    read_schedulers,
+)
 from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
 from ascend_session.errors import AscendError, ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding

@@ -23,9 +23,16 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.failures import Condition, Failure, FailureClass, Role, classify, root_cause
+from ascend_session.failures import (
+    Condition,
+    Failure,
+    FailureClass,
+    Role,
+    classify,
+    lost_rank,
+    root_cause,
+)
 from ascend_session.failures.record import read_stacks
-from ascend_session.failures.rows.stub import lost_rank
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.result import Cause, Outcome, RankResult
 from ascend_session.launcher.sentences import (

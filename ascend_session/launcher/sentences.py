@@ -7,9 +7,8 @@ import os
 import signal
 from typing import Iterable, List, Optional
 
-from ascend_session.failures import Failure
+from ascend_session.failures import JOB_CANNOT_GO_ON, Failure
 from ascend_session.failures.record import ErrorRecord, end_of
-from ascend_session.failures.rows.stub import JOB_CANNOT_GO_ON
 from ascend_session.launcher import rank_main
 from ascend_session.launcher.environment import LOG_PATH
 from ascend_session.launcher.lines import clean, is_blank

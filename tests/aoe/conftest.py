@@ -29,7 +29,7 @@ class TuningHost:
         self.host.toolkit()
         self.host.set_env(["ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH"])
         self.host.aoe_ini("8")
-        # Seed 003: if there are several, the first python3 on PATH counts.
+        # The manual of AOE: if there are several, the first python3 on PATH counts.
         install(folder / "bin" / "python3", {"--version": Reply("Python 3.7.5\n")})
         self.home = folder / "home"
         self.home.mkdir()

@@ -4,10 +4,15 @@ import os
 
 import pytest
 
-from ascend_session.aoe.run import Progress, find_earlier_results, find_new_results, make_variables
+from ascend_session.aoe.run import (
+    TuningProgress,
+    find_earlier_results,
+    find_new_results,
+    make_variables,
+)
 from ascend_session.errors import ConfigError
 
-# ExecuteAoeTuning in the adapter's geop_npu.cc; seed 003, tuning result viewing.
+# ExecuteAoeTuning in the adapter's geop_npu.cc; manual of AOE, tuning result viewing.
 TAKEN = "[INFO] TF_ADAPTER(1,python3): [geop_npu.cc:9] [GEOP] in tune mode, training graph handled by tools.\n"  # noqa: E501
 BEGUN = "[INFO] Aoe tuning graph.\n"
 TUNED = "[GEOP] Aoe success[0].\n"
@@ -28,7 +33,7 @@ def log(folder):
     path = folder / "plog" / "debug" / "plog-1_2.log"
     path.parent.mkdir(parents=True)
     path.write_text("")
-    progress = Progress([str(folder / "plog")], {}, {})
+    progress = TuningProgress([str(folder / "plog")], {}, {})
 
     def add(text):
         with open(str(path), "ab") as file:
@@ -137,14 +142,14 @@ def test_whatever_a_log_holds_is_no_trouble(log, content):
 
 
 def test_a_log_that_comes_later_is_found(folder):
-    progress = Progress([str(folder / "stdout.log"), str(folder / "plog")], {}, {})
+    progress = TuningProgress([str(folder / "stdout.log"), str(folder / "plog")], {}, {})
     assert progress.look() == []
     (folder / "stdout.log").write_text(TAKEN)
     assert progress.look() == ["The adapter has handed graph 1 to AOE."]
 
 
 def test_the_result_file_is_counted_as_it_grows_though_it_is_half_written(folder):
-    progress = Progress([], {}, {})
+    progress = TuningProgress([], {}, {})
     path = folder / "here" / "aoe_result_opat_20261121_1.json"
     path.write_text('{"report_1": [{"basic": {"tuning_name": "a"')
     assert progress.look() == [f"{path.name}: 1 task, 0 operators added or updated so far."]
@@ -158,7 +163,7 @@ def test_the_result_file_is_counted_as_it_grows_though_it_is_half_written(folder
 def test_subgraphs_are_counted_by_their_keys(folder):
     path = folder / "here" / "aoe_result_sgat_20261121_1.json"
     path.write_text('"tuning_name": 1, "tuning_name": 2, "repo_key": "3"')
-    said = Progress([], {}, {}).look()
+    said = TuningProgress([], {}, {}).look()
     assert said == [f"{path.name}: 2 tasks, 1 subgraph added or updated so far."]
 
 
@@ -168,7 +173,7 @@ def test_what_is_no_file_is_no_result_and_no_log(folder, make):
     make(str(folder / "here" / "plog-1.log"))
     make(str(folder / "stdout.log"))
     assert find_new_results({}) == {}
-    assert Progress([str(folder / "here"), str(folder / "stdout.log")], {}, {}).look() == []
+    assert TuningProgress([str(folder / "here"), str(folder / "stdout.log")], {}, {}).look() == []
 
 
 def test_a_line_that_never_ends_is_no_trouble(log):

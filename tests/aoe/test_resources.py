@@ -34,7 +34,8 @@ def test_a_machine_with_room_fulfils_everything():
     assert {one.verdict for one in _found().values()} == {"ok"}
 
 
-# By hand, from seed 003: P x (TE + TUNING + min(cores / 2, 8) + 50), P x (2 x TUNING + TE).
+# By hand, from the manual of AOE:
+# P x (TE + TUNING + min(cores / 2, 8) + 50), P x (2 x TUNING + TE).
 @pytest.mark.parametrize(
     ("mode", "processes", "tuning", "compiling", "cores", "needed"),
     [

@@ -13,9 +13,9 @@ from ascend_session.aoe.result_files import (
     ModelTime,
     Summary,
     TunedWay,
-    parse_result,
     percent_faster,
 )
+from ascend_session.aoe.result_reader import parse_result
 from ascend_session.aoe.results import find_results, read_results
 from ascend_session.errors import ResultError
 from tests.aoe.samples import (

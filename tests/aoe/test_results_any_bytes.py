@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from ascend_session.aoe.result_files import parse_result
+from ascend_session.aoe.result_reader import parse_result
 from ascend_session.errors import ResultError
 from tests.aoe.samples import OLD_TASK, OPERATOR_TASK, SUBGRAPH_TASK, content, many, operator, task
 

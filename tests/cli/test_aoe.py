@@ -7,8 +7,9 @@ import signal
 import pytest
 
 from ascend_session.aoe import AoePlan
-from ascend_session.aoe.conditions import FAILS, OK, Condition
+from ascend_session.aoe.conditions import FAILS, TuningCondition
 from ascend_session.cli import _aoe_run
+from ascend_session.findings import OK
 from tests.aoe.samples import OPERATOR_TASK, task
 
 # What the adapter and AOE do, as far as one sees it: seed 003 and geop_npu.cc.
@@ -259,7 +260,7 @@ def test_a_device_that_is_none_fails_and_is_no_crash(call, device, tmp_path, mon
 def test_who_waits_for_the_device_is_not_refused_because_it_is_held(capsys, failing, waits, starts):
     names = ("one user", "device memory", "CPUs")
     verdicts = ((name, FAILS if name in failing else OK) for name in names)
-    found = (Condition(name, verdict, None, None, "") for name, verdict in verdicts)
+    found = (TuningCondition(name, verdict, None, None, "") for name, verdict in verdicts)
     assert _aoe_run._may_start(AoePlan("operator", tuple(found)), waits) is starts
     said = "No other condition fails" if failing else "No condition fails"
     assert (said in capsys.readouterr().err) is starts

@@ -152,4 +152,4 @@ def test_a_table_in_which_this_server_is_not_found_is_not_guessed_at(call, healt
     _several_servers(healthy, own=False)
     called = _doctor(call, healthy, "--rank-table", str(healthy.table))
     assert "not checked  rank table" in called.out
-    assert "Which server of the table this host is cannot be told" in called.out
+    assert "This host was not found in the table" in called.out

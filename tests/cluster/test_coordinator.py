@@ -107,7 +107,7 @@ def test_an_address_has_two_parts(address: str, parts: Tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("address", ["here", ":1", "here:", "here:0", "here:65536", "here:x", ""])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(JobError, match="is not where ranks could meet"):
+    with pytest.raises(JobError, match="is not of the form HOST:PORT"):
         split_address(address)
 
 

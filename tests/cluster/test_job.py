@@ -70,7 +70,7 @@ def test_it_is_said_what_names_the_device(environ: Dict[str, str], reason: str) 
 @pytest.mark.parametrize("rank", ["8", "-1"])
 def test_a_rank_outside_the_job_is_refused(rank: str) -> None:
     with pytest.raises(
-        JobError, match=f"RANK_ID={rank} is no rank of this job of 8: it has 0 to 7"
+        JobError, match=f"RANK_ID={rank} is out of range: the ranks of this job of 8 are 0 to 7"
     ):
         Job.detect({**TABLE, "RANK_ID": rank})
 
@@ -78,14 +78,14 @@ def test_a_rank_outside_the_job_is_refused(rank: str) -> None:
 def test_a_rank_outside_its_node_is_refused() -> None:
     environ = {"RANK_SIZE": "4", "RANK_ID": "2", "LOCAL_RANK": "2", "LOCAL_SIZE": "2"}
     with pytest.raises(
-        JobError, match="LOCAL_RANK=2 is no place on a node with LOCAL_SIZE=2: it has 0 to 1"
+        JobError, match="LOCAL_RANK=2 is out of range: with LOCAL_SIZE=2 the local ranks are 0 to 1"
     ):
         Job.detect(environ)
 
 
 def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
     for environ in ({"RANK_ID": "3"}, {"RANK_ID": "3", "RANK_SIZE": "-1"}):
-        with pytest.raises(JobError, match="0 alone, unless RANK_SIZE says otherwise"):
+        with pytest.raises(JobError, match="rank 0 only, unless RANK_SIZE says otherwise"):
             Job.detect(environ)
 
 
@@ -120,7 +120,7 @@ def test_what_would_let_each_rank_train_alone_is_refused(
 
 
 def test_in_the_flow_of_a_chief_the_hint_names_its_variable() -> None:
-    with pytest.raises(JobError, match="RANK_ID=9 is no rank of this job of 8") as refused:
+    with pytest.raises(JobError, match="RANK_ID=9 is out of range") as refused:
         Job.detect({**CHIEF, "RANK_ID": "9"})
     assert str(refused.value.hint).startswith("export CM_WORKER_SIZE")
 

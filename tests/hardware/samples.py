@@ -1,4 +1,4 @@
-"""Whole outputs of ``npu-smi info``, one for each layout of launch_facts.md, B2."""
+"""Whole outputs of ``npu-smi info``, one per layout of guides/facts/devices.md#npu-smi-info."""
 
 from pathlib import Path
 from typing import Dict

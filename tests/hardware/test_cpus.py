@@ -4,7 +4,7 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from ascend_session.hardware.cpus import Near, cores_of, near_cpus, node_cpus
+from ascend_session.hardware.cpus import NearCpus, cores_of, near_cpus, node_cpus
 from ascend_session.hardware.npu_smi import parse_topology
 from ascend_session.hardware.program import parse_cpus
 from ascend_session.ids import PhysicalDeviceId
@@ -68,7 +68,7 @@ def test_a_device_on_no_node_has_none(host: FakeHost, node: int) -> None:
     assert node_cpus("0000:C1:00.0", str(host.root)) == ()
 
 
-def _ask(host: FakeHost, count: int, *more: Any, topology: str = "") -> Near:
+def _ask(host: FakeHost, count: int, *more: Any, topology: str = "") -> NearCpus:
     layout, chips, *rest = more
     host.nodes(range(count))
     answers = npu_smi_answers(layout, chips, (), *rest)
@@ -85,19 +85,19 @@ def _by_number(cpus: Dict[PhysicalDeviceId, Tuple[int, ...]]) -> Dict[int, Tuple
 def test_a_public_a2_server(host: FakeHost) -> None:
     near = _ask(host, 8, "910B", a2_chips(), topology=A2)
     first = {0: 144, 1: 144, 2: 96, 3: 96, 4: 0, 5: 0, 6: 48, 7: 48}
-    assert _by_number(near.said) == {n: tuple(range(at, at + 24)) for n, at in first.items()}
+    assert _by_number(near.by_npu_smi) == {n: tuple(range(at, at + 24)) for n, at in first.items()}
 
 
 def test_a_public_server_with_hyper_threads(host: FakeHost) -> None:
     near = _ask(host, 4, "910B", a2_chips(4), topology=WITHOUT_BLANKS)
-    assert near.said[PhysicalDeviceId(1)] == (*range(96), *range(192, 288))
-    assert near.said[PhysicalDeviceId(2)] == (*range(96, 192), *range(288, 384))
+    assert near.by_npu_smi[PhysicalDeviceId(1)] == (*range(96), *range(192, 288))
+    assert near.by_npu_smi[PhysicalDeviceId(2)] == (*range(96, 192), *range(288, 384))
 
 
 def test_on_a3_rows_are_by_physical_id_and_nothing_else_is_asked(host: FakeHost) -> None:
     near = _ask(host, 16, "A3", a3_chips(), [f"{40 * n}-{40 * n + 39}" for n in range(16)])
-    assert near.said[PhysicalDeviceId(15)] == tuple(range(600, 640))
-    assert len(near.said) == 16
+    assert near.by_npu_smi[PhysicalDeviceId(15)] == tuple(range(600, 640))
+    assert len(near.by_npu_smi) == 16
     assert [call.arguments for call in host.calls()] == ["info -t topo"]
 
 
@@ -105,20 +105,20 @@ def test_rows_by_device_are_no_cards(host: FakeHost) -> None:
     """A release that labels the sixteen chips of eight cards ``NPU0`` to ``NPU15``."""
     rows = [f"NPU{n} {' '.join(['HCCS'] * 16)} {n}" for n in range(16)]
     near = _ask(host, 16, "A3", a3_chips(), topology="\n".join(rows))
-    assert _by_number(near.said) == {n: (n,) for n in range(16)}
+    assert _by_number(near.by_npu_smi) == {n: (n,) for n in range(16)}
 
 
 def test_both_chips_of_a_card_are_near_what_the_card_is(host: FakeHost) -> None:
     rows = [f"NPU{n} X HCCS {n}-{n}" for n in range(2)]
     near = _ask(host, 4, "A3", a3_chips(2), topology="\n".join(rows))
-    assert _by_number(near.said) == {0: (0,), 1: (0,), 2: (1,), 3: (1,)}
+    assert _by_number(near.by_npu_smi) == {0: (0,), 1: (0,), 2: (1,), 3: (1,)}
 
 
 def test_without_that_column_numa_nodes_count(host: FakeHost) -> None:
     chips = a2_chips(2)
     host.numa(["0-3", "4-7"], {chips[0].bus: 1, chips[1].bus: 0})
     near = _ask(host, 2, "910B", chips, topology=A5)
-    assert near.said == {}
+    assert near.by_npu_smi == {}
     assert _by_number(near.by_node) == {0: (4, 5, 6, 7), 1: (0, 1, 2, 3)}
 
 
@@ -132,7 +132,7 @@ def test_what_is_said_of_some_devices_is_kept(host: FakeHost) -> None:
 
 def test_a_device_that_nobody_knows_is_near_nothing(host: FakeHost) -> None:
     near = _ask(host, 2, "910B", a2_chips(2), ["", ""])
-    assert near == Near({}, {})
+    assert near == NearCpus({}, {})
     assert near.of(PhysicalDeviceId(0)) == ()
 
 
@@ -147,19 +147,19 @@ def test_a_device_that_nobody_knows_is_near_nothing(host: FakeHost) -> None:
 def test_garbage_is_no_answer(host: FakeHost, reply: Reply) -> None:
     host.nodes(range(2))
     host.npu_smi({"": reply})
-    assert near_cpus(host.environ) == Near({}, {})
+    assert near_cpus(host.environ) == NearCpus({}, {})
 
 
 def test_a_program_that_hangs_is_asked_once(host: FakeHost) -> None:
     host.nodes(range(2))
     host.npu_smi({"": Reply(then="hang")})
-    assert near_cpus(host.environ, timeout=0.5) == Near({}, {})
+    assert near_cpus(host.environ, timeout=0.5) == NearCpus({}, {})
     assert len([call for call in host.calls() if call.arguments != "child"]) == 1
 
 
 def test_without_npu_smi_nothing_is_known(host: FakeHost) -> None:
     host.nodes(range(8))
-    assert near_cpus(host.environ) == Near({}, {})
+    assert near_cpus(host.environ) == NearCpus({}, {})
 
 
 def test_network_cards_in_the_matrix_are_no_devices() -> None:

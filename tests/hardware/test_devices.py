@@ -305,7 +305,7 @@ def test_chips_without_any_node_are_listed(host: FakeHost) -> None:
     assert (physical(found), logical(found)) == ([None, None], [None, None])
     assert [device.npu_id for device in found] == [0, 1]
     assert "no /dev/davinci<N>" in found.notes[0]
-    assert all("cannot be told" in device.notes[0] for device in found)
+    assert all("is not known" in device.notes[0] for device in found)
 
 
 def test_holders_of_chips_without_any_node_are_those_that_npu_smi_lists(host: FakeHost) -> None:

@@ -1,4 +1,4 @@
-"""``/etc/hccn.conf`` and ``hccn_tool``, as launch_facts.md, A8 has them."""
+"""``/etc/hccn.conf`` and ``hccn_tool``, as guides/facts/devices.md#hccn has them."""
 
 from typing import List, Optional
 

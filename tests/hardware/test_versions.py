@@ -1,4 +1,4 @@
-"""Version files of driver, firmware and toolkit, as launch_facts.md, B4 has them."""
+"""Version files of driver, firmware and toolkit: guides/facts/devices.md#paths-and-versions."""
 
 from typing import Dict, List
 

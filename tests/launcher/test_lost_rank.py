@@ -7,8 +7,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 
-from ascend_session.failures import FailureClass
-from ascend_session.failures.rows.stub import JOB_CANNOT_GO_ON
+from ascend_session.failures import JOB_CANNOT_GO_ON, FailureClass
 from ascend_session.launcher.api import launch
 from ascend_session.launcher.result import LaunchResult, Outcome
 from tests.launcher.situations import STOP, Situation

@@ -7,9 +7,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from ascend_session.cluster.claims import IDENTITY_VARIABLES
 from ascend_session.cluster.kubernetes import MOUNTED
-from ascend_session.cluster.schedulers import CHOICE
+from ascend_session.cluster.schedulers import CHOICE, IDENTITY_VARIABLES
 from ascend_session.cluster.variables import COORDINATOR, RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.plan import Plan
@@ -99,7 +98,7 @@ def test_one_node_is_a_launch_as_ever(bench: Bench) -> None:
         ({"nnodes": 0}, "nnodes takes a number of nodes, 1 to 10000, not 0"),
         ({"nnodes": 2, "node_rank": -1}, "node_rank takes the number of a node"),
         ({"nnodes": 2, "node_rank": 0}, "nothing says where their ranks meet"),
-        ({"nnodes": 2, "node_rank": 0, "coordinator": "here"}, "'here' is not where ranks"),
+        ({"nnodes": 2, "node_rank": 0, "coordinator": "here"}, "'here' is not of the form"),
         (
             {"nnodes": 2, "node_rank": 1, "coordinator": MEETING, "max_restarts": 1},
             "max_restarts=1 is given, but the job has 2 nodes",

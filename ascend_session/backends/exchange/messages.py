@@ -8,7 +8,7 @@ import json
 import struct
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ascend_session.failures.rows.stub import JOB_CANNOT_GO_ON
+from ascend_session.failures import JOB_CANNOT_GO_ON
 
 CANNOT_GO_ON = JOB_CANNOT_GO_ON
 

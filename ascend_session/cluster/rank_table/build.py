@@ -5,7 +5,8 @@ A table is written under another name and renamed, for HCCL fails at once on hal
 
 import json
 import socket
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from itertools import count
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ascend_session.cluster.rank_table.contents import (
     V1_0,
@@ -15,10 +16,10 @@ from ascend_session.cluster.rank_table.contents import (
     TableServer,
 )
 from ascend_session.cluster.rank_table.source import find_name_fault
-from ascend_session.cluster.rings import find_ring_fault
 from ascend_session.errors import JobError
 from ascend_session.hardware.devices import Device
 from ascend_session.hardware.families import family as family_of
+from ascend_session.hardware.families import find_ring_fault
 from ascend_session.hardware.npu_smi import SuperPodPlace
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 
@@ -33,29 +34,20 @@ _to_json = json.JSONEncoder(ensure_ascii=False).encode
 _PlaceOf = Callable[[int, int], Optional[SuperPodPlace]]
 
 
-class NamedTable(NamedTuple):
-    """A table to be merged, and what it is called in messages."""
-
-    name: str
-    table: Contents
-
-
 def build_from_lists(servers: Mapping[str, Mapping[int, Addresses]]) -> Tuple[TableServer, ...]:
-    """Build servers of ``{server_id: {physical id: address}}``, ranks in the order given.
-
-    Raises:
-        JobError: If there is no server, or one without devices, or an id is no physical id.
-    """
+    """Build servers of ``{server_id: {physical id: address}}``, ranks in the order given."""
     if not servers:
-        raise JobError("A rank table was asked for, but no server for it.")
+        raise JobError("A rank table needs at least one server, and none is given.")
     built = []
     for server_id, devices in servers.items():
         if not devices:
             raise JobError(f"Server {server_id!r} has no devices.")
-        table_devices = [
-            TableDevice(0, _check_physical(number), server_id, _list_addresses(addresses))
-            for number, addresses in devices.items()
-        ]
+        table_devices = []
+        for number, addresses in devices.items():
+            if isinstance(addresses, str):
+                addresses = (addresses,)
+            physical = _check_physical(number)
+            table_devices.append(TableDevice(0, physical, server_id, tuple(addresses or ())))
         built.append(TableServer(server_id, tuple(table_devices)))
     return number_ranks(built)
 
@@ -66,16 +58,9 @@ def build_from_devices(
     host_ip: Optional[str] = None,
     place_of: Optional[_PlaceOf] = None,
 ) -> Tuple[TableServer, ...]:
-    """Build this host as the one server of a table, ranks in the order of the devices.
+    """Build this host as the one server of a table; see `RankTable.of_host`.
 
-    Args:
-        devices: What `ascend_session.devices` found.
-        server_id: The server's name; that of the host if None.
-        host_ip: Its address, if the table is to have it.
-        place_of: Says where a card's chip is in its superpod; None for a table without superpods.
-
-    Raises:
-        JobError: If there is no device, or one of which nobody says the physical id.
+    ``place_of`` says where a card's chip is in its superpod; it is None without superpods.
     """
     if not devices:
         raise JobError("There is no Ascend device here to put into a rank table.")
@@ -84,39 +69,39 @@ def build_from_devices(
     for device in devices:
         if device.physical_id is None:
             raise JobError(
-                f"Which /dev/davinci<N> card {device.npu_id}, chip {device.chip_id} is cannot be "
-                "told, and a rank table goes by N.",
+                f"The node /dev/davinci<N> of card {device.npu_id}, chip {device.chip_id} is not "
+                "known, and a rank table names devices by N.",
                 hint="`ascend-session devices` shows what is known.",
             )
-        addresses = _list_addresses(device.address)
-        table_device = TableDevice(0, device.physical_id, name, addresses, host_ip)
+        place = None
         if place_of is not None and device.npu_id is not None and device.chip_id is not None:
             place = place_of(device.npu_id, device.chip_id)
-            if place is not None:
-                table_device = table_device._replace(super_device_id=place.device)
-                pods.add(place.pod)
-        table_devices.append(table_device)
+        addresses = () if device.address is None else (device.address,)
+        sdid = None if place is None else place.device
+        table_devices.append(
+            TableDevice(0, device.physical_id, name, addresses, host_ip, super_device_id=sdid)
+        )
+        if place is not None:
+            pods.add(place.pod)
     pod = pods.pop() if len(pods) == 1 else None
     return number_ranks([TableServer(name, tuple(table_devices), host_ip, pod)])
 
 
-def merge_servers(tables: Sequence[NamedTable]) -> Tuple[str, Tuple[TableServer, ...]]:
-    """Merge the servers of several tables, one table after the other, with new ranks.
+def merge_servers(tables: Sequence[Tuple[str, Contents]]) -> Tuple[str, Tuple[TableServer, ...]]:
+    """Merge the servers of several tables, given with what messages call them.
 
     Returns:
         The format, ``1.2`` if all of them have it and else ``1.0``, and the servers.
-
-    Raises:
-        JobError: If two of them name the same server.
     """
     owners: Dict[str, str] = {}
     servers: List[TableServer] = []
     for name, table in tables:
-        for server in sorted(table.servers, key=lambda s: min(d.rank_id for d in s.devices)):
+        by_rank = sorted(table.servers, key=lambda each: min(d.rank_id for d in each.devices))
+        for server in by_rank:
             if server.server_id in owners:
                 raise JobError(
                     f"{owners[server.server_id]} and {name} both have a server "
-                    f"{server.server_id!r}, so that it is not clear whether they are one.",
+                    f"{server.server_id!r}, and nothing says whether it is the same one.",
                     hint="Make one of them again with another --server-id.",
                 )
             owners[server.server_id] = name
@@ -127,17 +112,15 @@ def merge_servers(tables: Sequence[NamedTable]) -> Tuple[str, Tuple[TableServer,
 
 def number_ranks(servers: Sequence[TableServer]) -> Tuple[TableServer, ...]:
     """Give the devices of the servers ranks that follow each other, in the order they had."""
-    numbered, rank = [], 0
+    numbered, ranks = [], count()
     for server in servers:
-        devices = []
-        for device in sorted(server.devices, key=lambda device: device.rank_id):
-            devices.append(
-                device._replace(
-                    rank_id=rank, server_id=server.server_id, host_ip=server.host_ip, pod_name=None
-                )
-            )
-            rank += 1
-        numbered.append(server._replace(devices=tuple(devices)))
+        name, host_ip = server.server_id, server.host_ip
+        devices = sorted(server.devices, key=lambda device: device.rank_id)
+        renumbered = tuple(
+            device._replace(rank_id=next(ranks), server_id=name, host_ip=host_ip, pod_name=None)
+            for device in devices
+        )
+        numbered.append(server._replace(devices=renumbered))
     return tuple(numbered)
 
 
@@ -176,18 +159,8 @@ def _check_physical(number: int) -> PhysicalDeviceId:
     return physical
 
 
-def _list_addresses(addresses: Addresses) -> Tuple[str, ...]:
-    if addresses is None:
-        return ()
-    return (addresses,) if isinstance(addresses, str) else tuple(addresses)
-
-
 def format_table(table: Contents, version: str) -> str:
-    """Format a table as JSON text, one device on a line.
-
-    Raises:
-        JobError: If ``version`` is not 1.0 or 1.2, or the table has not what 1.2 needs.
-    """
+    """Format a table as JSON text of version 1.0 or 1.2, one device on a line."""
     if version not in (V1_0, V1_2):
         raise JobError(
             f"version={version!r}: rank tables are written in version 1.0 or 1.2.",
@@ -271,14 +244,7 @@ def _name_some(names: List[str]) -> str:
 def write_table(path: str, text: str, force: bool = False) -> None:
     """Write a file so that whoever opens it sees all of it, or what was there before.
 
-    Args:
-        path: Its name; a link is followed.
-        text: What goes into it.
-        force: Whether a file that is there may be replaced; its permissions are kept.
-
-    Raises:
-        JobError: If HCCL takes no table of that name, if there is a file already, or if it cannot
-            be written. Nothing is left behind then.
+    A link is followed, and permissions are kept. If it cannot be written, nothing is left behind.
     """
     fault = find_name_fault(path)
     if fault:

@@ -50,7 +50,7 @@ def check_host(
         message = "There is no Ascend device here to compare the table with."
         findings.append(make_finding(NOT_CHECKED, "no device", "", message))
     elif own is None:
-        message = f"Which server of the table this host is cannot be told: {reason}."
+        message = f"This host was not found in the table: {reason}."
         findings.append(make_finding(NOT_CHECKED, "no server", "", message))
     else:
         server = table.servers[own].server_id
@@ -66,7 +66,7 @@ def _find_own_server(
     """Find the server that the host is, by its names, else by its devices' addresses.
 
     Returns:
-        Its index, None if that cannot be told; and how it was told, or why not.
+        Its index, None if it was not found; and by what it was found, or why not.
     """
     known = set(names)
     for index, server in enumerate(table.servers):
@@ -80,7 +80,7 @@ def _find_own_server(
                 return index, f"{device.device_ip[0]} is an address of a device of this host"
     if len(table.servers) == 1:
         return 0, "the table has one server only"
-    return None, "no server_id, host_ip or device_ip of the table is this host's"
+    return None, "no server_id, host_ip or device_ip in it is one of this host's"
 
 
 def _check_opened(table: Contents, opened: Mapping[int, PhysicalDeviceId]) -> Iterator[Finding]:

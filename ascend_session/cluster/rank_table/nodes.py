@@ -20,7 +20,7 @@ class TableNode(NamedTuple):
         name: What the table calls it.
         address: Where it can be reached; empty if the table does not say.
         devices: Its devices, by rank.
-        mine: Why it is this node; empty if it is another, or nothing says so.
+        mine: By what this node is known to be it; empty for another, or if nothing says so.
     """
 
     name: str
@@ -39,7 +39,7 @@ class TableNodes(NamedTuple):
 
     Attributes:
         nodes: In the order of their ranks.
-        own: Which one is this; None if that cannot be told.
+        own: The index of this node; None if it is not known.
         seed: Text that only this table has.
         path: Its file.
     """

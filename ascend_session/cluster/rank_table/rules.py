@@ -18,9 +18,9 @@ from ascend_session.cluster.rank_table.contents import (
 )
 from ascend_session.cluster.rank_table.fields import address_family, pack_address
 from ascend_session.cluster.rank_table.findings import make_finding, tidy_findings
-from ascend_session.cluster.rings import find_count_fault, find_ring_fault
 from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
 from ascend_session.hardware.families import family as family_of
+from ascend_session.hardware.families import find_count_fault, find_ring_fault
 
 _TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
 _310P, _A5 = family_of("310P3"), family_of("950")

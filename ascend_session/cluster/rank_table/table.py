@@ -6,7 +6,6 @@ from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 from ascend_session.cluster.rank_table.build import (
     Addresses,
-    NamedTable,
     build_from_devices,
     build_from_lists,
     find_training_faults,
@@ -171,8 +170,9 @@ class RankTable(Contents):
             raise JobError("Rank tables were to be merged, but there is none.")
         for table in tables:
             table._refuse_errors()
-        named = [NamedTable(table.name or f"table {n}", table) for n, table in enumerate(tables, 1)]
-        version, servers = merge_servers(named)
+        version, servers = merge_servers(
+            [(table.name or f"table {number}", table) for number, table in enumerate(tables, 1)]
+        )
         merged = cls(version, COMPLETED, servers)
         merged.check(family)
         return merged

@@ -67,7 +67,7 @@ def test_ranks_of_given_servers_are_given_anew():
 @pytest.mark.parametrize(
     ("servers", "words"),
     [
-        ({}, "no server"),
+        ({}, "at least one server"),
         ([], "server_list"),
         ({"a": {}}, "Server 'a' has no devices."),
         ({"a": {-1: None}}, "-1 is no physical id"),
@@ -126,7 +126,7 @@ def test_a_host_without_devices_makes_no_table():
 
 
 def test_a_device_whose_physical_id_nobody_knows_makes_no_table():
-    with pytest.raises(JobError, match="cannot be told"):
+    with pytest.raises(JobError, match="is not known"):
         RankTable.of_host([Device(0, None, LogicalDeviceId(0), npu_id=3, chip_id=0)])
 
 

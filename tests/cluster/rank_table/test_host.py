@@ -51,7 +51,7 @@ def test_the_only_server_of_a_table_is_this_one():
 def test_a_host_that_is_in_no_table_is_not_checked():
     [only] = said(v1_0(), report([0], addresses=False), names=["elsewhere"])
     assert only[0] == "not checked"
-    assert "no server_id, host_ip or device_ip of the table is this host's" in only[2]
+    assert "no server_id, host_ip or device_ip in it is one of this host's" in only[2]
 
 
 def test_a_host_without_devices_is_not_checked():

@@ -7,9 +7,16 @@ from typing import Dict, Iterator, Optional, Tuple
 
 import pytest
 
-from ascend_session.cluster import claims
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import CHOICE, read_schedulers
+from ascend_session.cluster.schedulers import (
+    CHOICE,
+    count_allocated_nodes,
+    count_tasks,
+    find_first_host,
+    read_open_mpi,
+    read_schedulers,
+    read_slurm,
+)
 from ascend_session.errors import JobError
 from tests.schedulers.situations import recorded
 
@@ -56,17 +63,17 @@ def test_a_process_is_what_slurm_has_started_it_as(name: str, job: Job) -> None:
 @pytest.mark.parametrize("step", ["", "4294967290", "4294967291", "4294967292", "-5", "TBD"])
 def test_what_is_no_step_that_srun_has_started_has_no_tasks(step: str) -> None:
     # The shell of salloc is 4294967290, with the tasks of the whole allocation beside it.
-    assert claims.read_slurm({**STEP, "SLURM_STEP_ID": step}) is None
+    assert read_slurm({**STEP, "SLURM_STEP_ID": step}) is None
     assert Job.detect({**STEP, "SLURM_STEP_ID": step, "SLURM_NTASKS": "8"}).size == 1
 
 
 def test_the_last_number_that_a_step_can_have_is_one() -> None:
-    assert claims.read_slurm({**STEP, "SLURM_STEP_ID": "4294967280"}) is not None
+    assert read_slurm({**STEP, "SLURM_STEP_ID": "4294967280"}) is not None
 
 
 def test_the_step_counts_and_not_the_job_that_it_is_in() -> None:
     # srun --preserve-env leaves SLURM_NTASKS and SLURM_TASKS_PER_NODE as they were.
-    claim = claims.read_slurm({**STEP, "SLURM_NTASKS": "64", "SLURM_TASKS_PER_NODE": "32(x2)"})
+    claim = read_slurm({**STEP, "SLURM_NTASKS": "64", "SLURM_TASKS_PER_NODE": "32(x2)"})
     assert claim is not None
     assert [str(claim.size), str(claim.local_size)] == [
         "SLURM_STEP_NUM_TASKS=8",
@@ -75,7 +82,7 @@ def test_the_step_counts_and_not_the_job_that_it_is_in() -> None:
 
 
 def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
-    claim = claims.read_slurm({**STEP, "SLURM_STEP_RESV_PORTS": "12005-12006"})
+    claim = read_slurm({**STEP, "SLURM_STEP_RESV_PORTS": "12005-12006"})
     assert claim is not None
     assert (claim.hosts, claim.port, claim.seed) == ((2, "gpu07"), 12005, "slurm_42_3")
     assert claim.node == "node 1"
@@ -92,7 +99,7 @@ def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
     ],
 )
 def test_a_list_that_does_not_begin_with_the_host_of_rank_0_says_no_host(name: str) -> None:
-    claim = claims.read_slurm(recorded(name))
+    claim = read_slurm(recorded(name))
     assert claim is not None
     assert claim.hosts == (2, "")
 
@@ -100,7 +107,7 @@ def test_a_list_that_does_not_begin_with_the_host_of_rank_0_says_no_host(name: s
 def test_rank_0_knows_by_its_node_that_the_list_begins_with_another() -> None:
     said = recorded("step, arbitrary")
     del said["SLURM_DISTRIBUTION"]
-    claim = claims.read_slurm(said)
+    claim = read_slurm(said)
     assert claim is not None
     assert claim.hosts == (2, "")
 
@@ -130,7 +137,7 @@ class TestShells:
         for read in (Job.detect, read_schedulers):
             with pytest.raises(JobError, match="stands for SLURM_PROCID=0 of the 4 tasks") as one:
                 read(environ)
-            assert f"{CHOICE}=none for one process, =slurm for a task" in str(one.value.hint)
+            assert f"{CHOICE}=none if it is on its own" in str(one.value.hint)
 
     def test_who_says_what_it_is_may_be_it(self, shell: int) -> None:
         environ = {**recorded("step, shell"), "SLURM_TASK_PID": str(shell)}
@@ -170,7 +177,7 @@ class TestShells:
     ],
 )
 def test_the_first_host_of_a_list(listed: str, first: str) -> None:
-    assert claims.find_first_host(listed) == first
+    assert find_first_host(listed) == first
 
 
 @pytest.mark.parametrize(
@@ -186,7 +193,7 @@ def test_the_first_host_of_a_list(listed: str, first: str) -> None:
     ],
 )
 def test_the_tasks_of_a_node(node: int, counts: str, tasks: Optional[int]) -> None:
-    assert claims.count_tasks(node, counts) == tasks
+    assert count_tasks(node, counts) == tasks
 
 
 @pytest.mark.parametrize(
@@ -203,7 +210,7 @@ def test_the_tasks_of_this_node_are_said_in_several_ways(
     without: Tuple[str, ...], local_size: str
 ) -> None:
     environ = {**STEP, "SLURM_GTIDS": "4,5"}
-    claim = claims.read_slurm({name: said for name, said in environ.items() if name not in without})
+    claim = read_slurm({name: said for name, said in environ.items() if name not in without})
     assert claim is not None
     assert str(claim.local_size) == local_size
 
@@ -218,7 +225,7 @@ def test_the_tasks_of_this_node_are_said_in_several_ways(
     ],
 )
 def test_the_nodes_of_an_allocation(environ: Dict[str, str], nodes: int) -> None:
-    assert claims.count_allocated_nodes(environ) == nodes
+    assert count_allocated_nodes(environ) == nodes
 
 
 def test_a_rank_is_what_mpirun_has_started_it_as() -> None:
@@ -227,7 +234,7 @@ def test_a_rank_is_what_mpirun_has_started_it_as() -> None:
 
 
 def test_the_job_of_all_ranks_has_one_name() -> None:
-    claim = claims.read_open_mpi(recorded("mpirun"))
+    claim = read_open_mpi(recorded("mpirun"))
     assert claim is not None
     assert claim.seed == f"ompi_{recorded('mpirun')['PMIX_NAMESPACE']}"
     assert claim.is_on_one_node
@@ -243,14 +250,14 @@ def test_the_job_of_all_ranks_has_one_name() -> None:
     ],
 )
 def test_ranks_are_on_one_node_only_if_that_is_said(environ: Dict[str, str], on_one: bool) -> None:
-    claim = claims.read_open_mpi(environ)
+    claim = read_open_mpi(environ)
     assert claim is not None
     assert claim.is_on_one_node is on_one
 
 
 @pytest.mark.parametrize("missing", list(RANK))
 def test_half_of_what_mpirun_says_is_nothing(missing: str) -> None:
-    assert claims.read_open_mpi({n: said for n, said in RANK.items() if n != missing}) is None
+    assert read_open_mpi({n: said for n, said in RANK.items() if n != missing}) is None
 
 
 def test_pmix_alone_does_not_say_how_many_there_are() -> None:

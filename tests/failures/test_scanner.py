@@ -7,7 +7,7 @@ from typing import Iterator, List
 import pytest
 
 from ascend_session.failures import Position, classify, classify_lines
-from ascend_session.failures.scanning import LINE_LENGTH
+from ascend_session.failures.scanner import LINE_LENGTH
 
 NOISE = (
     "[INFO] HCCL(858941,train):2026-03-02-19:53:28.131.350 [hccl_communicator_attrs.cc:327] "

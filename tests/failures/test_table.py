@@ -21,8 +21,8 @@ EXAMPLES: List[Dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "messages.yaml").read_text(encoding="utf-8")
 )
 
-# launch_facts.md, section E, read once more: what has which class, separated by semicolons. The
-# stub's own sentence comes last.
+# guides/facts/failures.md#classes, read once more: what has which class, separated by semicolons.
+# The stub's own sentence comes last.
 CLASSES = {
     FailureClass.TRANSIENT: (
         "EJ0001; E30003; Open TsdClient failed; TsdOpen failed; Start aicpu executor failed; "

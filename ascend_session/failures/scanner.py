@@ -1,0 +1,234 @@
+"""How the known failures are found in a text, and which of several is the one to act upon.
+
+A text is searched block by block, each in one pass for each kind. Letter codes (``EJ0001``) count
+wherever they stand alone. The vendor prints its aclError numbers in many ways. These count, with
+``507033`` for the number; upper and lower case are alike, and ``:``, ``=``, ``is``, a space, a
+quote or a bracket may stand between word and number:
+
+* ``ret 507033``, ``ret[507033]``, ``retCode=507033``, ``aclRet: 507033``, ``returned 507033``
+* ``error code is 207001``, ``errorCode = 507033``, ``ErrCode=507899``, ``errno: 507033``,
+  ``"error_code": 507034``, ``aclError 507015``, ``failed, error: 507033``
+* ``runtime result = 507010``
+* ``aclrtSynchronizeStream(stream) failed: 507015``, ``failed (507015)``
+* ``[507015]`` right after ``failed``, ``failure``, ``error`` or ``exception``, or alone in a line
+
+Nothing else does: no ``step 507015``, no ``[507015]`` behind a source line (there it is a thread),
+no ``0x507015``, and no number that is part of a longer one. Hexadecimal codes (``0x7020010``) are
+inner codes with a numbering of their own and are not converted.
+"""
+
+import re
+from functools import lru_cache
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple
+
+from ascend_session.failures.failure import (
+    Definition,
+    Failure,
+    FailureClass,
+    Message,
+    Position,
+    Role,
+)
+from ascend_session.failures.table import ROWS
+from ascend_session.text import blanked
+
+LINE_LENGTH = 240  # characters of a line that a Failure keeps
+_LEAD = 80  # of these, before the code, if the line has to be cut
+_NEAR = 400  # characters before a common wording in which the word it needs must stand
+_BLOCK = 1 << 16  # characters that are looked at together
+_REACH = 48  # characters before a number in which it must be called a return code
+
+# In a printed exception a line begins with the two characters \n.
+_STANDS_ALONE = r"(?:(?<![0-9A-Za-z_/-]E)|(?<=\\[nrt]E))"
+_CODE = rf"E{_STANDS_ALONE}(?:[A-Z][0-9]{{4}}|[0-9]{{5}})(?![0-9A-Za-z_-]|\.[a-z])"
+_NUMBER = r"[125](?<![0-9A-Za-z_.-][125])0[07][0-9]{3}(?![0-9A-Za-z_]|[.-][0-9])"
+_CODES = re.compile(f"{_CODE}|{_NUMBER}")
+_COLOUR = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))")
+
+_WORDS = r"""
+    (?<![a-z0-9]) (?: acl | rt | ge | hccl )? _?
+        ret (?: _?code | _?val(?:ue)? | urn(?:s|ed)? (?: [ _] (?:code|value) )? )?
+  | err (?:or)? [ _]? (?: code | no )
+  | acl [ _]? err (?:or)?
+  | failed ,? [ ] error
+  | runtime [ ] result
+  | failed (?= [ ]? [:=(] )
+"""
+_BEFORE = re.compile(
+    rf"""(?: {_WORDS} ) ["']? (?: \s{{1,3}} is )? \s{{0,3}} [:=]{{0,2}} \s{{0,3}} [\[("']? $""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_BRACKET = re.compile(r"(?:fail(?:ed|ure)?|error|exception)[\s:,.]{0,3}\[$", re.IGNORECASE)
+# Every word above ends with one of these; asking for them first is many times faster.
+_CODE_ENDS = ("ret", "ode", "val", "value", "urn", "urns", "urned", "no", "is", "err", "result")
+_FAILURE_ENDS = ("fail", "failed", "failure", "error", "exception")
+_DEFINITE = (FailureClass.TRANSIENT, FailureClass.PERMANENT, FailureClass.HARDWARE)
+
+
+class _Hit(NamedTuple):
+    """Something known at a place in a block."""
+
+    start: int
+    code: str
+    definition: Definition
+    by_words: bool
+
+
+class _Wording(NamedTuple):
+    """A message in the form that the search needs."""
+
+    message: Message
+    pattern: Pattern[str]
+    definition: Definition
+
+
+def classify(text: str) -> List[Failure]:
+    """Find the known failures in a text: an exception's message, a log, the end of one.
+
+    Colour sequences are ignored. The time needed grows in step with the text, the memory does not.
+
+    Args:
+        text: Any text of any size.
+
+    Returns:
+        Each failure once, in order of appearance; empty if none is known.
+    """
+    return list(classify_lines(_blocks(text)))
+
+
+def classify_lines(lines: Iterable[str]) -> Iterator[Failure]:
+    """Find the known failures in lines as they come, as `classify` does in a whole text.
+
+    Args:
+        lines: Lines with or without their line ends: an open file, a queue, a list.
+
+    Yields:
+        Each failure once, as soon as its line was read.
+    """
+    first = 1
+    codes: Set[str] = set()
+    rows: Set[int] = set()
+    for line in lines:
+        block = _COLOUR.sub("", line) if "\x1b" in line else line
+        for hit in _find_hits(block, codes):
+            # The wording that goes with a code adds nothing to it.
+            if hit.code in codes or (hit.by_words and id(hit.definition) in rows):
+                continue
+            codes.add(hit.code)
+            if not hit.by_words:
+                rows.add(id(hit.definition))
+            yield _make_failure(block, hit, first)
+        first += block.count("\n") + (not block.endswith("\n"))
+
+
+def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
+    """Pick the failure to act upon.
+
+    In this order, and within each the first in the order given:
+
+    1. a failure of its own: transient, permanent or hardware; an exact code before the stage it
+       failed in, that before a code that comes with many causes (``507899``)
+    2. an ambiguous failure
+    3. a secondary one, that is another rank's fault
+    4. a wrapper, which only says that something failed (``[GePlugin] Initialize ge failed``,
+       ``E19999``, ``EE9999``, ``EZ9999``)
+
+    Failures of several ranks may be given one after the other; a secondary one is then the result
+    only if no rank reports anything else.
+
+    Returns:
+        One of the failures, or None if there is none among them.
+    """
+    candidates = [failure for failure in failures if failure.definition.role is not Role.NOTICE]
+    return min(candidates, key=_order) if candidates else None
+
+
+def _order(failure: Failure) -> Tuple[int, int]:
+    definition = failure.definition
+    if definition.role is Role.WRAPPER:
+        return 3, 0
+    if definition.failure_class in _DEFINITE:
+        return 0, 2 if failure.vague else int(definition.role is Role.STAGE)
+    secondary = definition.failure_class is FailureClass.SECONDARY
+    return 2 if secondary else 1, int(definition.role is Role.STAGE)
+
+
+def _find_hits(block: str, known: Set[str]) -> List[_Hit]:
+    """Find what stands in the block for the first time, in order; not what is in ``known``."""
+    hits: List[_Hit] = []
+    for wording in _list_wordings():
+        if wording.message.words in block and wording.message.name not in known:
+            hits += _find_wording(block, wording)
+    hits += _find_codes(block, known)
+    return sorted(hits, key=lambda hit: hit.start)
+
+
+def _find_codes(block: str, known: Set[str]) -> Iterator[_Hit]:
+    """Find where each code stands first in the block."""
+    table = _index_codes()
+    seen = set(known)
+    for match in _CODES.finditer(block):
+        name, start = match.group(), match.start()
+        if name in seen or name not in table:
+            continue
+        if name.startswith("E") or _is_return_code(block, start, match.end()):
+            seen.add(name)
+            yield _Hit(start, name, table[name], False)
+
+
+def _is_return_code(text: str, start: int, end: int) -> bool:
+    """Whether the number at ``text[start:end]`` is printed as a return code."""
+    before = text[max(0, start - _REACH) : start]
+    before = before[before.rfind("\n") + 1 :]
+    if before.strip() == "[":
+        return text[end : end + _REACH].split("\n", 1)[0].strip() == "]"
+    if not before.rstrip(" \t:=[(\"',.").lower().endswith(_CODE_ENDS + _FAILURE_ENDS):
+        return False
+    in_bracket = text.startswith("]", end) and _BRACKET.search(before)
+    return bool(in_bracket or _BEFORE.search(before))
+
+
+def _find_wording(block: str, wording: _Wording) -> Iterator[_Hit]:
+    """Find where the wording stands first in the block, next to the word it needs."""
+    for match in wording.pattern.finditer(block):
+        start = match.start()
+        before = block[max(0, start - _NEAR) : start]
+        if wording.message.near in before[before.rfind("\n") + 1 :]:
+            yield _Hit(start, wording.message.name, wording.definition, True)
+            return
+
+
+def _make_failure(block: str, hit: _Hit, first: int) -> Failure:
+    """Make the failure at a place of a block whose first line has the number ``first``."""
+    begin = block.rfind("\n", 0, hit.start) + 1
+    end = block.find("\n", hit.start)
+    line = block[begin : len(block) if end < 0 else end]
+    position = Position(first + block.count("\n", 0, begin), hit.start - begin + 1)
+    excerpt = line.strip()
+    if len(excerpt) > LINE_LENGTH:
+        cut = max(0, position.column - _LEAD)
+        excerpt = line[cut : cut + LINE_LENGTH]
+    return Failure(hit.code, blanked(excerpt).strip(), position, hit.definition)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Cut a text into parts that end with a line, so that it is never copied as a whole."""
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin + _BLOCK) + 1
+        yield text[begin : end or len(text)]
+        begin = end or len(text)
+
+
+@lru_cache(maxsize=1)
+def _index_codes() -> Dict[str, Definition]:
+    return {code.name: row for row in ROWS for code in row.codes}
+
+
+@lru_cache(maxsize=1)
+def _list_wordings() -> List[_Wording]:
+    return [
+        _Wording(message, re.compile(message.pattern or re.escape(message.words)), row)
+        for row in ROWS
+        for message in row.messages
+    ]

@@ -1,0 +1,652 @@
+"""The known failures, one row for each piece of advice, by the component that reports them.
+
+The abbreviations of their sources (EC, RTC, FD ...) are explained in
+guides/facts/failures.md#sources-of-the-table.
+"""
+
+import re
+from typing import Optional, Tuple, Union
+
+from ascend_session.failures.failure import (
+    Alternative,
+    Code,
+    Condition,
+    Definition,
+    FailureClass,
+    Message,
+    Role,
+)
+
+JOB_CANNOT_GO_ON = "The job cannot go on: "
+"""Begins the sentence by which a rank on the stub says why others have ended its collectives.
+
+The sentence stands in one line, in the text of the error that the rank's ``run`` raises.
+"""
+
+TRANSIENT = FailureClass.TRANSIENT
+SECONDARY = FailureClass.SECONDARY
+PERMANENT = FailureClass.PERMANENT
+HARDWARE = FailureClass.HARDWARE
+AMBIGUOUS = FailureClass.AMBIGUOUS
+
+
+def lost_rank(text: str) -> Optional[int]:
+    """Find the rank that `JOB_CANNOT_GO_ON` names, or the first, as not having done its part."""
+    match = re.search(rf"{JOB_CANNOT_GO_ON}ranks? ([0-9]{{1,7}})\b", text)
+    return None if match is None else int(match[1])
+
+
+def _row(
+    failure_class: FailureClass,
+    source: str,
+    advice: str,
+    *names: Union[Code, Message],
+    otherwise: Optional[Alternative] = None,
+    wait_seconds: Optional[int] = None,
+    role: Role = Role.CAUSE,
+) -> Definition:
+    codes = tuple(name for name in names if isinstance(name, Code))
+    messages = tuple(name for name in names if isinstance(name, Message))
+    return Definition(failure_class, advice, source, codes, messages, otherwise, wait_seconds, role)
+
+
+def _stage(stage: str, keyword: str) -> Message:
+    """Make the message by which HCCL says in which stage it failed (HCCL-DOC debug_thinking)."""
+    if stage == "TaskExecStage":
+        return Message(f"[{stage}][{keyword}]")
+    # Port clashes are printed as [InitChannelStage][RanktableDetect]: either stage is taken.
+    pattern = rf"\[Init(?:Group|Channel)Stage\]\[{keyword}\]"
+    return Message(f"Stage][{keyword}]", f"[{stage}][{keyword}]", pattern)
+
+
+ROWS: Tuple[Definition, ...] = (
+    # Processes that start on the device first: HCCP (EJ codes) and TSD
+    _row(
+        TRANSIENT,
+        "EC; FD AISW_MindSpore_Ascend_Backend_01; LlamaFactory #3839; verl #332",
+        "A process of the previous job may still hold the device. Wait 10 seconds after the last "
+        "process has ended, look with 'npu-smi info' whether one is left, and start again in a "
+        "new process.",
+        Code("EJ0001", "the communication process on the device did not start"),
+        Message("Failed to initialize the HCCP process", "EJ0001"),
+        wait_seconds=10,
+    ),
+    _row(
+        TRANSIENT,
+        "FD AISW_CANN_HCCL_011",
+        "Either a process of the previous job is left on the device, or two ranks were given the "
+        "same device. Check that every rank has a device of its own, wait 10 seconds after the "
+        "last process has ended, and start again.",
+        Message("Open TsdClient failed"),
+        otherwise=Alternative(PERMANENT, Condition.SHARED_BY_RANKS),
+        wait_seconds=10,
+    ),
+    _row(
+        TRANSIENT,
+        "FD AISW_CANN_TSD_05",
+        "The device refused to start its helper processes. Start again in a new process.",
+        Message("TsdOpen failed", pattern=r"TsdOpen failed[,.] ?dev(?:ice)?Id"),
+        wait_seconds=10,
+    ),
+    _row(
+        TRANSIENT,
+        "FD AISW_CANN_Runtime_056",
+        "The device did not start its AI CPU process. Start again in a new process.",
+        Message("Start aicpu executor failed"),
+        wait_seconds=10,
+    ),
+    _row(
+        AMBIGUOUS,
+        "issues; src/tsd of the CANN runtime",
+        "The device did not answer while its helper processes started. The code next to this line "
+        "says why. If there is none, see with 'npu-smi info' who holds the device and try once "
+        "more.",
+        Message("tsd client wait response fail"),
+    ),
+    _row(
+        TRANSIENT,
+        "FD",
+        "The connection between host and device was interrupted. Start the job again.",
+        Message("HDC recv msg err ret(16)"),
+        wait_seconds=10,
+    ),
+    _row(
+        PERMANENT,
+        "HCCL-DOC cluster_info_nego, param_link_stage; vllm-ascend #405, #4725, #16205",
+        "Another process listens on the port that HCCL needs (60000 to 60031 on the host, 16666 "
+        "on the device). Find it with 'ss -ltnp'. If it is a job of yours that is ending, wait "
+        "until it is gone; else set HCCL_IF_BASE_PORT to a free range and reserve it with "
+        "net.ipv4.ip_local_reserved_ports. On the device, run one process per device.",
+        Code("EI0019", "an address and port are already in use"),
+        Code("EJ0003", "an address and port are already in use"),
+        Message(
+            "and port ", "EI0019", r"and port [^:\n]{0,40}(?:been bound already|already been bound)"
+        ),
+        Message(
+            "and specific port[",
+            "EI0019",
+            r"listen on ip\[[^\]\n]{0,80}\] and specific port\[\d{1,5}\] fail",
+        ),
+        otherwise=Alternative(TRANSIENT, Condition.HELD_BY_ENDING_JOB),
+        wait_seconds=10,
+    ),
+    _row(
+        PERMANENT,
+        "EC; TFA FAQ",
+        "The rank table gives a device_ip that the card does not have. Compare it with 'hccn_tool "
+        "-i N -ip -g' for each device N, and correct the rank table.",
+        Code("EJ0004", "the device address is not that of the network card"),
+        Message("check][ip]fail", "EJ0004", r"check\]\[ip\]fail(?:ed)?,? ?ret\(129\)"),
+        Message(
+            "ra rdev init failed",
+            "ra rdev init failed, ret -17",
+            r"ra rdev init failed[,.]? ?ret ?[\[(]-17[\])]",
+        ),
+        Message(
+            "hccl_init",
+            "hccl_init failed, ret -17",
+            r"hccl_init[^\n]{0,40}?ret[^\n0-9-]{0,4}-17(?![0-9])",
+        ),
+    ),
+    _row(
+        HARDWARE,
+        "FD AISW_CANN_ERRMSG_Custom_06",
+        "The network port of the device is down. Look with 'hccn_tool -i N -link -g'; an "
+        "administrator can restore its settings with 'hccn_tool -i N -cfg recovery', or has to "
+        "check cable and switch.",
+        Code("EJ0002", "the network port of the device is down"),
+        Message(
+            "ra hdc message process failed",
+            "ra hdc message process failed, ret -67",
+            r"ra hdc message process failed,? ?ret\(-67\)",
+        ),
+    ),
+    # AI CPU, and the package that is loaded to it (E3 codes)
+    _row(
+        TRANSIENT,
+        "EC",
+        "The device has as many user processes as it takes. Try again 10 seconds after the last "
+        "job on it has ended.",
+        Code("E30003", "too many user processes on the device"),
+        wait_seconds=10,
+    ),
+    _row(
+        AMBIGUOUS,
+        "EC",
+        "A process on the device started too slowly, or the connection between host and device is "
+        "faulty. Try once more; if it comes back, keep the host and device logs and ask the "
+        "vendor's support.",
+        Code("E39007", "a process on the device did not start in time"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "The CANN package is damaged or does not fit, or the device's memory is. Install the "
+        "operator package (OPP) that fits the driver. If it is in order, have an administrator "
+        "check the device for ECC errors.",
+        Code("E30006", "the operator package was not accepted by the device"),
+        Code("E30004", "the program for the device is damaged"),
+        Code("E30009", "the signature of a package was not accepted by the device"),
+        otherwise=Alternative(HARDWARE, Condition.DEVICE_FAULTY),
+    ),
+    _row(
+        HARDWARE,
+        "EC",
+        "The host does not reach the device. An administrator has to restart the device; keep the "
+        "host and device logs for the vendor's support.",
+        Code("E30005", "the device cannot be connected"),
+    ),
+    _row(
+        HARDWARE,
+        "EC",
+        "A system process of the device failed. Keep the host and device logs and ask the "
+        "administrator or the vendor's support; use another device meanwhile.",
+        Code("E30007", "the AI CPU scheduler was not added to its control group"),
+        Code("E39004", "the AI CPU scheduler did not start properly"),
+        Code("E39005", "the task daemon of the device did not start properly"),
+        Code("E39006", "the operator package was not sent to the device"),
+    ),
+    _row(
+        PERMANENT,
+        "EC; TFA FAQ",
+        "An operator on the AI CPU took too long; with GetNext it is the data pipeline that is "
+        "slow. Speed up the preprocessing (prefetch, fewer or smaller inputs), or shrink the "
+        "shapes of the operator that is named.",
+        Code("E30008", "an AI CPU operator took too long"),
+    ),
+    # The driver and what it shares out: devices, memory, streams (EL codes, dcmi)
+    _row(
+        TRANSIENT,
+        "EC",
+        "The device is in use, is being reset, or is not ready yet. End the processes that "
+        "'npu-smi info' shows on it, wait a minute and try again.",
+        Code("EL0005", "the device is busy"),
+        wait_seconds=60,
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "The device has run out of events, streams, notify registers or models. If another "
+        "process holds the device, close it and try again after a minute; if not, the job itself "
+        "asks for too many (sessions, graphs or parallel streams).",
+        Code("EL0006", "the device is out of resources"),
+        Code("EL0008", "the device is out of events"),
+        Code("EL0009", "the device is out of streams"),
+        Code("EL0010", "the device is out of notify registers"),
+        Code("EL0011", "the device is out of models"),
+        otherwise=Alternative(TRANSIENT, Condition.HELD_BY_OTHERS),
+        wait_seconds=60,
+    ),
+    _row(
+        TRANSIENT,
+        "FD; RTC",
+        "The driver had no event, stream, notify register or model left, often because the "
+        "previous job is still giving them back. Wait about a minute and start again in a new "
+        "process.",
+        Code("207005", "a resource could not be allocated"),
+        Code("207007", "no event is left"),
+        Code("207008", "no stream is left"),
+        Code("207009", "no notify register is left"),
+        Code("207010", "no model is left"),
+        Message(
+            "halResourceIdAlloc", "halResourceIdAlloc failed", r"halResourceIdAlloc[^\n]{0,80}?fail"
+        ),
+        wait_seconds=60,
+    ),
+    _row(
+        TRANSIENT,
+        "issues",
+        "Another container holds the device. Wait until it has ended, or choose a device that no "
+        "other container was given.",
+        Message("ret is -8020", "dcmi ret is -8020", r"ret is -8020(?![0-9])", near="dcmi"),
+        wait_seconds=60,
+    ),
+    _row(
+        AMBIGUOUS,
+        "vllm-ascend #2698; HAMi #23",
+        "The device management library cannot start: the container lacks a mount of the driver, "
+        "the driver is not loaded, or the device is in use. Check the mounts and 'npu-smi info' "
+        "on the host, then try once more.",
+        Message("ret is -8005", "dcmi ret is -8005", r"ret is -8005(?![0-9])", near="dcmi"),
+    ),
+    _row(
+        PERMANENT,
+        "EC; RTC",
+        "The device is out of memory. If 'npu-smi info' shows another process on it, end that one "
+        "and try again; if not, take a smaller batch or model, or a smaller HCCL_BUFFSIZE.",
+        Code("EI0007", "HCCL ran out of memory or notify registers"),
+        Code("EI0011", "HCCL ran out of device memory"),
+        Code("EL0004", "the driver ran out of memory"),
+        Code("207001", "out of memory"),
+        Code("207018", "out of device memory"),
+        otherwise=Alternative(TRANSIENT, Condition.HELD_BY_OTHERS),
+        wait_seconds=60,
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "This user may not use the device, or another container was given it. Check the rights of "
+        "/dev/davinci* and the user's groups, and which container has the device.",
+        Code("EL0007", "no permission for the device"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "The device belongs to another container, or processes of an ended container are left. "
+        "Check which container was given the device and end what is left of it.",
+        Code("EL0015", "the device may not be accessed from here"),
+    ),
+    _row(
+        HARDWARE,
+        "EC; RTC",
+        "The device is not there or has dropped out. See with 'npu-smi info' which devices the "
+        "driver still knows; if one is missing, an administrator has to look at it.",
+        Code("EL0001", "the device is absent or abnormal"),
+        Code("207004", "there is no device"),
+        Code("E39002", "the driver does not list the devices"),
+    ),
+    # Communication between ranks (EI codes)
+    _row(
+        SECONDARY,
+        "EC; HCCL-DOC cluster_info_nego",
+        "Not all ranks came together in time. Check that every rank was started and look for one "
+        "that failed first; then check HCCL_SOCKET_IFNAME and the firewall between the hosts.",
+        Code("EI0015", "the ranks did not find each other in time"),
+        otherwise=Alternative(TRANSIENT, Condition.NO_PRIMARY),
+        wait_seconds=10,
+    ),
+    _row(
+        SECONDARY,
+        "EC",
+        "This rank waited for another one. Look for the rank that reports another code or none at "
+        "all. If all report this one, compare how far apart they started with "
+        "HCCL_CONNECT_TIMEOUT (120 seconds unless set).",
+        Code("EI0006", "a connection between ranks was not made in time"),
+    ),
+    _row(
+        SECONDARY,
+        "EC",
+        "Another rank ended or is much slower than this one. Look for the rank that failed first. "
+        "If none did, the work is uneven: raise HCCL_EXEC_TIMEOUT, and give every rank the same "
+        "number of steps.",
+        Code("EI0002", "another rank did not answer in time"),
+    ),
+    _row(
+        SECONDARY,
+        "EC; HCCL-DOC task_exec_stage",
+        "The rank at the other end ended early, or the link between the devices failed. Look for "
+        "the rank that failed first; if there is none, have an administrator check the link "
+        "('hccn_tool -i N -link -g').",
+        Code("EI0012", "a copy to or from another device failed"),
+        Code("EI0013", "the network card reported a lost packet"),
+        Message("Heartbeat Lost"),
+        Message("recv fail", near="HCC"),
+        otherwise=Alternative(HARDWARE, Condition.NO_PRIMARY),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "Correct the HCCL environment variable that the message names.",
+        Code("EI0001", "an HCCL environment variable has an invalid value"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "Correct the argument of the collective call that the message names.",
+        Code("EI0003", "a collective was called with an invalid argument"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "The file that RANK_TABLE_FILE names cannot be read or is no valid rank table. Check "
+        "path, rights and content; every value in it is a JSON string.",
+        Code("EI0004", "the rank table cannot be read or is invalid"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "The rank table does not describe the devices that the ranks have opened. Its device_id "
+        "is the physical id (the N of /dev/davinciN), also where ASCEND_RT_VISIBLE_DEVICES or a "
+        "container counts from 0.",
+        Code("EI0014", "the rank table does not fit the devices"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "Add the key that the message names to the rank table.",
+        Code("EI0017", "a key is missing in the rank table"),
+    ),
+    _row(
+        PERMANENT,
+        "HCCL-DOC cluster_info_verify_fail",
+        "The devices are configured differently, most often TLS is on for some and off for "
+        "others. Compare 'hccn_tool -i N -tls -g' over all devices and hosts, and set them alike.",
+        Code("EI0016", "the ranks are configured differently"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "The ranks run different graphs, arguments or rank tables. Start all of them with the "
+        "same script, the same arguments and the same rank table.",
+        Code("EI0005", "the ranks call collectives with different arguments"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "Install the same CANN version on all hosts of the job.",
+        Code("EI0008", "the ranks have different HCCL versions"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "The devices of this host cannot talk to each other directly. Set "
+        "HCCL_INTRA_ROCE_ENABLE=1; if 'npu-smi info' shows a device that is not OK, have an "
+        "administrator look at it.",
+        Code("EI0010", "two devices of the host cannot exchange memory directly"),
+        otherwise=Alternative(HARDWARE, Condition.DEVICE_FAULTY),
+    ),
+    # The runtime (EE codes, aclError numbers), and the inner errors of all parts
+    _row(
+        AMBIGUOUS,
+        "RTC; FD",
+        "The connection between host and device is slow or broken. Try once more; if it comes "
+        "back, have an administrator check the device.",
+        Code("207020", "the driver took too long"),
+        Code("507051", "a message to the device could not be sent"),
+        Code("507901", "the connection to the device was lost"),
+    ),
+    _row(
+        AMBIGUOUS,
+        "RTC; vllm-ascend #4284",
+        "The device could not be opened. Seen when the operator package does not fit, when "
+        "ASCEND_RT_VISIBLE_DEVICES is wrong, and when another process holds the device: check "
+        "these, then try once more.",
+        Code("507033", "the device could not be set up"),
+    ),
+    _row(
+        SECONDARY,
+        "EC; RTC",
+        "The work on the device did not end in time. Look at the other ranks first; if none "
+        "failed, check stream_sync_timeout, event_sync_timeout and the network.",
+        Code("EE1002", "a stream was not finished in time"),
+        Code("507012", "the device did not report in time"),
+        Code("507046", "a stream was not finished in time"),
+        Code("507047", "an event was not reached in time"),
+        Code("107020", "a task was not finished in time"),
+        otherwise=Alternative(AMBIGUOUS, Condition.NO_PRIMARY),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "Correct the environment variable that the message names. For ASCEND_RT_VISIBLE_DEVICES: "
+        "ids from 0, ascending, each once, commas and no spaces.",
+        Code("EE2002", "an environment variable has an invalid value"),
+    ),
+    _row(
+        PERMANENT,
+        "EC; RTC",
+        "The runtime was asked for a device that does not exist, or with another invalid "
+        "argument. Check session_device_id, ASCEND_DEVICE_ID and ASCEND_RT_VISIBLE_DEVICES "
+        "against 'npu-smi info'.",
+        Code("EE1001", "an argument is invalid"),
+        Code("EE1003", "a parameter has an invalid value"),
+        Code("EE1004", "a pointer is missing"),
+        Code("107001", "the device id is invalid"),
+        Code("EL0002", "the device id is invalid"),
+        Code("EL0003", "an argument of the driver is invalid"),
+    ),
+    _row(
+        PERMANENT,
+        "EC; RTC",
+        "Driver, CANN and processor do not fit together. Upgrade the driver and firmware.",
+        Code("EE1015", "the driver is too old"),
+        Code("507008", "the processor is not the one the software is for"),
+    ),
+    _row(
+        PERMANENT,
+        "RTC",
+        "An operator failed on the device, because of the operator or of the data it was given. "
+        "The lines around name it; try it with smaller or other input, and look for NaN, indices "
+        "out of range and shapes that change.",
+        Code("507014", "AI Core operator took too long"),
+        Code("507015", "AI Core operator failed"),
+        Code("507017", "AI CPU operator took too long"),
+        Code("507018", "AI CPU operator failed"),
+        Code("507034", "vector core operator took too long"),
+        Code("507035", "vector core operator failed"),
+        Code("507048", "operator of a task group took too long"),
+        Code("507049", "operator of a task group failed"),
+    ),
+    _row(
+        HARDWARE,
+        "RTC",
+        "The device or its memory is faulty. Move the job to another device and have an "
+        "administrator look at this one.",
+        Code("507010", "the device lost its heartbeat"),
+        Code("507053", "device memory error"),
+        Code("507054", "multi-bit ECC error in device memory"),
+        Code("507055", "suspected device memory error"),
+        Code("507056", "link error"),
+        # Also seen with EL0005, where the device is only busy.
+        Code("507899", "internal error of the driver", vague=True),
+    ),
+    _row(
+        PERMANENT,
+        "RTC",
+        "The runtime was initialised twice. Initialise and shut down once in a process, and do "
+        "not mix this with another library that does it too.",
+        Code("100002", "initialised twice"),
+        Code("207015", "initialised twice"),
+    ),
+    _row(
+        AMBIGUOUS,
+        "EC",
+        "This code only says that something failed inside. The lines below it and the process's "
+        "own log (plog) say what; do not try again because of it alone.",
+        Code("E19999", "inner error of the graph engine"),
+        Code("EE9999", "inner error of the runtime"),
+        Code("EH9999", "inner error of AscendCL"),
+        Code("EI9999", "inner error of HCCL"),
+        Code("EZ9999", "inner error of an operator"),
+        role=Role.WRAPPER,
+    ),
+    # The TensorFlow adapter and the graph engine's compilers (E2, E4 codes)
+    _row(
+        PERMANENT,
+        "EC",
+        "The operator compiler does not find a Python that fits or one of its modules. Run "
+        "'source set_env.sh' of the CANN toolkit in this shell and check the Python version.",
+        Code("E40002", "the Python version does not fit"),
+        Code("E40020", "a Python module cannot be imported"),
+    ),
+    _row(
+        PERMANENT,
+        "EC",
+        "The graph has a part that the fusion pass named here cannot handle. Switch that pass off "
+        "in the file of fusion_switch_file, or change that part of the graph.",
+        Code("E20007", "a graph fusion pass failed"),
+    ),
+    _row(
+        PERMANENT,
+        "TFA ge_plugin.cc",
+        "Unset CM_CHIEF_IP or RANK_TABLE_FILE. With both set the adapter goes on without "
+        "collectives, and every rank trains alone.",
+        Message("CM_CHIEF_IP and RANK_TABLE_FILE cannot be configured at the same time"),
+    ),
+    _row(
+        PERMANENT,
+        "TFA npu_attrs.cc",
+        "Set ASCEND_DEVICE_ID to the device's logical id, a whole number from 0.",
+        Message("ASCEND_DEVICE_ID is invalid"),
+    ),
+    _row(
+        PERMANENT,
+        "TFA init_collective_communication.md",
+        "A collective or a rank query came before the collectives were initialised. Call it "
+        "inside 'with ascend_system(...)', that is after initialize_system.",
+        Message("get rank id error"),
+        Message("Call hcom_bind_model failed"),
+    ),
+    _row(
+        AMBIGUOUS,
+        "TFA ge_plugin.cc",
+        "The graph engine did not start. The code in the lines below, after 'Error Message is', "
+        "says why; if there is none, read the process's own log (plog).",
+        Message("[GePlugin] Initialize ge failed"),
+        Message("GEInitialize failed"),
+        role=Role.WRAPPER,
+    ),
+    _row(
+        AMBIGUOUS,
+        "TFA ge_plugin.cc",
+        "The data channel to the device did not open, and the process aborts after 3 seconds. The "
+        "code in the lines around, or the process's own log (plog), says why.",
+        Message("[GePlugin] Tdt host init failed"),
+        role=Role.WRAPPER,
+    ),
+    _row(
+        PERMANENT,
+        "TFA ge_plugin.cc",
+        "This is no failure: a second initialisation in the process was ignored, and the options "
+        "of the first one stay in force.",
+        Message("Ge has already initialized"),
+        role=Role.NOTICE,
+    ),
+    # The stage in which HCCL failed, as it says from CANN 8.5 on. The manual gives the last three
+    # no class; here they only say where it failed.
+    _row(
+        PERMANENT,
+        "HCCL-DOC debug_thinking",
+        "Correct the HCCL environment variable that the line names.",
+        _stage("InitGroupStage", "EnvConfig"),
+        role=Role.STAGE,
+    ),
+    _row(
+        PERMANENT,
+        "HCCL-DOC debug_thinking",
+        "HCCL refused the rank table, or what the ranks told each other about their devices. "
+        "Correct what the line names.",
+        _stage("InitGroupStage", "RanktableConfig"),
+        _stage("InitGroupStage", "RanktableCheck"),
+        role=Role.STAGE,
+    ),
+    _row(
+        PERMANENT,
+        "HCCL-DOC debug_thinking",
+        "Two ranks call a collective with different arguments. Start all ranks with the same "
+        "script, the same arguments and the same data.",
+        _stage("InitChannelStage", "ParameterConflict"),
+        role=Role.STAGE,
+    ),
+    _row(
+        PERMANENT,
+        "HCCL-DOC debug_thinking",
+        "Install the same CANN version on all hosts of the job.",
+        _stage("InitChannelStage", "VersionConflict"),
+        role=Role.STAGE,
+    ),
+    _row(
+        PERMANENT,
+        "HCCL-DOC debug_thinking",
+        "Correct the argument of the collective that the line names.",
+        _stage("TaskExecStage", "InvalidArgument"),
+        role=Role.STAGE,
+    ),
+    _row(
+        SECONDARY,
+        "HCCL-DOC debug_thinking",
+        "This rank waited for others that did not come. Look for the rank that failed first or "
+        "was never started; then check HCCL_CONNECT_TIMEOUT and the network.",
+        _stage("InitGroupStage", "RanktableDetect"),
+        _stage("InitChannelStage", "Timeout"),
+        role=Role.STAGE,
+    ),
+    _row(
+        SECONDARY,
+        "HCCL-DOC debug_thinking",
+        "Another rank ended, hangs or is much slower than this one. Look for the rank that failed "
+        "first; then check HCCL_EXEC_TIMEOUT.",
+        _stage("TaskExecStage", "Timeout"),
+        _stage("TaskExecStage", "HeartbeatAbnormal"),
+        role=Role.STAGE,
+    ),
+    _row(
+        AMBIGUOUS,
+        "HCCL-DOC debug_thinking (no class given there)",
+        "HCCL failed in this stage; the rest of the line and the codes around say why.",
+        _stage("InitGroupStage", "Resource"),
+        _stage("TaskExecStage", "Not Supported"),
+        _stage("TaskExecStage", "RunFailed"),
+        role=Role.WRAPPER,
+    ),
+    # The stub
+    _row(
+        SECONDARY,
+        "backends/exchange of this package",
+        "The ranks of this job need each other, and one did not do its part. Start all ranks with "
+        "the same script, arguments and data, give each the same number of steps, and read what "
+        "the rank that the sentence names has written.",
+        Message(JOB_CANNOT_GO_ON, JOB_CANNOT_GO_ON[:-2]),
+        otherwise=Alternative(PERMANENT, Condition.NO_PRIMARY),
+    ),
+)
