@@ -27,11 +27,15 @@ class Place(NamedTuple):
         line: From 1.
         column: From 1, in characters.
         cell: The number of a notebook's cell from 1, in which the line is counted; else None.
+        file: The file's name; empty where whoever reads the finding knows it.
+        text: The line without blanks around it; empty where nobody needs it.
     """
 
     line: int
     column: int
     cell: Optional[int] = None
+    file: str = ""
+    text: str = ""
 
     def __str__(self) -> str:
         within = f"{self.line}:{self.column}"
@@ -49,6 +53,7 @@ class Finding(NamedTuple):
         option: The option that it is about, under the name the user wrote it with.
         place: Where it stands: in a file, or in JSON, as in ``server_list[0].device[3]``.
         source: Where the rule is laid down (adapter file, page of the manual).
+        certain: False if it depends on what was not seen: a branch, another file.
     """
 
     severity: str
@@ -58,6 +63,7 @@ class Finding(NamedTuple):
     option: Optional[str] = None
     place: Union[str, Place, None] = None
     source: Optional[str] = None
+    certain: bool = True
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place else self.message

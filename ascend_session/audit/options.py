@@ -5,16 +5,19 @@ set, the rules run on what is surely set there, and on that with what may be set
 What is found both times is certain; what is found once depends on the way the script takes.
 """
 
+import contextlib
 from functools import lru_cache
 from typing import (
     Any,
+    Callable,
     Dict,
     FrozenSet,
+    Iterable,
     Iterator,
     List,
+    Mapping,
     NamedTuple,
     Optional,
-    Sequence,
     Set,
     Tuple,
     Type,
@@ -22,35 +25,36 @@ from typing import (
 
 from pydantic import BaseModel
 
-from ascend_session.audit.finding import Book
 from ascend_session.audit.objects import (
     Branch,
-    Entry,
-    EnvironmentText,
-    Known,
-    OneOf,
-    Setting,
+    OptimizerEntry,
+    OptionAssignment,
     compatible,
     implied,
+    join_branches,
 )
+from ascend_session.audit.values import EnvironmentText, Known, OneOf
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.checking import findings
 from ascend_session.config.option import Option, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.parameter_map import unflatten
+from ascend_session.config.profiling_options import profiling_members
 from ascend_session.config.reference import all_options, values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
-from ascend_session.config.rules.rule import FlatOptions as Options
-from ascend_session.config.rules.rule import Rule
+from ascend_session.config.rules.rule import FlatOptions, Rule
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
 
-_TAKES = {"s": "bytes are", "i": "an int is", "b": "True or False is"}
-_STRICT = ("dynamic_dims", "experimental_accelerate_train_mode", "input_shape", "profiling_options")
-_PYTHON = {"s": (bytes,), "i": (int,), "b": (int, float)}
+
+@lru_cache(maxsize=None)
+def known_option(key: str) -> Optional[Option]:
+    """Give the option behind a key of the entry; None if no adapter reads the key."""
+    option = options_by_key(AscendConfig).get(key)
+    return option if option is not None and option.field is not None else None
 
 
-class Judged(NamedTuple):
+class AssignedValue(NamedTuple):
     """What a value written into a protobuf field comes to.
 
     Attributes:
@@ -68,70 +72,71 @@ class Judged(NamedTuple):
     certain: bool = True
 
 
-@lru_cache(maxsize=None)
-def known_option(key: str) -> Optional[Option]:
-    """The option behind a key of the entry; None if no adapter reads the key."""
-    option = options_by_key(AscendConfig).get(key)
-    return option if option is not None and option.field is not None else None
+_TYPES = {
+    "s": ((bytes,), "bytes are"),
+    "i": ((int,), "an int is"),
+    "b": ((int, float), "True or False is"),
+}
+
+_READERS: Dict[str, Callable[[Any], Any]] = {
+    "s": lambda text: text.decode(errors="replace"),
+    "i": int,
+    "b": bool,
+}
 
 
-@lru_cache(maxsize=None)
-def path_keys() -> FrozenSet[str]:
-    """The keys and arguments that are paths."""
-    return frozenset(
-        each.key for each in all_options() if values_of(each).types.split(" or ")[0] == "path"
-    )
-
-
-def judge(option: Option, value: Any, old: bool = False) -> Judged:
-    """Looks at what is assigned to the right field of ``option``.
+def check_assigned(option: Option, value: Any, is_python_2: bool = False) -> AssignedValue:
+    """Check what is assigned to the right field of an option.
 
     Args:
         option: The option.
-        value: What the reader knows of the value.
-        old: Whether the script is of Python 2, where text is bytes.
+        value: What is known of the value.
+        is_python_2: Whether text is bytes in this script.
     """
     if isinstance(value, EnvironmentText):
-        return Judged(variable=value.name)
+        return AssignedValue(variable=value.name)
     if isinstance(value, OneOf):
-        each = [judge(option, one, old) for one in value.values]
-        bad = [one for one in each if one.wrong_type or one.problems]
-        return bad[0]._replace(value=None, certain=len(bad) == len(each)) if bad else Judged()
+        results = [check_assigned(option, known, is_python_2) for known in value.values]
+        wrong = [result for result in results if result.wrong_type or result.problems]
+        if not wrong:
+            return AssignedValue()
+        return wrong[0]._replace(value=None, certain=len(wrong) == len(results))
     if not isinstance(value, Known):
-        return Judged()
-    field, given = option.field or "", value.value
-    if old and field == "s" and isinstance(given, str):
+        return AssignedValue()
+    field = option.field or ""
+    given: Any = value.value
+    if is_python_2 and field == "s" and isinstance(given, str):
         given = given.encode()
-    if not isinstance(given, _PYTHON[field]):
+    types, needed = _TYPES[field]
+    if not isinstance(given, types):
         kind = "None" if given is None else f"a value of type {type(given).__name__}"
-        return Judged(wrong_type=f"{_TAKES[field]} needed, this is {kind}")
-    problems = value_problems(option.key, _read_back(field, given))
-    if problems and option.dead:
-        return Judged()
-    if problems:
-        return Judged(problems=problems, certain=given not in (b"", -1) and _is_strict(option.key))
-    return Judged(value=_read_back(field, given))
+        return AssignedValue(wrong_type=f"{needed} needed, this is {kind}")
+    read = _READERS[field](given)
+    problems = value_problems(option.key, read)
+    if not problems:
+        return AssignedValue(value=read)
+    if option.dead:
+        return AssignedValue()
+    is_certain = given not in (b"", -1) and option.key not in _lenient_keys()
+    return AssignedValue(problems=problems, certain=is_certain)
+
+
+_STRICT = ("dynamic_dims", "experimental_accelerate_train_mode", "input_shape", "profiling_options")
 
 
 @lru_cache(maxsize=None)
-def _is_strict(key: str) -> bool:
-    """Whether the adapter or GE takes nothing but what the definition says.
+def _lenient_keys() -> FrozenSet[str]:
+    """List the keys whose values the adapter or GE may take although the definition does not.
 
     Of most texts with a grammar only its main form is documented, and blanks may pass.
     """
-    free = {each.key for each in all_options() if values_of(each).grammar is not None}
-    return key not in free or key in _STRICT
-
-
-def _read_back(field: str, given: Any) -> Any:
-    if field == "s":
-        return given.decode(errors="replace")
-    return bool(given) if field == "b" else int(given)
+    with_grammar = {each.key for each in all_options() if values_of(each).grammar is not None}
+    return frozenset(with_grammar.difference(_STRICT))
 
 
 @lru_cache(maxsize=4096, typed=True)
 def value_problems(key: str, value: Any) -> Tuple[Finding, ...]:
-    """What the definition of a key says against a value."""
+    """Report what the definition of a key says against a value."""
     try:
         unflatten(AdapterOptions, {key: value})
     except ConfigError as error:
@@ -139,73 +144,59 @@ def value_problems(key: str, value: Any) -> Tuple[Finding, ...]:
     return ()
 
 
-def argument_problems(model: Type[BaseModel], values: Dict[str, Any]) -> Tuple[Finding, ...]:
-    """What a class of options says against its arguments, each looked at alone."""
+def argument_problems(model: Type[BaseModel], name: str, value: Any) -> Tuple[Finding, ...]:
+    """Report what a class of options says against one of its arguments alone."""
     try:
-        model(**values)
+        model(**{name: value})
     except ConfigError as error:
         return error.problems
     return ()
 
 
-_MOST_BRANCHES = 24
+# They are there on every machine.
+_COMMON = ("/tmp", "/dev", "/proc", "/var/tmp")
 
 
-class Found(NamedTuple):
-    """What a rule of the configuration says: the audit's rule, and about which key."""
-
-    rule: str
-    severity: str
-    key: Optional[str]
-    said: str
-    hint: Optional[str]
-    source: Any
-
-    @property
-    def identity(self) -> Tuple[Any, ...]:
-        """The same for the same finding among other options, whose values it may name."""
-        return self.source, self.key, self.rule
-
-
-class _Scenario(NamedTuple):
-    """Options that are set together."""
-
-    values: Dict[str, Any]
-    unreadable: Set[str]
-    places: Dict[str, Place]
+def check_path(key: str, value: Optional[Any], place: Place) -> Iterator[Finding]:
+    """Report a path of the machine that the script was written on."""
+    if key == "profiling_options" and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            key, value = f"{key}, output", profiling_members(value).get("output")
+    elif key not in _path_keys():
+        return
+    if not isinstance(value, str):
+        return
+    is_absolute = value.startswith("/") or (value[1:3] in (":/", ":\\") and value[0].isalpha())
+    if is_absolute and not value.startswith(_COMMON):
+        message = f"{key}={value!r} is a path of one machine; on another one it is not there."
+        hint = "Take it from an argument or a variable, or write it relative to the script."
+        yield Finding(INFO, message, hint, "machine-path", place=place)
 
 
-def look_between(entry: Entry, book: Book) -> None:
-    """Adds what the rules say of the options of one entry."""
-    settings = [each for each in entry.settings if _is_readable(each)]
-    branches: List[Branch] = [entry.branch]
-    branches += [b for b in dict.fromkeys(s.branch for s in settings) if b != entry.branch]
-    for branch in branches[:_MOST_BRANCHES]:
-        surely = [each for each in settings if implied(each.branch, branch)]
-        maybe = _together(settings, branch)
-        first = _scenario(surely)
-        second = _scenario([each for each in maybe if each not in surely] + surely)
-        one, two = _run(first), _run(second)
-        for identity, found in {**two, **one}.items():
-            both = identity in one and identity in two
-            open_ended = entry.shared or entry.opaque
-            places = second.places if identity in two else first.places
-            place = _place_of(found, places, entry.place)
-            certain = both and not open_ended
-            book.add(found.rule, found.severity, place, found.said, found.hint, certain)
+@lru_cache(maxsize=None)
+def _path_keys() -> FrozenSet[str]:
+    return frozenset(
+        each.key for each in all_options() if values_of(each).types.split(" or ")[0] == "path"
+    )
 
 
-def _together(settings: List[Setting], branch: Branch) -> List[Setting]:
-    """Those of ``settings`` that one run through ``branch`` may set, each joined to the others."""
-    found = []
-    for each in settings:
-        if compatible(each.branch, branch):
-            found.append(each)
-            branch = tuple(dict.fromkeys((*branch, *each.branch)))
-    return found
+_STATUS_HINTS = {
+    "unread-option": "Leave it out.",
+    "deprecated-option": "It is still read, and the manual names nothing instead.",
+}
 
 
-class Written(Options):
+def check_status(key: str, place: Place) -> Iterator[Finding]:
+    """Report that an option is deprecated, or that nothing reads it, whatever its value."""
+    option = options_by_key(AdapterOptions).get(key)
+    is_dead = option is not None and option.dead
+    rule, severity = ("unread-option", WARNING) if is_dead else ("deprecated-option", INFO)
+    for remark in findings(DEPRECATIONS, FlatOptions({key: None})):
+        hint = remark.hint or _STATUS_HINTS[rule]
+        yield Finding(severity, remark.message, hint, rule, key, place)
+
+
+class WrittenOptions(FlatOptions):
     """Options that a script writes: one whose value is not known is there all the same."""
 
     def __contains__(self, key: object) -> bool:
@@ -222,56 +213,82 @@ class Written(Options):
         return len(self._values) + len(self._unreadable)
 
 
-def rule_findings(options: Options) -> List[Found]:
-    """What the rules of the configuration say of options by key."""
-    rules = [rule for rule in RULES if rule not in DEPRECATIONS]
-    return [found for rule in rules for found in _of_rule(rule, options)]
+Identity = Tuple[Any, ...]
+"""The same for the same finding among other options, whose values its message may name."""
 
 
-def status_findings(key: str) -> List[Found]:
-    """What the rules say of an option whatever its value: deprecated, or read by nothing."""
-    options = Options({key: None})
-    return [found for rule in DEPRECATIONS for found in _of_rule(rule, options)]
+def apply_rules(
+    options: FlatOptions, places: Mapping[str, Place], otherwise: Place
+) -> Iterator[Tuple[Identity, Finding]]:
+    """Run the configuration's rules on options by key.
+
+    Args:
+        options: They.
+        places: Where each of them stands.
+        otherwise: Where a finding stands that is about none of them.
+    """
+    for rule in RULES:
+        for remark in findings([rule], options) if rule not in DEPRECATIONS else ():
+            key = _key_of(remark.option or "", rule, options)
+            name, severity = "option-without-effect", WARNING
+            if remark.severity == ERROR:
+                name, severity = "option-conflict", ERROR
+            place = places.get(key or "", otherwise)
+            finding = Finding(severity, remark.message, remark.hint, name, key, place)
+            yield (rule.check, key, name), finding
 
 
-def _of_rule(rule: Rule, options: Options) -> List[Found]:
-    said: List[Found] = []
-    for finding in findings([rule], options):
-        name, severity = ("option-conflict", ERROR) if finding.severity == ERROR else _EFFECT
-        key = _key_of(finding.option or "", rule.keys, options)
-        if rule in DEPRECATIONS:
-            option = options_by_key(AdapterOptions).get(key or "")
-            name, severity = _UNREAD if option is not None and option.dead else _DEPRECATED
-        said.append(Found(name, severity, key, finding.message, finding.hint, rule.check))
-    return said
-
-
-_EFFECT = ("option-without-effect", WARNING)
-_UNREAD = ("unread-option", WARNING)
-_DEPRECATED = ("deprecated-option", INFO)
-
-
-def _key_of(option: str, keys: Sequence[str], options: Options) -> Optional[str]:
-    """The key that a finding about ``option`` (a name, path or key) is shown at."""
+def _key_of(option: str, rule: Rule, options: Iterable[str]) -> Optional[str]:
+    """Give the key that a finding about ``option`` (a name, path or key) is shown at."""
+    keys = list(options)
     for each in options_by_key(AdapterOptions).values():
-        if option in (each.key, each.name, each.path) and each.key in iter(options):
+        if option in (each.key, each.name, each.path) and each.key in keys:
             return each.key
-    return next((key for key in keys if key in iter(options)), None)
+    return next((key for key in rule.keys if key in keys), None)
 
 
-def _run(scenario: _Scenario) -> Dict[Tuple[Any, ...], Found]:
-    found = rule_findings(Written(scenario.values, scenario.unreadable))
-    return {each.identity: each for each in found}
+_MOST_BRANCHES = 24
 
 
-def _scenario(settings: List[Setting]) -> _Scenario:
+def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
+    """Report what the rules say of the options of one entry."""
+    settings = []
+    for each in entry.settings:
+        option = known_option(each.key)
+        if option is not None and option.field == each.field:
+            settings.append(each)
+    branches = list(dict.fromkeys([entry.branch, *(each.branch for each in settings)]))
+    for branch in branches[:_MOST_BRANCHES]:
+        surely = [each for each in settings if implied(each.branch, branch)]
+        maybe = [each for each in _settable_together(settings, branch) if each not in surely]
+        sure, possible = _apply_rules_to(entry, surely), _apply_rules_to(entry, maybe + surely)
+        is_open = entry.shared or entry.opaque
+        for identity, finding in {**possible, **sure}.items():
+            in_both = identity in sure and identity in possible
+            place = possible.get(identity, finding).place
+            yield finding._replace(place=place, certain=in_both and not is_open)
+
+
+def _settable_together(settings: List[OptionAssignment], branch: Branch) -> List[OptionAssignment]:
+    """List those that one run through ``branch`` may set, each joined to the others."""
+    together = []
+    for each in settings:
+        if compatible(each.branch, branch):
+            together.append(each)
+            branch = join_branches(branch, each.branch)
+    return together
+
+
+def _apply_rules_to(
+    entry: OptimizerEntry, settings: List[OptionAssignment]
+) -> Dict[Identity, Finding]:
     values: Dict[str, Any] = {}
     unreadable: Set[str] = set()
     places: Dict[str, Place] = {}
     for each in settings:
         option = known_option(each.key)
         assert option is not None
-        value = judge(option, each.value).value
+        value = check_assigned(option, each.value).value
         places[each.key] = each.place
         unreadable.discard(each.key)
         values.pop(each.key, None)
@@ -279,13 +296,4 @@ def _scenario(settings: List[Setting]) -> _Scenario:
             unreadable.add(each.key)
         else:
             values[each.key] = value
-    return _Scenario(values, unreadable, places)
-
-
-def _is_readable(setting: Setting) -> bool:
-    option = known_option(setting.key)
-    return option is not None and option.field == setting.field
-
-
-def _place_of(found: Found, places: Dict[str, Place], otherwise: Place) -> Place:
-    return places.get(found.key or "", otherwise)
+    return dict(apply_rules(WrittenOptions(values, unreadable), places, entry.place))

@@ -1,48 +1,53 @@
 """Rules about NPURunConfig and its parts: arguments that do not exist, values, contradictions."""
 
-from typing import Any, Dict, Iterator, List, Set, Tuple, Type
+from typing import Any, Dict, Iterator, Set, Tuple, Type
 
 from pydantic import BaseModel
 
-from ascend_session.audit.entries import look_at_path, look_at_status
-from ascend_session.audit.expressions import MODELS
-from ascend_session.audit.finding import Book
-from ascend_session.audit.objects import UNKNOWN, Construction, Known
-from ascend_session.audit.options import argument_problems, rule_findings, value_problems
+from ascend_session.audit.objects import RunConfigCall
+from ascend_session.audit.options import (
+    apply_rules,
+    argument_problems,
+    check_path,
+    check_status,
+    value_problems,
+)
+from ascend_session.audit.values import UNKNOWN, Known
+from ascend_session.audit.vendor_classes import PART_MODELS
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.names import OBSOLETE, unknown_name
 from ascend_session.config.option import Option, option_fields, part_of
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.rules.rule import FlatOptions as Options
+from ascend_session.config.rules.rule import FlatOptions
 from ascend_session.config.run_config import NO_ARGUMENT, find_ruined_options
-from ascend_session.findings import ERROR, Place
+from ascend_session.findings import ERROR, Finding, Place
 
 
-def look_at_construction(made: Construction, book: Book) -> None:
-    """Adds what there is to say of single arguments of one call."""
-    known = _arguments(made.name)
-    model: Type[BaseModel] = MODELS.get(made.name, AdapterOptions)
-    for name, value in made.arguments.items():
-        place = made.places.get(name, made.place)
-        if name not in known:
-            _unknown(made.name, name, value, place, book)
+def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
+    """Report what is wrong with single arguments of one call."""
+    known = _arguments(call.name)
+    model: Type[BaseModel] = PART_MODELS.get(call.name, AdapterOptions)
+    for name, value in call.arguments.items():
+        place = call.places.get(name, call.place)
+        option = known.get(name)
+        if option is None:
+            yield _unknown_argument(call.name, name, value, place)
             continue
-        option = known[name]
         if isinstance(value, Known) and value.value is None:
-            continue  # which is as good as not said
-        look_at_status(option.key, place, book)
+            continue  # which is as good as left out
+        yield from check_status(option.key, place)
         if not isinstance(value, Known):
             continue
-        given = _lenient(option, value.value)
+        given = _as_field_takes_it(option, value.value)
         if option.field is not None:
-            for problem in argument_problems(model, {name: given}):
-                book.add("value-not-allowed", ERROR, place, problem.message, problem.hint)
-        look_at_path(option.key, given, place, book)
+            for problem in argument_problems(model, name, given):
+                yield problem._replace(rule="value-not-allowed", place=place)
+        yield from check_path(option.key, given, place)
 
 
 def _arguments(name: str) -> Dict[str, Option]:
-    """The arguments of a class of the vendor's."""
-    model: Type[BaseModel] = MODELS.get(name, AdapterOptions)
+    """Map the arguments of a class of the vendor's to their options."""
+    model: Type[BaseModel] = PART_MODELS.get(name, AdapterOptions)
     return {
         option.name: option
         for option in option_fields(model)
@@ -50,7 +55,7 @@ def _arguments(name: str) -> Dict[str, Option]:
     }
 
 
-def _unknown(owner: str, name: str, value: Any, place: Place, book: Book) -> None:
+def _unknown_argument(owner: str, name: str, value: Any, place: Place) -> Finding:
     if name in OBSOLETE:
         hint = OBSOLETE[name][:1].upper() + OBSOLETE[name][1:]
     elif name in NO_ARGUMENT:
@@ -62,12 +67,12 @@ def _unknown(owner: str, name: str, value: Any, place: Place, book: Book) -> Non
         hint = problem.hint or problem.message
         if hint.startswith("AscendConfig has no option"):
             hint = f"It belongs there: {hint.partition('belongs there: ')[2]}"
-    said = f"{owner} has no argument {name!r}; Python ends the script with a TypeError."
-    book.add("unknown-argument", ERROR, place, said, hint)
+    message = f"{owner} has no argument {name!r}; Python ends the script with a TypeError."
+    return Finding(ERROR, message, hint, "unknown-argument", name, place)
 
 
-def _lenient(option: Option, value: Any) -> Any:
-    """``value`` as protobuf takes it: 1 is a bool there, and True an int."""
+def _as_field_takes_it(option: Option, value: Any) -> Any:
+    """Convert a value as protobuf does: 1 is a bool there, and True an int."""
     if option.field == "b" and isinstance(value, (int, float)):
         return bool(value)
     if option.field == "i" and isinstance(value, bool):
@@ -77,65 +82,49 @@ def _lenient(option: Option, value: Any) -> Any:
     return value
 
 
-def look_between_arguments(made: Construction, book: Book) -> None:
-    """Adds what the rules between options say of an NPURunConfig and its parts together."""
-    if made.name != "NPURunConfig":
+def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
+    """Report what the rules between options say of an NPURunConfig and its parts together."""
+    if call.name != "NPURunConfig":
         return
-    values: Dict[str, Any] = {"enable_data_pre_proc": True}  # what NPURunConfig writes unasked
+    values: Dict[str, Any] = {"enable_data_pre_proc": True}  # what NPURunConfig writes by itself
     unreadable: Set[str] = set()
     places: Dict[str, Place] = {}
-    for option, value, place in _flat(made, "", made.place):
+    for option, value, place in _flatten(call, "", call.place):
         places[option.key] = place
-        if isinstance(value, Known) and value.value is not None:
-            values[option.key] = _lenient(option, value.value)
-        elif not isinstance(value, Known):
+        given = _as_field_takes_it(option, value.value) if isinstance(value, Known) else None
+        if not isinstance(value, Known) or isinstance(given, (list, tuple, dict)):
             unreadable.add(option.key)
             values.pop(option.key, None)
-    for name, value in list(values.items()):
-        if isinstance(value, (list, tuple, dict)):
-            unreadable.add(name)
-            del values[name]
+        elif given is not None:
+            values[option.key] = given
     for problem in find_ruined_options(values):
-        place = places.get(problem.option or "", made.place)
-        book.add("option-conflict", ERROR, place, problem.message, problem.hint)
-    for found in _sayable(values, unreadable):
-        place = places.get(found.key or "", made.place)
-        if found.key == "enable_data_pre_proc" and "enable_data_pre_proc" not in places:
-            continue
-        book.add(found.rule, found.severity, place, found.said, found.hint, not made.opaque)
-
-
-def _sayable(values: Dict[str, Any], unreadable: Set[str]) -> List[Any]:
-    """What the rules find in values that are right, each by itself."""
+        place = places.get(problem.option or "", call.place)
+        yield problem._replace(rule="option-conflict", place=place)
     right: Dict[str, Any] = {}
     for option in option_fields(AdapterOptions):
         if option.key in values and part_of(option.annotation) is None:
-            if option.field and _is_wrong(option, values[option.key]):
+            if option.field and value_problems(option.key, values[option.key]):
                 unreadable.add(option.key)
             else:
                 right[option.key] = values[option.key]
-    return rule_findings(Options(right, unreadable))  # what is not known may be None
+    options = FlatOptions(right, unreadable)  # what is not known may be None
+    for _, finding in apply_rules(options, places, call.place):
+        if finding.option != "enable_data_pre_proc" or finding.option in places:
+            yield finding._replace(certain=not call.opaque)
 
 
-def _is_wrong(option: Option, value: Any) -> bool:
-    try:
-        return bool(value_problems(option.key, value))
-    except TypeError:  # not hashable
-        return True
-
-
-def _flat(made: Construction, prefix: str, place: Place) -> Iterator[Tuple[Option, Any, Place]]:
-    """The arguments of an NPURunConfig and of its parts, as far as they are known."""
+def _flatten(call: RunConfigCall, prefix: str, place: Place) -> Iterator[Tuple[Option, Any, Place]]:
+    """Yield the arguments of an NPURunConfig and of its parts, as far as they are known."""
     known = {option.path: option for option in option_fields(AdapterOptions)}
-    for name, value in made.arguments.items():
+    for name, value in call.arguments.items():
         option = known.get(f"{prefix}{name}")
         if option is None:
             continue
-        where = made.places.get(name, place)
+        where = call.places.get(name, place)
         if part_of(option.annotation) is None:
             yield option, value, where
-        elif isinstance(value, Construction):
-            yield from _flat(value, f"{prefix}{name}.", where)
+        elif isinstance(value, RunConfigCall):
+            yield from _flatten(value, f"{prefix}{name}.", where)
         elif not (isinstance(value, Known) and value.value is None):
             for inner in known.values():  # a part that is not known may say anything
                 if inner.path.startswith(f"{prefix}{name}."):

@@ -2,109 +2,93 @@
 
 Python's own parser reads what it can. For the syntax of Python 2 its lib2to3 stands in, where this
 Python still has it (up to 3.12); what it rewrites stays on its line. The tree is walked once: it
-has its nodes by kind, and the way up that Python's lack.
+has its nodes by type, and the way up that Python's lack.
 """
 
 import ast
+import contextlib
 import io
 import json
-import os
 import re
-import stat
 import tokenize
 import warnings
 from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.errors import AuditError
+from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.findings import Place
 
-_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-class Tree:
-    """A syntax tree.
+class SyntaxTree:
+    """A syntax tree that knows its nodes by type and what stands around each.
 
     Args:
         root: The module, as Python's parser returns it.
-
-    Attributes:
-        root: The module.
-        nodes: All nodes.
     """
 
     def __init__(self, root: ast.AST) -> None:
         self.root = root
-        self.nodes: List[ast.AST] = [root]
-        self._above: Dict[int, ast.AST] = {}
-        self._kinds: Dict[type, List[Any]] = {}
-        above, kinds = self._above, self._kinds
-        for node in self.nodes:  # grows while it is walked
-            kinds.setdefault(type(node), []).append(node)
-            for field in node._fields:
-                value = getattr(node, field, None)
-                if isinstance(value, ast.AST):
-                    if value._fields:  # else it is Load or Add or the like, one for all places
-                        above[id(value)] = node
-                        self.nodes.append(value)
-                elif isinstance(value, list):
-                    for each in value:
-                        if isinstance(each, ast.AST):
-                            above[id(each)] = node
-                            self.nodes.append(each)
+        self._parents: Dict[int, ast.AST] = {}
+        self._by_type: Dict[type, List[Any]] = {}
+        nodes = [root]
+        for node in nodes:  # grows while it is walked
+            self._by_type.setdefault(type(node), []).append(node)
+            for child in ast.iter_child_nodes(node):
+                if not isinstance(child, _SHARED):
+                    self._parents[id(child)] = node
+                    nodes.append(child)
 
-    def kind(self, *kinds: type) -> List[Any]:
-        """The nodes of these kinds."""
-        return [node for kind in kinds for node in self._kinds.get(kind, ())]
+    def nodes(self, *types: type) -> List[Any]:
+        """List the nodes of these types."""
+        return [node for kind in types for node in self._by_type.get(kind, ())]
 
-    def around(self, names: AbstractSet[str]) -> Set[int]:
-        """The functions and classes, by id, that name any of ``names``, or one that does."""
-        by_name: Dict[str, List[ast.AST]] = {}
-        for node in self.kind(ast.Name):
-            by_name.setdefault(node.id, []).append(node)
-        for node in self.kind(ast.Attribute):
-            by_name.setdefault(node.attr, []).append(node)
-        found: Set[int] = set()
-        left = list(names)
-        while left:
-            for node in by_name.pop(left.pop(), ()):
-                for above in self.all_of(node):
-                    if isinstance(above, _NAMED) and id(above) not in found:
-                        found.add(id(above))
-                        left.append(above.name)
-        return found
+    def parent(self, node: ast.AST) -> Optional[ast.AST]:
+        """Give the node around ``node``; None at the root."""
+        return self._parents.get(id(node))
 
-    def of(self, node: ast.AST) -> Optional[ast.AST]:
-        """The node around ``node``; None at the root."""
-        return self._above.get(id(node))
-
-    def all_of(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around ``node``, from inside out."""
-        above = self.of(node)
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around ``node``, from inside out."""
+        above = self.parent(node)
         while above is not None:
             yield above
-            above = self.of(above)
+            above = self.parent(above)
 
-    def function_of(self, node: ast.AST) -> Optional[Any]:
-        """The function that ``node`` stands in; None in none."""
-        for above in self.all_of(node):
-            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                return above
-        return None
+    def function_around(self, node: ast.AST) -> Optional[Any]:
+        """Give the function that ``node`` stands in; None in none."""
+        return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
+
+    def definitions_using(self, names: AbstractSet[str]) -> Set[int]:
+        """Find the functions and classes, by id, that use any of ``names``, or one that does."""
+        uses: Dict[str, List[ast.AST]] = {}
+        for node in self.nodes(ast.Name):
+            uses.setdefault(node.id, []).append(node)
+        for node in self.nodes(ast.Attribute):
+            uses.setdefault(node.attr, []).append(node)
+        definitions: Set[int] = set()
+        names_left = list(names)
+        while names_left:
+            for node in uses.pop(names_left.pop(), ()):
+                for above in self.ancestors(node):
+                    is_definition = isinstance(above, (*FUNCTIONS, ast.ClassDef))
+                    if is_definition and id(above) not in definitions:
+                        definitions.add(id(above))
+                        names_left.append(above.name)  # type: ignore[attr-defined]
+        return definitions
 
 
-LARGEST = 2_000_000
-"""Bytes of a file that is read; generated files may be larger."""
+# There is one object of each of these for all places where it stands.
+_SHARED = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 
 # A file without any of these builds nothing that an adapter reads.
 _MARKS = re.compile(
     rb"custom_optimizers|parameter_map|NPURunConfig|npu_ops|NpuOptimizer|npu_bridge|npu_device"
 )
 _NPU = re.compile(r"npu_bridge|npu_device|npu_init|NpuOptimizer|NPURunConfig|NPUEstimator")
-_MAGIC = re.compile(r"^\s*[%!?]")
-_FIXES = ("print", "except", "exec", "raise", "repr", "ne", "numliterals", "tuple_params", "throw")
 
 
-class Source(NamedTuple):
+class Script(NamedTuple):
     """One script that could be read.
 
     Attributes:
@@ -112,64 +96,46 @@ class Source(NamedTuple):
         tree: Its syntax tree.
         lines: Its lines.
         is_npu: Whether it names the vendor's packages or the optimizer.
-        old: Whether it is Python 2.
+        is_python_2: Whether only Python 2 reads it.
         cells: Of a notebook: for each line its cell and line there, else empty.
-        remarks: What parts could not be read, with their places.
+        unread: The cells of a notebook that could not be read, each with the reason.
     """
 
     file: str
-    tree: Tree
+    tree: SyntaxTree
     lines: List[str]
     is_npu: bool
-    old: bool = False
+    is_python_2: bool = False
     cells: Tuple[Tuple[int, int], ...] = ()
-    remarks: Tuple[Tuple[Place, str], ...] = ()
+    unread: Tuple[Tuple[Place, str], ...] = ()
 
     def place(self, node: Any) -> Place:
-        """Where ``node`` stands."""
+        """Give the place of ``node``; its column is counted in characters."""
         line = int(getattr(node, "lineno", 1))
-        column = self._column(line, int(getattr(node, "col_offset", 0)))
-        if self.cells and line <= len(self.cells):
-            cell, within = self.cells[line - 1]
-            return Place(within, column, cell)
-        return Place(line, column)
-
-    def _column(self, line: int, before: int) -> int:
-        """The column of what has so many bytes of UTF-8 before it, counted in characters."""
+        column = int(getattr(node, "col_offset", 0))  # in bytes of UTF-8
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         if not text.isascii():
-            before = len(text.encode()[:before].decode("utf-8", "ignore"))
-        return before + 1
-
-    def line_of(self, place: Place) -> str:
-        """The text of the line, without blanks around it."""
-        number = place.line
-        if place.cell is not None:
-            number = self.cells.index((place.cell, place.line)) + 1
-        return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+            column = len(text.encode()[:column].decode("utf-8", "ignore"))
+        cell: Optional[int] = None
+        if self.cells and line <= len(self.cells):
+            cell, line = self.cells[line - 1]
+        return Place(line, column + 1, cell, self.file, text.strip())
 
 
-def content_of(file: str) -> bytes:
-    """What a file holds; a pipe is refused and never waited for.
+LARGEST_BYTES = 2 << 20
+"""Of a file that is read; generated files may be larger."""
+
+
+def read_file(file: str) -> bytes:
+    """Read a file whole; a pipe is refused and never waited for.
 
     Raises:
         AuditError: If it cannot be read, is no file or is too large.
     """
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as opened:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode):
-                raise AuditError("It is no file, but a pipe or a device.")
-            if facts.st_size > LARGEST:
-                raise AuditError(f"It has {facts.st_size:,} bytes, more than {LARGEST:,}.")
-            return opened.read()
-    except OSError as error:
-        raise AuditError(f"It cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        if isinstance(error, AuditError):
-            raise
-        raise AuditError("That is no file name.") from None
+        return read_regular_file(file, LARGEST_BYTES, "a script")
+    except UnreadableError as error:
+        raise AuditError(f"It {error}.") from None
 
 
 def is_marked(data: bytes) -> bool:
@@ -177,108 +143,111 @@ def is_marked(data: bytes) -> bool:
     return _MARKS.search(data) is not None
 
 
-def decoded(data: bytes) -> str:
-    """The text of a file: as its cookie says, else UTF-8, else GB 18030, else byte by byte."""
+def decode_script(data: bytes) -> str:
+    """Decode a file as its cookie says, else as UTF-8, else GB 18030, else byte by byte.
+
+    Its lines end with line feeds then, whatever they ended with.
+    """
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        cookie, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except (SyntaxError, UnicodeDecodeError):
-        encoding = "utf-8"
-    for name in (encoding, "utf-8-sig", "gb18030"):
-        try:
-            return data.decode(name)
-        except (UnicodeDecodeError, LookupError):
-            continue
-    return data.decode("latin-1")
+        cookie = "utf-8"
+    text = data.decode("latin-1")
+    for encoding in (cookie, "utf-8-sig", "gb18030"):
+        with contextlib.suppress(UnicodeDecodeError, LookupError):
+            text = data.decode(encoding)
+            break
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_script(file: str, data: bytes) -> Source:
-    """Reads a file of Python, or a notebook, by its name.
-
-    Raises:
-        AuditError: If it cannot be read.
-    """
-    return (read_notebook if file.endswith(".ipynb") else read_python)(file, data)
-
-
-def read_python(file: str, data: bytes) -> Source:
-    """Reads a file of Python.
+def read_script(file: str, data: bytes) -> Script:
+    """Parse a file of Python, or a notebook, by its name.
 
     Raises:
-        AuditError: If it is neither Python 3 nor Python 2 that can be read here.
+        AuditError: If it is no notebook, or neither Python 3 nor Python 2 that can be read here.
     """
-    text = decoded(data).replace("\r\n", "\n").replace("\r", "\n").replace("\f", " ")
-    tree, old = _tree(text)
-    return Source(file, Tree(tree), text.split("\n"), _NPU.search(text) is not None, old)
+    if file.endswith(".ipynb"):
+        return _read_notebook(file, data)
+    text = decode_script(data).replace("\f", " ")
+    root, is_python_2 = _parse(text)
+    is_npu = _NPU.search(text) is not None
+    return Script(file, SyntaxTree(root), text.split("\n"), is_npu, is_python_2)
 
 
-def read_notebook(file: str, data: bytes) -> Source:
-    """Reads the code cells of a notebook as one script; cells that are no Python are left out.
+_MAGIC = re.compile(r"^\s*[%!?]")
 
-    Raises:
-        AuditError: If the file is no notebook.
-    """
+
+def _read_notebook(file: str, data: bytes) -> Script:
+    """Parse the code cells of a notebook as one script; those that are no Python are left out."""
     lines: List[str] = []
     cells: List[Tuple[int, int]] = []
-    remarks: List[Tuple[Place, str]] = []
-    for number, text in _cells(data):
-        kept = [("pass" if _MAGIC.match(line) else line) for line in text.split("\n")]
+    unread: List[Tuple[Place, str]] = []
+    for number, cell in _code_cells(data):
+        cell_lines = ["pass" if _MAGIC.match(line) else line for line in cell.split("\n")]
         try:
-            _tree("\n".join(kept))
-        except AuditError as why:
-            remarks.append((Place(1, 1, number), str(why)))
+            _parse("\n".join(cell_lines))
+        except AuditError as error:
+            unread.append((Place(1, 1, number, file), str(error)))
             continue
-        lines += kept
-        cells += [(number, line) for line in range(1, len(kept) + 1)]
-    whole = "\n".join(lines)
-    is_npu = _NPU.search(whole) is not None
-    tree, old = _tree(whole)
-    return Source(file, Tree(tree), lines, is_npu, old, tuple(cells), tuple(remarks))
+        lines += cell_lines
+        cells += [(number, line) for line in range(1, len(cell_lines) + 1)]
+    text = "\n".join(lines)
+    root, is_python_2 = _parse(text)
+    is_npu = _NPU.search(text) is not None
+    return Script(file, SyntaxTree(root), lines, is_npu, is_python_2, tuple(cells), tuple(unread))
 
 
-def _cells(data: bytes) -> List[Tuple[int, str]]:
+def _code_cells(data: bytes) -> List[Tuple[int, str]]:
     try:
-        notebook = json.loads(decoded(data))
-        found = notebook.get("cells")
-        if found is None:  # the third format of notebooks
-            found = [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
-        code = []
-        for number, cell in enumerate(found, 1):
-            if cell.get("cell_type") == "code":
-                text = cell.get("source", cell.get("input", ""))
-                code.append((number, text if isinstance(text, str) else "".join(text)))
-        return code
+        notebook = json.loads(decode_script(data))
+        cells = notebook.get("cells")
+        if cells is None:  # the third format of notebooks
+            cells = [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
+        code = [
+            (number, cell.get("source", cell.get("input", "")))
+            for number, cell in enumerate(cells, 1)
+            if cell.get("cell_type") == "code"
+        ]
+        return [(number, text if isinstance(text, str) else "".join(text)) for number, text in code]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise AuditError("This is no notebook that can be read.") from None
 
 
-def _tree(text: str) -> Tuple[ast.AST, bool]:
-    """The syntax tree, and whether only Python 2 reads the text."""
+def _parse(text: str) -> Tuple[ast.AST, bool]:
+    """Give the syntax tree, and whether only Python 2 reads the text."""
     failure: Optional[Exception] = None
-    for attempt in (_as_it_is, _with_spaces, _from_python_2):
+    for parse in (_parse_as_it_is, _parse_with_spaces, _parse_python_2):
         try:
-            return attempt(text), attempt is not _as_it_is
+            return parse(text), parse is not _parse_as_it_is
         except (RecursionError, MemoryError):
             raise AuditError("It is nested too deeply to be read.") from None
         except (SyntaxError, ValueError) as error:
             failure = failure or error
     line = getattr(failure, "lineno", None)
-    at = f" in line {line}" if line else ""
-    raise AuditError(f"Its syntax could not be read{at}: {getattr(failure, 'msg', failure)}.")
+    where = f" in line {line}" if line else ""
+    reason = getattr(failure, "msg", failure)
+    raise AuditError(f"Its syntax could not be read{where}: {reason}.")
 
 
-def _as_it_is(text: str) -> ast.AST:
+def _parse_as_it_is(text: str) -> ast.AST:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "invalid escape sequence" is the script's own business
         return ast.parse(text)
 
 
-def _with_spaces(text: str) -> ast.AST:
+def _parse_with_spaces(text: str) -> ast.AST:
     if "\t" not in text:
         raise ValueError("no tabs")
-    return _as_it_is(text.expandtabs(8))  # which is what Python 2 counts
+    return _parse_as_it_is(text.expandtabs(8))  # which is what Python 2 counts
 
 
-def _from_python_2(text: str) -> ast.AST:
+_FIXERS = (
+    *("print", "except", "exec", "raise", "repr", "ne"),
+    *("numliterals", "tuple_params", "throw"),
+)
+
+
+def _parse_python_2(text: str) -> ast.AST:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -286,8 +255,8 @@ def _from_python_2(text: str) -> ast.AST:
         except ImportError:
             raise SyntaxError("syntax of Python 2") from None
         try:
-            fixes = [f"lib2to3.fixes.fix_{name}" for name in _FIXES]
-            rewritten = str(RefactoringTool(fixes).refactor_string(f"{text.expandtabs(8)}\n", "it"))
+            tool = RefactoringTool([f"lib2to3.fixes.fix_{name}" for name in _FIXERS])
+            rewritten = str(tool.refactor_string(f"{text.expandtabs(8)}\n", "it"))
         except Exception as error:  # lib2to3 has many, and none of them is a class of its own
             raise SyntaxError(f"neither Python 3 nor Python 2 ({type(error).__name__})") from None
-    return _as_it_is(rewritten)
+    return _parse_as_it_is(rewritten)

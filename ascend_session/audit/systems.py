@@ -6,182 +6,161 @@ waiting in their collectives (ge_plugin.cc).
 """
 
 import ast
-from typing import Any, List, NamedTuple, Optional, Set
+from typing import Any, Iterator, List, Optional, Set
 
-from ascend_session.audit.expressions import is_vendor_module
-from ascend_session.audit.finding import Book
-from ascend_session.audit.objects import dotted
-from ascend_session.audit.source import Source, Tree
-from ascend_session.findings import WARNING
+from ascend_session.audit.objects import dotted_name
+from ascend_session.audit.source import FUNCTIONS, Script, SyntaxTree
+from ascend_session.audit.vendor_classes import is_vendor_module
+from ascend_session.findings import WARNING, Finding
 
 _WITH = (
     "Run it in a finally block, or write `with ascend_session(...)`, which does so in every case."
 )
 
 
-class _Made(NamedTuple):
-    """The calls that make an operation, and the names it gets."""
+class SystemOperation:
+    """An operation of npu_ops in one script: where it is made, and where it is run.
 
-    calls: List[ast.Call]
-    names: Set[str]
+    Attributes:
+        calls: The calls that make it.
+        runs: The calls that run it.
+        escapes: Whether it leaves for code that is not seen.
+        names: What it is called.
+    """
+
+    def __init__(self, function: str, tree: SyntaxTree) -> None:
+        is_imported = _is_imported(function, tree)
+        self.calls: List[ast.Call] = [
+            node for node in tree.nodes(ast.Call) if _is_vendors(node, function, is_imported)
+        ]
+        own = {id(call) for call in self.calls}
+        assignments = [node for node in tree.nodes(ast.Assign) if id(node.value) in own]
+        targets = {dotted_name(target) for node in assignments for target in node.targets}
+        self.names: Set[str] = targets - {""}
+        self.runs: List[ast.Call] = []
+        self.escapes = False
+        for node in tree.nodes(ast.Name, ast.Attribute):
+            if isinstance(node.ctx, ast.Load) and dotted_name(node) in self.names:
+                self._follow(node, True, tree)
+        for call in self.calls:
+            self._follow(call, False, tree)
+
+    def _follow(self, node: ast.AST, is_name: bool, tree: SyntaxTree) -> None:
+        """Follow the operation from where it is made, or named, to the call that gets it."""
+        above = tree.parent(node)
+        while isinstance(above, (ast.List, ast.Tuple, ast.Dict)):
+            above = tree.parent(above)
+        if isinstance(above, ast.keyword):
+            above = tree.parent(above)
+        if isinstance(above, ast.Call) and _last_name(above.func) == "run":
+            self.runs.append(above)
+        elif isinstance(above, (ast.Return, ast.Call, ast.Yield, ast.Lambda)):
+            self.escapes = True
+        elif isinstance(above, ast.Attribute) and above.attr == "run":  # operation.run()
+            call = tree.parent(above)
+            self.runs += [call] if isinstance(call, ast.Call) else []
+        elif isinstance(above, ast.Assign):
+            is_member = any(not isinstance(target, ast.Name) for target in above.targets)
+            self.escapes = self.escapes or is_name or is_member
 
 
-class _Runs(NamedTuple):
-    """Where an operation is run, and whether it leaves for code that is not seen."""
-
-    nodes: List[ast.Call]
-    leaves: bool
-
-
-def look_at_systems(source: Source, book: Book) -> None:
-    """Adds what there is to say of the life of the system in one script."""
-    starts, ends = _made("initialize_system", source.tree), _made("shutdown_system", source.tree)
-    resources = _resources("init_resource", source.tree)
-    if not starts.calls and not resources:
+def check_systems(script: Script) -> Iterator[Finding]:
+    """Report what is wrong with the life of the system in one script."""
+    tree = script.tree
+    start = SystemOperation("initialize_system", tree)
+    end = SystemOperation("shutdown_system", tree)
+    resources = _resource_calls("init_resource", tree)
+    if not start.calls and not resources:
         return
-    started, ended = _runs(starts, source.tree), _runs(ends, source.tree)
     # npu_init's init_resource runs the one, and returns the other for shutdown_resource.
-    started.nodes.extend(resources)
-    ended.nodes.extend(_resources("shutdown_resource", source.tree))
-    place = source.place((starts.calls or resources)[0])
-    if not started.nodes and not started.leaves:
-        book.add(
-            "initialize-not-run",
+    start.runs += resources
+    end.runs += _resource_calls("shutdown_resource", tree)
+    place = script.place((start.calls or resources)[0])
+    if not start.runs and not start.escapes:
+        yield Finding(
             WARNING,
-            place,
             "initialize_system() returns an operation, and nothing runs it here: the system is "
             "initialised later, by the first graph that is run on the device.",
             "Run it, as in session.run(npu_ops.initialize_system()), or leave it out.",
-            certain=bool(starts.names),
+            "initialize-not-run",
+            place=place,
+            certain=bool(start.names),
         )
-        return
-    if not ended.nodes:
-        _no_shutdown(source, place, ends, started, ended, book)
-    elif not any(_is_safe(node, source.tree) for node in ended.nodes):
-        book.add(
-            "shutdown-skipped",
+    elif not end.runs:
+        begin = "initialize_system is run and shutdown_system is not"
+        if end.calls:
+            place = script.place(end.calls[0])
+            begin = "shutdown_system() returns an operation, and nothing runs it here"
+        message = f"{begin}: the device is given back only when the process ends."
+        is_certain = not start.escapes and not end.escapes
+        yield Finding(WARNING, message, _WITH, "no-shutdown", place=place, certain=is_certain)
+    elif not any(_is_safe(node, tree) for node in end.runs):
+        # In a handler it is run where an exception came, which may be all that can come.
+        in_handler = any(
+            isinstance(above, ast.ExceptHandler)
+            for node in end.runs
+            for above in tree.ancestors(node)
+        )
+        yield Finding(
             WARNING,
-            source.place(ended.nodes[-1]),
             "shutdown_system is run here, and an exception on the way skips it: the device is not "
             "given back, and the other ranks of a job wait for this one until their time is up.",
             _WITH,
-            certain=not ended.leaves
-            and not any(_is_handling(each, source) for each in ended.nodes),
+            "shutdown-skipped",
+            place=script.place(end.runs[-1]),
+            certain=not end.escapes and not in_handler,
         )
 
 
-def _no_shutdown(
-    source: Source, place: Any, ends: _Made, started: _Runs, ended: _Runs, book: Book
-) -> None:
-    said = "initialize_system is run and shutdown_system is not: the device is given back only "
-    if ends.calls:
-        said = (
-            "shutdown_system() returns an operation, and nothing runs it here: the device is given "
-            "back only "
-        )
-        place = source.place(ends.calls[0])
-    certain = not started.leaves and not ended.leaves
-    book.add("no-shutdown", WARNING, place, f"{said}when the process ends.", _WITH, certain)
-
-
-def _resources(function: str, tree: Tree) -> List[ast.Call]:
-    """The calls of a function of npu_init, if the script has none of that name itself."""
-    own = any(node.name == function for node in tree.kind(ast.FunctionDef))
-    if own or not _is_imported(function, tree):
+def _resource_calls(function: str, tree: SyntaxTree) -> List[ast.Call]:
+    """List the calls of a function of npu_init, if the script has none of that name itself."""
+    is_own = any(node.name == function for node in tree.nodes(ast.FunctionDef))
+    if is_own or not _is_imported(function, tree):
         return []
-    return [node for node in tree.kind(ast.Call) if dotted(node.func) == function]
+    return [node for node in tree.nodes(ast.Call) if dotted_name(node.func) == function]
 
 
-def _is_imported(function: str, tree: Tree) -> bool:
+def _is_imported(function: str, tree: SyntaxTree) -> bool:
     return any(
         is_vendor_module(node.module or "")
         and any(alias.name in ("*", function) for alias in node.names)
-        for node in tree.kind(ast.ImportFrom)
+        for node in tree.nodes(ast.ImportFrom)
     )
 
 
-def _made(function: str, tree: Tree) -> _Made:
-    imported = _is_imported(function, tree)
-    calls = [node for node in tree.kind(ast.Call) if _is_vendors(node, function, imported)]
-    found = {id(call) for call in calls}
-    assigned = [node for node in tree.kind(ast.Assign) if id(node.value) in found]
-    names = {dotted(target) for node in assigned for target in node.targets}
-    return _Made(calls, names - {""})
-
-
-def _is_vendors(node: ast.Call, function: str, imported: bool) -> bool:
-    owner, _, name = dotted(node.func).rpartition(".")
+def _is_vendors(node: ast.Call, function: str, is_imported: bool) -> bool:
+    owner, _, name = dotted_name(node.func).rpartition(".")
     if name != function:
         return False
-    return owner.rpartition(".")[2] in ("npu_ops", "npu_plugin") or (not owner and imported)
+    return owner.rpartition(".")[2] in ("npu_ops", "npu_plugin") or (not owner and is_imported)
 
 
-def _runs(made: _Made, tree: Tree) -> _Runs:
-    """Follows the operation from where it is made, or named, to the call that gets it."""
-    nodes: List[ast.Call] = []
-    leaves = False
-    ours = {id(call) for call in made.calls}
-    for node in tree.kind(ast.Name, ast.Attribute, ast.Call):
-        is_name = isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) in made.names
-        is_name = is_name and isinstance(getattr(node, "ctx", None), ast.Load)
-        if not is_name and id(node) not in ours:
-            continue
-        above = tree.of(node)
-        while isinstance(above, (ast.List, ast.Tuple, ast.Dict)):
-            above = tree.of(above)
-        if isinstance(above, ast.keyword):
-            above = tree.of(above)
-        if isinstance(above, ast.Call) and _last(above.func) == "run":
-            nodes.append(above)
-        elif isinstance(above, (ast.Return, ast.Call, ast.Yield, ast.Lambda)):
-            leaves = True
-        elif isinstance(above, ast.Attribute) and above.attr == "run":  # operation.run()
-            call = tree.of(above)
-            nodes += [call] if isinstance(call, ast.Call) else []
-        elif isinstance(above, ast.Assign) and is_name:
-            leaves = True
-        elif id(node) in ours and isinstance(above, ast.Assign):
-            leaves = leaves or any(_is_member(target) for target in above.targets)
-    return _Runs(nodes, leaves)
+def _last_name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else dotted_name(node)
 
 
-def _last(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else dotted(node)
-
-
-def _is_member(target: ast.AST) -> bool:
-    return not isinstance(target, ast.Name)
-
-
-def _is_handling(node: ast.AST, source: Source) -> bool:
-    """Whether it is run where an exception is handled, which may be all that can come."""
-    return any(isinstance(above, ast.ExceptHandler) for above in source.tree.all_of(node))
-
-
-def _is_safe(node: ast.AST, tree: Tree, depth: int = 3) -> bool:
+def _is_safe(node: ast.AST, tree: SyntaxTree, depth: int = 3) -> bool:
     """Whether an exception does not keep the program from coming to ``node``."""
     below: ast.AST = node
-    for above in tree.all_of(node):
+    for above in tree.ancestors(node):
         if isinstance(above, ast.Try) and any(below is each for each in above.finalbody):
             return True
-        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(above, FUNCTIONS):
             return _is_safely_called(above, tree, depth)
         below = above
     return False
 
 
-def _is_safely_called(function: Any, tree: Tree, depth: int) -> bool:
+def _is_safely_called(function: Any, tree: SyntaxTree, depth: int) -> bool:
     if function.name in ("__exit__", "__del__") or depth == 0:
         return True
-    for node in tree.kind(ast.Name, ast.Attribute):
-        if _last(node) != function.name:
+    for node in tree.nodes(ast.Name, ast.Attribute):
+        call: Optional[ast.AST] = tree.parent(node)
+        if _last_name(node) != function.name or not isinstance(call, ast.Call):
             continue
-        call: Optional[ast.AST] = tree.of(node)
-        if not isinstance(call, ast.Call):
-            continue
-        if call.func is not node and _last(call.func) != "run":  # tf.app.run(main) calls it here
+        if call.func is not node and _last_name(call.func) != "run":  # tf.app.run(main) calls it
             return True  # given to atexit.register, or to whatever calls it
-        is_outside = tree.function_of(call) is not function
+        is_outside = tree.function_around(call) is not function
         if is_outside and _is_safe(call, tree, depth - 1):
             return True
     return False

@@ -11,8 +11,8 @@ from ascend_session.cli._output import complain
 from ascend_session.errors import AuditError, ConfigError
 
 if TYPE_CHECKING:
-    from ascend_session.audit.fixing import Fixed
-    from ascend_session.audit.scripts import AuditReport
+    from ascend_session.audit.fixes import FixedScript
+    from ascend_session.audit.report import AuditReport
 
 __all__ = ["fix"]
 
@@ -41,24 +41,26 @@ def fix(report: "AuditReport") -> None:
     complain(f"{count:,} change{'' if count == 1 else 's'} written to {files}.")
 
 
-def _changes(report: "AuditReport") -> "Iterator[Tuple[str, Fixed]]":
-    from ascend_session.audit.fixing import fixed
-    from ascend_session.audit.source import content_of
+def _changes(report: "AuditReport") -> "Iterator[Tuple[str, FixedScript]]":
+    from ascend_session.audit.fixes import fix_script
+    from ascend_session.audit.report import place_of
+    from ascend_session.audit.source import read_file
 
-    for file in dict.fromkeys(one.file for one in report.findings if one.certain):
+    certain = [finding for finding in report.findings if finding.certain]
+    for file in dict.fromkeys(place_of(finding).file for finding in certain):
         with contextlib.suppress(AuditError):  # it has been changed since
-            found = fixed(file, content_of(file))
-            if found is not None:
-                yield file, found
+            fixed = fix_script(file, read_file(file))
+            if fixed is not None:
+                yield file, fixed
 
 
-def _diff(file: str, fixed: "Fixed") -> str:
+def _diff(file: str, fixed: "FixedScript") -> str:
     before, after = fixed.before.splitlines(True), fixed.after.splitlines(True)
     lines = difflib.unified_diff(before, after, file, f"{file} (fixed)")
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def _write(file: str, fixed: "Fixed") -> None:
+def _write(file: str, fixed: "FixedScript") -> None:
     from ascend_session.option_files.source import Kind, write_content
 
     try:

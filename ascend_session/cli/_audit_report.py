@@ -8,8 +8,8 @@ import typer
 from ascend_session.cli._output import draw, is_terminal
 
 if TYPE_CHECKING:
-    from ascend_session.audit import AuditFinding
-    from ascend_session.audit.scripts import AuditReport
+    from ascend_session.audit.report import AuditReport
+    from ascend_session.findings import Finding
 
 __all__ = ["Progress", "lines", "show"]
 
@@ -26,7 +26,7 @@ def show(report: "AuditReport") -> None:
     for one in report.findings:
         text = Text(_where(one), style="bold")
         text.append(_kind(one), style=_STYLES[one.severity])
-        draw(text.append(f" {one.said}  [{one.rule}]", style="not bold"))
+        draw(text.append(f" {one.message}  [{one.rule}]", style="not bold"))
         if one.hint is not None:
             draw(f"    {one.hint}")
     for line in _ending(report):
@@ -36,18 +36,19 @@ def show(report: "AuditReport") -> None:
 def lines(report: "AuditReport") -> Iterator[str]:
     """The report, line by line, as a pipe gets it."""
     for one in report.findings:
-        yield f"{_where(one)}{_kind(one)} {one.said}  [{one.rule}]"
+        yield f"{_where(one)}{_kind(one)} {one.message}  [{one.rule}]"
         if one.hint is not None:
             yield f"    {one.hint}"
     yield from _ending(report)
 
 
-def _where(one: "AuditFinding") -> str:
-    cell = "" if one.place.cell is None else f"cell {one.place.cell}:"
-    return f"{one.file}:{cell}{one.place.line}:{one.place.column}: "
+def _where(one: "Finding") -> str:
+    from ascend_session.audit.report import place_of
+
+    return f"{place_of(one).file}:{one.place}: "
 
 
-def _kind(one: "AuditFinding") -> str:
+def _kind(one: "Finding") -> str:
     return f"{one.severity}:" if one.certain else f"possible {one.severity}:"
 
 

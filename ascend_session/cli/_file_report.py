@@ -50,8 +50,13 @@ class Report(NamedTuple):
 
 def place_as_dict(remark: "Finding") -> Dict[str, Any]:
     """Give what was found at a place of a file, as JSON can hold it."""
-    line, column, _ = cast("Place", remark.place)
-    return {"line": line, "column": column, "message": remark.message, "hint": remark.hint}
+    place = cast("Place", remark.place)
+    return {
+        "line": place.line,
+        "column": place.column,
+        "message": remark.message,
+        "hint": remark.hint,
+    }
 
 
 def mix_list_report(name: str, toolkit: Optional[str], soc: Optional[str]) -> Report:

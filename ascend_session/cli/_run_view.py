@@ -9,12 +9,12 @@ from rich.text import Text
 from ascend_session.cli._output import table
 
 if TYPE_CHECKING:
-    from ascend_session.compat.ending import Report
+    from ascend_session.compat.report import RunReport
 
 __all__ = ["show"]
 
 
-def show(report: "Report", head: str) -> None:
+def show(report: "RunReport", head: str) -> None:
     """Prints the report on standard error, folded to the width of the terminal.
 
     Args:

@@ -9,7 +9,7 @@ from typing_extensions import Annotated
 from ascend_session.cli._output import complain, show_json
 
 if TYPE_CHECKING:
-    from ascend_session.audit.scripts import AuditReport
+    from ascend_session.audit.report import AuditReport
 
 __all__ = ["audit"]
 
@@ -83,7 +83,7 @@ def audit(
         fix_scripts(report)
         report = _audited(paths, not as_json)
     if certain:
-        kept = tuple(one for one in report.findings if one.certain)
+        kept = tuple(finding for finding in report.findings if finding.certain)
         report = report._replace(findings=kept)
     report = _beside(report, baseline, update_baseline)
     if sarif is not None:
@@ -99,9 +99,9 @@ def audit(
 
 def _port(paths: List[str]) -> None:
     """Prints what the entries of scripts come to."""
-    from ascend_session.audit.fixing import ported
+    from ascend_session.audit.port import port_script
     from ascend_session.audit.scripts import files_below
-    from ascend_session.audit.source import content_of
+    from ascend_session.audit.source import read_file
     from ascend_session.errors import AuditError
 
     unread = False
@@ -111,13 +111,13 @@ def _port(paths: List[str]) -> None:
         raise typer.BadParameter(f"{error.args[0]} is not there.", param_hint="PATHS") from None
     for file in files:
         try:
-            found = ported(file, content_of(file))
+            entries = port_script(file, read_file(file))
         except AuditError as why:
             complain(f"{file}: not read. {why}")
             unread = True
             continue
-        for one in found:
-            typer.echo(f"# {file}:{one.line}\n{one.code}")
+        for entry in entries:
+            typer.echo(f"# {file}:{entry.line}\n{entry.code}")
     if unread:
         raise typer.Exit(1)
 

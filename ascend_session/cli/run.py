@@ -60,7 +60,7 @@ def run(
         complain(error.message, error.hint)
         raise typer.Exit(2) from None
     if strict:
-        from ascend_session.compat.watching import STRICT_VARIABLE
+        from ascend_session.compat.sessions import STRICT_VARIABLE
 
         environ[STRICT_VARIABLE] = "1"
     if backend in ("npu", "stub"):

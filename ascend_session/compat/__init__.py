@@ -1,6 +1,7 @@
 """``npu_bridge`` and ``hccl`` for machines without a device: public scripts run unchanged.
 
-`importing` makes the vendor's names mean the modules below ``npu_bridge`` and ``hccl`` here, which
-mirror the vendor's tree. `life` has the open system of such a process, `watching` looks at every
-session that the script opens. Importing this package installs nothing and needs no TensorFlow.
+`finder` makes the vendor's names mean the modules below ``npu_bridge`` and ``hccl`` here, which
+mirror the vendor's tree. `life` has the open system of such a process, `sessions` checks every
+session that the script opens, and `run_end` reports on them. Importing this package installs
+nothing and needs no TensorFlow.
 """

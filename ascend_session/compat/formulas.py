@@ -28,7 +28,7 @@ HALF_OR_FLOAT = ("float16", "float32")
 
 
 def refuse_eager(call: str) -> None:
-    """Raises RuntimeError, as the vendor's functions, under eager execution."""
+    """Raise RuntimeError under eager execution, as the vendor's functions do."""
     if tf1().executing_eagerly():
         raise RuntimeError(f"{call}() is not compatible with eager execution.")
 
@@ -36,7 +36,7 @@ def refuse_eager(call: str) -> None:
 def checked(
     operator: str, name: str, value: Any, types: Sequence[str], dtype: Optional[Any] = None
 ) -> Any:
-    """The value as a tensor.
+    """Convert an input to a tensor of a type that the operator takes.
 
     Args:
         operator: The operator's type, ``PRelu``.
@@ -49,25 +49,21 @@ def checked(
         TypeError: If it takes no such type, as TensorFlow of its registered operators.
     """
     tf = tf1()
-    hint = {} if dtype is None else {"dtype": dtype} if _is_plain(value) else {}
-    tensor = tf.convert_to_tensor(value, name=name, **hint)
-    found = tensor.dtype.base_dtype
-    if found.name not in types:
+    # A number or a list takes the type of the other inputs.
+    is_plain = isinstance(value, (bool, int, float, list, tuple))
+    tensor = tf.convert_to_tensor(value, name=name, dtype=dtype if is_plain else None)
+    given = tensor.dtype.base_dtype
+    if given.name not in types:
         raise TypeError(
-            f"Value passed to parameter '{name}' of {operator} has DataType {found.name} not in "
+            f"Value passed to parameter '{name}' of {operator} has DataType {given.name} not in "
             f"list of allowed values: {', '.join(types)}"
         )
-    if dtype is not None and found != dtype:
+    if dtype is not None and given != dtype:
         raise TypeError(
-            f"Input '{name}' of '{operator}' Op has type {found.name} that does not match type "
+            f"Input '{name}' of '{operator}' Op has type {given.name} that does not match type "
             f"{dtype.name} of the other inputs."
         )
     return tensor
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a number or a list, which takes the type of the other inputs."""
-    return isinstance(value, (bool, int, float, list, tuple))
 
 
 def is_variable(value: Any) -> bool:
@@ -79,7 +75,7 @@ def is_variable(value: Any) -> bool:
 
 
 def without_gradient(operator: str, tensor: Any) -> Any:
-    """The same tensor; a gradient through it is refused as TensorFlow does for the vendor's own.
+    """Refuse a gradient through a tensor, as TensorFlow does for the vendor's own.
 
     The vendor registers no gradient for these operators.
     """
@@ -90,20 +86,20 @@ def without_gradient(operator: str, tensor: Any) -> Any:
 
 
 def last_only(steps: Any) -> Any:
-    """The same tensor; gradients flow through its last step alone, as the vendor registers it."""
+    """Let gradients flow through the last step of a tensor alone, as the vendor registers it."""
     tf = tf1()
     return tf.concat([tf.stop_gradient(steps[:-1]), steps[-1:]], axis=0)
 
 
 def gelu(features: Any, name: Any = None) -> Any:
-    """``0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))``."""
+    """Compute ``0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))``."""
     x = checked("Gelu", "features", features, _REAL)
     with tf1().name_scope(name or "Gelu"):
         return 0.5 * x * (1.0 + tf1().tanh(_TANH_SCALE * (x + _TANH_CUBIC * x * x * x)))
 
 
 def gelu_grad(gradients: Any, features: Any, activations: Any, name: Any = None) -> Any:
-    """The gradient of `gelu` times ``gradients``; ``activations`` are not needed for it."""
+    """Compute the gradient of `gelu` times ``gradients``; ``activations`` are not needed for it."""
     tf = tf1()
     x = checked("GeluGrad", "features", features, _REAL)
     dy = checked("GeluGrad", "gradients", gradients, _REAL, x.dtype.base_dtype)
@@ -114,7 +110,7 @@ def gelu_grad(gradients: Any, features: Any, activations: Any, name: Any = None)
 
 
 def fast_gelu(features: Any, name: Any = None) -> Any:
-    """``x / (1 + exp(-1.702 x))``."""
+    """Compute ``x / (1 + exp(-1.702 x))``."""
     tf = tf1()
     x = checked("FastGelu", "features", features, _REAL)
     with tf.name_scope(name or "FastGelu"):
@@ -122,7 +118,7 @@ def fast_gelu(features: Any, name: Any = None) -> Any:
 
 
 def fast_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
-    """The gradient of `fast_gelu` times ``gradients``."""
+    """Compute the gradient of `fast_gelu` times ``gradients``."""
     tf = tf1()
     x = checked("FastGeluGrad", "features", features, _REAL)
     dy = checked("FastGeluGrad", "gradients", gradients, _REAL, x.dtype.base_dtype)
@@ -132,7 +128,10 @@ def fast_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
 
 
 def fast_gelu_v2(features: Any, name: Any = None) -> Any:
-    """``x (sgn(x) (-0.1444 (min(|0.7071 x|, 1.769) - 1.769)^2 + 0.5) + 0.5)``; no gradient."""
+    """Compute ``x (sgn(x) (-0.1444 (min(|0.7071 x|, 1.769) - 1.769)^2 + 0.5) + 0.5)``.
+
+    There is no gradient.
+    """
     tf = tf1()
     x = checked("FastGeluV2", "features", features, _REAL)
     with tf.name_scope(name or "FastGeluV2"):
@@ -144,7 +143,7 @@ def fast_gelu_v2(features: Any, name: Any = None) -> Any:
 
 
 def _summed_to(tensor: Any, like: Any) -> Any:
-    """The sum over the axes along which ``like`` was repeated."""
+    """Sum over the axes along which ``like`` was repeated."""
     tf = tf1()
     extra = tensor.shape.rank - like.shape.rank
     summed = tf.reduce_sum(tensor, axis=list(range(extra))) if extra else tensor
@@ -153,7 +152,7 @@ def _summed_to(tensor: Any, like: Any) -> Any:
 
 
 def centralization(x: Any, axes: Sequence[int], name: Any = None) -> Any:
-    """``x - reduce_mean(x, axes)``; no gradient."""
+    """Compute ``x - reduce_mean(x, axes)``; no gradient."""
     tf = tf1()
     x = checked("Centralization", "x", x, HALF_OR_FLOAT)
     with tf.name_scope(name or "Centralization"):
@@ -170,7 +169,7 @@ def fused_layer_norm(
     epsilon: float = 1e-7,
     name: Any = None,
 ) -> List[Any]:
-    """The normalised tensor, the mean and the variance; gradients flow through the first alone.
+    """Give the normalised tensor, mean and variance; gradients flow through the first alone.
 
     Args:
         x: float16 or float32.
@@ -202,7 +201,7 @@ def fused_layer_norm(
 def fused_layer_norm_grad(
     dy: Any, x: Any, variance: Any, mean: Any, gamma: Any, name: Any = None
 ) -> List[Any]:
-    """The gradients of `fused_layer_norm` by x, gamma and beta, with its default epsilon."""
+    """Compute the gradients of `fused_layer_norm` by x, gamma and beta for its default epsilon."""
     tf = tf1()
     with tf.name_scope(name or "FusedLayerNormGrad"):
         scale = tf.rsqrt(variance + 1e-7)
@@ -226,7 +225,7 @@ def lars(
     epsilon: float = 0.00001,
     name: Any = None,
 ) -> List[Any]:
-    """As `lars_v2` without clipping, for each pair of a weight and its gradient.
+    """Do as `lars_v2` without clipping, for each pair of a weight and its gradient.
 
     Raises:
         TypeError: If the two are no lists.
@@ -257,7 +256,7 @@ def lars_v2(
     use_clip: bool = False,
     name: Any = None,
 ) -> Any:
-    """``c (grad + weight_decay weight)``; no gradient.
+    """Compute ``c (grad + weight_decay weight)``; no gradient.
 
     ``c`` is ``hyperpara |weight| / (|grad| + weight_decay |weight| + epsilon)``; with ``use_clip``
     it is divided by the learning rate and kept between 0 and 1.
@@ -285,7 +284,7 @@ _BITS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def dropout(x: Any, keep_prob: Any, noise_shape: Any, seed: Any, name: Any) -> Any:
-    """``x / keep_prob`` where a random number is below ``keep_prob``, else 0.
+    """Give ``x / keep_prob`` where a random number is below ``keep_prob``, else 0.
 
     Args:
         x: float16 or float32.
@@ -319,10 +318,15 @@ def dropout(x: Any, keep_prob: Any, noise_shape: Any, seed: Any, name: Any) -> A
     return tf.nn.dropout(x, rate=1 - kept, noise_shape=noise_shape, seed=seed, name=name)
 
 
+def _joined_seed(seed: int, seed2: int) -> Optional[int]:
+    """Make one seed of two; None, which draws anew in each run, if both are 0."""
+    return None if (seed, seed2) == (0, 0) else (seed * 1000003 + seed2) % (2**31 - 1)
+
+
 def drop_out_gen_mask(
     shape: Any, prob: Any, seed: int = 0, seed2: int = 0, name: Any = None
 ) -> Any:
-    """Random bits that are 1 with the probability ``prob``, packed into uint8.
+    """Draw bits that are 1 with the probability ``prob``, packed into uint8.
 
     Args:
         shape: Of what the mask is for, int32 or int64 [rank].
@@ -336,9 +340,7 @@ def drop_out_gen_mask(
     with tf.name_scope(name or "DropOutGenMask"):
         size = tf.reduce_prod(tf.convert_to_tensor(shape))
         groups = (size + _GROUP - 1) // _GROUP
-        pair = (seed or 0, seed2 or 0)
-        one_seed = None if pair == (0, 0) else (pair[0] * 1000003 + pair[1]) % (2**31 - 1)
-        drawn = tf.random.uniform([groups * _GROUP], seed=one_seed)
+        drawn = tf.random.uniform([groups * _GROUP], seed=_joined_seed(seed or 0, seed2 or 0))
         kept = tf.cast(drawn < tf.cast(prob, tf.float32), tf.int32)
         # what is beyond the last element
         kept *= tf.cast(tf.range(groups * _GROUP) < size, tf.int32)
@@ -346,7 +348,7 @@ def drop_out_gen_mask(
 
 
 def drop_out_do_mask(x: Any, mask: Any, keep_prob: Any, name: Any = None) -> Any:
-    """``x / keep_prob`` where the mask of `drop_out_gen_mask` has a 1, else 0."""
+    """Give ``x / keep_prob`` where the mask of `drop_out_gen_mask` has a 1, else 0."""
     tf = tf1()
     operator = "DropOutDoMask"
     x = checked(operator, "x", x, HALF_OR_FLOAT)
@@ -360,7 +362,7 @@ def drop_out_do_mask(x: Any, mask: Any, keep_prob: Any, name: Any = None) -> Any
 
 
 def non_zero(x: Any, transpose: bool = False, output_type: Any = None, name: Any = None) -> Any:
-    """The indices of what is not zero, in row-major order.
+    """Give the indices of what is not zero, in row-major order.
 
     Args:
         x: Numbers.
@@ -371,8 +373,8 @@ def non_zero(x: Any, transpose: bool = False, output_type: Any = None, name: Any
     tf = tf1()
     x = tf.convert_to_tensor(x, name="x")
     with tf.name_scope(name or "NonZero"):
-        found = tf.cast(tf.where(tf.not_equal(x, tf.zeros_like(x))), _index_type(output_type))
-        return tf.transpose(found) if transpose else found
+        indices = tf.cast(tf.where(tf.not_equal(x, tf.zeros_like(x))), _index_type(output_type))
+        return tf.transpose(indices) if transpose else indices
 
 
 def _index_type(output_type: Any) -> Any:
@@ -389,7 +391,7 @@ def _index_type(output_type: Any) -> Any:
 def random_choice_with_mask(
     x: Any, count: int = 0, seed: int = 0, seed2: int = 0, name: Any = None
 ) -> List[Any]:
-    """The indices of what is True, shuffled, and which of them mean something.
+    """Give the indices of what is True, shuffled, and which of them mean something.
 
     Args:
         x: bool, of 5 dimensions at most.
@@ -405,13 +407,13 @@ def random_choice_with_mask(
     if count < 0:
         raise ValueError(f"input count must greater or equal to 0 but instead is {count}")
     x = checked("RandomChoiceWithMask", "x", x, ("bool",))
-    one_seed = None if (seed, seed2) == (0, 0) else (seed * 1000003 + seed2) % (2**31 - 1)
     with tf.name_scope(name or "RandomChoiceWithMask"):
-        found = tf.random.shuffle(tf.cast(tf.where(x), tf.int32), seed=one_seed)
-        there = tf.ones([tf.shape(found)[0]], tf.bool)
+        places = tf.cast(tf.where(x), tf.int32)
+        indices = tf.random.shuffle(places, seed=_joined_seed(seed, seed2))
+        is_there = tf.ones([tf.shape(indices)[0]], tf.bool)
         if count == 0:
-            return [found, there]
-        found, there = found[:count], there[:count]
-        rest = [0, count - tf.shape(found)[0]]
-        y = tf.reshape(tf.pad(found, [rest, [0, 0]]), [count, x.shape.rank or -1])
-        return [y, tf.reshape(tf.pad(there, [rest]), [count])]
+            return [indices, is_there]
+        indices, is_there = indices[:count], is_there[:count]
+        rest = [0, count - tf.shape(indices)[0]]
+        y = tf.reshape(tf.pad(indices, [rest, [0, 0]]), [count, x.shape.rank or -1])
+        return [y, tf.reshape(tf.pad(is_there, [rest]), [count])]

@@ -32,7 +32,7 @@ _registered: Set[str] = set()
 
 
 def register_loop_variable(name: str) -> None:
-    """Registers how the collection of such a variable is written into a meta graph."""
+    """Register how the collection of such a variable is written into a meta graph."""
     to_proto = getattr(resource_variable_ops, "_to_proto_fn", None)
     if name in _registered or to_proto is None:
         return
@@ -46,17 +46,19 @@ def register_loop_variable(name: str) -> None:
 
 
 def loop_variable(name: str) -> Any:
-    """The variable of that name in the default graph; made if it has none.
+    """Give the variable of that name in the default graph; make it if there is none.
 
     Raises:
         RuntimeError: If it has several.
     """
     collection = f"{_SCOPE}_{name}"
-    found = tf.get_default_graph().get_collection(collection)
-    if len(found) > 1:
-        raise RuntimeError(f"The graph has {len(found)} variables in the collection {collection}.")
-    if found:
-        return found[0]
+    variables = tf.get_default_graph().get_collection(collection)
+    if len(variables) > 1:
+        raise RuntimeError(
+            f"The graph has {len(variables)} variables in the collection {collection}."
+        )
+    if variables:
+        return variables[0]
     with tf.variable_scope(_SCOPE, reuse=tf.AUTO_REUSE):
         return tf.get_variable(
             name,
@@ -70,39 +72,39 @@ def loop_variable(name: str) -> Any:
 
 
 def plain_session(session: Any) -> Any:
-    """The ``tf.Session`` behind one with hooks."""
+    """Give the ``tf.Session`` behind one with hooks."""
     inner = getattr(session, "_tf_sess", None)
     return session if inner is None else inner()
 
 
 class LateLoop(StubLoop):
-    """A looped operation that is told in each session how many steps a run makes.
+    """A looped operation that learns in each session how many steps a run makes.
 
     Args:
         train_op: The operation that makes one step.
         name: The name of the operation that makes several.
-        steps: How many a run makes in a session that was told nothing else.
+        steps: How many a run makes where `load_with` set no other number.
     """
 
     def __init__(self, train_op: Any, name: str, steps: int) -> None:
         self._default = steps
-        self._told: Dict[int, int] = {}
+        self._steps_by_session: Dict[int, int] = {}
         with outermost(train_op.graph):
             super().__init__(train_op, name, steps)
 
     def load_with(self, session: Any, steps: int) -> None:
-        """Makes the operation usable in ``session``, with so many steps a run."""
+        """Make the operation usable in ``session``, with so many steps a run."""
         session = plain_session(session)
         self.load(session)
-        self._told[self._numbers[session]] = steps
+        self._steps_by_session[self._numbers[session]] = steps
 
     def _make_others(self, number: Any, *values: Any) -> Any:
-        self._steps = self._told.get(int(number), self._default)
+        self._steps = self._steps_by_session.get(int(number), self._default)
         return super()._make_others(number, *values)
 
 
 def check_loop(session: Any, steps: int) -> None:
-    """Compares a loop with what the session reads, and with its entry.
+    """Compare a loop with what the session reads, and with its entry.
 
     Raises:
         LifecycleError: For a graph with a one-shot iterator, where the adapter aborts.
@@ -113,24 +115,24 @@ def check_loop(session: Any, steps: int) -> None:
     if steps == 1:
         return
     refuse_one_shot(session.graph, steps)
-    told = _steps_in_entry(getattr(session, "_config", None))
-    if told != steps:
+    entry_steps = _steps_in_entry(getattr(session, "_config", None))
+    if entry_steps != steps:
         warn(
             f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry says "
-            f"iterations_per_loop={told}; the vendor demands the same number in both."
+            f"iterations_per_loop={entry_steps}; the vendor demands the same number in both."
         )
 
 
 def _steps_in_entry(proto: Any) -> int:
-    """What the adapter reads: the last entry's number, 1 without one."""
+    """Read the number as the adapter does: the last entry's, 1 without one."""
     entries = [] if proto is None else proto.graph_options.rewrite_options.custom_optimizers
-    found = [one.parameter_map for one in entries if one.name == ENTRY_NAME]
+    maps = [entry.parameter_map for entry in entries if entry.name == ENTRY_NAME]
     key = "iterations_per_loop"
-    return int(found[-1][key].i) if found and key in found[-1] else 1
+    return int(maps[-1][key].i) if maps and key in maps[-1] else 1
 
 
 def looped(session: Any, train_op: Any, steps: int) -> Any:
-    """The operation of which a run makes so many steps in ``session``.
+    """Give the operation of which a run makes so many steps in ``session``.
 
     A graph has one for an operation; for another operation, or another session, call it again.
 
@@ -150,17 +152,17 @@ def looped(session: Any, train_op: Any, steps: int) -> Any:
 
 
 def initializers() -> List[Any]:
-    """The operations that open the default graph's writers."""
+    """List the operations that open the default graph's writers."""
     return list(summary_ops_v2.summary_writer_initializer_op())
 
 
 def flush_operations(opening: Sequence[Any]) -> List[Any]:
-    """For each of them an operation that writes what its writer still has."""
+    """Make for each of them an operation that writes what its writer still has."""
     return [summary_ops_v2.flush(writer=operation.inputs[0]) for operation in opening]
 
 
 def check_host_calls(host_calls: Dict[str, Any]) -> None:
-    """Checks pairs of a function and its tensors, as the vendor's.
+    """Check pairs of a function and its tensors, as the vendor's does.
 
     Raises:
         ValueError: If it is no pair, or its second part is neither list nor dict.
@@ -188,7 +190,7 @@ def check_host_calls(host_calls: Dict[str, Any]) -> None:
 
 
 def host_call_operations(host_call: Any, after: List[Any]) -> List[Any]:
-    """Calls the function with the step's tensors.
+    """Call the function with the step's tensors.
 
     Args:
         host_call: The function, and its tensors in a list or dict.
@@ -201,10 +203,10 @@ def host_call_operations(host_call: Any, after: List[Any]) -> List[Any]:
     names = list(tensors) if isinstance(tensors, dict) else None
     given = list(tensors) if names is None else list(tensors.values())
     with tf.control_dependencies(after):
-        copies = [tf.identity(one) for one in given]
+        copies = [tf.identity(tensor) for tensor in given]
     # What the function makes besides, a writer's initialiser for one, must not wait for a step.
-    made = function(*copies) if names is None else function(**dict(zip(names, copies)))
-    return [one for one in tf.nest.flatten(made) if one is not None]
+    results = function(*copies) if names is None else function(**dict(zip(names, copies)))
+    return [result for result in tf.nest.flatten(results) if result is not None]
 
 
 _Hook: Any = tf.train.SessionRunHook
@@ -242,20 +244,20 @@ class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
             if not isinstance(dependencies, (tuple, list)):
                 dependencies = [dependencies]
             with tf.control_dependencies(dependencies):
-                self._tensors = {tag: tf.identity(one) for tag, one in tensors.items()}
+                self._tensors = {tag: tf.identity(tensor) for tag, tensor in tensors.items()}
         super().__init__(self._tensors, every_n_iter=_NEVER)
 
     def begin(self) -> None:
-        """Finds the tensors."""
+        """Find the tensors."""
         if self._tensors is not None:
             super().begin()
 
     def before_run(self, run_context: Any) -> Any:
-        """Asks for them."""
+        """Fetch them."""
         return None if self._tensors is None else tf.train.SessionRunArgs(self._current_tensors)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Keeps their values, and hands them over when it is time to.
+        """Keep their values, and hand them over when it is time to.
 
         Raises:
             ZeroDivisionError: If ``output_every_n_steps`` is 0, as with the vendor's.
@@ -267,7 +269,7 @@ class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
             self._call_output_fn()
 
     def end(self, session: Any) -> None:
-        """Hands over what is left."""
+        """Hand over what is left."""
         if self._output_list:
             self._call_output_fn()
 
@@ -277,7 +279,7 @@ class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
 
 
 class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
-    """Says in the environment how far training is; see `training.TellMeStepOrLossHook`.
+    """Writes into the environment how far training is; see `training.TellMeStepOrLossHook`.
 
     Raises:
         ValueError: If neither a step nor a loss is given.
@@ -288,28 +290,28 @@ class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
     ) -> None:
         if step is None and loss is None:
             raise ValueError("One of step or loss must be specified")
-        self._asked = {"STEP_NOW": step, "LOSS_NOW": loss}
-        for name, asked, value in (
+        self._fetches = {"STEP_NOW": step, "LOSS_NOW": loss}
+        for name, given, value in (
             ("STEP_NOW", step, "0"),
             ("TOTAL_STEP", total_step, total_step),
             ("LOSS_NOW", loss, "0.0"),
             ("TARGET_LOSS", final_loss, final_loss),
         ):
-            if asked is not None:
+            if given is not None:
                 os.environ[name] = str(value)
 
     def before_run(self, run_context: Any) -> Any:
-        """Asks for the step and the loss."""
-        asked = {name: one for name, one in self._asked.items() if one is not None}
-        return tf.train.SessionRunArgs(asked)
+        """Fetch the step and the loss."""
+        fetches = {name: each for name, each in self._fetches.items() if each is not None}
+        return tf.train.SessionRunArgs(fetches)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Says what they were.
+        """Write their values into the environment.
 
         Raises:
             ValueError: If none of them is a tensor.
         """
-        found = {name: value for name, value in run_values.results.items() if value is not None}
-        if not found:
-            raise ValueError(f"{self._asked} has no valid tensor.")
-        os.environ.update({name: str(value) for name, value in found.items()})
+        values = {name: str(each) for name, each in run_values.results.items() if each is not None}
+        if not values:
+            raise ValueError(f"{self._fetches} has no valid tensor.")
+        os.environ.update(values)

@@ -5,73 +5,30 @@ registers, ``DynamicGruV2`` as ``dynamic_gru_v2``; TensorFlow 1.15 has each a se
 operator's own name, for keyword arguments only. Those with a meaning on the CPU compute, the rest
 raise UnsupportedError when they are called.
 
-NPUInit and NPUShutdown bring the device up and down. On a device GE, and HCCL with it, is up from
-the first session that runs something, or from NPUInit, until NPUShutdown or until the last session
-ends. Here the system opens with the first session, which counts as running from its opening on.
-
 Sources: tf_adapter/ops/*.cc of the newest release and of the old ones; npu_sys_ctl_ops.cc.
 """
 
 from typing import Any, Callable, Dict, List, Optional
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.compat import formulas, life, recurrent, warping, watching
+from ascend_session.compat import formulas, image_formulas, recurrent, sessions
 from ascend_session.compat.unavailable import refusal, unavailable_operators
-from ascend_session.session.registry import current_system
-
-
-class _Device:
-    """What stays up without a session.
-
-    Attributes:
-        is_kept: By NPUInit or npu_resource_init.
-        has_ender: Whether `life` tells this module of each end.
-    """
-
-    is_kept = False
-    has_ender = False
-
-
-def bring_up() -> None:
-    """What NPUInit does; nothing if it was done before."""
-    life.system()
-    if not _Device.has_ender:
-        _Device.has_ender = True
-        life.on_shut_down(_let_go)
-    _Device.is_kept = True
-
-
-def _let_go() -> None:
-    _Device.is_kept = False
-
-
-def is_up() -> bool:
-    """Whether ranks and groups can be asked for."""
-    found = current_system()
-    if found is None:
-        return False
-    if _Device.is_kept or life._Life.context is None:  # or the script has opened it itself
-        return True
-    return watching.is_watching() and bool(watching.book().open_sessions())
 
 
 def npu_init(name: Any = None) -> Any:
-    """The operation that initialises the system."""
-    return _operation("NPUInit", bring_up, name)
+    """Make the operation that initialises the system."""
+    return _operation("NPUInit", sessions.bring_up, name)
 
 
 def npu_shutdown(name: Any = None) -> Any:
-    """The operation that ends it: sessions that are open now cannot run any more."""
-    return _operation("NPUShutdown", life.shut_down, name)
+    """Make the operation that ends the system: sessions that are open then run no more."""
+    return _operation("NPUShutdown", sessions.shut_down, name)
 
 
-def _operation(kind: str, function: Any, name: Any) -> Any:
-    def called() -> None:
-        function()
-
+def _operation(kind: str, function: Callable[[], object], name: Any) -> Any:
     tf = tf1()
     with tf.device("/device:CPU:0"):
-        return tf.numpy_function(called, [], [], name=name or kind)
+        return tf.numpy_function(function, [], [], name=name or kind)
 
 
 LIBRARY = "npu_bridge._tf_adapter"
@@ -86,18 +43,18 @@ def _log_time_stamp(logid: str, notify: bool, name: Any = None) -> Any:
 
 
 def _hcom(operator: str) -> Callable[..., Any]:
-    """A collective under the names that its operator's inputs and attributes have."""
+    """Make a collective under the names that its operator's inputs and attributes have."""
 
-    def called(**kwargs: Any) -> Any:
+    def collective(**kwargs: Any) -> Any:
         from ascend_session.compat.npu_bridge.hccl import hccl_ops
 
         function, renamed = _HCOM[operator]
         named = {renamed.get(key, key): value for key, value in kwargs.items() if key != "name"}
         return getattr(hccl_ops, function)(**named)
 
-    called.__name__ = function_name(operator)
-    called.__doc__ = f"hccl_ops.{_HCOM[operator][0]}, with the operator's names of the arguments."
-    return called
+    collective.__name__ = function_name(operator)
+    collective.__doc__ = f"Call hccl_ops.{_HCOM[operator][0]} by the operator's argument names."
+    return collective
 
 
 _IN = {"input": "tensor"}
@@ -118,7 +75,7 @@ _HCOM: Dict[str, Any] = {
 _COMPUTED: Dict[str, Callable[..., Any]] = {
     "BasicLSTMCell": recurrent.basic_lstm_cell,
     "Centralization": formulas.centralization,
-    "DenseImageWarp": warping.dense_image_warp,
+    "DenseImageWarp": image_formulas.dense_image_warp,
     "DropOutDoMask": formulas.drop_out_do_mask,
     "DropOutGenMask": formulas.drop_out_gen_mask,
     "DynamicAUGRU": recurrent.dynamic_augru,
@@ -147,7 +104,7 @@ _SPELLED = {"LARS": "lars", "DPOP": "dpop", "NPUInit": "npu_init", "NPUShutdown"
 
 
 def function_name(operator: str) -> str:
-    """What TensorFlow calls the function of an operator (python_op_gen_internal.cc).
+    """Give the name that TensorFlow gives an operator's function (python_op_gen_internal.cc).
 
     An underscore stands before each capital that follows a small letter or a digit, and before the
     last of several capitals if a small letter follows it.
@@ -186,10 +143,10 @@ class GeneratedOperators:
         self._functions[operator] = function
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        found: Optional[Callable[..., Any]] = self.__dict__.get("_functions", {}).get(name)
-        if found is None:
+        function: Optional[Callable[..., Any]] = self.__dict__.get("_functions", {}).get(name)
+        if function is None:
             raise AttributeError(f"module '{LIBRARY}' has no attribute {name!r}")
-        return found
+        return function
 
     def __dir__(self) -> List[str]:
         return [*super().__dir__(), *self.names]

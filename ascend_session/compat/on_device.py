@@ -14,41 +14,41 @@ from ascend_session.session.signals import SignalGuard
 from ascend_session.session.teardown import close_all, log_failures
 
 
-class _Device:
+class _Watch:
     """The sessions of this process, and what looks after its signals."""
 
-    original: Optional[Callable[..., None]] = None
-    opened: List[Any] = []  # noqa: RUF012  (there is one of this class)
+    is_started = False
+    references: List[Any] = []  # noqa: RUF012  (there is one of this class)
     guard: Optional[SignalGuard] = None
     pid = -1
 
 
-def start(asked: Optional[Dict[str, str]] = None) -> None:
-    """Begins to remember the sessions that are opened; imports TensorFlow.
+def start(request: Optional[Dict[str, str]] = None) -> None:
+    """Begin to remember the sessions that are opened; imports TensorFlow.
 
     Args:
-        asked: What the command was asked; nothing here depends on it.
+        request: What the command was called with; nothing here depends on it.
     """
     from tensorflow.python.client import session as module
 
     from ascend_session.backends.npu import NpuBackend
 
-    if _Device.original is not None:
+    if _Watch.is_started:
         return
-    original = _Device.original = module.BaseSession.__init__
-    _Device.pid = os.getpid()
+    _Watch.is_started, _Watch.pid = True, os.getpid()
+    original = module.BaseSession.__init__
 
     def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
         original(self, target, graph, config)
-        _Device.opened.append(weakref.ref(self, _Device.opened.remove))
+        _Watch.references.append(weakref.ref(self, _Watch.references.remove))
         # The vendor's exit handler, which ends GE, comes after what was registered after it.
         atexit.unregister(finish)
         atexit.register(finish)
 
     __init__.__doc__ = original.__doc__
     module.BaseSession.__init__ = __init__
-    _Device.guard = SignalGuard(_interrupt, finish)
-    _Device.guard.install(NpuBackend.interrupted_run_s)
+    _Watch.guard = SignalGuard(_interrupt, finish)
+    _Watch.guard.install(NpuBackend.interrupted_run_s)
     os.register_at_fork(after_in_child=_forget_in_child)
 
 
@@ -57,30 +57,38 @@ def _forget_in_child() -> None:
     from ascend_session.backends._tensorflow import disown
     from ascend_session.backends.npu import unregister_exit_handler
 
-    for reference in _Device.opened:
-        session = reference()
-        if session is not None:
-            disown(session)
+    for session in _sessions():
+        disown(session)
     unregister_exit_handler()
 
 
+def _sessions() -> List[Any]:
+    alive = [reference() for reference in list(_Watch.references)]
+    return [session for session in alive if session is not None]
+
+
+def _interrupt(signal_name: str) -> None:
+    """Free a thread that is blocked in a session."""
+    for session in _sessions():
+        session.close()
+
+
 def finish() -> None:
-    """Closes what is open; nothing happens in a forked process. What fails is logged."""
-    if _Device.pid != os.getpid():
+    """Close what is open; nothing happens in a forked process. What fails is logged."""
+    if _Watch.pid != os.getpid():
         return
-    if _Device.guard is not None:
-        _Device.guard.begin_unwinding()
-    found = [reference() for reference in _Device.opened]
-    sessions = [each for each in found if each is not None and not getattr(each, "_closed", True)]
+    if _Watch.guard is not None:
+        _Watch.guard.begin_unwinding()
+    sessions = [session for session in _sessions() if not getattr(session, "_closed", True)]
     # Scripts open the session of NPUInit first; later ones often have the same graph.
     keeper = next((each for each in sessions if _system_op(each, "NPUInit") is not None), None)
     closers = [_closer(each, False) for each in reversed(sessions) if each is not keeper]
     if keeper is not None:
         closers.append(_closer(keeper, True))
     log_failures(close_all([("closing a session", closer) for closer in closers]))
-    del _Device.opened[:]
-    if _Device.guard is not None:
-        _Device.guard.remove()
+    del _Watch.references[:]
+    if _Watch.guard is not None:
+        _Watch.guard.remove()
 
 
 def _closer(session: Any, is_keeper: bool) -> Callable[[], None]:
@@ -98,16 +106,8 @@ def _closer(session: Any, is_keeper: bool) -> Callable[[], None]:
 
 
 def _system_op(session: Any, kind: str) -> Optional[Any]:
-    """The operation of this type in the session's graph, or None."""
+    """Find the operation of this type in the session's graph; None if there is none."""
     for operation in session.graph.get_operations():
         if operation.type == kind or operation.name.rpartition("/")[2].split("_")[0] == kind:
             return operation
     return None
-
-
-def _interrupt(signal_name: str) -> None:
-    """Frees a thread that is blocked in a session."""
-    for reference in list(_Device.opened):
-        session = reference()
-        if session is not None:
-            session.close()

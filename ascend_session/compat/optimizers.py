@@ -48,32 +48,32 @@ _items: List[Any] = []
 
 
 def add_grads_and_vars(grads_and_vars: Iterable[Tuple[Any, Any]], rank_size: int) -> None:
-    """Divides these pairs among so many ranks, in place of those before."""
-    found = [GradDivisionItem(grad, var) for grad, var in grads_and_vars if grad is not None]
-    _items[:] = fair_division(found, rank_size)
+    """Divide these pairs among so many ranks, in place of those before."""
+    items = [GradDivisionItem(grad, var) for grad, var in grads_and_vars if grad is not None]
+    _items[:] = fair_division(items, rank_size)
 
 
 def get_all_grad_item() -> List[Any]:
-    """What was divided last."""
+    """List what was divided last."""
     return _items
 
 
 def get_gid_by_grad(grad: Any) -> int:
-    """The rank to which the gradient of that name belongs, -1 if none does."""
-    return _last([one.root_rank_id for one in _items if one.grad.name == grad.name])
+    """Give the rank to which the gradient of that name belongs, -1 if none does."""
+    return _last([item.root_rank_id for item in _items if item.grad.name == grad.name])
 
 
 def get_gid_by_weight(weight: Any) -> int:
-    """The rank that updates the variable of that name, -1 if none does."""
-    return _last([one.root_rank_id for one in _items if one.var.name == weight.name])
+    """Give the rank that updates the variable of that name, -1 if none does."""
+    return _last([item.root_rank_id for item in _items if item.var.name == weight.name])
 
 
-def _last(found: Sequence[int]) -> int:
-    return found[-1] if found else -1
+def _last(ranks: Sequence[int]) -> int:
+    return ranks[-1] if ranks else -1
 
 
 def fair_division(inputs: List[Any], number: int) -> List[Any]:
-    """Gives each item a ``root_rank_id`` from 0 to ``number`` - 1.
+    """Give each item a ``root_rank_id`` from 0 to ``number`` - 1.
 
     Raises:
         ValueError: If there are more ranks than items.
@@ -95,7 +95,7 @@ def fair_division(inputs: List[Any], number: int) -> List[Any]:
 
 
 def _fill(inputs: List[Any], begin: int, end: int, rank: int, share: int) -> int:
-    """Gives items to ``rank`` until it has its share; returns where the next rank begins."""
+    """Give items to ``rank`` until it has its share; return where the next rank begins."""
     taken = 0
     for place in range(begin, end):
         size = inputs[place].size
@@ -110,7 +110,7 @@ def _fill(inputs: List[Any], begin: int, end: int, rank: int, share: int) -> int
 
 
 def _share(inputs: List[Any], ranks: int) -> int:
-    """What each of so many ranks should get of the items that nobody has; large ones aside."""
+    """Compute what each of so many ranks should get of the free items; large ones aside."""
     free = [item for item in inputs if item.root_rank_id < 0]
     if ranks == 1:
         return int(sum(item.size for item in free))
@@ -130,7 +130,7 @@ def _share(inputs: List[Any], ranks: int) -> int:
 
 
 def rank_count() -> int:
-    """The number of ranks.
+    """Give the number of ranks.
 
     Raises:
         ValueError: If the environment says no number, or two.
@@ -141,7 +141,7 @@ def rank_count() -> int:
 
 
 def averaged_in_job(pairs: Sequence[Any], name: str) -> List[Any]:
-    """Pairs of a gradient and its variable with the ranks' means in them.
+    """Average the gradients of pairs over the ranks.
 
     Args:
         pairs: What ``compute_gradients`` gives.
@@ -157,7 +157,7 @@ def averaged_in_job(pairs: Sequence[Any], name: str) -> List[Any]:
 
 
 def averaged_list(gradients: Sequence[Any], name: str) -> List[Any]:
-    """As `averaged_in_job` for gradients alone."""
+    """Do as `averaged_in_job` for gradients alone."""
     if rank_count() <= 1:
         return list(gradients)
     from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
@@ -167,25 +167,25 @@ def averaged_list(gradients: Sequence[Any], name: str) -> List[Any]:
 
 
 def scaled(loss: Any, scale: Any) -> Any:
-    """The loss, or what the function gives, times the scale."""
+    """Multiply the loss, or what the function gives, by the scale."""
     value = loss() if callable(loss) else loss
     return value * tf.cast(scale, value.dtype.base_dtype)
 
 
 def downscaled(pairs: Sequence[Any], scale: Any) -> List[Any]:
-    """The gradients divided by the scale; IndexedSlices become dense, as with the vendor's."""
+    """Divide the gradients by the scale; IndexedSlices become dense, as with the vendor's."""
     factor = tf.reciprocal(scale)
-    made = []
+    results = []
     for gradient, variable in pairs:
         if gradient is not None:
             dense = tf.convert_to_tensor(gradient)
             gradient = dense * tf.cast(factor, dense.dtype.base_dtype)
-        made.append((gradient, variable))
-    return made
+        results.append((gradient, variable))
+    return results
 
 
 def applied_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> Any:
-    """An operation that applies if ``finite`` is true, and tells the manager what it was.
+    """Make an operation that applies if ``finite`` is true, and tells the manager what it was.
 
     Args:
         finite: A bool tensor.
@@ -197,7 +197,7 @@ def applied_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> An
 
 
 def own_rank() -> int:
-    """This rank, which is DEVICE_ID.
+    """Give this rank, which is DEVICE_ID.
 
     Raises:
         ValueError: If that is not set, or negative.
@@ -217,7 +217,7 @@ def own_rank() -> int:
 
 
 def own_pairs(pairs: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
-    """The pairs that this rank applies, and the gradients that it only has to exchange."""
+    """Split pairs into those that this rank applies and gradients that it only exchanges."""
     rank = own_rank()
     own, others = [], []
     for gradient, variable in pairs:
@@ -230,7 +230,7 @@ def own_pairs(pairs: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
 
 
 def sent_by_owners(variables: Sequence[Any]) -> Any:
-    """An operation that gives each of the variables its owner's value.
+    """Make an operation that gives each of the variables its owner's value.
 
     Each exchange waits for the one before it: all ranks must come to them in the same order.
     """
@@ -271,15 +271,15 @@ class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
         optimizer.get_gradients = get_gradients
 
     def get_updates(self, loss: Any, params: Sequence[Any]) -> Any:
-        """The operations that update the parameters; Keras calls it for its training graph."""
+        """Make the operations that update the parameters; Keras calls it for its training graph."""
         return self._optimizer.get_updates(loss, params)
 
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
-        """The wrapped optimizer's."""
+        """Apply them with the wrapped optimizer."""
         return self._optimizer.apply_gradients(grads_and_vars, name)
 
     def get_config(self) -> Dict[str, Any]:
-        """What it was made with."""
+        """Give what it was made with."""
         return {**super().get_config(), "optimizer": self._optimizer}
 
     def _compute_gradients(
@@ -290,7 +290,7 @@ class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
 
 
 def npu_distributed_optimizer_wrapper(optimizer: Any) -> Any:
-    """Has an optimizer itself average its gradients, whichever kind it is.
+    """Have an optimizer itself average its gradients, whichever kind it is.
 
     Args:
         optimizer: Of ``tf.train`` or of Keras, or the name of one of Keras.

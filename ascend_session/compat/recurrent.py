@@ -15,17 +15,17 @@ FORWARD, BACKWARD = "UNIDIRECTIONAL", "REDIRECTIONAL"
 
 
 def _all_steps(step: Any, x: Any, extra: Any, first: Any, direction: str) -> List[Any]:
-    """What ``step`` makes of each step of x, stacked; a reversed direction begins at the end."""
+    """Apply ``step`` to each step of x and stack the results; BACKWARD begins at the end."""
     tf = tf1()
     others = extra if isinstance(extra, list) else [] if extra is None else [extra]
-    made = tf.scan(step, (x, *others), initializer=first, reverse=direction == BACKWARD)
-    for one in made:
-        one.set_shape([x.shape.as_list()[0], *first[0].shape.as_list()])
-    return list(made)
+    results = tf.scan(step, (x, *others), initializer=first, reverse=direction == BACKWARD)
+    for result in results:
+        result.set_shape([x.shape.as_list()[0], *first[0].shape.as_list()])
+    return list(results)
 
 
 def _masks_of(x: Any, seq_length: Any) -> Optional[Any]:
-    """1 and 0 ``[steps, batch, 1]``: whether a step is one of the sequence; None for all."""
+    """Give 1 for each step of its sequence, else 0, ``[steps, batch, 1]``; None for all steps."""
     tf = tf1()
     if seq_length is None:
         return None
@@ -38,35 +38,51 @@ def _masked(new: Any, old: Any, mask: Any) -> Any:
     return (new - old) * mask + old
 
 
-def _check_common(
-    operator: str,
-    direction: str,
-    cell_depth: int,
-    keep_prob: float,
-    cell_clip: float,
-    num_proj: int,
-    time_major: bool,
-    activation: str,
-) -> None:
-    """Refuses what the device's operators do not take (dynamic_rnn, check_attr)."""
-    _take_only(operator, cell_depth=(cell_depth, 1), keep_prob=(keep_prob, 1.0))
-    _take_only(operator, cell_clip=(cell_clip, -1.0), num_proj=(num_proj, 0))
-    _take_only(operator, time_major=(time_major, True), activation=(activation, "tanh"))
-    if direction not in (FORWARD, BACKWARD):
+# What the device's operators take, and nothing else (dynamic_rnn, check_attr).
+_ONLY = {
+    "activation": "tanh",
+    "cell_clip": -1.0,
+    "cell_depth": 1,
+    "cell_type": "LSTM",
+    "keep_prob": 1.0,
+    "num_proj": 0,
+    "reset_after": True,
+    "state_is_tuple": True,
+    "time_major": True,
+    "use_peephole": False,
+}
+
+
+def _check_attributes(operator: str, **given: Any) -> None:
+    """Refuse values of attributes that the device's operators do not take."""
+    for name, value in given.items():
+        if value != _ONLY[name]:
+            raise refuse(
+                f"npu_bridge: {operator}",
+                f"it takes no {name}={value!r}, and neither does the device's, only "
+                f"{_ONLY[name]!r}",
+                hint=f"Leave {name} at {_ONLY[name]!r}.",
+            )
+
+
+def _check_direction(operator: str, direction: str, *known: str) -> None:
+    if direction not in known:
         raise refuse(
             f"npu_bridge: {operator}",
-            f"direction={direction!r} is neither {FORWARD} nor {BACKWARD}",
+            f"direction={direction!r} is not {' or '.join(known)}, which are all that the "
+            "device's operator takes",
+            hint=f"Write direction={known[0]!r}.",
         )
 
 
-def _take_only(operator: str, **given: Any) -> None:
-    for name, (value, taken) in given.items():
-        if value != taken:
-            raise refuse(
-                f"npu_bridge: {operator}",
-                f"it takes no {name}={value!r}, and neither does the device's, only {taken!r}",
-                hint=f"Leave {name} at {taken!r}.",
-            )
+def _check_types(operator: str, x: Any, **others: Any) -> List[Any]:
+    """Give the inputs as tensors of float16 or float32, all of the type of ``x``."""
+    x = checked(operator, "x", x, HALF_OR_FLOAT)
+    dtype = x.dtype.base_dtype
+    tensors = [
+        checked(operator, name, value, HALF_OR_FLOAT, dtype) for name, value in others.items()
+    ]
+    return [x, *tensors]
 
 
 def basic_lstm_cell(
@@ -81,28 +97,24 @@ def basic_lstm_cell(
     activation: str = "tanh",
     name: Any = None,
 ) -> List[Any]:
-    """One step; the gates are in the order i, j, f, o.
+    """Compute one step; the gates are in the order i, j, f, o.
 
     Returns:
         The new c and h, the gates i, j, f, o, and tanh(c); gradients flow through c and h alone.
     """
     tf = tf1()
     operator = "BasicLSTMCell"
-    _take_only(operator, keep_prob=(keep_prob, 1.0), activation=(activation, "tanh"))
-    _take_only(operator, state_is_tuple=(state_is_tuple, True))
-    x = checked(operator, "x", x, HALF_OR_FLOAT)
-    dtype = x.dtype.base_dtype
-    h, c, w, b = (
-        checked(operator, which, value, HALF_OR_FLOAT, dtype)
-        for which, value in (("h", h), ("c", c), ("w", w), ("b", b))
+    _check_attributes(
+        operator, keep_prob=keep_prob, activation=activation, state_is_tuple=state_is_tuple
     )
+    x, h, c, w, b = _check_types(operator, x, h=h, c=c, w=w, b=b)
     with tf.name_scope(name or operator):
-        made = _lstm_step(x, h, c, w, b, forget_bias)
-        return [made[1], made[0], *(tf.stop_gradient(gate) for gate in made[2:])]
+        new_h, new_c, *gates = _lstm_step(x, h, c, w, b, forget_bias)
+        return [new_c, new_h, *(tf.stop_gradient(gate) for gate in gates)]
 
 
 def _lstm_step(x: Any, h: Any, c: Any, w: Any, b: Any, forget_bias: float) -> List[Any]:
-    """h, c, the gates i, j, f, o and tanh(c)."""
+    """Give h, c, the gates i, j, f, o and tanh(c)."""
     tf = tf1()
     sums = tf.matmul(tf.concat([x, h], axis=1), w) + b
     i, j, f, o = tf.split(sums, 4, axis=1)
@@ -132,7 +144,7 @@ def dynamic_rnn(
     is_training: bool = True,
     name: Any = None,
 ) -> List[Any]:
-    """An LSTM over all steps; behind ``seq_length`` y is 0, and the states stay.
+    """Compute an LSTM over all steps; behind ``seq_length`` y is 0, and the states stay.
 
     ``x [steps, batch, inputs]``; ``w [inputs + hidden, 4 * hidden]``, the gates in the order
     i, j, f, o; ``seq_length`` may be None for all steps; ``init_h`` and ``init_c`` have a first
@@ -146,16 +158,19 @@ def dynamic_rnn(
         UnsupportedError: For values that no device's operator takes.
     """
     operator = "DynamicRnn" if seq_length is not None else "DynamicRnnV2"
-    _take_only(operator, cell_type=(cell_type, "LSTM"), use_peephole=(use_peephole, False))
-    _check_common(
-        operator, direction, cell_depth, keep_prob, cell_clip, num_proj, time_major, activation
+    _check_attributes(
+        operator,
+        cell_type=cell_type,
+        use_peephole=use_peephole,
+        cell_depth=cell_depth,
+        keep_prob=keep_prob,
+        cell_clip=cell_clip,
+        num_proj=num_proj,
+        time_major=time_major,
+        activation=activation,
     )
-    x = checked(operator, "x", x, HALF_OR_FLOAT)
-    dtype = x.dtype.base_dtype
-    w, b, init_h, init_c = (
-        checked(operator, which, value, HALF_OR_FLOAT, dtype)
-        for which, value in (("w", w), ("b", b), ("init_h", init_h), ("init_c", init_c))
-    )
+    _check_direction(operator, direction, FORWARD, BACKWARD)
+    x, w, b, init_h, init_c = _check_types(operator, x, w=w, b=b, init_h=init_h, init_c=init_c)
     with tf1().name_scope(name or operator):
         return _lstm(x, w, b, seq_length, init_h[0], init_c[0], forget_bias, direction)
 
@@ -174,63 +189,27 @@ def _lstm(
     masks = _masks_of(x, seq_length)
 
     def step(before: Any, now: Any) -> Any:
-        made = _lstm_step(now[0], before[1], before[2], w, b, forget_bias)
+        h, c, i, j, f, o, tanhc = _lstm_step(now[0], before[1], before[2], w, b, forget_bias)
         if masks is None:
-            return (made[0], *made)
+            return (h, h, c, i, j, f, o, tanhc)
         # The state c is masked first: tanh(c) and y are of the masked one.
-        c = _masked(made[1], before[2], now[1])
+        c = _masked(c, before[2], now[1])
         tanhc = tf.tanh(c)
-        y = tanhc * made[5] * now[1]
+        y = tanhc * o * now[1]
         h = _masked(y, before[1], now[1])
-        return (y, h, c, *made[2:6], tanhc)
+        return (y, h, c, i, j, f, o, tanhc)
 
     zero = tf.zeros_like(first_h)
     first = (zero, first_h, first_c, zero, zero, zero, zero, zero)
-    made = _all_steps(step, x, masks, first, direction)
-    states = [last_only(state) for state in made[1:3]]
-    return [made[0], *states, *(tf.stop_gradient(gate) for gate in made[3:])]
+    y, h, c, *gates = _all_steps(step, x, masks, first, direction)
+    return [y, last_only(h), last_only(c), *(tf.stop_gradient(gate) for gate in gates)]
 
 
 def dynamic_rnn_v2(
-    x: Any,
-    w: Any,
-    b: Any,
-    init_h: Any,
-    init_c: Any,
-    cell_type: str,
-    direction: str,
-    activation: str,
-    cell_depth: int = 1,
-    use_peephole: bool = False,
-    keep_prob: float = 1.0,
-    cell_clip: float = -1.0,
-    num_proj: int = 0,
-    time_major: bool = True,
-    forget_bias: float = 0.0,
-    is_training: bool = True,
-    name: Any = None,
+    x: Any, w: Any, b: Any, init_h: Any, init_c: Any, *attributes: Any, **named: Any
 ) -> List[Any]:
-    """As `dynamic_rnn`, always over all steps."""
-    return dynamic_rnn(
-        x,
-        w,
-        b,
-        None,
-        init_h,
-        init_c,
-        cell_type,
-        direction,
-        activation,
-        cell_depth,
-        use_peephole,
-        keep_prob,
-        cell_clip,
-        num_proj,
-        time_major,
-        forget_bias,
-        is_training,
-        name,
-    )
+    """Do as `dynamic_rnn`, always over all steps."""
+    return dynamic_rnn(x, w, b, None, init_h, init_c, *attributes, **named)
 
 
 def dynamic_gru_v2(
@@ -253,7 +232,7 @@ def dynamic_gru_v2(
     is_training: bool = True,
     name: Any = None,
 ) -> List[Any]:
-    """A GRU over all steps; behind ``seq_length`` y and the state stay.
+    """Compute a GRU over all steps; behind ``seq_length`` y and the state stay.
 
     ``h = n + z (h - n)``, ``n = tanh(x W_n + b + r (h R_n + c))``. Arguments as of `dynamic_rnn`;
     the weights have three gates in ``gate_order``, zrh or rzh; ``init_h`` is ``[batch, hidden]``.
@@ -261,18 +240,20 @@ def dynamic_gru_v2(
     Returns:
         y, h, the gates z and r, n, and ``h R_n + c``, each ``[steps, batch, hidden]``.
     """
-    return _gru(
-        "DynamicGruV2",
-        x,
-        None,
-        (weight_input, weight_hidden, bias_input, bias_hidden),
-        seq_length,
-        init_h,
-        gate_order,
-        reset_after,
-        (direction, cell_depth, keep_prob, cell_clip, num_proj, time_major, activation),
-        name,
+    operator = "DynamicGruV2"
+    _check_attributes(
+        operator,
+        cell_depth=cell_depth,
+        keep_prob=keep_prob,
+        cell_clip=cell_clip,
+        num_proj=num_proj,
+        time_major=time_major,
+        activation=activation,
+        reset_after=reset_after,
     )
+    _check_direction(operator, direction, FORWARD)
+    weights = (weight_input, weight_hidden, bias_input, bias_hidden)
+    return _gru(operator, x, None, weights, seq_length, init_h, gate_order, name)
 
 
 def dynamic_augru(
@@ -296,23 +277,27 @@ def dynamic_augru(
     is_training: bool = True,
     name: Any = None,
 ) -> List[Any]:
-    """As `dynamic_gru_v2` with ``(1 - weight_att) z`` for z; ``weight_att`` is ``[steps, batch]``.
+    """Do as `dynamic_gru_v2` with ``(1 - weight_att) z`` for z.
+
+    ``weight_att`` is ``[steps, batch]``.
 
     Returns:
         y, h, z, ``(1 - weight_att) z``, r, n, and ``h R_n + c``.
     """
-    return _gru(
-        "DynamicAUGRU",
-        x,
-        weight_att,
-        (weight_input, weight_hidden, bias_input, bias_hidden),
-        seq_length,
-        init_h,
-        gate_order,
-        reset_after,
-        (direction, cell_depth, keep_prob, cell_clip, num_proj, time_major, activation),
-        name,
+    operator = "DynamicAUGRU"
+    _check_attributes(
+        operator,
+        cell_depth=cell_depth,
+        keep_prob=keep_prob,
+        cell_clip=cell_clip,
+        num_proj=num_proj,
+        time_major=time_major,
+        activation=activation,
+        reset_after=reset_after,
     )
+    _check_direction(operator, direction, FORWARD)
+    weights = (weight_input, weight_hidden, bias_input, bias_hidden)
+    return _gru(operator, x, weight_att, weights, seq_length, init_h, gate_order, name)
 
 
 def _gru(
@@ -323,20 +308,16 @@ def _gru(
     seq_length: Any,
     init_h: Any,
     gate_order: str,
-    reset_after: bool,
-    attributes: Any,
     name: Any,
 ) -> List[Any]:
     tf = tf1()
-    _check_common(operator, *attributes)
-    _take_only(operator, reset_after=(reset_after, True), direction=(attributes[0], FORWARD))
     if gate_order not in ("zrh", "rzh"):
         raise refuse(f"npu_bridge: {operator}", f"gate_order={gate_order!r} is neither zrh nor rzh")
-    x = checked(operator, "x", x, HALF_OR_FLOAT)
-    dtype = x.dtype.base_dtype
-    wi, wh, bi, bh, init_h = (
-        checked(operator, "weight", value, HALF_OR_FLOAT, dtype) for value in (*weights, init_h)
+    names = ("weight_input", "weight_hidden", "bias_input", "bias_hidden")
+    x, wi, wh, bi, bh, init_h = _check_types(
+        operator, x, **dict(zip(names, weights)), init_h=init_h
     )
+    dtype = x.dtype.base_dtype
     with tf.name_scope(name or operator):
         masks = _masks_of(x, seq_length)
         extra = [masks] if masks is not None else []
@@ -355,11 +336,11 @@ def _gru(
             y = n + used * (h - n)
             if masks is not None:
                 y = _masked(y, h, now[1])
-            shown = (z, r) if attention is None else (z, used, r)
-            return (y, y, *shown, n, from_h[2])
+            gates = [z, r] if attention is None else [z, used, r]
+            return (y, y, *gates, n, from_h[2])
 
         zero = tf.zeros_like(init_h)
         count = 6 if attention is None else 7
         first = (zero, init_h, *[zero] * (count - 2))
-        made = _all_steps(step, x, extra or None, first, FORWARD)
-        return [made[0], last_only(made[1]), *(tf.stop_gradient(gate) for gate in made[2:])]
+        y, h, *gates = _all_steps(step, x, extra or None, first, FORWARD)
+        return [y, last_only(h), *(tf.stop_gradient(gate) for gate in gates)]

@@ -23,13 +23,13 @@ from ascend_session.errors import UnsupportedError
 
 
 def add_npu_optimizer(proto: Any) -> Any:
-    """Makes ``proto`` one of a session on the device, as every function of npu_init does.
+    """Make ``proto`` one of a session on the device, as every function of npu_init does.
 
     ``RewriterConfig.OFF`` is the vendor's word for memory_optimization, and means MANUAL there
     (rewriter_config.proto); only a new entry sets it.
     """
     rewrite = proto.graph_options.rewrite_options
-    if all(one.name != ENTRY_NAME for one in rewrite.custom_optimizers):
+    if all(entry.name != ENTRY_NAME for entry in rewrite.custom_optimizers):
         rewrite.custom_optimizers.add().name = ENTRY_NAME
         rewrite.memory_optimization = RewriterConfig.OFF
     proto.allow_soft_placement = True
@@ -40,24 +40,24 @@ def add_npu_optimizer(proto: Any) -> Any:
 
 
 def npu_config_proto(config_proto: Any = None) -> Any:
-    """The proto of a session on the device: what was given, changed, else a new one."""
+    """Give the proto of a session on the device: what was given, changed, else a new one."""
     return add_npu_optimizer(_or_new(config_proto, config_pb2.ConfigProto))
 
 
 def npu_session_config_init(session_config: Any = None) -> Any:
-    """As `npu_config_proto`; of releases before 2022."""
+    """Do as `npu_config_proto`; of releases before 2022."""
     return npu_config_proto(session_config)
 
 
 def npu_graph_options(graph_options: Any = None) -> Any:
-    """The same without XLA: what was given, changed, else new ones."""
+    """Give options without XLA: what was given, changed, else new ones."""
     options = _or_new(graph_options, config_pb2.GraphOptions)
     npu_optimizer_options(options.optimizer_options)
     return options
 
 
 def npu_optimizer_options(optimizer_options: Any = None) -> Any:
-    """The same without XLA: what was given, changed, else new ones."""
+    """Give options without XLA: what was given, changed, else new ones."""
     options = _or_new(optimizer_options, config_pb2.OptimizerOptions)
     options.global_jit_level = config_pb2.OptimizerOptions.OFF
     return options
@@ -68,7 +68,7 @@ def _or_new(given: Any, kind: Any) -> Any:
 
 
 def npu_run_config_init(run_config: Any = None) -> Any:
-    """A ``tf.estimator.RunConfig`` whose sessions are on the device: that given, changed, or new.
+    """Give a RunConfig whose sessions are on the device: what was given, changed, else a new one.
 
     Raises:
         UnsupportedError: Without ``tf.estimator``.
@@ -148,12 +148,12 @@ _PUBLIC = (
 
 
 def attribute(name: str) -> str:
-    """The attribute of NPURunConfig that has the argument ``name``."""
+    """Give the attribute of NPURunConfig that has the argument ``name``."""
     return name if name in _PUBLIC else f"_{name}"
 
 
 def check(given: Dict[str, Any]) -> None:
-    """Checks what the vendor's checks, and nothing else: the rest is up to the session.
+    """Check what the vendor's checks, and nothing else: the rest is up to the session.
 
     Raises:
         TypeError: For a wrong type.
@@ -189,7 +189,7 @@ def check(given: Dict[str, Any]) -> None:
 
 
 def _check_servers(distribute: Any, mixed: bool) -> None:
-    """Parameter servers are asked for in two places, or in none."""
+    """Refuse parameter servers that are named in one of their two places, or that would run."""
     cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
     kind = tf.distribute.experimental.ParameterServerStrategy
     if bool(cluster) != isinstance(distribute, kind):
@@ -257,7 +257,7 @@ _EXPERIMENTAL = {
 
 
 def add_entry(config: Any) -> Any:
-    """The NPURunConfig with an entry in its session's proto.
+    """Add an entry to the proto of the sessions of an NPURunConfig.
 
     As by the vendor's, the proto that was given is changed; an entry that is there already is not
     added once more, as when several estimators have one configuration.
@@ -285,7 +285,7 @@ def _entry(values: Dict[str, Any]) -> Any:
 
 
 def parameters(config: Any) -> Dict[str, Any]:
-    """The keys of the entry and their values."""
+    """Give the keys of the entry and their values."""
     values = {key: getattr(config, attribute(key)) for key in _ALWAYS.split()}
     values.update(use_off_line=True, min_group_size=True)
     values.update(_unless_none(config, {key: attribute(key) for key in _GIVEN.split()}))
@@ -303,8 +303,8 @@ def parameters(config: Any) -> Dict[str, Any]:
 
 
 def _unless_none(owner: Any, names: Dict[str, str]) -> Dict[str, Any]:
-    found = {key: getattr(owner, name) for key, name in names.items()}
-    return {key: value for key, value in found.items() if value is not None}
+    values = {key: getattr(owner, name) for key, name in names.items()}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _private(keys: Iterable[str]) -> Dict[str, str]:
@@ -341,7 +341,7 @@ def _memory(memory: Any) -> Dict[str, Any]:
 
 
 def _dynamic(dynamic: Any) -> Dict[str, Any]:
-    """All four, or none if one of them is None, as npu_estimator.py does."""
+    """Give all four, or none if one of them is None, as npu_estimator.py does."""
     if dynamic is None:
         return {}
     keys = ("input_shape", "dynamic_dims", "dynamic_node_type", "compile_hybrid_mode")

@@ -26,7 +26,7 @@ _NO_GRAPH_KERAS = (
 
 
 def absent_class(name: str, message: str, hint: str) -> Any:
-    """A class of which nothing can be made; each attempt raises UnsupportedError.
+    """Make a class of which nothing can be made; each attempt raises UnsupportedError.
 
     Args:
         name: What this TensorFlow has not.
@@ -52,32 +52,32 @@ RunConfig: Any = _estimator_class("RunConfig")
 
 
 def keras_estimator() -> Any:
-    """``tf.keras.estimator.model_to_estimator``.
+    """Give ``tf.keras.estimator.model_to_estimator``.
 
     Raises:
         UnsupportedError: If this TensorFlow has none.
     """
-    found = getattr(getattr(tf.keras, "estimator", None), "model_to_estimator", None)
-    if found is None:
+    model_to_estimator = getattr(getattr(tf.keras, "estimator", None), "model_to_estimator", None)
+    if model_to_estimator is None:
         raise UnsupportedError(
             f"model_to_npu_estimator needs tf.keras.estimator. {_NO_ESTIMATORS[0]}",
             hint=_NO_ESTIMATORS[1],
         )
-    return found
+    return model_to_estimator
 
 
 def _keras_optimizer() -> Any:
-    """The base of the optimizers that ``tf.keras`` takes in graph mode."""
+    """Give the base of the optimizers that ``tf.keras`` takes in graph mode."""
     optimizers = tf.keras.optimizers
-    found = getattr(getattr(optimizers, "legacy", None), "Optimizer", None)
-    found = found or getattr(optimizers, "Optimizer", None)
-    if found is None or not hasattr(found, "get_updates"):
+    optimizer = getattr(getattr(optimizers, "legacy", None), "Optimizer", None)
+    optimizer = optimizer or getattr(optimizers, "Optimizer", None)
+    if optimizer is None or not hasattr(optimizer, "get_updates"):
         return absent_class("a Keras optimizer of graph mode", *_NO_GRAPH_KERAS)
-    return found
+    return optimizer
 
 
 def _keras_backend() -> Any:
-    """The backend that has the session of ``tf.keras``; where Keras has none, TensorFlow's own."""
+    """Give the backend that has the session of Keras, TensorFlow's own where Keras has none."""
     if AS_SCRIPTS is tf and hasattr(tf.keras.backend, "set_session"):
         return tf.keras.backend
     from tensorflow.python.keras import backend

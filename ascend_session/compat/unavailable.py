@@ -330,9 +330,9 @@ def refusal(
             signature.bind(*args, **kwargs)
         raise refuse(name, why)
 
-    made: Any = function
-    made.__name__ = made.__qualname__ = name.rpartition(".")[2]
-    made.__doc__ = f"Raise UnsupportedError: {why}."
+    refusing: Any = function
+    refusing.__name__ = refusing.__qualname__ = name.rpartition(".")[2]
+    refusing.__doc__ = f"Raise UnsupportedError: {why}."
     if signature is not None:
-        made.__signature__ = signature
+        refusing.__signature__ = signature
     return function

@@ -14,7 +14,6 @@ _NPU = "ascend_session.compat.npu_bridge."
 _NAMES = "ascend_session.compat.tensorflow_names:"
 _PY = "tensorflow.python."
 
-# name -> module, or module:attribute
 # place -> names of it
 _PLACES = {
     "": "os sys json time math random string numbers collections threading six",
@@ -81,10 +80,10 @@ _HOMES: Dict[str, str] = {
 }
 
 
-def also(
+def mirror_names(
     module: str, own: str, imported: str, namespace: Dict[str, Any]
 ) -> Tuple[Callable[[str], Any], List[str]]:
-    """The ``__getattr__`` (PEP 562) and the ``__all__`` of a mirrored module.
+    """Make the ``__getattr__`` (PEP 562) and the ``__all__`` of a mirrored module.
 
     ``import *`` gives what the vendor's does, but for modules that not every TensorFlow has.
 
@@ -101,10 +100,10 @@ def also(
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, attribute = _HOMES[name].partition(":")
         try:
-            found: Any = importlib.import_module(home)
+            value: Any = importlib.import_module(home)
         except ImportError as error:
             raise AttributeError(f"module {module!r} has no {name!r} here: {error}") from error
-        value = getattr(found, attribute) if attribute else found
+        value = getattr(value, attribute) if attribute else value
         namespace[name] = value
         return value
 
@@ -113,32 +112,35 @@ def also(
 
 
 def signature_of(text: str) -> inspect.Signature:
-    """The signature that ``(x, keep_prob, noise_shape=None)`` says; defaults are literals."""
+    """Parse a signature like ``(x, keep_prob, noise_shape=None)``; defaults are literals."""
     function: Any = ast.parse(f"def function{text}: pass").body[0]
     arguments = function.args
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    missing = len(arguments.args) - len(arguments.defaults)
-    defaults = [None] * missing + list(arguments.defaults)
-    found = [_parameter(one, default, kind) for one, default in zip(arguments.args, defaults)]
+
+    def parameter(argument: Any, default: Any, kind: Any) -> inspect.Parameter:
+        value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
+        return inspect.Parameter(argument.arg, kind, default=value)
+
+    required = len(arguments.args) - len(arguments.defaults)
+    defaults = [None] * required + list(arguments.defaults)
+    parameters = [
+        parameter(argument, default, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for argument, default in zip(arguments.args, defaults)
+    ]
     if arguments.vararg is not None:
-        found.append(_parameter(arguments.vararg, None, inspect.Parameter.VAR_POSITIONAL))
-    kind = inspect.Parameter.KEYWORD_ONLY
-    found += [
-        _parameter(one, default, kind)
-        for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
+        parameters.append(parameter(arguments.vararg, None, inspect.Parameter.VAR_POSITIONAL))
+    parameters += [
+        parameter(argument, default, inspect.Parameter.KEYWORD_ONLY)
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
     ]
     if arguments.kwarg is not None:
-        found.append(_parameter(arguments.kwarg, None, inspect.Parameter.VAR_KEYWORD))
-    return inspect.Signature(found)
+        parameters.append(parameter(arguments.kwarg, None, inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
 
 
-def _parameter(argument: Any, default: Any, kind: Any) -> inspect.Parameter:
-    value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
-    return inspect.Parameter(argument.arg, kind, default=value)
-
-
-def takes(text: str) -> Callable[[Callable[[Any, Dict[str, Any]], None]], Callable[..., None]]:
-    """Makes an ``__init__`` that is given all its arguments as one dict, in their order.
+def with_signature(
+    text: str,
+) -> Callable[[Callable[[Any, Dict[str, Any]], None]], Callable[..., None]]:
+    """Make an ``__init__`` of a function that takes all arguments as one dict, in their order.
 
     Args:
         text: The signature without ``self``.
@@ -152,10 +154,10 @@ def takes(text: str) -> Callable[[Callable[[Any, Dict[str, Any]], None]], Callab
             function(self, dict(given.arguments))
 
         me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        shown: Tuple[inspect.Parameter, ...] = (me, *signature.parameters.values())
-        made: Any = __init__
-        made.__signature__ = inspect.Signature(shown)
-        made.__doc__ = function.__doc__
+        parameters: Tuple[inspect.Parameter, ...] = (me, *signature.parameters.values())
+        init: Any = __init__
+        init.__signature__ = inspect.Signature(parameters)
+        init.__doc__ = function.__doc__
         return __init__
 
     return decorate

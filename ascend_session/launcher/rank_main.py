@@ -77,7 +77,7 @@ class RankMain:
         request = os.environ.pop(RUN_VARIABLE, None)
         # The vendor's packages are looked after by `run`, and in ranks on the stub.
         is_on_stub = self._folder and os.environ.get(_BACKEND_VARIABLE) == "stub"
-        compat = os.path.join(_PACKAGE, "compat", "importing.py")
+        compat = os.path.join(_PACKAGE, "compat", "finder.py")
         if (request is not None or is_on_stub) and os.path.isfile(compat):
             self._vendor = Vendor(self._pid, compat, request)  # an installation may do without
         self._files = {runner, GLUE, main.__code__.co_filename}
@@ -322,7 +322,7 @@ class Vendor:
 
     Args:
         pid: The process that runs the program.
-        path: The file of `compat.importing`.
+        path: The file of `compat.finder`.
         request: What `run` was called with, lines ``name=value``; None in a rank of a launch.
     """
 
@@ -334,7 +334,7 @@ class Vendor:
             name, _, value = line.partition("=")
             if name:
                 self._options[name] = value
-        self._importing: Any = load_by_path(os.path.join(_PACKAGE, "compat", "importing.py"))
+        self._importing: Any = load_by_path(os.path.join(_PACKAGE, "compat", "finder.py"))
         self._finder: Any = None
         self._failed = False
 
@@ -348,7 +348,7 @@ class Vendor:
         old = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = inherited + (os.pathsep + old if old else "")
         sys.path.insert(0, inherited)
-        self._finder = self._importing.install("watching", True, self._options)
+        self._finder = self._importing.install("sessions", True, self._options)
         if self._is_run:
             import atexit
 
@@ -362,10 +362,10 @@ class Vendor:
         self._failed = True
         try:
             if self._finder.started:
-                self._importing.ending().failed(error)
+                self._importing.run_end().fail(error)
             elif isinstance(error, kinds) and "tensorflow" in sys.modules:
-                self._importing.ending().begin(self._options)
-                self._importing.ending().failed(error)
+                self._importing.run_end().begin(self._options)
+                self._importing.run_end().fail(error)
         except Exception as second:
             _tell_user(f"{type(second).__name__}: {second}")
 

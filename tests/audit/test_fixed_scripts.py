@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit.fixing import fixed
+from ascend_session.audit.fixes import fix_script
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -95,8 +95,8 @@ def told(tmp_path_factory):
     for name, (between, _, _) in SAMPLES.items():
         lines = "".join(f"    {line}\n" for line in between.splitlines())
         text = HEAD + lines + TAIL
-        after = fixed(f"{name}.py", text.encode()).after
-        assert fixed(f"{name}.py", after.encode()) is None
+        after = fix_script(f"{name}.py", text.encode()).after
+        assert fix_script(f"{name}.py", after.encode()) is None
         for kind, written in (("before", text), ("after", after)):
             path = folder / f"{name}_{kind}.py"
             path.write_text(written)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit import RULES, SEVERITIES, audit_bytes
+from ascend_session.audit import AUDIT_RULES, AUDIT_SEVERITIES, audit_bytes
 
 DATA = Path(__file__).parent / "data"
 SCRIPTS = sorted([*DATA.glob("*.py"), *DATA.glob("*.sh")])
@@ -30,10 +30,10 @@ def test_what_a_script_marks_is_found_there_in_sentences_and_nothing_else(script
     assert sorted(found) == expected(text)
     lines = text.split("\n")
     for one in audited.findings:
-        assert one.severity in SEVERITIES
-        assert one.said.endswith(".")
+        assert one.severity in AUDIT_SEVERITIES
+        assert one.message.endswith(".")
         assert one.hint is None or one.hint.strip()
-        assert one.text == lines[one.place.line - 1].strip()
+        assert one.place.text == lines[one.place.line - 1].strip()
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_an_argument_that_is_not_there_is_shown_its_place(call, hint):
 
 def test_every_rule_has_a_script_that_breaks_it():
     marked = {rule for path in SCRIPTS for _, rule, _ in expected(path.read_text("utf-8"))}
-    assert marked == set(RULES) - {"not-read"}
+    assert marked == set(AUDIT_RULES) - {"not-read"}

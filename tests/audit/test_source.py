@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from ascend_session.audit import audit_bytes, audit_file, scripts
-from ascend_session.audit.source import LARGEST
+from ascend_session.audit.source import LARGEST_BYTES
 
 BLOCK = """\
 import tensorflow as tf
@@ -58,7 +58,7 @@ def test_tabs_among_spaces_are_read_as_python_2_did():
 def test_what_is_no_python_is_said_and_not_raised(text):
     (finding,) = audit_bytes("a.py", text.encode()).findings
     assert (finding.rule, finding.severity) == ("not-read", "info")
-    assert "could not be read" in finding.said
+    assert "could not be read" in finding.message
 
 
 def test_a_text_of_thousands_of_parts_does_not_hide_the_rest():
@@ -80,8 +80,8 @@ def test_a_notebook_is_one_script_and_its_cells_are_named():
     first, second = BLOCK.split("config =", 1)
     data = notebook("%matplotlib inline\n!ls\n" + first, [f"config ={second}"])
     (finding,) = audit_bytes("a.ipynb", data).findings
-    assert (finding.rule, finding.place) == ("unknown-key", (5, 1, 3))
-    assert finding.text == 'op.parameter_map["no_such_key"].i = 1'
+    assert (finding.rule, finding.place[:3]) == ("unknown-key", (5, 1, 3))
+    assert finding.place.text == 'op.parameter_map["no_such_key"].i = 1'
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="this Python has no lib2to3 any more")
@@ -94,12 +94,12 @@ def test_in_a_notebook_of_python_2_text_is_bytes_too():
 def test_columns_are_counted_in_characters():
     line = '精度 = 1; op.parameter_map["no_such_key"].i = 精度\n'
     findings = audit_bytes("a.py", (BLOCK + line).encode()).findings
-    assert [one.place for one in findings if one.place.line == 9] == [(9, 9, None)]
+    assert [one.place[:3] for one in findings if one.place.line == 9] == [(9, 9, None)]
 
 
 def test_what_nobody_thought_of_is_said_of_its_file(tmp_path, monkeypatch):
     (tmp_path / "a.py").write_text(BLOCK)
-    monkeypatch.setattr(scripts, "_findings", lambda source: 1 // 0)
+    monkeypatch.setattr(scripts, "_check_script", lambda script: 1 // 0)
     audited = audit_file(str(tmp_path / "a.py"))
     assert (audited.looked_at, audited.findings) == (True, ())
     assert str(audited.skipped).startswith("It could not be followed: ZeroDivisionError, ")
@@ -115,18 +115,18 @@ def test_a_cell_that_is_no_python_is_left_out_and_named():
 
 def test_a_notebook_that_is_none_is_said():
     (finding,) = audit_bytes("a.ipynb", b'{"npu_bridge": 1}').findings
-    assert finding.said == "This is no notebook that can be read."
+    assert finding.message == "This is no notebook that can be read."
 
 
 def test_a_huge_file_is_skipped_by_name(tmp_path):
     path = tmp_path / "generated.py"
-    path.write_bytes(BLOCK.encode() + b"#" * LARGEST)
+    path.write_bytes(BLOCK.encode() + b"#" * LARGEST_BYTES)
     audited = audit_file(str(path))
     assert audited.findings == ()
     assert audited.skipped is not None
-    assert audited.skipped.startswith("It has 2,000,")
+    assert audited.skipped.startswith("It has 2 MiB, and at most 2 MiB of a script")
 
 
 def test_a_file_that_is_gone_is_skipped_by_name(tmp_path):
     skipped = audit_file(str(tmp_path / "gone.py")).skipped
-    assert skipped == "It cannot be read: No such file or directory."
+    assert skipped == "It is not there."

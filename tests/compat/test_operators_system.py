@@ -28,7 +28,7 @@ def life(tf: Any) -> Iterator[Any]:
     """The life of the process's system, which ends with the test."""
     found = module("life")
     yield found
-    found.shut_down()
+    module("sessions").shut_down()
     found.end()
 
 
@@ -97,7 +97,7 @@ def test_the_plugin_brings_the_system_up_without_a_session(life: Any, tmp_path: 
     ],
 )
 def test_groups_that_cannot_be_are_value_errors(life: Any, arguments: Any, said: str) -> None:
-    module("library").bring_up()
+    module("sessions").bring_up()
     with pytest.raises(ValueError, match=said):
         module("hccl.manage.api").create_group(*arguments)
 

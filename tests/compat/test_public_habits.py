@@ -7,7 +7,7 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session.compat.judging import judge
+from ascend_session.compat.verdicts import judge_entry
 from ascend_session.config.proto import add_to_entry
 from tests.compat.run_scripts import PREFACE, run_script
 
@@ -28,7 +28,7 @@ def notes_of(tf: Any, *listed: str) -> List[str]:
     proto = tf.ConfigProto()
     proto.graph_options.rewrite_options.optimizers.extend(listed)
     add_to_entry(proto, {})
-    return judge(proto, {}).notes
+    return judge_entry(proto, {}).notes
 
 
 def test_a_list_of_optimizers_turns_off_those_that_it_leaves_out(tf: Any) -> None:
@@ -71,7 +71,7 @@ def test_a_zero_that_nobody_wrote_is_explained(tf: Any) -> None:
     add_to_entry(proto, {})
     entry = proto.graph_options.rewrite_options.custom_optimizers[0]
     entry.parameter_map["iterations_per_loop"].b = True
-    judged = judge(proto, {})
+    judged = judge_entry(proto, {})
     [refused] = judged.refused
     assert refused.message.startswith("iterations_per_loop stands in the field 'b'")
     assert refused.message.endswith("iterations_per_loop=0: the smallest value is 1.")

@@ -5,7 +5,7 @@ from typing import Any, Dict, List
 import pytest
 
 from ascend_session.cli import _run_view
-from ascend_session.compat.ending import Report, differences, lines, made
+from ascend_session.compat.report import RunReport, build_report, rank_differences, report_lines
 
 
 def session(number: int, **options: Any) -> Dict[str, Any]:
@@ -26,13 +26,13 @@ def session(number: int, **options: Any) -> Dict[str, Any]:
 
 def test_the_same_option_of_several_sessions_is_one_row() -> None:
     sessions = [session(n, precision_mode="fp16") for n in (1, 2, 3, 5)]
-    [row] = made(sessions).rows
+    [row] = build_report(sessions).rows
     assert (row.key, row.value, row.sessions) == ("precision_mode", "fp16", "1-3,5")
 
 
 def test_the_values_of_an_option_come_in_the_order_of_the_sessions() -> None:
     sessions = [session(1, b="z", a=1), session(2, b="y", a=1)]
-    assert [(row.key, row.value) for row in made(sessions).rows] == [
+    assert [(row.key, row.value) for row in build_report(sessions).rows] == [
         ("a", "1"),
         ("b", "z"),
         ("b", "y"),
@@ -40,7 +40,7 @@ def test_the_values_of_an_option_come_in_the_order_of_the_sessions() -> None:
 
 
 def test_sessions_without_an_entry_are_named() -> None:
-    said = made([session(1, a=1), session(2), session(3)]).sentences
+    said = build_report([session(1, a=1), session(2), session(3)]).sentences
     assert said == [
         "Session 1 with an NpuOptimizer entry: train.py:1",
         "Sessions 2-3 without one, which a device leaves on the host, too: train.py:2, train.py:3",
@@ -48,11 +48,11 @@ def test_sessions_without_an_entry_are_named() -> None:
 
 
 def test_no_session_is_said() -> None:
-    assert made([]) == Report([], ["The script has opened no session."])
+    assert build_report([]) == RunReport([], ["The script has opened no session."])
 
 
 def test_a_value_is_kept_short_and_harmless() -> None:
-    text = lines(made([session(1, a="\x1b[31m", b="x" * 100, c="")]), "head")
+    text = report_lines(build_report([session(1, a="\x1b[31m", b="x" * 100, c="")]), "head")
     assert "\\x1b[31m" in text[2]
     assert "x" * 100 not in text[3]
     assert "''" in text[4]
@@ -69,12 +69,14 @@ def test_a_value_is_kept_short_and_harmless() -> None:
     ],
 )
 def test_ranks_are_compared_session_by_session(theirs: List[Any], said: List[str]) -> None:
-    assert differences([session(1, a=1)], 3, theirs) == said
+    assert rank_differences([session(1, a=1)], 3, theirs) == said
 
 
 def test_a_terminal_gets_all_of_it(capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    _run_view.show(made([session(1, precision_mode="fp16")], ["Rank 1 differs."]), "The [head].")
+    _run_view.show(
+        build_report([session(1, precision_mode="fp16")], ["Rank 1 differs."]), "The [head]."
+    )
     shown = capsys.readouterr().err
     for text in ("The [head].", "precision_mode", "fp16", "checked", "Rank 1 differs."):
         assert text in shown

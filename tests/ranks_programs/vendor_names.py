@@ -1,8 +1,8 @@
 """A rank of a script that knows the vendor's names alone; says what it was answered."""
 
-from ascend_session.compat import importing
+from ascend_session.compat import finder
 
-importing.install()
+finder.install()
 
 import tensorflow.compat.v1 as tf  # noqa: E402
 from hccl.manage.api import (  # noqa: E402

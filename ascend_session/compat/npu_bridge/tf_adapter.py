@@ -5,7 +5,7 @@ Source: tf_adapter/swig, tf_adapter/util/npu_plugin.h, and what the vendor's Pyt
 
 from typing import Any, Dict, List
 
-from ascend_session.compat import library, life
+from ascend_session.compat import sessions
 from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.config.checking import warn
 
@@ -62,17 +62,17 @@ def int64_vec(numbers: Any) -> List[int]:
 
 def PluginInit(init_options: Any) -> None:  # noqa: N802
     """Initialises the system for the process; the options are for a device."""
-    library.bring_up()
+    sessions.bring_up()
 
 
 def PluginFinalize() -> None:  # noqa: N802
     """Ends it."""
-    life.shut_down()
+    sessions.shut_down()
 
 
 def NpuClose() -> None:  # noqa: N802
     """Ends it."""
-    life.shut_down()
+    sessions.shut_down()
 
 
 def GetDeviceSatMode() -> int:  # noqa: N802

@@ -7,7 +7,7 @@ The vendor's errors are ValueErrors, and so are these. Source: hccl/manage/api.p
 from typing import Any, Callable, TypeVar
 
 from ascend_session import hccl
-from ascend_session.compat import library, life
+from ascend_session.compat import life, sessions
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.vendor import WORLD_GROUP
 
@@ -128,7 +128,7 @@ def _ask(what: str, ask: Callable[[], _Answer]) -> _Answer:
         NotUpError: If the system is not up.
         GroupError: If the job cannot answer.
     """
-    if not library.is_up():
+    if not sessions.is_device_up():
         raise NotUpError(
             f"{what} error. ret[{_NOT_THERE}]: the system is not up. On a device, too, ranks and "
             "groups are known from the first session on, or from initialize_system, until the "

@@ -5,7 +5,7 @@ Source: npu_cube_ops.py of the newest release; ``bias`` of that of 2020 is taken
 
 from typing import Any
 
-from ascend_session.compat import warping
+from ascend_session.compat import image_formulas
 from ascend_session.compat.formulas import refuse_eager
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.tensorflow_names import tf
@@ -40,7 +40,7 @@ def deformable_conv2d(
         x: float16 or float32 ``[batch, height, width, channels]``.
         filter: ``[kh, kw, channels, outputs]``.
         offsets: ``[batch, out_height, out_width, 3 * groups * kh * kw]``
-            (`warping.deformable_offsets`).
+            (`image_formulas.deformable_offsets`).
         strides: Four numbers.
         pads: Top, bottom, left and right.
         data_format: NHWC.
@@ -62,7 +62,7 @@ def deformable_conv2d(
         raise RuntimeError("tf.deformable_conv2d() only supports groups is 1 currently")
     weights = tf.convert_to_tensor(filter)
     kh, kw = weights.shape.as_list()[:2]
-    read = warping.deformable_offsets(
+    read = image_formulas.deformable_offsets(
         x, offsets, strides, pads, [kh, kw], dilations, data_format, deformable_groups, True
     )
     result = tf.nn.conv2d(

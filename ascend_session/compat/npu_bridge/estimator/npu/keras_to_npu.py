@@ -7,9 +7,9 @@ from typing import Any
 
 from ascend_session.compat.npu_bridge.estimator.npu.npu_estimator import NPUEstimator
 from ascend_session.compat.tensorflow_names import RunConfig, keras_estimator
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "model_to_npu_estimator",
     "model_to_estimator run_config NPUEstimator NPUEstimatorSpec NPURunConfig",

@@ -8,10 +8,10 @@ from typing import Any
 from ascend_session import hccl
 from ascend_session.compat.optimizers import rank_count
 from ascend_session.compat.tensorflow_names import Callback, keras_backend, tf
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 from ascend_session.errors import UnsupportedError
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "broadcast_global_variables BroadcastGlobalVariablesCallbackImpl "
     "NPUBroadcastGlobalVariablesCallback",

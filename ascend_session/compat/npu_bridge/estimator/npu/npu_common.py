@@ -9,11 +9,11 @@ from typing import Any, Dict, Optional
 
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.vendor_modules import also, takes
+from ascend_session.compat.vendor_modules import mirror_names, with_signature
 from ascend_session.config.checking import warn
 from ascend_session.errors import JobError
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "JobInfo JobConfig DeviceInfo NPUBasics",
     "os json logging util_lib",
@@ -31,7 +31,7 @@ class NoJobError(JobError, AttributeError):
 class JobInfo:
     """What is known of the job; each argument is kept behind an underscore."""
 
-    @takes(
+    @with_signature(
         "(job_id=0, job_config=None, heartbeat_time=-1, region_id=None, ak=None, sk=None, "
         "endpoint_url=None, device_info=None, rank_table_file=None, restart_flag=0, "
         "local_app_dir=None, local_data_dir=None, local_checkpoint_dir=None, local_log_dir=None, "

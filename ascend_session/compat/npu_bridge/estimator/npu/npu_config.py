@@ -15,10 +15,10 @@ from tensorflow.core.protobuf import config_pb2
 from ascend_session.compat import run_config
 from ascend_session.compat.run_config import ARGUMENTS, OF_TENSORFLOW, add_npu_optimizer, attribute
 from ascend_session.compat.tensorflow_names import RunConfig
-from ascend_session.compat.vendor_modules import also, takes
+from ascend_session.compat.vendor_modules import mirror_names, with_signature
 from ascend_session.config.checking import warn
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "NPURunConfig ProfilingConfig MemoryConfig DumpConfig GraphMemoryOptimizeConfig "
     "ExperimentalConfig NpuExecutePlacement DynamicInputConfig set_npu_default_config "
@@ -43,7 +43,7 @@ class NPURunConfig(RunConfig):  # type: ignore[misc]
         UnsupportedError: In a job with parameter servers, and without ``tf.estimator``.
     """
 
-    @takes(ARGUMENTS)
+    @with_signature(ARGUMENTS)
     def __init__(self, given: Dict[str, Any]) -> None:
         """Takes the vendor's arguments."""
         run_config.check(given)

@@ -20,9 +20,9 @@ from ascend_session.compat.npu_bridge.estimator.npu.npu_saver import NPUSaver
 from ascend_session.compat.run_config import add_entry
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "no_check_override NPUEstimatorSpec NPUEstimator",
     "os sys collections json random string six tf logging ops constant_op "

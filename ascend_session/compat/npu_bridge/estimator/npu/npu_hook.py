@@ -18,9 +18,9 @@ from ascend_session.compat.hooks import NPUOutputTensorHook as NPUOutputTensorHo
 from ascend_session.compat.hooks import TellMeStepOrLossHook as TellMeStepOrLossHook
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "NPUShutDownHook NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook "
     "SetIterationsVarHook broadcast_global_variables NPULogOutfeedSessionHook "

@@ -7,9 +7,9 @@ from typing import Any, Callable
 
 from ascend_session import training
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "FixedLossScaleManager ExponentialUpdateLossScaleManager",
     "dtypes ops control_flow_ops gen_math_ops state_ops",

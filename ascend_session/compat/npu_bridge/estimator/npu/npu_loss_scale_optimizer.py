@@ -8,10 +8,10 @@ from typing import Any, List, Optional
 
 from ascend_session.compat.optimizers import applied_if_finite, downscaled, rank_count, scaled
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 from ascend_session.training.overflow import Overflow
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "NPULossScaleOptimizer",
     "tf os control_flow_ops gen_control_flow_ops gen_math_ops math_ops optimizer "

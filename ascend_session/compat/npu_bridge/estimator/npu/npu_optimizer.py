@@ -26,12 +26,12 @@ from ascend_session.compat.optimizers import (
     npu_distributed_optimizer_wrapper as npu_distributed_optimizer_wrapper,
 )
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 from ascend_session.training.gradients import is_slices
 from ascend_session.training.overflow import Overflow
 from ascend_session.vendor import WORLD_GROUP
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "KerasDistributeOptimizer NPUDistributedOptimizer NPUOptimizer allreduce "
     "npu_allreduce npu_distributed_optimizer_wrapper reduce",

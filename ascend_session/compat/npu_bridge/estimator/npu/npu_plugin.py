@@ -7,7 +7,7 @@ Source: npu_plugin.py of the newest release; of the old ones ``auto_tune_mode`` 
 import os
 from typing import Any
 
-from ascend_session.compat import library, life
+from ascend_session.compat import sessions
 from ascend_session.compat.hccl.manage.api import get_local_rank_size, get_rank_id
 from ascend_session.compat.npu_bridge import tf_adapter
 from ascend_session.compat.npu_bridge.estimator.npu import npu_scope, util
@@ -116,7 +116,7 @@ def npu_resource_init(
         util.check_bool_type(oo_constant_folding, "oo_constant_folding")
     if input_batch_cpy is not None:
         util.check_bool_type(input_batch_cpy, "input_batch_cpy")
-    library.bring_up()
+    sessions.bring_up()
 
 
 def _check_tuning(aoe_mode: Any, mstune_mode: Any, work_path: Any) -> None:
@@ -164,12 +164,12 @@ def npu_global_shutdown() -> None:
 
 def npu_resource_shutdown() -> None:
     """Ends what `npu_resource_init` has begun: sessions that are open cannot run any more."""
-    life.shut_down()
+    sessions.shut_down()
 
 
 def npu_close() -> None:
     """What happens at exit, at once: sessions that are open cannot run any more."""
-    life.shut_down()
+    sessions.shut_down()
 
 
 def get_rdma_cache(data_type: Any, shape: Any, name: Any = "rdma_w") -> Any:

@@ -9,9 +9,9 @@ from typing import Any, Dict
 from tensorflow.python.training.saver import BulkSaverBuilder
 
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import also, takes
+from ascend_session.compat.vendor_modules import mirror_names, with_signature
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "NPUBulkSaverBuilder NPUSaver",
     "tf BulkSaverBuilder Saver context saveable_object_util saver_pb2 ops array_ops "
@@ -31,7 +31,7 @@ class NPUBulkSaverBuilder(_Builder):  # type: ignore[misc]
 class NPUSaver(_Saver):  # type: ignore[misc]
     """``tf.train.Saver``; its arguments."""
 
-    @takes(
+    @with_signature(
         "(var_list=None, reshape=False, sharded=False, max_to_keep=5, "
         "keep_checkpoint_every_n_hours=10000.0, name=None, restore_sequentially=False, "
         "saver_def=None, builder=None, defer_build=False, allow_empty=False, write_version=2, "

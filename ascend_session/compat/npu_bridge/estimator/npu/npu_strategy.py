@@ -9,9 +9,9 @@ from tensorflow.python.distribute import distribute_lib, one_device_strategy
 
 from ascend_session.compat import life
 from ascend_session.compat.optimizers import rank_count
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "NPUExtended NPUStrategy",
     "os distribute_lib one_device_strategy util_lib get_rank_size get_rank_id",

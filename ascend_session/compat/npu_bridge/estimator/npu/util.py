@@ -31,9 +31,9 @@ from ascend_session.compat.optimizers import get_all_grad_item as get_all_grad_i
 from ascend_session.compat.optimizers import get_gid_by_grad as get_gid_by_grad
 from ascend_session.compat.optimizers import get_gid_by_weight as get_gid_by_weight
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import also
+from ascend_session.compat.vendor_modules import mirror_names
 
-__getattr__, __all__ = also(
+__getattr__, __all__ = mirror_names(
     __name__,
     "ExperimentalConfig GradDivisionItem GraphMemoryOptimizeConfig IterationPerLoop "
     "add_grads_and_vars check_aoe_mode check_bool_type check_nonnegative_integer "

@@ -13,7 +13,7 @@ from ascend_session.compat.unavailable import refuse
 
 
 def dense_image_warp(image: Any, flow: Any, name: Any = None) -> Any:
-    """``image[y - flow_y, x - flow_x]``, bilinear; outside, the nearest pixels inside.
+    """Read ``image[y - flow_y, x - flow_x]``, bilinear; outside, the nearest pixels inside.
 
     Args:
         image: float16 or float32 ``[batch, height, width, channels]``, 2 by 2 at least.
@@ -48,7 +48,7 @@ def _between(first: Any, second: Any, part: Any) -> Any:
 
 
 def _at(image: Any, rows: Any, columns: Any) -> Any:
-    """``image[b, rows, columns]`` for each b, rows and columns of any shape ``[batch, ...]``."""
+    """Read ``image[b, rows, columns]`` for each b; rows and columns are ``[batch, ...]``."""
     tf = tf1()
     batch = tf.range(tf.shape(image)[0])
     extra = rows.shape.rank - 1
@@ -68,7 +68,7 @@ def deformable_offsets(
     modulated: bool = True,
     name: Any = None,
 ) -> Any:
-    """What a deformable convolution reads, as an image of ``ksize`` pixels for each output.
+    """Read what a deformable convolution reads, as an image of ``ksize`` pixels for each output.
 
     Args:
         x: float16 or float32 ``[batch, height, width, channels]``.
@@ -125,14 +125,14 @@ def _all_offsets(
 
 
 def _grid(outputs: int, stride: int, pad: int, kernel: int, dilation: int) -> Any:
-    """Which pixel each output reads for each of the kernel, without offsets."""
+    """Give the pixel that each output reads for each of the kernel, without offsets."""
     tf = tf1()
     begins = tf.range(outputs) * stride - pad
     return begins[:, tf.newaxis] + tf.range(kernel)[tf.newaxis, :] * dilation
 
 
 def _read_groups(image: Any, y: Any, x: Any, height: int, width: int) -> Any:
-    """``image`` at fractional places, bilinear; 0 outside.
+    """Read ``image`` at fractional places, bilinear; 0 outside.
 
     Args:
         image: ``[batch, height, width, groups, channels]``.

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ascend_session.audit import RULES, audit_file, scripts
+from ascend_session.audit import AUDIT_RULES, audit_file, scripts
 from ascend_session.audit.exports import as_sarif, read_baseline, without_known, write_baseline
 from ascend_session.audit.scripts import audit_paths, files_below
 from ascend_session.errors import AuditError
@@ -71,7 +71,7 @@ def test_a_file_that_kills_its_process_is_named_and_the_others_are_read(folder, 
 def test_a_pipe_is_skipped_and_never_waited_for(folder):
     os.mkfifo(str(folder / "pipe.py"))
     report = audit_paths([str(folder)])
-    assert report.skipped == ((str(folder / "pipe.py"), "It is no file, but a pipe or a device."),)
+    assert report.skipped == ((str(folder / "pipe.py"), "It is a pipe or a device, not a file."),)
     assert report.count("error") == 2
 
 
@@ -88,7 +88,7 @@ def test_a_baseline_knows_findings_by_their_lines_wherever_these_are(folder):
     (folder / "inner" / "b.py").write_text(WRONG.replace("no_such_key", "another_key"))
     report = without_known(audit_paths([str(folder)]), file, read_baseline(file))
     assert report.known == 3
-    assert [one.text for one in report.findings] == ['op.parameter_map["another_key"].i = 1']
+    assert [one.place.text for one in report.findings] == ['op.parameter_map["another_key"].i = 1']
 
 
 def test_a_line_that_is_there_once_more_is_new(folder):
@@ -119,7 +119,7 @@ def test_what_is_no_baseline_is_refused(folder, text):
 def test_sarif_has_rules_levels_and_places(folder, monkeypatch):
     monkeypatch.chdir(folder)
     (run,) = json.loads(json.dumps(as_sarif(audit_paths(["a.py"]), "1.0")))["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(RULES)
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(AUDIT_RULES)
     results = [(one["ruleId"], one["level"]) for one in run["results"]]
     assert results == [("unknown-key", "error"), ("deprecated-option", "note")]
     place = run["results"][0]["locations"][0]["physicalLocation"]

@@ -8,16 +8,16 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session.compat import ending, importing, life, watching
+from ascend_session.compat import finder, life, run_end, sessions
 
 
 @pytest.fixture
 def installed(tf: Any) -> Iterator[Any]:
-    yield importing.install()
-    importing.uninstall()
+    yield finder.install()
+    finder.uninstall()
     life.end()
-    watching.stop()
-    ending.forget()
+    sessions.stop()
+    run_end.forget()
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_a_module_that_the_vendor_has_not_is_not_found(installed: Any) -> None:
 
 def test_what_is_imported_first_begins_the_watch(installed: Any) -> None:
     assert not installed.started
-    assert not watching.is_watching()
+    assert not sessions.is_watching()
     importlib.import_module("hccl")
     assert installed.started
-    assert watching.is_watching()
+    assert sessions.is_watching()
 
 
 def test_a_second_finder_is_not_put_there(installed: Any) -> None:
-    assert importing.install() is installed
+    assert finder.install() is installed
     assert sys.meta_path.count(installed) == 1
 
 
@@ -81,7 +81,7 @@ def test_importing_this_package_installs_nothing() -> None:
     program = (
         "import sys\n"
         "before = list(sys.meta_path), list(sys.path)\n"
-        "import ascend_session, ascend_session.compat, ascend_session.compat.importing\n"
+        "import ascend_session, ascend_session.compat, ascend_session.compat.finder\n"
         "print(before == (sys.meta_path, sys.path), 'tensorflow' in sys.modules)\n"
         "print([n for n in sys.modules if n.split('.')[0] in ('npu_bridge', 'hccl')])\n"
     )

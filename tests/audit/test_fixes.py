@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ascend_session.audit import audit_bytes
-from ascend_session.audit.fixing import fixed
+from ascend_session.audit.fixes import fix_script
 
 BLOCK = """\
 import tensorflow as tf
@@ -22,7 +22,7 @@ HEAD = BLOCK.replace("op = ", f"{OFF}op = ", 1)
 
 def after(line, block=HEAD):
     """The line that stands where ``line`` stood, or None if nothing is rewritten."""
-    made = fixed("a.py", block.format(line).encode())
+    made = fix_script("a.py", block.format(line).encode())
     if made is None:
         return None
     head, tail = block.split("{}")
@@ -64,13 +64,13 @@ def test_a_key_that_is_set_elsewhere_is_not_made_twice():
 
 
 def test_memory_optimization_is_turned_off_before_the_entry():
-    made = fixed("a.py", BLOCK.format("pass").encode())
+    made = fix_script("a.py", BLOCK.format("pass").encode())
     assert made.after == HEAD.format("pass")
 
 
 def test_without_the_name_that_it_needs_no_line_is_added():
     text = BLOCK.format("pass").replace("npu_bridge.npu_init import *", "npu_bridge import x")
-    assert fixed("a.py", text.encode()) is None
+    assert fix_script("a.py", text.encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -83,29 +83,29 @@ def test_without_the_name_that_it_needs_no_line_is_added():
 def test_a_name_that_is_imported_later_or_only_spoken_of_is_none(imported):
     _, tail = BLOCK.format("pass").split("config = tf", 1)
     text = imported.format(f"config = tf{tail}")
-    assert fixed("a.py", text.encode()) is None
+    assert fix_script("a.py", text.encode()) is None
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
 def test_ends_of_lines_and_marks_of_encodings_stay(end):
     data = "\ufeff" + BLOCK.format("pass").replace("\n", end)
-    made = fixed("a.py", data.encode())
+    made = fix_script("a.py", data.encode())
     assert made.after == "\ufeff" + HEAD.format("pass").replace("\n", end)
 
 
 def test_python_2_and_notebooks_are_not_rewritten():
-    assert fixed("a.py", BLOCK.format("print 1").encode()) is None
-    assert fixed("a.ipynb", BLOCK.format("pass").encode()) is None
+    assert fix_script("a.py", BLOCK.format("print 1").encode()) is None
+    assert fix_script("a.ipynb", BLOCK.format("pass").encode()) is None
 
 
 @pytest.mark.parametrize(
     "script", sorted((Path(__file__).parent / "data").glob("*.py")), ids=lambda path: path.stem
 )
 def test_what_is_fixed_is_a_script_with_fewer_findings_and_nothing_left_to_fix(script):
-    made = fixed(script.name, script.read_bytes())
+    made = fix_script(script.name, script.read_bytes())
     if made is None:
         return
     compile(made.after, script.name, "exec")
     left = audit_bytes(script.name, made.after.encode()).findings
     assert len(left) < len(audit_bytes(script.name, script.read_bytes()).findings)
-    assert fixed(script.name, made.after.encode()) is None
+    assert fix_script(script.name, made.after.encode()) is None

@@ -2,7 +2,7 @@
 
 Importing `ascend_session` or this module installs nothing; `install` does, and the commands call it
 where the stub runs. The start of a rank pays for it, so nothing is imported here before one of the
-two packages is asked for. The runner reads this file by its path.
+two packages is. The runner reads this file by its path.
 """
 
 import os
@@ -24,21 +24,21 @@ INHERITED = os.path.join(_HERE, "inherited")
 
 
 class VendorFinder:
-    """Finds the two packages on ``sys.meta_path``; asks nothing of anything else.
+    """Finds the two packages on ``sys.meta_path``; everything else is left to Python.
 
     Args:
-        first: The module whose ``start(asked)`` is called before the first of them is imported.
+        first: The module whose ``start(request)`` is called before the first of them is imported.
         resolves: Whether they are the modules of this room; else Python goes on looking.
-        asked: What the command was asked.
+        request: What the command was called with.
 
     Attributes:
-        started: Whether one of them was asked for.
+        started: Whether one of them was imported, or tried to be.
     """
 
-    def __init__(self, first: str, resolves: bool, asked: "Dict[str, str]") -> None:
+    def __init__(self, first: str, resolves: bool, request: "Dict[str, str]") -> None:
         self._first = first
         self._resolves = resolves
-        self._asked = asked
+        self._request = request
         self.started = False
 
     def find_spec(
@@ -47,7 +47,7 @@ class VendorFinder:
         path: "Optional[Sequence[str]]" = None,
         target: "Optional[ModuleType]" = None,
     ) -> "Any":
-        """As Python's finders: the specification of a module, or None.
+        """Give the specification of a module, or None, as Python's finders do.
 
         Raises:
             ModuleNotFoundError: For a module that the vendor's package has not.
@@ -57,24 +57,24 @@ class VendorFinder:
             return None
         if not self.started:
             self.started = True
-            _room("." + self._first).start(self._asked)
+            _import_from_room("." + self._first).start(self._request)
         if not self._resolves:
             return None
         import importlib.machinery
         import importlib.util
 
-        _room("")
-        found = importlib.util.find_spec(f"{_ROOM}.{name}")
-        if found is None:
+        _import_from_room("")
+        own = importlib.util.find_spec(f"{_ROOM}.{name}")
+        if own is None:
             raise ModuleNotFoundError(
                 f"No module named {name!r}, neither in the vendor's package nor in its stand-in on "
                 "a machine without a device.",
                 name=name,
             )
-        is_package = found.submodule_search_locations is not None
-        loader: Any = VendorLoader(found.name)
+        loader: Any = VendorLoader(own.name)
+        is_package = own.submodule_search_locations is not None
         return importlib.machinery.ModuleSpec(
-            name, loader, origin=found.origin, is_package=is_package
+            name, loader, origin=own.origin, is_package=is_package
         )
 
 
@@ -86,7 +86,7 @@ class VendorLoader:
         self._spec: Any = None
 
     def create_module(self, spec: "Any") -> "ModuleType":
-        """The module, imported under its own name."""
+        """Import the module under its own name."""
         import importlib
 
         module = importlib.import_module(self._name)
@@ -94,54 +94,48 @@ class VendorLoader:
         return module
 
     def exec_module(self, module: "ModuleType") -> None:
-        """It has run already; Python has just given it the other name's specification."""
+        """Give the module its own specification back; it has run already."""
         module.__spec__ = self._spec
 
     def get_code(self, name: str) -> "Any":
-        """For ``python -m``."""
+        """Give the module's code, for ``python -m``."""
         import importlib.util
 
-        found: Any = importlib.util.find_spec(self._name)
-        return found.loader.get_code(self._name)
+        own: Any = importlib.util.find_spec(self._name)
+        return own.loader.get_code(self._name)
 
 
 def install(
-    first: str = "watching", resolves: bool = True, asked: "Optional[Dict[str, str]]" = None
+    first: str = "sessions", resolves: bool = True, request: "Optional[Dict[str, str]]" = None
 ) -> VendorFinder:
-    """Puts the finder in front of all others; a second one is not put there.
-
-    Args:
-        first: As of `VendorFinder`.
-        resolves: As of `VendorFinder`.
-        asked: As of `VendorFinder`.
-    """
+    """Put the finder in front of all others, once; the arguments are those of `VendorFinder`."""
     finders: Any = sys.meta_path
     for finder in finders:
         if type(finder).__name__ == VendorFinder.__name__:
-            there: VendorFinder = finder
-            return there
-    made = VendorFinder(first, resolves, asked or {})
-    finders.insert(0, made)
-    return made
-
-
-def take_over(name: str) -> None:
-    """Has a module of ``inherited`` be that of this room, and the others found there, too."""
-    spec = install(asked={"child": "1"}).find_spec(name)
-    module = sys.modules[name] = spec.loader.create_module(spec)
-    spec.loader.exec_module(module)
+            installed: VendorFinder = finder
+            return installed
+    installed = VendorFinder(first, resolves, request or {})
+    finders.insert(0, installed)
+    return installed
 
 
 def uninstall() -> None:
-    """Takes the finder away, and the vendor's names from what is imported."""
+    """Take the finder away, and the vendor's names from what is imported."""
     sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != VendorFinder.__name__]
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
 
 
-def ending() -> "Any":
-    """The module that ends a run, for a runner that reads this file by its path."""
-    return _room(".ending")
+def take_over(name: str) -> None:
+    """Make a module of ``inherited`` that of this room, and have the others found there, too."""
+    spec = install(request={"child": "1"}).find_spec(name)
+    module = sys.modules[name] = spec.loader.create_module(spec)
+    spec.loader.exec_module(module)
+
+
+def run_end() -> "Any":
+    """Give the module that ends a run, for a runner that reads this file by its path."""
+    return _import_from_room(".run_end")
 
 
 def _is_of_the_script(top: str) -> bool:
@@ -156,12 +150,12 @@ def _is_of_the_script(top: str) -> bool:
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     if main is None or os.path.realpath(sys.path[0]) != os.path.dirname(os.path.realpath(main)):
         return False
-    found: Any = importlib.machinery.PathFinder.find_spec(top, sys.path[:1])
-    return found is not None and found.origin is not None
+    spec: Any = importlib.machinery.PathFinder.find_spec(top, sys.path[:1])
+    return spec is not None and spec.origin is not None
 
 
-def _room(name: str) -> "Any":
-    """A module of this package, wherever Python was started."""
+def _import_from_room(name: str) -> "Any":
+    """Import a module of this package, wherever Python was started."""
     import importlib
 
     try:

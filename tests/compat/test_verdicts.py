@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from ascend_session.compat.judging import Judged, judge
+from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from tests.config.protos import OFF, add, base, config_pb2
@@ -14,13 +14,13 @@ from tests.config.protos import OFF, add, base, config_pb2
 SAMPLE = Path(__file__).parents[1] / "config" / "data" / "verdicts_sample.jsonl"
 
 # What the adapter takes, but the device then ends the run with: GE refuses to initialise with it,
-# or the graph's first run fails or aborts.
+# or the graph's first run fails or aborts (guides/facts/adapter.md#what-a-bad-option-does).
 ENDING_LATER = {
-    "accelerate_train_mode": "looked at in the first graph run only (options_notes a4)",
+    "accelerate_train_mode": "looked at in the first graph run only",
     "aicore_num": "GE wants 'cube|vector'",
-    "auto_tune_mode": "GE takes no value of it any more (options_notes e)",
-    "auto_multistream_parallel_mode": "GE knows its own words only (options_notes g22)",
-    "dynamic_dims": "GE counts the -1 (a17); a later pass refuses mixed computing (a14)",
+    "auto_tune_mode": "GE takes no value of it any more",
+    "auto_multistream_parallel_mode": "GE knows its own words only",
+    "dynamic_dims": "GE counts the -1; a later pass refuses mixed computing",
 }
 
 
@@ -30,10 +30,10 @@ def typed(value: Any) -> Tuple[str, Any]:
     return ("i", value) if isinstance(value, int) else ("s", value.encode())
 
 
-def judged(*, environ: Any = None, **options: Any) -> Judged:
+def judged(*, environ: Any = None, **options: Any) -> EntryVerdict:
     """What an entry comes to; a tuple is a field and its value."""
     entry = {k: v if isinstance(v, tuple) else typed(v) for k, v in options.items()}
-    return judge(base(**entry), environ or {})
+    return judge_entry(base(**entry), environ or {})
 
 
 def said(problems: Any) -> str:
@@ -109,7 +109,7 @@ def test_what_nothing_looks_at_is_not_refused_but_said(options: Any) -> None:
 def test_of_two_entries_the_last_one_holds() -> None:
     proto = base(precision_mode=("s", b"force_fp16"), op_debug_level=("i", 1))
     add(proto, "NpuOptimizer", {"precision_mode": ("s", b"force_fp32")})
-    found = judge(proto, {})
+    found = judge_entry(proto, {})
     assert found.values == {"precision_mode": "force_fp32"}
     assert "2 entries" in said(found.ignored)
 
@@ -117,13 +117,13 @@ def test_of_two_entries_the_last_one_holds() -> None:
 def test_an_entry_of_another_name_is_none() -> None:
     proto = config_pb2.ConfigProto()
     add(proto, "npuoptimizer", {"precision_mode": ("s", b"nonsense")})
-    found = judge(proto, {})
+    found = judge_entry(proto, {})
     assert (found.has_entry, found.refused) == (False, [])
     assert "named 'npuoptimizer'" in said(found.ignored)
 
 
 def test_no_proto_is_no_entry() -> None:
-    assert not judge(None, {}).has_entry
+    assert not judge_entry(None, {}).has_entry
 
 
 def test_what_the_environment_ends_is_refused() -> None:
@@ -132,13 +132,13 @@ def test_what_the_environment_ends_is_refused() -> None:
 
 def test_memory_optimization_and_remapping_are_noted_unless_they_are_off() -> None:
     proto = base()
-    assert [note.split()[0] for note in judge(proto, {}).notes] == [
+    assert [note.split()[0] for note in judge_entry(proto, {}).notes] == [
         "rewrite_options.memory_optimization",
         "rewrite_options.remapping",
     ]
     proto.graph_options.rewrite_options.memory_optimization = OFF
     proto.graph_options.rewrite_options.remapping = OFF
-    assert judge(proto, {}).notes == []
+    assert judge_entry(proto, {}).notes == []
 
 
 def test_defaults_that_npuestimator_writes_are_not_the_users() -> None:

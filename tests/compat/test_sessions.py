@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import AscendConfigWarning, ConfigError, ascend_session, current_system
-from ascend_session.compat import ending, life, watching
+from ascend_session.compat import life, run_end, sessions
 from ascend_session.config.proto import add_to_entry
 from ascend_session.errors import DeviceError, LifecycleError
 
@@ -15,11 +15,11 @@ from ascend_session.errors import DeviceError, LifecycleError
 @pytest.fixture(autouse=True)
 def watch(tf: Any, monkeypatch: Any) -> Iterator[None]:
     monkeypatch.setenv("ASCEND_SESSION_BACKEND", "stub")
-    watching.start()
+    sessions.start()
     yield
     life.end()
-    watching.stop()
-    ending.forget()
+    sessions.stop()
+    run_end.forget()
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ OWNERS = [monitored, supervised, interactive, estimated]
 @pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)
 def test_whoever_opens_it(tf: Any, proto: Any, owner: Any) -> None:
     owner(tf, proto(precision_mode="allow_mix_precision"))
-    [session] = watching.book().watched
+    [session] = sessions.session_log().sessions
     assert [setting.key for setting in session.settings] == ["precision_mode"]
     assert session.has_entry
     assert current_system() is life.system()
@@ -87,20 +87,20 @@ def test_what_ends_the_run_on_a_device_is_refused_before_the_session_is_made(
     entry.parameter_map["graph_run_mode"].i = 2
     with pytest.raises(ConfigError, match="graph_run_mode"):
         owner(tf, config)
-    assert [each.is_refused for each in watching.book().watched] == [True]
+    assert [each.is_refused for each in sessions.session_log().sessions] == [True]
     assert current_system() is None
 
 
 def test_the_place_is_the_scripts(tf: Any, proto: Any) -> None:
     tf.Session(config=proto()).close()
-    [session] = watching.book().watched
-    assert session.where.split(":")[0].endswith("test_watching_sessions.py")
+    [session] = sessions.session_log().sessions
+    assert session.where.split(":")[0].endswith("test_sessions.py")
 
 
 def test_a_session_without_an_entry_opens_nothing(tf: Any) -> None:
     with tf.Session() as session:
         assert session.run(tf.constant(3)) == 3
-    [seen] = watching.book().watched
+    [seen] = sessions.session_log().sessions
     assert (seen.has_entry, seen.settings) == (False, [])
     assert current_system() is None
 
@@ -109,7 +109,8 @@ def test_init_options_of_a_later_session_are_without_effect(tf: Any, proto: Any)
     with tf.Session(config=proto(precision_mode="allow_mix_precision")):
         tf.Session(config=proto(precision_mode="force_fp16", buffer_optimize="l2_optimize")).close()
     first, second = (
-        {each.key: each.effect for each in session.settings} for session in watching.book().watched
+        {each.key: each.effect for each in session.settings}
+        for session in sessions.session_log().sessions
     )
     assert first == {"precision_mode": "device"}
     assert second == {"precision_mode": "silent", "buffer_optimize": "device"}
@@ -120,7 +121,7 @@ def test_the_last_session_takes_the_device_down_and_the_next_one_decides_anew(
 ) -> None:
     for mode in ("allow_mix_precision", "force_fp16"):
         tf.Session(config=proto(precision_mode=mode)).close()
-    effects = [session.settings[0].effect for session in watching.book().watched]
+    effects = [session.settings[0].effect for session in sessions.session_log().sessions]
     assert effects == ["device", "device"]
 
 
@@ -155,7 +156,7 @@ def test_what_the_stub_cannot_do_is_warned_of_and_noted(tf: Any, proto: Any) -> 
     with pytest.warns(AscendConfigWarning, match="no profiling data") as caught:
         tf.Session(config=proto(profiling_mode=True)).close()
     assert caught[0].filename == __file__
-    [setting] = watching.book().watched[0].settings
+    [setting] = sessions.session_log().sessions[0].settings
     assert setting.effect == "stub"
 
 
@@ -181,7 +182,7 @@ def test_a_one_shot_iterator_in_a_loop_is_refused_as_the_adapter_aborts(
 def test_after_a_shutdown_open_sessions_do_not_run_and_new_ones_do(tf: Any, proto: Any) -> None:
     three = tf.constant(3)
     old = tf.Session(config=proto())
-    life.shut_down()
+    sessions.shut_down()
     with pytest.raises(LifecycleError, match="NPUShutdown"):
         old.run(three)
     old.close()
@@ -192,13 +193,13 @@ def test_after_a_shutdown_open_sessions_do_not_run_and_new_ones_do(tf: Any, prot
 def test_sessions_of_this_package_are_its_own(tf: Any) -> None:
     with ascend_session() as session:
         assert session.run(tf.constant(3)) == 3
-    assert watching.book().watched == []
+    assert sessions.session_log().sessions == []
 
 
 def test_tensorflow_has_its_own_constructor_back_afterwards(tf: Any) -> None:
     from tensorflow.python.client import session
 
     patched = session.BaseSession.__init__
-    watching.stop()
+    sessions.stop()
     assert session.BaseSession.__init__ is not patched
     assert session.BaseSession.__init__.__module__ == session.__name__

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit.fixing import ported
+from ascend_session.audit.port import port_script
 
 BLOCK = """\
 from npu_bridge.npu_init import *
@@ -34,7 +34,7 @@ def made(code):
 
 @pytest.mark.filterwarnings("ignore::ascend_session.AscendConfigWarning")
 def test_what_the_script_surely_says_is_carried_over_and_the_rest_is_named():
-    ((line, code),) = ported("a.py", BLOCK.encode())
+    ((line, code),) = port_script("a.py", BLOCK.encode())
     assert line == 3
     assert made(code).parameter_map() == {
         "iterations_per_loop": 10,
@@ -58,9 +58,9 @@ def test_what_the_script_surely_says_is_carried_over_and_the_rest_is_named():
     "script", sorted((Path(__file__).parent / "data").glob("*.py")), ids=lambda path: path.stem
 )
 def test_what_is_printed_is_always_a_script(script):
-    for one in ported(script.name, script.read_bytes()):
-        compile(one.code, script.name, "exec")
+    for entry in port_script(script.name, script.read_bytes()):
+        compile(entry.code, script.name, "exec")
 
 
 def test_a_script_without_options_gives_nothing():
-    assert ported("a.py", b"print(1)\n") == []
+    assert port_script("a.py", b"print(1)\n") == []

@@ -1,10 +1,10 @@
-"""What the reader takes for known, and where it says no more than possible."""
+"""What the interpreter takes for known, and where it says no more than possible."""
 
 import pytest
 
 from ascend_session.audit import audit_bytes
-from ascend_session.audit.reader import Reader
-from ascend_session.audit.source import read_python
+from ascend_session.audit.interpreter import ScriptInterpreter
+from ascend_session.audit.source import read_script
 
 HEAD = """\
 import tensorflow as tf
@@ -12,14 +12,15 @@ from npu_bridge.npu_init import *
 """
 
 
+def settings(text):
+    """What is written into parameter maps, in the order of the script."""
+    built = ScriptInterpreter(read_script("a.py", (HEAD + text).encode())).follow()
+    return [setting for entry in built.entries for setting in entry.settings]
+
+
 def values(text):
-    """What each key is set to, in the order of the script."""
-    reader = Reader(read_python("a.py", (HEAD + text).encode())).read()
-    return [
-        (setting.key, getattr(setting.value, "value", None))
-        for entry in reader.entries.values()
-        for setting in entry.settings
-    ]
+    """The keys and their values, None for one that is not known."""
+    return [(each.key, getattr(each.value, "value", None)) for each in settings(text)]
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,7 @@ def values(text):
         ("CONSTANT", 5),
         ("given(4)", 4),
         ("int('12')", 12),
+        ("int(float('inf'))", None),
         ("{'a': 3}['a']", 3),
         ("args.value", None),
         ("len(args)", None),
@@ -44,8 +46,7 @@ def test_constants_are_followed_and_nothing_else_is_guessed(written, value):
 
 def test_a_name_that_two_arms_set_is_one_of_both():
     text = "if x:\n    a = 1\nelse:\n    a = 2\nop.parameter_map['k'].i = a\n"
-    reader = Reader(read_python("a.py", (HEAD + text).encode())).read()
-    ((setting,),) = [entry.settings for entry in reader.entries.values()]
+    (setting,) = settings(text)
     assert [each.value for each in setting.value.values] == [1, 2]
 
 
@@ -84,6 +85,26 @@ sess = tf.Session(config=config)
         for rule in ("option-conflict", "memory-optimization-on")
         for certain in (True, False)
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rewriter = RewriterConfig(**{'remapping': 2, 'memory_optimization': args.m})",
+        "config.graph_options.rewrite_options.remapping = {}",
+        "config.graph_options.rewrite_options.memory_optimization = [[{}]]",
+    ],
+)
+def test_values_that_no_switch_takes_do_not_end_the_audit(line):
+    text = f"""\
+config = tf.ConfigProto()
+op = config.graph_options.rewrite_options.custom_optimizers.add()
+op.name = "NpuOptimizer"
+op.parameter_map["no_such_key"].i = 1
+{line}
+"""
+    found = audit_bytes("a.py", (HEAD + text).encode()).findings
+    assert "unknown-key" in {finding.rule for finding in found}
 
 
 @pytest.mark.parametrize(

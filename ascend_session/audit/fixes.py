@@ -1,0 +1,184 @@
+"""Rewrites what is certain: misspelt keys, fields, the optimizer's name, memory_optimization.
+
+Each change is made within its line, or is a line before it; a file is only written if the whole of
+it is still a script, and everything else in it stays as it is, byte by byte.
+"""
+
+import ast
+import difflib
+import re
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+
+from ascend_session.audit.options import known_option
+from ascend_session.audit.report import place_of
+from ascend_session.audit.scripts import audit_bytes
+from ascend_session.audit.vendor_classes import is_vendor_module
+from ascend_session.config.names import OBSOLETE
+from ascend_session.config.option import adapter_options
+from ascend_session.config.options import AdapterOptions
+from ascend_session.config.proto import ENTRY_NAME
+from ascend_session.findings import ERROR, Finding, errors_of
+from ascend_session.text import did_you_mean
+
+
+class FixedScript(NamedTuple):
+    """A script before and after.
+
+    Attributes:
+        before: Its text.
+        after: Its text with all changes.
+        changes: How many findings are mended.
+    """
+
+    before: str
+    after: str
+    changes: int
+
+
+_MOST_ROUNDS = 5
+
+
+def fix_script(file: str, data: bytes) -> Optional[FixedScript]:
+    """Mend everything in a script that is certain; None if there is nothing to mend."""
+    try:
+        before = text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if not file.endswith(".py") or not _is_python_3(text):
+        return None  # of notebooks, shells and Python 2 nothing is rewritten
+    changes = 0
+    for _ in range(_MOST_ROUNDS):
+        lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+        count = _fix_lines(file, lines)
+        text = "".join(lines)
+        changes += count
+        if not count:
+            break
+    return FixedScript(before, text, changes) if changes and _is_python_3(text) else None
+
+
+def _is_python_3(text: str) -> bool:
+    try:
+        compile(text.lstrip("\ufeff"), "script", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _fix_lines(file: str, lines: List[str]) -> int:
+    """Mend ``lines`` where that is certain, from below, and return how often."""
+    findings = _audit_lines(file, lines)
+    error_count = len(errors_of(findings))
+    changed: Set[int] = set()
+    for finding in sorted(findings, key=place_of, reverse=True):
+        fix = _FIXES.get(finding.rule)
+        number = place_of(finding).line - 1
+        if fix is None or not finding.certain or number in changed or number >= len(lines):
+            continue
+        before = lines[number]
+        after = fix(before, "".join(lines), number)
+        if after is None or after == before:
+            continue
+        lines[number] = after
+        count = len(errors_of(_audit_lines(file, lines)))
+        if count > error_count - (finding.severity == ERROR):
+            lines[number] = before  # the option is read now, and contradicts the rest
+            continue
+        error_count = count
+        changed.add(number)
+    return len(changed)
+
+
+def _audit_lines(file: str, lines: List[str]) -> Tuple[Finding, ...]:
+    return audit_bytes(file, "".join(lines).encode("utf-8")).findings
+
+
+_ASSIGNMENT = re.compile(
+    r"""parameter_map\[\s*(['"])(?P<key>\w+)\1\s*\]\.(?P<field>[a-z]+)\s*=(?!=)"""
+)
+_NEAR = 0.85  # how alike a key and the one that is meant have to be
+_AHEAD = 0.06  # how much more than the next one
+
+
+def _fix_key(line: str, text: str, _: int) -> Optional[str]:
+    """Correct a key if there is exactly one that it may be meant to be."""
+    matches = list(_ASSIGNMENT.finditer(line))
+    if len(matches) != 1 or matches[0]["key"] in OBSOLETE:
+        return None
+    (match,) = matches
+    key = match["key"]
+    keys = [each.key for each in adapter_options(AdapterOptions) if each.field is not None]
+    near = did_you_mean(key, keys, _NEAR) or ""
+    option = known_option(near)
+    if option is None or option.field != match["field"]:
+        return None
+    other = did_you_mean(key, [each for each in keys if each != near], 0.0) or ""
+    likeness, next_likeness = (
+        difflib.SequenceMatcher(None, key, word).ratio() for word in (near, other)
+    )
+    if likeness - next_likeness < _AHEAD:
+        return None
+    if re.search(rf"parameter_map\[\s*['\"]{near}['\"]", text) is not None:
+        return None  # it is set elsewhere, and nobody says which of them counts
+    return line[: match.start("key")] + near + line[match.end("key") :]
+
+
+def _fix_field(line: str, text: str, _: int) -> Optional[str]:
+    """Correct ``.i = 1`` of a switch, and ``.b = True`` of a number."""
+    match = _ASSIGNMENT.search(line)
+    option = known_option(match["key"]) if match is not None else None
+    if match is None or option is None or {match["field"], option.field} != {"i", "b"}:
+        return None
+    rest = line[match.end() :]
+    value = re.match(r"(\s*)(True|False|0|1)(\s*(#.*)?)$", rest)
+    if value is None:
+        return None
+    is_on = value.group(2) in ("True", "1")
+    word = str(is_on if option.field == "b" else int(is_on))
+    between = line[match.end("field") : match.end()] + value.group(1)
+    end = rest[value.end(2) :]
+    return f"{line[: match.start('field')]}{option.field}{between}{word}{end}"
+
+
+_NAME = re.compile(r"""(\.name\s*=\s*)(['"])[^'"]*\2""")
+
+
+def _fix_name(line: str, text: str, _: int) -> Optional[str]:
+    return _NAME.sub(lambda match: f"{match[1]}{match[2]}{ENTRY_NAME}{match[2]}", line)
+
+
+_ADD = re.compile(r"([\w.]+)\.graph_options\.rewrite_options\.custom_optimizers\.add\(")
+_OFF = "graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF"
+
+
+def _fix_memory_optimization(line: str, text: str, number: int) -> Optional[str]:
+    """Put a line before that of the entry, where RewriterConfig is a name of the script by then."""
+    match = _ADD.search(line)
+    if match is None or not _imports_rewriter(text, number):
+        return None
+    if not re.match(r"[\w.]+\s*=\s*[\w.]+\.custom_optimizers\.add\(", line.strip()):
+        return None
+    indent = line[: len(line) - len(line.lstrip(" \t"))]
+    end = "\r\n" if line.endswith("\r\n") else "\n"
+    return f"{indent}{match.group(1)}.{_OFF}{end}{line}"
+
+
+def _imports_rewriter(text: str, number: int) -> bool:
+    """Whether the module imports RewriterConfig before line ``number``, counted from 0."""
+    module: Any = ast.parse(text.lstrip("\ufeff"))
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and node.lineno <= number:
+            names = {each.asname or each.name for each in node.names}
+            imports_all = names == {"*"} and is_vendor_module(node.module or "")
+            if "RewriterConfig" in names or (imports_all and str(node.module).endswith("npu_init")):
+                return True
+    return False
+
+
+# What rewrites a line, given the whole text and the line's number, or gives None; by the rule.
+_FIXES: Dict[str, Callable[[str, str, int], Optional[str]]] = {
+    "unknown-key": _fix_key,
+    "wrong-field": _fix_field,
+    "wrong-optimizer-name": _fix_name,
+    "memory-optimization-on": _fix_memory_optimization,
+}

@@ -1,0 +1,736 @@
+"""Follows a script from top to bottom, statement by statement, without running any of it.
+
+What is followed: names, attributes of objects, functions and methods of the script itself (their
+calls too), loops over constants, both arms of each ``if``. What is not known stays unknown.
+"""
+
+import ast
+import contextlib
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from ascend_session.audit.objects import (
+    Branch,
+    Class,
+    Function,
+    Instance,
+    OptimizerEntry,
+    OptionAssignment,
+    Part,
+    Proto,
+    RewriterAssignment,
+    RunConfigCall,
+    Scope,
+    dotted_name,
+    is_object,
+    mark_shared,
+)
+from ascend_session.audit.source import Script
+from ascend_session.audit.values import (
+    UNKNOWN,
+    EnvironmentText,
+    Known,
+    apply_operator,
+    call_builtin,
+    call_method,
+    either,
+)
+from ascend_session.audit.vendor_classes import POSITIONAL, find_vendor_classes
+from ascend_session.config.proto import REMAPPER
+
+_DEEPEST = 6  # calls within calls that are followed
+_MOST_CALLS = 400  # of one script
+_SHORT = 6  # statements of a function whose constants are followed too
+_MOST_TURNS = 64  # of a loop over constants
+
+# The names that configurations are built with.
+_BUILDING = {
+    *("ConfigProto", "NPURunConfig", "RewriterConfig", "custom_optimizers", "graph_options"),
+    *("npu_config_proto", "parameter_map", "rewrite_options"),
+}
+# Functions of the vendor's npu_init that complete a configuration and return or use it; they set
+# remapping to OFF, and memory_optimization only where they add the entry (npu_init.py).
+_COMPLETING = ("npu_config_proto", "set_keras_session_npu_config", "init_resource")
+# They make a session with a configuration, and leave it as it is.
+_OPENING = (
+    *("ChiefSessionCreator", "Estimator", "InteractiveSession", "MonitoredSession"),
+    *("MonitoredTrainingSession", "NPUEstimator", "RunConfig", "Server", "Session", "Supervisor"),
+    *("WorkerSessionCreator", "managed_session", "prepare_or_wait_for_session"),
+)
+_ONLY_READING = ("hasattr", "isinstance", "len", "print", "set_session", "str", "type")
+_METHODS_ONLY_READING = ("SerializeToString", "HasField", "WhichOneof", "__str__")
+_ENVIRONMENT = ("os.getenv", "os.environ.get", "getenv", "environ.get")
+_INTO = ("graph_options", "rewrite_options", "custom_optimizers")
+_TOGGLES = ("remapping", "memory_optimization")
+_LITERALS = ("Constant", "Str", "Num", "Bytes", "NameConstant")  # the last four up to Python 3.7
+
+
+class _Arguments(NamedTuple):
+    """The values of a call's arguments; ``opaque`` if some of them are not known by name."""
+
+    positional: List[Any]
+    named: Dict[str, Any]
+    opaque: bool
+
+    @property
+    def values(self) -> List[Any]:
+        return [*self.positional, *self.named.values()]
+
+
+_NOT_SEEN = _Arguments([], {}, True)
+
+
+class ScriptInterpreter(ast.NodeVisitor):
+    """Follows one script; see `follow`.
+
+    Args:
+        script: The script.
+
+    Attributes:
+        protos: The configurations that it builds, or that are first seen in it.
+        entries: Their entries, and those that it gets from elsewhere.
+        run_configs: Its calls of NPURunConfig and of its parts, the last one of each place.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self.protos: List[Proto] = []
+        self.entries: List[OptimizerEntry] = []
+        self.run_configs: Dict[int, RunConfigCall] = {}
+        self._script = script
+        self._vendor_classes = find_vendor_classes(script.tree)
+        self._branch: Branch = ()
+        self._loops = 0
+        self._stack: List[Any] = []  # the functions that are being followed
+        self._returns: List[List[Any]] = []
+        self._call_count = 0
+        self._functions: List[Function] = []
+        self._classes: List[Class] = []
+        self._followed: Set[int] = set()
+        self._building = script.tree.definitions_using({*_BUILDING, *POSITIONAL})
+        self._scope = Scope()
+
+    def follow(self) -> "ScriptInterpreter":
+        """Follow the module, and then the functions and classes that nothing in it calls."""
+        module, tree = self._scope, self._script.tree
+        self._block(getattr(tree.root, "body", []))
+        held = {name for name, value in module.names.items() if is_object(value)}
+        self._building |= tree.definitions_using(held)  # a function may hand them to a session
+        while self._functions or self._classes:
+            functions, self._functions = self._functions, []
+            classes, self._classes = self._classes, []
+            for each in classes:
+                if id(each.node) in self._building:
+                    instance = each.instance or self._instantiate(each, _NOT_SEEN)
+                    for method in list(each.scope.names.values()):
+                        if isinstance(method, Function):
+                            self._follow_uncalled(method, instance)
+            for function in functions:
+                if function.of is None and id(function.node) in self._building:
+                    self._follow_uncalled(function, None)
+        return self
+
+    def _follow_uncalled(self, function: Function, instance: Optional[Instance]) -> None:
+        """Follow a function that nothing here calls; what calls it gets what it returns."""
+        if id(function.node) in self._followed:
+            return
+        self._call_count = 0
+        self._branch = ((id(function.node), 0),)  # a run of the script need not pass it
+        mark_shared(self._run(function, _NOT_SEEN, instance, always=True))
+        self._branch = ()
+
+    # Functions and classes of the script
+
+    def _run(
+        self,
+        function: Function,
+        arguments: _Arguments,
+        instance: Optional[Instance] = None,
+        always: bool = False,
+    ) -> Any:
+        """Follow the body of a function once more, and give what this call of it returns.
+
+        A function that can tell nothing is left out, unless it is ``always`` followed.
+        """
+        node = function.node
+        self._call_count += 1
+        is_deep = len(self._stack) >= _DEEPEST or node in self._stack
+        can_tell = always or len(node.body) <= _SHORT or id(node) in self._building
+        can_tell = can_tell or any(map(is_object, arguments.values))
+        if is_deep or self._call_count > _MOST_CALLS or not can_tell:
+            for value in arguments.values:
+                mark_shared(value)
+            return UNKNOWN
+        self._followed.add(id(node))
+        kept = self._branch, self._loops
+        self._stack.append(node)
+        self._returns.append([])
+        with self._in_scope(function.scope):
+            scope = self._bind_parameters(function, arguments, instance)
+        with self._in_scope(scope):
+            self._block(node.body)
+        self._branch, self._loops = kept
+        self._stack.pop()
+        return _one_of_returned(self._returns.pop())
+
+    @contextlib.contextmanager
+    def _in_scope(self, scope: Scope) -> Iterator[None]:
+        kept, self._scope = self._scope, scope
+        try:
+            yield
+        finally:
+            self._scope = kept
+
+    def _bind_parameters(
+        self, function: Function, arguments: _Arguments, instance: Optional[Instance]
+    ) -> Scope:
+        """Make the scope of a call; defaults are evaluated where the function was defined."""
+        parameters = function.node.args
+        names = [each.arg for each in parameters.args]
+        keyword_only = [each.arg for each in parameters.kwonlyargs]
+        defaults = dict(zip(names[len(names) - len(parameters.defaults) :], parameters.defaults))
+        defaults.update(zip(keyword_only, parameters.kw_defaults))  # None where there is none
+        positional = arguments.positional
+        decorators = {dotted_name(each) for each in function.node.decorator_list}
+        if instance is not None and "staticmethod" not in decorators:
+            positional = [instance, *positional]
+        given = {**dict(zip(names, positional)), **arguments.named}
+        scope = Scope(function.scope)
+        for name in (*names, *keyword_only):
+            default = None if arguments.opaque else defaults.get(name)
+            scope.names[name] = given[name] if name in given else self._value(default)
+        for rest in (parameters.vararg, parameters.kwarg):
+            if rest is not None:
+                scope.names[rest.arg] = UNKNOWN
+        return scope
+
+    def _instantiate(self, of: Class, arguments: _Arguments) -> Instance:
+        instance = Instance(of)
+        of.instance = of.instance or instance
+        init = of.scope.names.get("__init__")
+        if isinstance(init, Function):
+            self._run(init, arguments, instance, always=True)
+        return instance
+
+    # Statements
+
+    def _block(self, statements: List[ast.stmt]) -> None:
+        kept = self._branch
+        for statement in statements:
+            # Some thousand texts joined by + are deeper than Python counts, and tell nothing.
+            with contextlib.suppress(RecursionError):
+                self.visit(statement)
+        self._branch = kept
+
+    def generic_visit(self, node: ast.AST) -> Any:
+        """Follow what has no meaning of its own here.
+
+        Of an expression the objects in it are marked as shared; of a statement the expressions are
+        evaluated, and its blocks may run many times.
+        """
+        if isinstance(node, (ast.expr, ast.comprehension, ast.keyword)):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, (ast.expr, ast.comprehension, ast.keyword)):
+                    mark_shared(self.visit(child))
+            return UNKNOWN
+        for _, part in ast.iter_fields(node):
+            if isinstance(part, ast.expr):
+                self.visit(part)
+            elif isinstance(part, list) and part and isinstance(part[0], ast.stmt):
+                self._loops += 1
+                self._block(part)
+                self._loops -= 1
+            elif isinstance(part, list):
+                for each in part:
+                    if isinstance(each, ast.AST):
+                        self.visit(each)
+        return None
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        value = self.visit(node.value)
+        for target in node.targets:
+            self._assign(target, value, node.value)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._assign(node.target, self.visit(node.value), node.value)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self.visit(node.value)
+        self._assign(node.target, UNKNOWN, node.value)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        value = Known(None) if node.value is None else self.visit(node.value)
+        if self._returns:
+            self._returns[-1].append(value)
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        for each in (*node.decorator_list, *node.args.defaults):
+            self.visit(each)
+        function = Function(node, self._scope)
+        self._scope.bind(node.name, function)
+        self._functions.append(function)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        outer = self._scope
+        of = Class(node, outer)
+        outer.bind(node.name, of)
+        self._classes.append(of)
+        kept, self._functions = self._functions, []
+        with self._in_scope(of.scope):
+            self._block(node.body)
+        self._functions = kept
+        for name, value in of.scope.names.items():
+            if isinstance(value, Function):  # a method sees the names around its class, not in it
+                of.scope.names[name] = Function(value.node, outer, of)
+
+    def visit_Global(self, node: ast.Global) -> None:
+        self._scope.global_names.update(node.names)
+
+    def visit_If(self, node: ast.If) -> None:
+        """Follow both arms; what comes after an arm that ends is in the other arm."""
+        test = self.visit(node.test)
+        is_constant = isinstance(test, Known) and type(node.test).__name__ in _LITERALS
+        is_main = isinstance(node.test, ast.Compare) and dotted_name(node.test.left) == "__name__"
+        if is_constant or is_main:
+            self._block(node.body if is_main or test.value else node.orelse)
+            return
+        outer = self._branch
+        bound: Dict[int, Dict[str, Any]] = {}  # of the arms that go on
+        for arm, body in enumerate((node.body, node.orelse)):
+            self._branch = (*outer, (id(node), arm))
+            self._scope.begin_arm()
+            self._block(body)
+            names = self._scope.end_arm()
+            if not _ends(body):
+                bound[arm] = names
+        self._scope.join_arms(*bound.values())
+        self._branch = (*outer, (id(node), min(bound))) if len(bound) == 1 else outer
+
+    def visit_For(self, node: Any) -> None:
+        turns = self.visit(node.iter)
+        items = turns.value if isinstance(turns, Known) else None
+        if isinstance(items, dict):
+            items = [Known(key) for key in items]
+        if not isinstance(items, (list, tuple)) or len(items) > _MOST_TURNS:
+            items = [UNKNOWN]
+        self._loops += 1
+        for item in items:
+            self._assign(node.target, item, node.iter)
+            self._block(node.body)
+        self._loops -= 1
+        self._block(node.orelse)
+
+    visit_AsyncFor = visit_For
+
+    def visit_With(self, node: Any) -> None:
+        for item in node.items:
+            value = self.visit(item.context_expr)
+            if item.optional_vars is not None:
+                self._assign(item.optional_vars, value, item.context_expr)
+        self._block(node.body)
+
+    visit_AsyncWith = visit_With
+
+    def visit_Try(self, node: ast.Try) -> None:
+        outer = self._branch
+        self._block(node.body)
+        for number, handler in enumerate(node.handlers, 1):
+            self._scope.begin_arm()
+            self._branch = (*outer, (id(node), number))
+            self._block(handler.body)
+            names = self._scope.end_arm()
+            if not _ends(handler.body):
+                self._scope.join_arms({}, names)
+        self._branch = outer
+        self._block(node.orelse)
+        self._block(node.finalbody)
+
+    # Assignments
+
+    def _assign(self, target: ast.AST, value: Any, written: ast.AST) -> None:
+        """Give ``target`` the ``value``, which stands in the script as ``written``."""
+        if isinstance(value, Proto):
+            is_plain = isinstance(target, ast.Name) and target.id not in self._scope.global_names
+            is_plain = is_plain and not self._scope.is_class  # its names are seen as attributes
+            function = self._stack[-1] if self._stack else self._script.tree.root
+            value.names.append((dotted_name(target), function if is_plain else None))
+        if isinstance(target, ast.Name):
+            self._scope.bind(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            inner = value.value if isinstance(value, Known) else None
+            parts = list(inner) if isinstance(inner, (list, tuple)) else []
+            if len(parts) != len(target.elts):
+                mark_shared(value)
+                parts = [UNKNOWN] * len(target.elts)
+            for each, part in zip(target.elts, parts):
+                self._assign(each, part, written)
+        elif isinstance(target, ast.Attribute):
+            self._assign_attribute(target, value, written)
+        elif isinstance(target, ast.Subscript):
+            self.visit(target.value)
+            mark_shared(value)
+
+    def _assign_attribute(self, target: ast.Attribute, value: Any, written: ast.AST) -> None:
+        owner = self.visit(target.value)
+        path: Tuple[Any, ...] = (target.attr,)
+        if isinstance(owner, Part):
+            path, owner = (*owner.path, target.attr), owner.owner
+        if isinstance(owner, OptimizerEntry):
+            self._set_option(target, owner, path, value)
+        elif isinstance(owner, Proto):
+            self._set_toggle(target, owner, path[-1], _word(written, value))
+            if path[-1] in ("graph_options", "rewrite_options"):
+                mark_shared(owner)
+        elif isinstance(owner, Instance):
+            _set_instance_attribute(owner, target.attr, value)
+        else:
+            if is_object(value):
+                mark_shared(value)
+            if dotted_name(target):
+                self._scope.bind(dotted_name(target), value)
+
+    def _set_option(
+        self, node: ast.AST, entry: OptimizerEntry, path: Tuple[Any, ...], value: Any
+    ) -> None:
+        """Note ``entry.parameter_map[key].field = value``, or the entry's name."""
+        place = self._script.place(node)
+        if path == ("name",):
+            entry.names.append((value, place))
+        elif len(path) == 3 and path[0] == "parameter_map" and path[1] is not None:
+            _, key, field = path
+            entry.settings.append(OptionAssignment(key, field, value, place, self._branch))
+        else:
+            entry.opaque = True
+
+    def _set_toggle(self, node: ast.AST, proto: Proto, name: str, value: Any) -> None:
+        """Note ``rewrite_options.remapping = value``, and the like of memory_optimization."""
+        if name in _TOGGLES:
+            place = self._script.place(node)
+            proto.toggles.append(RewriterAssignment(name, value, place, self._branch))
+
+    # Expressions
+
+    def _value(self, node: Optional[ast.AST]) -> Any:
+        return UNKNOWN if node is None else self.visit(node)
+
+    def visit_Constant(self, node: ast.AST) -> Any:
+        constant = ast.literal_eval(node)
+        return UNKNOWN if constant is Ellipsis else Known(constant)
+
+    # Before Python 3.8 these are constants, too.
+    visit_Str = visit_Num = visit_Bytes = visit_NameConstant = visit_Constant
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        return self._scope.find(node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        owner = self.visit(node.value)
+        if isinstance(owner, Instance):
+            return owner.find(node.attr)
+        if isinstance(owner, Class):
+            return owner.scope.names.get(node.attr, UNKNOWN)
+        if isinstance(owner, OptimizerEntry) and node.attr == "list":
+            return UNKNOWN
+        if isinstance(owner, (Proto, OptimizerEntry)):
+            return Part(owner, (node.attr,))
+        if isinstance(owner, Part):
+            return owner._replace(path=(*owner.path, node.attr))
+        value = self._scope.find(dotted_name(node)) if dotted_name(node) else UNKNOWN
+        if value is not UNKNOWN:
+            return value
+        if node.attr == "parameter_map" and self._script.is_npu:
+            entry = self._new_entry(node.value, None)
+            if dotted_name(node.value):
+                self._bind_found(node.value, entry)
+            return Part(entry, ("parameter_map",))
+        if node.attr in ("custom_optimizers", "rewrite_options"):
+            return self._part_of_found_proto(node)
+        return UNKNOWN
+
+    def _part_of_found_proto(self, node: ast.Attribute) -> Any:
+        """See a configuration for the first time: ``x`` of ``x.graph_options.rewrite_options``."""
+        root: ast.AST = node
+        while isinstance(root, ast.Attribute) and root.attr in _INTO:
+            root = root.value
+        if not dotted_name(root):
+            return UNKNOWN
+        proto = self._new_proto(node, own=False)
+        self._bind_found(root, proto)
+        return Part(proto, (node.attr,))
+
+    def _bind_found(self, node: ast.AST, value: Any) -> None:
+        """Bind the name, or attribute of an object, that was found to be a configuration."""
+        if isinstance(node, ast.Attribute):
+            owner = self.visit(node.value)
+            if isinstance(owner, Instance):
+                _set_instance_attribute(owner, node.attr, value)
+                return
+        self._scope.bind(dotted_name(node), value)
+
+    def _new_proto(self, node: ast.AST, own: bool) -> Proto:
+        proto = Proto(self._script.place(node), own)
+        self.protos.append(proto)
+        return proto
+
+    def _new_entry(self, node: ast.AST, proto: Optional[Proto]) -> OptimizerEntry:
+        entry = OptimizerEntry(self._script.place(node), proto, self._branch, self._loops > 0)
+        if proto is not None:
+            proto.entries.append(entry)
+        self.entries.append(entry)
+        return entry
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        owner = self.visit(node.value)
+        between: Any = node.slice
+        if type(between).__name__ == "Index":  # before Python 3.9
+            between = between.value
+        index = self.visit(between)
+        if isinstance(owner, Part):
+            if owner.path[-1] == "parameter_map":
+                key = index.value if isinstance(index, Known) else None
+                return Part(owner.owner, (*owner.path, key if isinstance(key, str) else None))
+            if owner.path[-1] == "custom_optimizers" and isinstance(owner.owner, Proto):
+                return owner.owner.entries[0] if owner.owner.entries else UNKNOWN
+        elif isinstance(owner, Known) and isinstance(index, Known):
+            with contextlib.suppress(KeyError, IndexError, TypeError):
+                item = owner.value[index.value]
+                return Known(item) if isinstance(item, (str, int, bytes)) else item
+        return UNKNOWN
+
+    def visit_Dict(self, node: ast.Dict) -> Any:
+        items: Dict[Any, Any] = {}
+        for key_node, value_node in zip(node.keys, node.values):
+            key, value = self._value(key_node), self.visit(value_node)
+            mark_shared(value)
+            if not isinstance(key, Known) or isinstance(key.value, (list, tuple, dict)):
+                return UNKNOWN
+            items[key.value] = value
+        return Known(items)
+
+    def visit_List(self, node: Any) -> Any:
+        if any(isinstance(each, ast.Starred) for each in node.elts):
+            for each in node.elts:
+                mark_shared(self.visit(each))
+            return UNKNOWN
+        return Known(tuple(self.visit(each) for each in node.elts))
+
+    visit_Tuple = visit_List
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self.visit(node.left), self.visit(node.right)
+        return apply_operator(node.op, left, right)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        number: Any = getattr(self.visit(node.operand), "value", None)
+        is_negative = isinstance(node.op, ast.USub) and isinstance(number, (int, float))
+        return Known(-number) if is_negative else UNKNOWN
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        self.visit(node.test)
+        first, second = self.visit(node.body), self.visit(node.orelse)
+        if is_object(first) or is_object(second):
+            mark_shared(first)
+            mark_shared(second)
+            return first if is_object(first) else second
+        return either(first, second)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        values = [self.visit(each) for each in node.values]
+        return next((value for value in values if is_object(value)), UNKNOWN)
+
+    # Calls
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """Give a configuration, what a function of the script returns, or a constant."""
+        name = dotted_name(node.func)
+        last, owner = name.rpartition(".")[2], UNKNOWN
+        if isinstance(node.func, ast.Attribute):
+            last, owner = node.func.attr, self.visit(node.func.value)
+        function = self._scope.find(name) if "." not in name else UNKNOWN
+        arguments = self._arguments(node)
+        if isinstance(function, Function):
+            return self._run(function, arguments)
+        if isinstance(function, Class):
+            return self._instantiate(function, arguments)
+        if isinstance(owner, (Proto, OptimizerEntry, Part)):
+            return self._call_on_object(node, owner, last, arguments)
+        if isinstance(owner, Instance):
+            method = owner.find(last)
+            if isinstance(method, Function):
+                return self._run(method, arguments, owner)
+        if last == "add" and name.endswith("custom_optimizers.add"):
+            return UNKNOWN
+        if last in ("ConfigProto", "GraphOptions", "RewriterConfig"):
+            return self._make_proto(node, last, arguments)
+        if last in self._vendor_classes:
+            return self._make_run_config(node, last, arguments)
+        return self._call_other(node, name, last, owner, arguments)
+
+    def _arguments(self, node: ast.Call) -> _Arguments:
+        opaque = False
+        positional: List[Any] = []
+        named: Dict[str, Any] = {}
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                mark_shared(self.visit(each.value))
+                opaque = True
+            else:
+                positional.append(self.visit(each))
+        for keyword in node.keywords:
+            value = self.visit(keyword.value)
+            if keyword.arg is not None:
+                named[keyword.arg] = value
+                continue
+            inner = value.value if isinstance(value, Known) else None
+            if isinstance(inner, dict) and all(isinstance(key, str) for key in inner):
+                named.update(inner)
+            else:
+                opaque = True
+        return _Arguments(positional, named, opaque)
+
+    def _call_on_object(
+        self, node: ast.Call, owner: Any, method: str, arguments: _Arguments
+    ) -> Any:
+        whole, path = (owner.owner, owner.path) if isinstance(owner, Part) else (owner, ())
+        if isinstance(whole, OptimizerEntry):
+            if len(path) > 2 and path[0] == "parameter_map":
+                self._set_option(node, whole, (path[0], path[1], "list"), UNKNOWN)
+            elif path:
+                whole.opaque = True
+        elif path and path[-1] == "custom_optimizers" and method == "add":
+            entry = self._new_entry(node, whole)
+            if "name" in arguments.named:
+                entry.names.append((arguments.named["name"], entry.place))
+            return entry
+        elif path and path[-1] == "optimizers" and method in ("append", "extend"):
+            self._list_optimizers(node, whole, arguments.positional)
+        elif method not in _METHODS_ONLY_READING:
+            mark_shared(whole)
+        return UNKNOWN
+
+    def _list_optimizers(self, node: ast.Call, proto: Proto, given: List[Any]) -> None:
+        """Note a list of optimizers, which stands for all the switches (`proto.left_on`)."""
+        value = getattr(given[0], "value", None) if given else None
+        names = value if isinstance(value, tuple) else tuple(given)
+        is_known = all(isinstance(name, Known) for name in names)
+        remapping = "ON" if Known(REMAPPER) in names else "OFF" if is_known else UNKNOWN
+        self._set_toggle(node, proto, "memory_optimization", "OFF")
+        self._set_toggle(node, proto, "remapping", remapping)
+
+    def _make_proto(self, node: ast.Call, name: str, arguments: _Arguments) -> Any:
+        """Make a ConfigProto; the parts of one are followed as the whole."""
+        named = arguments.named
+        inner = named.get("graph_options", named.get("rewrite_options"))
+        if isinstance(inner, Part):
+            inner = inner.owner
+        proto = inner if isinstance(inner, Proto) else self._new_proto(node, own=True)
+        if arguments.opaque or (inner is not None and not isinstance(inner, Proto)):
+            proto.shared = True
+        for toggle in _TOGGLES:
+            if name == "RewriterConfig" and toggle in named:
+                written = [each.value for each in node.keywords if each.arg == toggle]
+                value = _word(written[0] if written else node, named[toggle])
+                proto.toggles.append(RewriterAssignment(toggle, value, proto.place, self._branch))
+        return proto
+
+    def _make_run_config(self, node: ast.Call, name: str, arguments: _Arguments) -> Any:
+        place = self._script.place(node)
+        places = {each.arg: self._script.place(each.value) for each in node.keywords if each.arg}
+        values = dict(arguments.named)
+        for keyword, value in zip(POSITIONAL[name], arguments.positional):
+            values.setdefault(keyword, value)
+            places.setdefault(keyword, place)
+        call = RunConfigCall(name, values, places, place, arguments.opaque)
+        self.run_configs[id(node)] = call
+        proto = values.get("session_config")
+        if name == "NPURunConfig" and isinstance(proto, Proto):
+            proto.to_run_config = place
+            proto.to_session = True
+        return call
+
+    def _call_other(
+        self, node: ast.Call, name: str, last: str, owner: Any, arguments: _Arguments
+    ) -> Any:
+        """Call what is none of the script's: Python's, TensorFlow's, the vendor's, or unknown."""
+        positional = arguments.positional
+        if name in _ENVIRONMENT:
+            variable = positional[0] if positional else UNKNOWN
+            has_default = len(positional) != 1 or arguments.named
+            if has_default or not isinstance(variable, Known):
+                return UNKNOWN
+            return EnvironmentText(str(variable.value))
+        if last == "as_bytes" and positional and isinstance(positional[0], EnvironmentText):
+            return positional[0]
+        if isinstance(owner, Known):
+            return call_method(owner.value, last, positional)
+        if last in _COMPLETING:
+            proto = self._complete_proto(node, arguments)
+            return proto if last == "npu_config_proto" else UNKNOWN
+        if last == "setattr" and len(positional) == 3:
+            part, field, value = positional
+            if isinstance(part, Part) and isinstance(part.owner, OptimizerEntry):
+                path = (*part.path, field.value) if isinstance(field, Known) else ()
+                self._set_option(node, part.owner, path, value)
+            return UNKNOWN
+        objects = [v for v in arguments.values if isinstance(v, (Proto, OptimizerEntry))]
+        if last in _OPENING:
+            for value in objects:
+                if isinstance(value, Proto):
+                    value.to_session = True
+        elif last not in _ONLY_READING:
+            for value in arguments.values:
+                mark_shared(value)
+            if len(objects) == 1 and last[:1].islower():
+                return objects[0]  # a function that adds something and gives it back
+        return call_builtin(name, positional)
+
+    def _complete_proto(self, node: ast.Call, arguments: _Arguments) -> Proto:
+        protos = [value for value in arguments.values if isinstance(value, Proto)]
+        proto = protos[0] if protos else self._new_proto(node, own=True)
+        proto.to_session = True
+        self._set_toggle(node, proto, "remapping", "OFF")
+        if proto.own and not proto.shared and not proto.entries and proto.completed is None:
+            self._set_toggle(node, proto, "memory_optimization", "OFF")
+            proto.completed = self._branch
+        return proto
+
+
+def _one_of_returned(values: List[Any]) -> Any:
+    """Give what a function returns whose ``return`` statements have ``values``."""
+    objects = [value for value in values if is_object(value)]
+    if objects:
+        for other in objects[1:]:
+            if other is not objects[0]:
+                mark_shared(other)
+        return objects[0]
+    if not values:
+        return UNKNOWN
+    result = values[0]
+    for value in values[1:]:
+        result = either(result, value)
+    return result
+
+
+def _ends(body: List[ast.stmt]) -> bool:
+    """Whether nothing after this block runs."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        return dotted_name(last.value.func) in ("exit", "quit", "sys.exit", "os._exit")
+    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+
+
+def _set_instance_attribute(owner: Instance, name: str, value: Any) -> None:
+    before = owner.attributes.get(name)
+    if before is not value:
+        mark_shared(before)  # what follows may have been meant for it, in another branch
+    owner.attributes[name] = value
+
+
+def _word(node: ast.AST, value: Any) -> Any:
+    """Give what a toggle is set to: ``OFF`` of RewriterConfig.OFF, a number, or UNKNOWN."""
+    if isinstance(value, Known):
+        return value.value
+    return node.attr if isinstance(node, ast.Attribute) else UNKNOWN

@@ -1,0 +1,127 @@
+"""What an audit finds: its rules, the findings of one script, and the report on all of them."""
+
+import re
+from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+
+from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
+
+AUDIT_SEVERITIES = (ERROR, WARNING, INFO)
+
+AUDIT_RULES: Dict[str, str] = {
+    "unknown-key": "No adapter reads this key of the NpuOptimizer entry.",
+    "wrong-field": "The value is in a protobuf field that the adapter does not read.",
+    "field-type": "Protobuf does not take a value of this type in this field.",
+    "value-not-allowed": "The option does not take this value.",
+    "option-conflict": "Options of one entry or NPURunConfig contradict each other.",
+    "option-without-effect": "An option does nothing, or not what it says, beside the others.",
+    "deprecated-option": "The vendor's manual calls the option deprecated.",
+    "unread-option": "The option is accepted and nothing reads it any more.",
+    "wrong-optimizer-name": "The adapter reads entries named NpuOptimizer only.",
+    "two-entries": "A configuration gets two NpuOptimizer entries.",
+    "config-not-used": "A configuration is built and no session gets it.",
+    "memory-optimization-on": "TensorFlow's memory optimisation is left on.",
+    "remapping-on": "TensorFlow's remapping is left on.",
+    "initialize-not-run": "initialize_system() only makes an operation; nothing runs it.",
+    "no-shutdown": "initialize_system is run and shutdown_system is not.",
+    "shutdown-skipped": "An exception skips shutdown_system.",
+    "unknown-argument": "NPURunConfig or one of its parts has no such argument.",
+    "machine-path": "An option holds a path of one machine.",
+    "variable-without-default": "An environment variable that is not set ends the script.",
+    "inference-as-training": "A frozen graph is compiled for training.",
+    "ranks-lost": "A shell script does not learn that a rank has failed.",
+    "rank-behind-pipe": "A shell script sees the end of tee, not that of the rank.",
+    "no-cleanup": "A shell script leaves its ranks running when it is ended.",
+    "fixed-job-id": "All jobs of a shell script have the same JOB_ID.",
+    "collectives-off": "Variables that are set together switch collectives off.",
+    "rank-table": "The rank table of a shell script is not there, or is refused.",
+    "binding-overruns": "CPUs are chosen so that they do not reach on a second server.",
+    "not-read": "The file, or a part of it, could not be read.",
+}
+"""What each rule is about, in one sentence, by its id (for lists of rules, as in SARIF)."""
+
+
+def place_of(finding: Finding) -> Place:
+    """Give the place of a finding of this room; each of them has one in a file."""
+    assert isinstance(finding.place, Place)
+    return finding.place
+
+
+_IGNORE = re.compile(r"#\s*ascend:\s*ignore(?:\[([\w\s,-]*)\])?")
+
+
+def merge_findings(findings: Iterable[Finding]) -> List[Finding]:
+    """Sort the findings of one script, each once, without those that their lines ignore.
+
+    What is found twice is certain if it is so once. ``# ascend: ignore[rule]`` on its line keeps a
+    finding out.
+    """
+    merged: Dict[Tuple[Place, str, str], Finding] = {}
+    for finding in findings:
+        key = (place_of(finding), finding.rule, finding.message)
+        if key not in merged or finding.certain:
+            merged[key] = finding
+    kept = [key for key in merged if not _is_ignored(key[1], key[0].text)]
+    kept.sort(key=lambda key: (key[0].cell or 0, key[0].line, key[0].column, key[1]))
+    return [merged[key] for key in kept]
+
+
+def _is_ignored(rule: str, line: str) -> bool:
+    match = _IGNORE.search(line)
+    if match is None:
+        return False
+    return match.group(1) is None or rule in [name.strip() for name in match.group(1).split(",")]
+
+
+class AuditReport(NamedTuple):
+    """What was found in all files.
+
+    Attributes:
+        files: How many files were opened.
+        looked_at: How many of them hold something that an adapter could read.
+        findings: What was found, by file and line.
+        skipped: The files that were not read, each with the reason in a sentence.
+        known: How many findings the baseline has, which are left out.
+    """
+
+    files: int
+    looked_at: int
+    findings: Tuple[Finding, ...]
+    skipped: Tuple[Tuple[str, str], ...]
+    known: int = 0
+
+    def count(self, severity: str) -> int:
+        """Count the findings of this severity."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+    def has(self, severity: str) -> bool:
+        """Whether a finding is of this severity or worse."""
+        worse = AUDIT_SEVERITIES[: AUDIT_SEVERITIES.index(severity) + 1]
+        return any(finding.severity in worse for finding in self.findings)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Give the report as JSON can hold it."""
+        return {
+            "files": self.files,
+            "looked_at": self.looked_at,
+            "known": self.known,
+            "counts": {severity: self.count(severity) for severity in AUDIT_SEVERITIES},
+            "findings": [finding_as_dict(finding) for finding in self.findings],
+            "skipped": [{"file": file, "why": why} for file, why in self.skipped],
+        }
+
+
+def finding_as_dict(finding: Finding) -> Dict[str, Any]:
+    """Give a finding as JSON can hold it, under the keys that reports have had from the start."""
+    place = place_of(finding)
+    return {
+        "file": place.file,
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "certain": finding.certain,
+        "said": finding.message,
+        "hint": finding.hint,
+        "text": place.text,
+        "line": place.line,
+        "column": place.column,
+        "cell": place.cell,
+    }

@@ -1,0 +1,430 @@
+"""Checks every session that the script opens, whoever makes it for the script.
+
+Every class of sessions ends in ``BaseSession.__init__``: ``tf.Session``, InteractiveSession, and
+what MonitoredTrainingSession, Supervisor, Estimator and Keras make. The adapter reads the
+options in the first run, where it ends the process; here that is reported before the session is
+made. What is known of the sessions is kept for the report.
+"""
+
+import os
+import sys
+import warnings
+import weakref
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ascend_session.compat import life, run_end
+from ascend_session.compat.verdicts import EntryVerdict, judge_entry
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.option import options_by_key
+from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
+from ascend_session.findings import ERROR, Finding
+from ascend_session.session.conditions import (
+    Leftovers,
+    check_init_options,
+    init_options,
+    refuse_one_shot,
+)
+from ascend_session.session.registry import current_system
+
+STRICT_VARIABLE = "ASCEND_SESSION_STRICT"
+"""Environment variable: 1 refuses, too, what the adapter ignores without a word."""
+
+
+class SessionOption(NamedTuple):
+    """One option of one session.
+
+    Attributes:
+        key: The vendor's key.
+        value: What stands in the entry.
+        effect: ``device`` (a device would take it), ``default`` (nobody has set it), ``silent``
+            (it does not do what it says there either, and nothing says so), ``stub`` (without
+            effect here) or ``refused`` (a device ends the run).
+        why: What becomes of it, in a sentence.
+    """
+
+    key: str
+    value: Any
+    effect: str
+    why: str
+
+
+class WatchedSession(NamedTuple):
+    """One session that the script has opened, or tried to.
+
+    Attributes:
+        number: From 1, in the order of opening.
+        kind: Its class.
+        where: File and line of the script.
+        has_entry: Whether it has an NpuOptimizer entry.
+        settings: Its options.
+        notes: What else there is to say, in sentences.
+        is_refused: Whether its options kept it from being opened.
+    """
+
+    number: int
+    kind: str
+    where: str
+    has_entry: bool
+    settings: List[SessionOption]
+    notes: List[str]
+    is_refused: bool = False
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Give the session as plain values."""
+        settings = [dict(setting._asdict()) for setting in self.settings]
+        return {**self._asdict(), "settings": settings}
+
+
+class SessionLog:
+    """The sessions of one process, and which of their options are in force.
+
+    Attributes:
+        sessions: All sessions so far.
+        pid: The process.
+    """
+
+    def __init__(self) -> None:
+        self.sessions: List[WatchedSession] = []
+        self.pid = os.getpid()
+        self._open: List[Any] = []
+        self._initial: Optional[Dict[str, Any]] = None
+        self._leftovers = Leftovers()
+
+    def add(
+        self,
+        kind: str,
+        where: str,
+        verdict: EntryVerdict,
+        options: List[SessionOption],
+        notes: Sequence[str],
+        is_refused: bool = False,
+    ) -> None:
+        """Note a session, and leave the record of all for the other ranks."""
+        number, notes = len(self.sessions) + 1, [*verdict.notes, *notes]
+        self.sessions.append(
+            WatchedSession(number, kind, where, verdict.has_entry, options, notes, is_refused)
+        )
+        run_end.record_sessions(self.sessions)
+
+    def check_initialised(
+        self, verdict: EntryVerdict
+    ) -> Tuple[List[Finding], List[Finding], List[str]]:
+        """Compare the options of a new session with what earlier ones have initialised.
+
+        Returns:
+            The options that came too late, for another session has initialised GE; what fails
+            together with what an earlier initialisation has left in the adapter; and what of that
+            stays in force beside these options.
+        """
+        self._forget_if_down()
+        if not verdict.is_offloaded:
+            return [], [], []
+        if self._initial is not None:
+            try:
+                check_init_options(self._initial, _known_values(verdict))
+            except ConfigError as error:
+                return list(error.problems), [], []
+            return [], [], []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                self._leftovers.check(_known_values(verdict))
+            except ConfigError as error:
+                clash = Finding(ERROR, error.message, error.hint, option="precision_mode")
+                return [], [clash], []
+        return [], [], [str(each.message) for each in caught]
+
+    def note_open(self, session: Any, verdict: EntryVerdict) -> None:
+        """Note that a session is open now, and may have initialised GE."""
+        if not verdict.is_offloaded:
+            return
+        self._open.append(weakref.ref(session))
+        if self._initial is None:
+            self._initial = init_options(_known_values(verdict))
+
+    def open_sessions(self) -> List[Any]:
+        """List the offloaded sessions that are open, in the order of opening."""
+        alive = [reference() for reference in self._open]
+        return [each for each in alive if each is not None and not getattr(each, "_closed", False)]
+
+    def _forget_if_down(self) -> None:
+        """GE ends with its last session; the next one initialises it (ge_plugin.cc)."""
+        if not self.open_sessions():
+            self.shut_down()
+
+    def shut_down(self) -> List[Any]:
+        """Forget what GE was initialised with, and return the sessions that were open then."""
+        sessions = self.open_sessions()
+        self._leftovers.remember(self._initial or {})
+        self._open, self._initial = [], None
+        return sessions
+
+
+def _known_values(verdict: EntryVerdict) -> Dict[str, Any]:
+    known = options_by_key(AscendConfig)
+    return {key: value for key, value in verdict.values.items() if key in known}
+
+
+_IN_FORCE = {
+    "hccl_timeout": "in force: collectives wait as long",
+    "iterations_per_loop": "in force where util.set_iteration_per_loop or a hook makes the loop",
+    "session_device_id": "checked; all devices share the CPU",
+}
+
+
+def describe_options(
+    verdict: EntryVerdict, late: Sequence[Finding], stub_effects: Mapping[str, str]
+) -> List[SessionOption]:
+    """Tell what becomes of each option of an entry.
+
+    Args:
+        verdict: The entry.
+        late: What came too late to be read.
+        stub_effects: Options without effect on the stub alone, and why.
+    """
+    refused = _first_by_key(verdict, verdict.refused)
+    silent = _first_by_key(verdict, [*late, *verdict.ignored])
+    options = []
+    for key, value in verdict.written.items():
+        if key in refused:
+            effect, why = "refused", refused[key]
+        elif key in silent:
+            effect, why = "silent", silent[key]
+        elif key in verdict.defaults:
+            effect, why = "default", "as NPUEstimator writes it for everybody"
+        elif key in stub_effects:
+            effect, why = "stub", stub_effects[key]
+        else:
+            effect, why = "device", _IN_FORCE.get(key, "checked; for the device only")
+        options.append(SessionOption(key, value, effect, why))
+    return options
+
+
+def _first_by_key(verdict: EntryVerdict, findings: Sequence[Finding]) -> Dict[str, str]:
+    """Give the first finding about each key, under whichever of its names it was reported."""
+    known = options_by_key(AscendConfig)
+    messages: Dict[str, str] = {}
+    for key in verdict.written:
+        option = known.get(key)
+        names = (key,) if option is None else (key, option.name, option.path)
+        for finding in findings:
+            if finding.option in names:
+                messages.setdefault(key, str(finding))
+    return messages
+
+
+class _Watch:
+    """What is in place of TensorFlow's own constructor, and what it has seen.
+
+    Attributes:
+        original: TensorFlow's own.
+        log: The sessions.
+        is_kept: Whether the device stays up without a session, by NPUInit or npu_resource_init.
+    """
+
+    original: Optional[Callable[..., None]] = None
+    log = SessionLog()
+    is_kept = False
+
+
+def session_log() -> SessionLog:
+    """Give the sessions that were opened in this process so far."""
+    return _Watch.log
+
+
+def is_watching() -> bool:
+    """Whether sessions are checked."""
+    return _Watch.original is not None
+
+
+def is_device_up() -> bool:
+    """Whether ranks and groups can be asked for.
+
+    On a device GE, and HCCL with it, is up from the first session that runs something, or from
+    NPUInit, until NPUShutdown or until the last session ends. Here the system opens with the first
+    session, which counts as running from its opening on.
+    """
+    if current_system() is None:
+        return False
+    if _Watch.is_kept or not life.has_opened():
+        return True
+    return is_watching() and bool(_Watch.log.open_sessions())
+
+
+def bring_up() -> None:
+    """Initialise the device as NPUInit does; nothing happens if that was done before."""
+    life.system()
+    _Watch.is_kept = True
+
+
+def shut_down() -> None:
+    """End the device as ``NPUShutdown`` and ``npu_close`` do (npu_sys_ctl_ops.cc).
+
+    The runs of all sessions that are open fail from then on. The ranks stay together: a session
+    that is opened later starts the device again.
+    """
+    _Watch.is_kept = False
+    for session in _Watch.log.shut_down():
+        for name in ("run", "partial_run", "partial_run_setup", "make_callable"):
+            setattr(session, name, _refuse_run)
+
+
+def _refuse_run(*arguments: Any, **named: Any) -> None:
+    raise LifecycleError(
+        "This session was open when the device was shut down (NPUShutdown, npu_close); each of its "
+        "runs fails with an InternalError on a device.",
+        hint="Shut down when all sessions have ended.",
+    )
+
+
+def start(request: Optional[Dict[str, str]] = None) -> None:
+    """Begin to watch; imports TensorFlow.
+
+    Args:
+        request: What the command was called with (`run_end.begin`).
+    """
+    run_end.begin(request or {})
+    if is_watching():
+        return
+    from tensorflow.python.client import session as module
+
+    original = _Watch.original = module.BaseSession.__init__
+
+    def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
+        if _is_none_of_the_scripts():
+            original(self, target, graph, config)
+        else:
+            _open(original, self, target, graph, config)
+
+    __init__.__doc__ = original.__doc__
+    module.BaseSession.__init__ = __init__
+
+
+def stop() -> None:
+    """Put TensorFlow's own constructor back, and forget the sessions; for tests."""
+    from tensorflow.python.client import session as module
+
+    if _Watch.original is not None:
+        module.BaseSession.__init__ = _Watch.original
+    _Watch.original = None
+    _Watch.log = SessionLog()
+
+
+def _is_none_of_the_scripts() -> bool:
+    """Whether the session is one of this package's own, or of a fork that can open no system."""
+    if life.is_opening():
+        return True
+    if _Watch.log.pid != os.getpid():
+        if life.is_of_parent():
+            return True
+        _Watch.log = SessionLog()
+        run_end.begin_in_fork()
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        # npu_init has a part of its own in Session.__init__.
+        is_between = name.startswith("ascend_session.compat.")
+        is_between = is_between or name.partition(".")[0] in ("tensorflow", "tensorflow_core")
+        if not is_between:
+            return name.startswith("ascend_session.")
+        frame = frame.f_back
+    return False
+
+
+def _open(
+    original: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
+) -> None:
+    """Make the session, if the adapter would run it.
+
+    Raises:
+        ConfigError: With all that ends the run on a device.
+        AscendError: If the system cannot be opened, or has no such device.
+    """
+    log, kind, line = _Watch.log, type(session).__name__, _script_line()
+    try:
+        proto = config if hasattr(config, "graph_options") else None
+        verdict = judge_entry(proto, os.environ)
+        late, clashes, stuck = log.check_initialised(verdict)
+        verdict.notes.extend(stuck)
+        refused = [*verdict.refused, *clashes]
+        if os.environ.get(STRICT_VARIABLE, "") not in ("", "0"):
+            refused += [*verdict.ignored, *late]
+        if refused:
+            options = describe_options(verdict, late, {})
+            log.add(kind, str(line), verdict, options, (), is_refused=True)
+            raise ConfigError.of(refused, f"the options of the session that is opened at {line}")
+        stub_effects = _warn_of_stub(verdict, late, line)
+        if verdict.is_offloaded:
+            target = target or _system_target(verdict.values, graph)
+    except BaseException:
+        session._session, session._closed = None, True  # for TensorFlow's __del__
+        raise
+    original(session, target, graph, config)
+    options = describe_options(verdict, late, stub_effects)
+    reasons = {option.why for option in options}
+    notes = [str(each) for each in verdict.ignored if str(each) not in reasons]
+    log.note_open(session, verdict)
+    log.add(kind, str(line), verdict, options, notes)
+
+
+def _warn_of_stub(
+    verdict: EntryVerdict, late: Sequence[Finding], line: "_ScriptLine"
+) -> Dict[str, str]:
+    """Warn of the options that have no effect on the stub although they have one on a device."""
+    from ascend_session.backends.stub import without_effect
+
+    if not verdict.is_offloaded:
+        return {}
+    too_late = {finding.message.partition("=")[0] for finding in late}
+    effects = without_effect(verdict.values)
+    for key, message in effects.items():
+        if key not in too_late:
+            warnings.warn_explicit(message, AscendConfigWarning, line.file, line.number)
+    return effects
+
+
+def _system_target(values: Dict[str, Any], graph: Any) -> str:
+    # The system needs no more of them, and must not refuse what the adapter takes.
+    names = ("hccl_timeout", "session_device_id")
+    kept: Dict[str, Any] = {key: values[key] for key in names if key in values}
+    system = life.open_with(kept)
+    if "session_device_id" in kept:
+        system.check_device(kept["session_device_id"])
+    loops = values.get("iterations_per_loop", 1)
+    if loops > 1:
+        from ascend_session.backends._tensorflow import tf1
+
+        refuse_one_shot(graph or tf1().get_default_graph(), loops)
+    return system.target
+
+
+# Packages between the script and a session that others make for it.
+_BETWEEN = (
+    *("tensorflow", "tensorflow_core", "tensorflow_estimator", "keras", "tf_keras"),
+    *("ascend_session", "contextlib", "npu_bridge", "six"),
+)
+
+
+class _ScriptLine(NamedTuple):
+    """A line of the script; as text its file is relative to the working directory, if below it."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        try:
+            path = os.path.relpath(self.file)
+        except OSError:  # there is no working directory any more
+            path = self.file
+        return f"{self.file if path.startswith(os.pardir) else path}:{self.number}"
+
+
+def _script_line() -> _ScriptLine:
+    """Find the line of the script that the session is opened for."""
+    frame: Any = sys._getframe(3)
+    while frame.f_back is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.partition(".")[0] not in _BETWEEN:
+            break
+        frame = frame.f_back
+    return _ScriptLine(frame.f_code.co_filename, frame.f_lineno)
