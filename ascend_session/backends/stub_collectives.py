@@ -4,6 +4,7 @@ Fusion has no effect here. What the operators do when they run is in the room ``
 """
 
 import collections
+import functools
 import hashlib
 import weakref
 from typing import Any, Callable, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -350,7 +351,12 @@ def _between(name: str, signature: str, way: Tuple[int, int], tag: int, group: s
 
 def _signature(what: str, arrays: Sequence[Any]) -> str:
     """Write ``allreduce sum float32 [4, 3]``; of many arrays the first are spelt out."""
-    forms = [f"{array.dtype.name} {list(array.shape)}" for array in arrays]
+    return _write_signature(what, tuple((array.dtype, array.shape) for array in arrays))
+
+
+@functools.lru_cache(maxsize=256)
+def _write_signature(what: str, arrays: Tuple[Tuple[Any, Tuple[int, ...]], ...]) -> str:
+    forms = [f"{dtype.name} {list(shape)}" for dtype, shape in arrays]
     if len(forms) <= _SHOWN:
         return " ".join([what, ", ".join(forms)]).strip()
     digest = hashlib.sha256("".join(forms).encode()).hexdigest()[:8]

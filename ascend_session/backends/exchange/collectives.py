@@ -1,5 +1,6 @@
 """HCCL's collectives, made of what a channel does: share bytes, and reduce arrays."""
 
+import functools
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ascend_session.backends.collective_shapes import exchanged
@@ -17,7 +18,8 @@ def all_reduce(channel: Channel, arrays: Sequence[Any], reduction: str) -> List[
     All arrays that are reduced in one dtype travel as one.
     """
     results: List[Any] = [None] * len(arrays)
-    for dtype, places in _places_by_dtype(arrays, reduction).items():
+    dtypes = tuple(array.dtype for array in arrays)
+    for dtype, places in _places_by_dtype(dtypes, reduction):
         flat = [arrays[place].reshape(-1).astype(dtype, copy=False) for place in places]
         # Several exchanges need names of their own; one has the collective's.
         part = "" if len(places) == len(arrays) else dtype
@@ -151,12 +153,13 @@ def check_root(channel: Channel, root: int) -> None:
         )
 
 
-def _places_by_dtype(arrays: Sequence[Any], reduction: str) -> Dict[str, List[int]]:
-    """Group the arrays by the dtype in which they are reduced, in the order of the first ones."""
+@functools.lru_cache(maxsize=256)
+def _places_by_dtype(dtypes: Tuple[Any, ...], reduction: str) -> List[Tuple[str, List[int]]]:
+    """Group arrays by the dtype in which they are reduced, in the order of the first ones."""
     places: Dict[str, List[int]] = {}
-    for place, array in enumerate(arrays):
-        places.setdefault(reduction_dtype(reduction, array.dtype.name), []).append(place)
-    return places
+    for place, dtype in enumerate(dtypes):
+        places.setdefault(reduction_dtype(reduction, dtype.name), []).append(place)
+    return list(places.items())
 
 
 def _gather(channel: Channel, array: Any, part: str = "") -> Any:

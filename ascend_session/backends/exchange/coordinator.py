@@ -4,6 +4,7 @@ It runs on the node of rank 0, in its hub's thread, and knows nothing of sockets
 """
 
 import itertools
+import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.messages import (
@@ -16,6 +17,7 @@ from ascend_session.backends.exchange.messages import (
     rank_ended,
     rank_has_left,
 )
+from ascend_session.backends.exchange.reductions import check_plan, combine
 
 STANDSTILL_S = 3.0
 """Seconds without any change after which it is judged whether ranks that wait can go on."""
@@ -68,14 +70,15 @@ class Run(NamedTuple):
         operation: Which collective.
         plan: See `Entry`.
         sizes: How many bytes each rank has for the others, in their order.
-        payloads: What they have, if all of it came with the agreement; else None.
+        result: What comes of it, if all that they have came with the agreement: their bytes one
+            behind the other, or their reduction; else None.
     """
 
     number: int
     operation: Operation
     plan: str
     sizes: Tuple[int, ...]
-    payloads: Optional[Tuple[bytes, ...]] = None
+    result: Optional[bytes] = None
 
 
 class Wait(NamedTuple):
@@ -98,6 +101,7 @@ class Coordinator:
         ended: Why the job cannot go on; None while it can.
         ranks: Those that have joined.
         version: Another number whenever something has changed in who waits where.
+        waiting_since: When somebody began to wait, if anybody waits.
     """
 
     def __init__(
@@ -106,6 +110,7 @@ class Coordinator:
         self.ended: Optional[str] = None
         self.ranks: Dict[int, RankInfo] = {}
         self.version = 0
+        self.waiting_since = 0.0
         self._size = size
         self._tell_all = tell_all
         self._start = start
@@ -133,7 +138,7 @@ class Coordinator:
     @property
     def has_waits(self) -> bool:
         """Whether anybody waits."""
-        return any(self._entered.values())
+        return bool(self._entered)
 
     @property
     def waits(self) -> List[Wait]:
@@ -217,19 +222,19 @@ class Coordinator:
         if self.is_over or rank in self._left or rank not in operation.ranks:
             return
         self.version += 1
+        if not self._entered:
+            self.waiting_since = time.monotonic()
         entered = self._entered.setdefault(operation.key, {})
+        first = next(iter(entered.values()), entry)
+        has_other_length = entry.plan != "gather" and entry.size_bytes != first.size_bytes
+        if has_other_length and _is_same(first, entry):
+            raise ValueError("what is reduced is as long on all ranks")
         entered[rank] = entry
-        first = next(iter(entered.values()))
-        is_same = (first.operation.ranks, first.operation.signature, first.plan) == (
-            operation.ranks,
-            operation.signature,
-            entry.plan,
-        )
-        if not is_same:
+        if not _is_same(first, entry):
             self._end_for_difference(entered)
         elif len(entered) == len(operation.ranks):
             self._begin(entry)
-        else:
+        elif self._left:
             self._check_left()
 
     def finish(self, rank: int, number: int) -> None:
@@ -259,8 +264,10 @@ class Coordinator:
             return
         self.version += 1
         self._left.append(rank)
-        for entered in self._entered.values():
+        for key, entered in list(self._entered.items()):
             entered.pop(rank, None)
+            if not entered:
+                del self._entered[key]
         if self.is_over:
             self._tell_all({"event": "over"})
             return
@@ -323,10 +330,11 @@ class Coordinator:
             self._completed[counted] = self._completed.get(counted, 0) + 1
         of_ranks = [entries[rank] for rank in operation.ranks]
         sizes = tuple(one.size_bytes for one in of_ranks)
-        payloads = tuple(one.payload for one in of_ranks if one.payload is not None)
+        payloads = [one.payload for one in of_ranks if one.payload is not None]
         number = next(self._numbers)
         if len(payloads) == len(of_ranks):
-            self._start(Run(number, operation, entry.plan, sizes, payloads))
+            result = combine(entry.plan, payloads)
+            self._start(Run(number, operation, entry.plan, sizes, result))
         else:
             self._running[number] = (operation, list(operation.ranks))
             self._start(Run(number, operation, entry.plan, sizes))
@@ -373,6 +381,29 @@ class Coordinator:
             for first in firsts
             if set(range(first, min(first + count, self._size))) <= set(absent)
         ]
+
+
+def read_entry(header: Header, payload: bytes) -> Entry:
+    """Read an entry that came in a message.
+
+    Raises:
+        One of UNREADABLE: If there is none in it.
+    """
+    operation = Operation.of(
+        header["key"], header["name"], tuple(header["ranks"]), header["signature"]
+    )
+    plan, size_bytes = str(header["plan"]), int(header["size_bytes"])
+    check_plan(plan, size_bytes)
+    if header["is_small"] and len(payload) != size_bytes:
+        raise ValueError("a rank has as many bytes as it says")
+    return Entry(operation, plan, size_bytes, payload if header["is_small"] else None)
+
+
+def _is_same(one: Entry, other: Entry) -> bool:
+    mine, its = one.operation, other.operation
+    return one.plan == other.plan and (
+        mine is its or (mine.ranks, mine.signature) == (its.ranks, its.signature)
+    )
 
 
 def parted(rank: int) -> str:

@@ -32,6 +32,7 @@ _logger = logging.getLogger(__name__)
 
 _HELLO_S = 5.0  # in which a process that connects has to say who it is
 _STRANGERS = 64  # that may be connected without having said it
+_TICK_S = 0.1  # between two looks at what may take too long
 _REST_S = 0.1  # for which nobody is accepted when too many files are open
 
 
@@ -52,6 +53,7 @@ class Hub:
         self._awake, self._wake = socket.socketpair()
         self._clients: Dict[int, Client] = {}
         self._count = 0
+        self._buffer = memoryview(bytearray(LARGEST + 1))
         self._resting: Dict[socket.socket, float] = {}  # that listen no more until then
         self._is_done = False
         self.systems = Systems(node, self._clients, self.send, self.refuse, first_system)
@@ -92,10 +94,19 @@ class Hub:
 
     def send(self, client: Client, message: bytes, descriptor: Optional[int] = None) -> None:
         """Send a process a message, as soon as it takes it, and perhaps an open file with it."""
-        if client.number in self._clients:
-            client.outbox.append((message, None if descriptor is None else os.dup(descriptor)))
-            if len(client.outbox) == 1:
-                self._flush(client)
+        if client.number not in self._clients:
+            return
+        if not client.outbox and descriptor is None:
+            try:
+                client.connection.send(message)
+                return
+            except BlockingIOError:
+                pass
+            except OSError:  # it has ended, which its connection says as well
+                return
+        client.outbox.append((message, None if descriptor is None else os.dup(descriptor)))
+        if len(client.outbox) == 1:
+            self._flush(client)
 
     def refuse(self, client: Client, reason: str) -> None:
         """Tell a process why it is not let in, and end its connection."""
@@ -104,13 +115,15 @@ class Hub:
 
     def _run(self) -> None:
         try:
+            looked_at, is_quiet = time.monotonic(), True
             while not self._is_done:
-                timeout_s = self._timeout()
-                events = self._selector.select(timeout_s)
+                events = self._selector.select(None if is_quiet else _TICK_S)
                 for key, mask in events:
                     key.data(mask)
-                if timeout_s is not None and (timeout_s == 0 or not events):
-                    self._look()
+                is_quiet = False
+                now = time.monotonic()
+                if now - looked_at >= _TICK_S:
+                    looked_at, is_quiet = now, not self._look(now)
         except Exception as error:
             _logger.exception("The hub of these ranks has failed")
             reason = (
@@ -146,15 +159,8 @@ class Hub:
                 except UNREADABLE:
                     _logger.exception("Another node sent what cannot be followed")
 
-    def _timeout(self) -> Optional[float]:
-        now = time.monotonic()
-        left_s = [client.since + _HELLO_S - now for client in self._silent()]
-        left_s += [at - now for at in self._resting.values()]
-        left_s += self.systems.seconds_left()
-        return max(min(left_s), 0) if left_s else None
-
-    def _look(self) -> None:
-        now = time.monotonic()
+    def _look(self, now: float) -> bool:
+        """See what has taken too long; tell whether anything may do so later."""
         for client in self._silent():
             if now - client.since >= _HELLO_S:
                 self._drop(client)
@@ -162,7 +168,8 @@ class Hub:
             if now >= at:
                 del self._resting[listening]
                 self._listen(listening)
-        self.systems.look()
+        is_watched = self.systems.look(now)
+        return is_watched or bool(self._silent() or self._resting)
 
     def _silent(self) -> List[Client]:
         """List the processes that have not said who they are, those that came first at first."""
@@ -206,18 +213,18 @@ class Hub:
         if not mask & selectors.EVENT_READ:
             return
         try:
-            message, _, flags, _ = client.connection.recvmsg(LARGEST)
+            size_bytes = client.connection.recv_into(self._buffer)
         except (BlockingIOError, ConnectionResetError):  # a reset comes before what was sent last
             return
         except OSError:
-            message, flags = b"", 0
-        if not message:
+            size_bytes = 0
+        if not size_bytes:
             self._drop(client)
             return
         try:
-            if flags & socket.MSG_TRUNC:
+            if size_bytes > LARGEST:
                 raise ValueError("a message is too long")
-            self.systems.handle(client, *decode(message))
+            self.systems.handle(client, *decode(bytes(self._buffer[:size_bytes])))
         except UNREADABLE:
             if client.system is None:
                 self.refuse(client, "That is no message of a rank of this job.")

@@ -7,6 +7,7 @@ to the earlier one. The first node is called by the empty name.
 
 import functools
 import logging
+import os
 import socket
 import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set
@@ -38,7 +39,8 @@ class Links:
     def __init__(
         self, name: str, coordinator: str, credentials: Credentials, timeout_s: float
     ) -> None:
-        self.name = name
+        # Two processes that believe they are the same node must not be taken for each other.
+        self.name = name and f"{name} {os.urandom(8).hex()}"
         self._coordinator = coordinator
         self._credentials = credentials
         self._timeout_s = timeout_s
@@ -141,14 +143,23 @@ class Links:
         except ValueError:
             _logger.exception("Node %r sent what is no message", connection.peer)
             connection.abort()
-        self._post(functools.partial(self._lose, connection.peer, ""))
+        self._post(functools.partial(self._remove, connection))
 
     def _add(self, connection: Connection) -> None:
+        """Use a connection, unless a node that was slow to answer is connected anew already."""
+        current = self._connections.get(connection.peer)
+        if current is not None and current.number > connection.number:
+            return
         self._connections[connection.peer] = connection
         if not connection.peer and self._listener is not None:
             connection.send(encode({"kind": "address", "address": self._listener.address}))
         for message in self._queued.pop(connection.peer, []):
             connection.send(message)
+
+    def _remove(self, connection: Connection) -> None:
+        """Note that a connection has ended; the node is lost unless it has a later one."""
+        if self._connections.get(connection.peer) is connection:
+            self._lose(connection.peer, "")
 
 
 def local_address(coordinator: str) -> str:

@@ -12,6 +12,11 @@ from ascend_session.failures import JOB_CANNOT_GO_ON
 
 CANNOT_GO_ON = JOB_CANNOT_GO_ON
 
+FIRST_NODE_LEFT = (
+    f"{CANNOT_GO_ON}rank 0 has left (it closed its system) and its process has ended; the ranks of "
+    "other nodes reach each other through it. All ranks have to run each collective equally often."
+)
+
 LARGEST = 128 * 1024
 """Bytes that a message through a Unix socket has at most."""
 
@@ -41,14 +46,14 @@ class Operation(NamedTuple):
     signature: str
 
     @classmethod
-    def of(cls, header: Header) -> "Operation":
-        """Read the operation out of a header.
+    @functools.lru_cache(maxsize=256)  # a training step has the same as the one before
+    def of(cls, key: Any, name: Any, ranks: Tuple[Any, ...], signature: Any) -> "Operation":
+        """Make an operation of what was received.
 
         Raises:
-            KeyError, TypeError, ValueError: If there is none in it.
+            One of UNREADABLE: If it is none.
         """
-        ranks = tuple(int(rank) for rank in header["ranks"])
-        return cls(str(header["key"]), str(header["name"]), ranks, str(header["signature"]))
+        return cls(str(key), str(name), tuple(map(int, ranks)), str(signature))
 
     def __str__(self) -> str:
         return f'"{self.name}" ({self.signature})'
@@ -97,6 +102,12 @@ _parse_known = functools.lru_cache(maxsize=256)(_parse)
 def encode_step(key: str) -> bytes:
     """Write that a step of an operation is over."""
     return encode({"event": "step", "key": key})
+
+
+@functools.lru_cache(maxsize=256)
+def encode_result(key: str, sizes: Tuple[int, ...]) -> bytes:
+    """Write that a collective is over at once; what it gives comes behind it."""
+    return encode({"event": "run", "key": key, "sizes": sizes})
 
 
 @functools.lru_cache(maxsize=256)

@@ -16,6 +16,7 @@ import contextlib
 import functools
 import hmac
 import importlib
+import itertools
 import logging
 import os
 import queue
@@ -67,6 +68,7 @@ _LISTENER_OPTIONS = (
 )
 
 _logger = logging.getLogger(__name__)
+_numbers = itertools.count(1)
 
 
 class Connection:
@@ -76,11 +78,13 @@ class Connection:
 
     Attributes:
         peer: The name that the other node has given itself.
+        number: Greater than that of all connections that were made before in this process.
         abort: Ends the connection at once.
     """
 
     def __init__(self) -> None:
         self.peer = ""
+        self.number = next(_numbers)
         self.abort: Callable[[], Any] = self.close
         self._incoming: Iterator[bytes] = iter(())
         self._outbox: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
@@ -129,7 +133,7 @@ def connect(
         ca, certificate, private_key = credentials.tls
         tls = grpc.ssl_channel_credentials(ca, private_key, certificate)
         channel = grpc.secure_channel(address, tls, options=options)
-    deadline = time.monotonic() + timeout_s
+    deadline, attempt = time.monotonic() + timeout_s, ""
     with contextlib.closing(channel):
         while True:
             left_s = min(max(deadline - time.monotonic(), 0.0), _ATTEMPT_S)
@@ -140,7 +144,8 @@ def connect(
                 code, details = failure.code().name, failure.details() or ""
             except PermissionError:
                 code, details = "UNAUTHENTICATED", ""
-            attempt = f"{code}: {details!r}"[:500]
+            if code != "DEADLINE_EXCEEDED" or not attempt:  # an attempt cut short says nothing
+                attempt = f"{code}: {details!r}"[:500]
             if code not in _TEMPORARY or _TLS_FAILURE in details:
                 raise _refusal(address, code, attempt)
             if time.monotonic() > deadline:  # never earlier: the ranks say it better
@@ -293,7 +298,7 @@ class Listener:
         connection.peer, connection.abort = name.decode("utf-8", "replace"), context.cancel
         connection._incoming = requests
         if not context.add_callback(connection.close):
-            connection.close()  # the call is over already
+            return iter(())  # the caller has given up meanwhile
         _start_thread(self._serve, connection)
         return connection._outgoing()
 

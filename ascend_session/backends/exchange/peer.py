@@ -4,7 +4,6 @@ import array
 import collections
 import logging
 import os
-import select
 import socket
 import struct
 import threading
@@ -53,6 +52,7 @@ _RETRY_S = 0.1
 _ENDED_S = 1.0  # in which a process whose connections have ended has ended itself
 _REASON_LIMIT = 16 * 1024  # characters of what is told to others
 _ROOM = socket.CMSG_SPACE(array.array("i").itemsize)  # for one descriptor
+_TRUNCATED = int(socket.MSG_TRUNC)
 _STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
 
 # How many systems this process has joined, for each rendezvous and rank.
@@ -114,9 +114,9 @@ class Peer:
         self._hub_rank = 0
         self._hub_process: Optional[RankProcess] = None
         self._connection: Optional[socket.socket] = None
-        self._readable = select.poll()
         self._changed = threading.Condition()
         self._is_receiving = False  # one thread does
+        self._buffer = memoryview(bytearray(LARGEST))
         self._pending: Dict[str, Events] = {}
         self._memory_number = 0
         self.ended = ""
@@ -323,9 +323,9 @@ class Peer:
             connection.close()
             raise _NotThereError from error
         connection.settimeout(None)
-        limit = struct.pack("@ll", int(_SEND_S), int(_SEND_S % 1 * 1e6))
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        self._readable.register(connection, select.POLLIN)
+        for option, seconds in ((socket.SO_SNDTIMEO, _SEND_S), (socket.SO_RCVTIMEO, _LOOK_S)):
+            limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
+            connection.setsockopt(socket.SOL_SOCKET, option, limit)
         pid = credentials_of(connection)[0]
         self._hub_process = RankProcess(pid) if pid else None
         self._connection = connection
@@ -392,12 +392,12 @@ class Peer:
                 if self._is_receiving:
                     is_quiet = not self._changed.wait(seconds)
                 else:
-                    is_quiet = not self._receive(seconds)
+                    is_quiet = not self._receive()
                 if is_quiet:
                     self._check_hub()
             return True
 
-    def _receive(self, seconds: float) -> bool:
+    def _receive(self) -> bool:
         """Receive and handle a message, for all threads that wait; called with the lock held.
 
         Returns:
@@ -406,7 +406,7 @@ class Peer:
         self._is_receiving = True
         self._changed.release()
         try:
-            received = self._read(seconds)
+            received = self._read()
         finally:
             self._changed.acquire()
             self._is_receiving = False
@@ -420,29 +420,28 @@ class Peer:
             self._disconnect()
         return True
 
-    def _read(self, seconds: float) -> Optional[Tuple[bytes, List[int]]]:
-        """Wait for a message and the descriptors that come with it.
+    def _read(self) -> Optional[Tuple[bytes, List[int]]]:
+        """Wait for a message and the descriptors that come with it, for `_LOOK_S` at most.
 
         Returns:
             Both; no bytes at the end of the connection; None if nothing has come.
         """
         assert self._connection is not None
         try:
-            if not self._readable.poll(1000 * seconds):
-                return None
-            message, rights, flags, _ = self._connection.recvmsg(
-                LARGEST, _ROOM, socket.MSG_DONTWAIT
-            )
+            size_bytes, rights, flags, _ = self._connection.recvmsg_into([self._buffer], _ROOM)
         except (BlockingIOError, ConnectionResetError):  # a reset comes before what was sent last
             return None
         except OSError as error:
             _logger.debug("The connection of rank %d broke: %s", self._who.rank, error)
             return b"", []
+        message = b"" if flags & _TRUNCATED else bytes(self._buffer[:size_bytes])
+        if not rights:
+            return message, []
         descriptors = array.array("i")
         for level, kind, data in rights:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-        return b"" if flags & socket.MSG_TRUNC else message, list(descriptors)
+        return message, list(descriptors)
 
     def _handle(self, message: bytes, descriptors: List[int]) -> None:
         """Note an event; called with the lock held, as the following are."""

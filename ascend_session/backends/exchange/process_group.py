@@ -165,10 +165,12 @@ class Channel:
             take(0, 0, data)
             return
         with self._exchange("gather", data, part) as exchange:
-            if exchange.payloads is not None:
-                for index, payload in enumerate(exchange.payloads):
-                    if len(payload):
-                        take(index, 0, payload)
+            if exchange.result is not None:
+                end = 0
+                for index, size_bytes in enumerate(exchange.sizes):
+                    if size_bytes:
+                        take(index, 0, exchange.result[end : end + size_bytes])
+                    end += size_bytes
                 return
             step_bytes = exchange.block_bytes
             for block in range(-(-max(exchange.sizes) // step_bytes)):
@@ -196,9 +198,9 @@ class Channel:
         if self.size == 1:
             return numbers.copy()
         dtype = numbers.dtype
-        with self._exchange(f"{reduction} {dtype.name}", numbers.view(np.uint8), part) as exchange:
-            if exchange.payloads is not None:
-                return reduce_arrays(reduction, [one.view(dtype) for one in exchange.payloads])
+        with self._exchange(f"{reduction} {dtype}", numbers.view(np.uint8), part) as exchange:
+            if exchange.result is not None:
+                return exchange.result.view(dtype)
             result = self.buffers.take(numbers.shape, dtype)
             count = exchange.block_bytes // dtype.itemsize
             for block in range(-(-len(numbers) // count)):
@@ -240,7 +242,8 @@ class Exchange:
 
     Attributes:
         sizes: How many bytes each rank has for the others.
-        payloads: What they have, if all have little; else None, and it goes through shared memory.
+        result: What comes of it, uint8 array, if all have little; else None, and all of it goes
+            through shared memory.
         block_bytes: How much of each rank goes through it in one step.
         here: The world ranks on this node.
     """
@@ -249,7 +252,7 @@ class Exchange:
         self, peer: Peer, operation: Operation, plan: str, data: Any, limit_s: Optional[float]
     ) -> None:
         self.sizes: List[int] = []
-        self.payloads: Optional[List[Any]] = None
+        self.result: Any = None
         self.block_bytes = 0
         self.here: List[int] = []
         self._peer = peer
@@ -265,31 +268,24 @@ class Exchange:
             CollectiveError: If they enter something else, or cannot come any more, or not in time,
                 which ends the job for all; or if it has ended already.
         """
+        import numpy as np
+
         try:
-            self._await_others()
+            event = self._peer.wait(self._operation, self._pending, self._limit_s)
+            if event is None:
+                assert self._limit_s is not None
+                event = self._peer.time_out(self._operation, self._pending, self._limit_s)
         except BaseException:
             self._peer.forget(self._operation)
             raise
-        return self
-
-    def _await_others(self) -> None:
-        import numpy as np
-
-        event = self._peer.wait(self._operation, self._pending, self._limit_s)
-        if event is None:
-            assert self._limit_s is not None
-            event = self._peer.time_out(self._operation, self._pending, self._limit_s)
         header, payload = event
         self.sizes = header["sizes"]
         if "block_bytes" in header:
             self.block_bytes, self.here = header["block_bytes"], header["here"]
             self._memory = self._peer.memory
         else:
-            together, end = np.frombuffer(payload, np.uint8), 0
-            self.payloads = []
-            for size_bytes in self.sizes:
-                self.payloads.append(together[end : end + size_bytes])
-                end += size_bytes
+            self.result = np.frombuffer(payload, np.uint8)
+        return self
 
     def slot(self, rank: int, block: int) -> Any:
         """Give what a rank has in a block: its place in shared memory, uint8."""
@@ -319,7 +315,7 @@ class Exchange:
         trace: Optional[TracebackType],
     ) -> None:
         self._peer.forget(self._operation)
-        if self.payloads is None and error is None:
+        if self.result is None and error is None:
             self._peer.finish()
 
 

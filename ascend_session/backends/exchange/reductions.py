@@ -1,5 +1,6 @@
 """Reductions of arrays: which NumPy function does them, and in which dtype."""
 
+import functools
 from typing import Any, Dict, Sequence
 
 _FUNCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
@@ -9,17 +10,39 @@ _DTYPES = {"float64", "float32", "float16"} | {
 _WIDER: Dict[Any, str] = {("sum", "float16"): "float32", ("prod", "float16"): "float32"}
 
 
-def check_plan(plan: str) -> str:
-    """Give a plan for an exchange back: ``gather``, or a reduction and a dtype.
+@functools.lru_cache(maxsize=256)
+def check_plan(plan: str, size_bytes: int) -> None:
+    """Raise ValueError if so many bytes cannot be exchanged by such a plan.
 
-    Raises:
-        ValueError: If it is neither.
+    A plan is ``gather``, or a reduction and a dtype: ``sum float32``.
     """
+    import numpy as np
+
     if plan != "gather":
         reduction, dtype = plan.split()
         if reduction not in _FUNCTIONS or dtype not in _DTYPES:
             raise ValueError(f"{plan!r} is no plan for an exchange")
-    return plan
+        if size_bytes % np.dtype(dtype).itemsize:
+            raise ValueError(f"{size_bytes} bytes are no whole number of {dtype}")
+
+
+def combine(plan: str, payloads: Sequence[bytes]) -> bytes:
+    """Do a collective with all that its ranks have, in their order.
+
+    Args:
+        plan: ``gather``, or a reduction and a dtype.
+        payloads: What each rank has.
+
+    Raises:
+        ValueError: If they are not as long as each other although they are to be reduced.
+    """
+    import numpy as np
+
+    if plan == "gather":
+        return b"".join(payloads)
+    reduction, dtype = plan.split()
+    arrays = [np.frombuffer(payload, dtype) for payload in payloads]
+    return bytes(reduce_arrays(reduction, arrays).data)
 
 
 def reduction_dtype(reduction: str, dtype: str) -> str:

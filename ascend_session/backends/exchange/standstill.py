@@ -66,15 +66,9 @@ class Lookout:
         self._first: Dict[int, Optional[float]] = {}  # processor seconds when it changed last
         self._reports: Dict[int, Tuple[float, int, float]] = {}
 
-    def seconds_left(self) -> float:
-        """Give the seconds until the next look; most waits are over before the first."""
-        now = time.monotonic()
-        self._next = self._next or now + INTERVAL_S
-        return max(self._next - now, 0)
-
-    def rest(self) -> None:
-        """Note that nobody waits at the moment."""
-        self._next = 0.0
+    def is_due(self, now: float, since: float) -> bool:
+        """Tell whether to look; most waits are over before the first look."""
+        return now >= max(self._next, since + INTERVAL_S)
 
     def report(self, used_s: Mapping[int, float], version: int) -> None:
         """Note what another node's hub has seen of its ranks."""

@@ -16,7 +16,6 @@ from typing import (
     Callable,
     Deque,
     Dict,
-    Iterator,
     List,
     Mapping,
     NamedTuple,
@@ -27,21 +26,22 @@ from typing import (
 
 from ascend_session.backends.exchange.coordinator import (
     Coordinator,
-    Entry,
     RankInfo,
     RefusedError,
     Run,
     parted,
+    read_entry,
 )
 from ascend_session.backends.exchange.messages import (
     CANNOT_GO_ON,
+    FIRST_NODE_LEFT,
     Header,
     Operation,
     encode,
+    encode_result,
     rank_ended,
     rank_failed,
 )
-from ascend_session.backends.exchange.reductions import check_plan
 from ascend_session.backends.exchange.rendezvous import Rendezvous, credentials_of, same_starter
 from ascend_session.backends.exchange.standstill import Lookout
 from ascend_session.backends.exchange.transfers import Transfers
@@ -119,6 +119,7 @@ class System:
         places: Where each rank is, on the first node.
         is_over: Whether all ranks have left, or the job cannot go on.
         has_failed: Whether it cannot go on.
+        first_has_left: Whether rank 0, which is elsewhere, has left it.
     """
 
     def __init__(self, number: int, lookout: Lookout, transfers: Transfers) -> None:
@@ -126,9 +127,14 @@ class System:
         self.clients: Dict[int, Client] = {}
         self.coordinator: Optional[Coordinator] = None
         self.places: Dict[int, Place] = {}
-        self.is_over = self.has_failed = False
+        self.is_over = self.has_failed = self.first_has_left = False
         self.lookout = lookout
         self.transfers = transfers
+
+    @property
+    def other_nodes(self) -> Set[str]:
+        """The other nodes of its ranks, on the first one; empty elsewhere."""
+        return {node for node, _ in self.places.values()} - {_FIRST}
 
 
 class Systems:
@@ -199,6 +205,8 @@ class Systems:
         else:
             if kind == "leave" and client.rank == self._node.rank:
                 self._announce(system, {"event": "hub_left"})
+                for node in system.other_nodes:
+                    self._send_to(node, {"kind": "first_left", "system": system.number})
             self._pass_on(client.number, header, payload)
 
     def disconnect(self, client: Client) -> None:
@@ -313,9 +321,8 @@ class Systems:
     def _begin(self, system: System, run: Run, members: Mapping[str, List[int]]) -> None:
         """Have the ranks of this node begin a run."""
         here = members[self._node.name]
-        if run.payloads is not None:
-            event = {"event": "run", "key": run.operation.key, "sizes": run.sizes}
-            message = encode(event, b"".join(run.payloads))
+        if run.result is not None:
+            message = encode_result(run.operation.key, run.sizes) + run.result
             for rank in here:
                 if rank in system.clients:
                     self._send(system.clients[rank], message, None)
@@ -337,10 +344,7 @@ class Systems:
         coordinator = system.coordinator
         assert coordinator is not None
         if kind == "enter":
-            small = payload if header["is_small"] else None
-            size_bytes = int(header["size_bytes"])
-            operation, plan = Operation.of(header), check_plan(str(header["plan"]))
-            coordinator.enter(rank, Entry(operation, plan, size_bytes, small))
+            coordinator.enter(rank, read_entry(header, payload))
         elif kind == "finish":
             coordinator.finish(rank, int(header["run"]))
         elif kind == "disconnect":
@@ -402,7 +406,7 @@ class Systems:
 
     def _tell_all(self, system: System, event: Header) -> None:
         """Send an event to all ranks of a system, on all nodes."""
-        nodes = {node for node, _ in system.places.values()} - {_FIRST}
+        nodes = system.other_nodes
         if event["event"] == "end":
             self._settled.clear()
             self._unsettled |= nodes
@@ -424,12 +428,12 @@ class Systems:
         for rank in run.operation.ranks:
             members.setdefault(system.places[rank][0], []).append(rank)
         header = {"kind": "run", "system": system.number, "members": members}
-        header.update(run._replace(payloads=None)._asdict(), is_small=run.payloads is not None)
+        header.update(run._replace(result=None)._asdict(), has_result=run.result is not None)
         for node in members:
             if node == _FIRST:
                 self._begin(system, run, members)
             else:
-                self._send_to(node, header, b"".join(run.payloads or ()))
+                self._send_to(node, header, run.result or b"")
 
     def _lose_ranks(self, node: str, by: str = "", reason: str = "") -> None:
         """Note that a node is lost; with a reason, that another one could never reach it."""
@@ -475,6 +479,8 @@ class Systems:
     def _receive_of(self, system: System, kind: str, header: Header, payload: bytes) -> None:
         if kind == "piece":
             system.transfers.receive(header, payload)
+        elif kind == "first_left":
+            system.first_has_left = True
         elif kind == "event":
             self._settled.clear()
             self._announce(system, header["event"])
@@ -483,10 +489,10 @@ class Systems:
                 self._send_to(_FIRST, {"kind": "settled"})
         elif kind == "run":
             key, name, ranks, signature = header["operation"]
-            operation = Operation(key, name, tuple(ranks), signature)
-            payloads = (payload,) if header["is_small"] else None
+            operation = Operation.of(key, name, tuple(ranks), signature)
+            result = payload if header["has_result"] else None
             sizes = tuple(header["sizes"])
-            run = Run(int(header["number"]), operation, str(header["plan"]), sizes, payloads)
+            run = Run(int(header["number"]), operation, str(header["plan"]), sizes, result)
             self._begin(system, run, header["members"])
         elif kind == "used" and system.coordinator is not None:
             used_s = {int(rank): float(used) for rank, used in header["used"].items()}
@@ -506,33 +512,29 @@ class Systems:
                     self._refuse(client, self._first_lost)
             for system in self._systems.values():
                 if not system.is_over:
-                    self._announce(system, {"event": "end", "reason": rank_ended(0)})
+                    ended = FIRST_NODE_LEFT if system.first_has_left else rank_ended(0)
+                    self._announce(system, {"event": "end", "reason": ended})
 
     # The clock
 
-    def seconds_left(self) -> List[float]:
-        """List the seconds until `look` has to be called for each system."""
-        return [system.lookout.seconds_left() for system in self._watched()]
-
-    def look(self) -> None:
-        """Look at ranks that wait."""
-        for system in list(self._watched()):
-            if system.lookout.seconds_left() > 0:
+    def look(self, now: float) -> bool:
+        """Look at ranks that have waited for a while; tell whether anybody waits at all."""
+        is_watched = False
+        for system in list(self._systems.values()):
+            coordinator = system.coordinator
+            # Whether others wait for a rank of this node, only the first node knows.
+            waits = coordinator is None or coordinator.has_waits
+            if system.is_over or not (waits or system.transfers.is_busy):
+                continue
+            is_watched = True
+            since = coordinator.waiting_since if coordinator is not None and waits else 0.0
+            if not system.lookout.is_due(now, since):
                 continue
             pids = {rank: client.pid for rank, client in system.clients.items()}
             used_s = system.lookout.look(pids)
-            if system.coordinator is None:
+            if coordinator is None:
                 used = {"kind": "used", "system": system.number, "used": used_s}
                 self._send_to(_FIRST, used)
             elif not system.is_over:
-                system.lookout.judge(system.coordinator, used_s)
-
-    def _watched(self) -> Iterator[System]:
-        """List the systems in which somebody waits for others, at the beginning or in the midst."""
-        for system in self._systems.values():
-            # Whether others wait for a rank of this node, only the first node knows.
-            waits = system.coordinator is None or system.coordinator.has_waits
-            if (waits or system.transfers.is_busy) and not system.is_over:
-                yield system
-            else:
-                system.lookout.rest()
+                system.lookout.judge(coordinator, used_s)
+        return is_watched

@@ -128,8 +128,16 @@ def enter(peer: Peer, given: Dict[str, Any]) -> None:
     limit_s = given.get("limit_s", 30)
     try:
         with Exchange(peer, operation, given.get("plan", "gather"), data, limit_s) as exchange:
-            payloads = exchange.payloads
-            texts = None if payloads is None else [one.tobytes().decode() for one in payloads]
+            result, sizes = exchange.result, exchange.sizes
+            ends = np.cumsum(sizes)
+            texts = (
+                None
+                if result is None
+                else [
+                    result[end - size_bytes : end].tobytes().decode()
+                    for size_bytes, end in zip(sizes, ends)
+                ]
+            )
             is_first = given.get("is_held") or given.get("steps")
             if is_first:
                 say("entered", operation.key, list(exchange.sizes), texts)

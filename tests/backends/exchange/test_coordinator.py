@@ -10,6 +10,7 @@ from ascend_session.backends.exchange.coordinator import (
     RankInfo,
     RefusedError,
     Run,
+    read_entry,
 )
 from ascend_session.backends.exchange.messages import (
     CANNOT_GO_ON,
@@ -79,8 +80,37 @@ def test_a_collective_begins_when_its_last_rank_enters(two: Ranks) -> None:
     assert two.runs == []
     assert [(wait.rank, wait.times) for wait in two.coordinator.waits] == [(1, 1)]
     two.coordinator.enter(0, entry(payload=b""))
-    assert two.runs == [Run(1, operation(), "gather", (0, 3), (b"", b"one"))]
+    assert two.runs == [Run(1, operation(), "gather", (0, 3), b"one")]
     assert not two.coordinator.has_waits
+
+
+def test_what_little_all_have_is_reduced_in_the_order_of_the_ranks(two: Ranks) -> None:
+    for rank, numbers in ((1, b"\x05\xff"), (0, b"\x02\x01")):
+        two.coordinator.enter(rank, entry(payload=numbers, plan="sum uint8"))
+    assert two.runs == [Run(1, operation(), "sum uint8", (2, 2), b"\x07\x00")]
+
+
+def test_a_rank_that_has_another_length_to_reduce_disturbs_nobody(two: Ranks) -> None:
+    two.coordinator.enter(0, entry(payload=b"\x02\x01", plan="sum uint8"))
+    with pytest.raises(ValueError, match="as long on all ranks"):
+        two.coordinator.enter(1, entry(payload=b"\x05", plan="sum uint8"))
+    assert [wait.rank for wait in two.coordinator.waits] == [0]
+
+
+@pytest.mark.parametrize(
+    ("plan", "payload", "reason"),
+    [
+        ("gather", b"xyz", "as many bytes as it says"),
+        ("sum float32", b"xy", "no whole number of float32"),
+        ("open uint8", b"xy", "no plan for an exchange"),
+    ],
+)
+def test_an_entry_whose_bytes_do_not_fit_is_none(plan: str, payload: bytes, reason: str) -> None:
+    header = {"key": "k", "name": "n", "ranks": [0, 1], "signature": "s", "is_small": True}
+    header.update(plan="gather", size_bytes=2)
+    assert read_entry(header, b"xy").payload == b"xy"
+    with pytest.raises(ValueError, match=reason):
+        read_entry({**header, "plan": plan}, payload)
 
 
 def test_a_collective_travels_as_a_whole_only_if_all_have_little(two: Ranks) -> None:

@@ -2,11 +2,16 @@
 
 import os
 import signal
+import tempfile
 import time
+from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from ascend_session.backends.exchange.links import local_address
+from ascend_session.backends.exchange import links
+from ascend_session.backends.exchange.credentials import read_credentials
+from ascend_session.backends.exchange.links import Links, local_address
+from ascend_session.backends.exchange.messages import encode
 from ascend_session.errors import InitializationError
 from tests.backends.exchange.jobs import HASTY, Job, Member, Wire, ends, enter_all, leave, without
 from tests.launcher.nodes import own_address, port_kept
@@ -95,6 +100,16 @@ def test_a_rank_of_another_node_is_refused_as_here(job: Job) -> None:
     assert "Rank 2 says that the job has 4 ranks, rank 0 says 3" in sentence
     sentence, _ = job.start(9, 3, node=1, is_first=False).expect(FAILED, "join")
     assert "the 3 ranks of the job are 0 to 2" in sentence
+    enter_all(members, "k")
+
+
+def test_a_second_node_of_the_same_name_is_refused_and_harms_nobody(job: Job) -> None:
+    members = job.apart(1, 1)
+    with tempfile.TemporaryDirectory(dir="/tmp") as parent:  # as on another machine
+        second = job.start(1, 2, node=1, settings={"rendezvous._PARENTS": [parent]})
+        sentence, _ = second.expect(FAILED, "join")
+        assert f"process {members[1].pid} is that already" in sentence
+        assert second.run_out() == 0
     enter_all(members, "k")
 
 
@@ -191,6 +206,59 @@ def test_the_way_out_has_an_address() -> None:
 def test_there_is_no_way_to_a_name_that_nobody_knows() -> None:
     with pytest.raises(InitializationError, match="There is no way from here to no-such-host:1"):
         local_address("no-such-host:1")
+
+
+# A node that was slow to answer, and connects a second time.
+
+
+class Answer:
+    """A connection of another node, of which the test says when it begins and ends."""
+
+    def __init__(self, number: int, until: Callable[[], None] = lambda: None) -> None:
+        self.peer, self.number, self.sent = "node 1", number, []  # type: ignore[var-annotated]
+        self._until = until
+
+    def send(self, message: bytes) -> None:
+        self.sent.append(message)
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._until()
+        yield encode({"kind": "hello"})
+
+
+@pytest.mark.parametrize("order", ["old first", "old last", "old in between"])
+def test_the_end_of_an_attempt_that_was_given_up_is_not_the_end_of_the_node(
+    monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    serves: List[Any] = []
+    monkeypatch.setattr(links, "Listener", lambda *given: serves.append(given[-1]))
+    first = Links("", "127.0.0.1:1", read_credentials({}, "job"), 1)
+    heard: List[str] = []
+    lost: List[str] = []
+    first.open(
+        lambda function: function(),
+        lambda node, header, payload: heard.append(node),
+        lambda node, reason: lost.append(node),
+    )
+    (serve,) = serves
+    old = Answer(1)
+
+    def in_between() -> None:
+        if order == "old in between":
+            serve(old)
+        first.send("node 1", {"kind": "event"})
+        assert (len(new.sent), lost.count("node 1")) == (1, before)
+
+    new = Answer(2, in_between)
+    if order == "old first":
+        serve(old)
+    before = len(lost)  # of a node of which no rank has joined yet
+    serve(new)
+    assert len(lost) == before + 1
+    if order == "old last":
+        serve(old)
+    assert len(lost) == before + 1
+    assert old.sent == []
 
 
 # Ranks that end.
@@ -307,6 +375,19 @@ def test_who_waits_for_a_rank_elsewhere_that_has_left_hears_so(job: Job) -> None
         sentence = members[rank].expect_end()
         assert "rank 2 has left (it closed its system)" in sentence
         assert "for the 2nd time" in sentence
+
+
+def test_a_first_node_that_has_left_in_order_and_ended_is_not_said_to_have_died(job: Job) -> None:
+    job.settings = HASTY
+    members = job.apart(1, 1)
+    enter_all(members, "k")
+    members[0].do("leave")
+    members[0].expect("leave")
+    assert members[0].run_out() == 0
+    (sentence,) = ends(members[1:]).values()
+    assert "rank 0 has left (it closed its system) and its process has ended" in sentence
+    members[1].do("leave")
+    assert members[1].expect("leave")[0] < 3
 
 
 # Ranks that wait for each other.
