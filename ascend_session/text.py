@@ -42,6 +42,24 @@ def join_words(words: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
+def format_count(count: int, noun: str) -> str:
+    """Put a noun behind a number, in the plural where it needs one: ``1,024 entries``."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def format_duration(seconds: float) -> str:
+    """Write a time in its two largest units: ``9 min 3 s``, ``2 d 4 h``."""
+    whole = max(0, round(seconds))
+    units = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+    largest = next((place for place, (size, _) in enumerate(units) if whole >= size), 3)
+    parts = []
+    for size, unit in units[largest : largest + 2]:
+        parts.append((whole // size, unit))
+        whole %= size
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+
+
 def did_you_mean(word: str, known: Iterable[str], near: float = 0.6) -> Optional[str]:
     """Give the known word nearest to ``word``; None if none is as ``near`` (1 is equal)."""
     import difflib  # some milliseconds of import that only a mistake has to pay for

@@ -4,7 +4,15 @@ from typing import List
 
 import pytest
 
-from ascend_session.text import did_you_mean, format_ranges, join_words, one_line, printable
+from ascend_session.text import (
+    did_you_mean,
+    format_count,
+    format_duration,
+    format_ranges,
+    join_words,
+    one_line,
+    printable,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +25,33 @@ def test_runs_of_numbers_are_collapsed(numbers: List[int], shown: str) -> None:
 
 def test_ranges_can_be_joined_otherwise() -> None:
     assert format_ranges([0, 1, 2, 5], ",") == "0-2,5"
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [(1, "rank", "1 rank"), (0, "error", "0 errors"), (1024, "entry", "1,024 entries")],
+)
+def test_a_noun_behind_a_number_is_in_the_plural_where_it_needs_one(
+    count: int, noun: str, text: str
+) -> None:
+    assert format_count(count, noun) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1.0, "0 s"),
+        (0.2, "0 s"),
+        (59.7, "1 min"),
+        (543.0, "9 min 3 s"),
+        (3600.0, "1 h"),
+        (3605.0, "1 h"),
+        (7265.0, "2 h 1 min"),
+        (2 * 86400 + 3605.0, "2 d 1 h"),
+    ],
+)
+def test_a_time_has_its_two_largest_units(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Whether devices can be opened, and what ``npu-smi`` says of their health.
 
-Source: launch_facts.md, B1 (nodes) and B2 (OK, Warning, Alarm, Critical, UNKNOWN; it can fail for
-all devices because of one).
+Sources: guides/facts/devices.md#device-nodes, guides/facts/devices.md#npu-smi-info (the words for
+health), guides/facts/devices.md#failures-of-npu-smi (it can fail for all devices because of one).
 """
 
 from typing import Iterator, List, Sequence
@@ -13,17 +13,10 @@ from ascend_session.ids import PhysicalDeviceId
 from ascend_session.text import format_ranges
 
 _NODES, _HEALTH = "device nodes", "health"
-_GOOD = "ok"
-_BAD = ("alarm", "critical")
 
 
 def check_nodes(root: str, physical: Sequence[PhysicalDeviceId]) -> Iterator[Finding]:
-    """Look at the three control nodes and the nodes of these devices.
-
-    Args:
-        root: Root of the host.
-        physical: The devices; with none nothing is looked at.
-    """
+    """Look at the three control nodes and the nodes of these devices; at nothing without any."""
     if not physical:
         return
     notes = [*control_node_notes(root), *(node_note(root, device) for device in physical)]
@@ -40,12 +33,7 @@ def check_nodes(root: str, physical: Sequence[PhysicalDeviceId]) -> Iterator[Fin
 
 
 def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> Iterator[Finding]:
-    """Look at the health of these devices.
-
-    Args:
-        report: What was seen of the machine.
-        physical: The devices.
-    """
+    """Look at the health of these devices."""
     devices = {
         int(device.physical_id): device for device in report if device.physical_id is not None
     }
@@ -53,27 +41,28 @@ def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> 
     unknown: List[int] = []
     for number in (int(device) for device in physical if int(device) in devices):
         health = (devices[number].health or "").lower()
-        if health == _GOOD:
+        if health == "ok":
             good.append(number)
         elif health:
-            yield _ill(devices[number], health in _BAD)
+            yield _report_ill(devices[number])
         else:
             unknown.append(number)
     if unknown:
-        yield _unknown(report, unknown)
+        yield _report_unknown(report, unknown)
     if good:
         yield Finding(OK, f"npu-smi says OK of device(s) {format_ranges(good)}.", rule=_HEALTH)
 
 
-def _ill(device: Device, is_bad: bool) -> Finding:
+def _report_ill(device: Device) -> Finding:
+    severity = ERROR if str(device.health).lower() in ("alarm", "critical") else WARNING
     message = f"The health of device {device.physical_id} is {device.health}, npu-smi says."
-    if device.npu_id is None:
-        return Finding(ERROR if is_bad else WARNING, message, "Use other devices.", rule=_HEALTH)
-    hint = f"Look with `npu-smi info -t health -i {device.npu_id}`, or use other devices."
-    return Finding(ERROR if is_bad else WARNING, message, hint, rule=_HEALTH)
+    hint = "Use other devices."
+    if device.npu_id is not None:
+        hint = f"Look with `npu-smi info -t health -i {device.npu_id}`, or use other devices."
+    return Finding(severity, message, hint, rule=_HEALTH)
 
 
-def _unknown(report: DeviceReport, unknown: Sequence[int]) -> Finding:
+def _report_unknown(report: DeviceReport, unknown: Sequence[int]) -> Finding:
     if any(device.health for device in report) and not report.unanswered:
         message = (
             f"npu-smi lists other devices, but not {format_ranges(unknown)}: it may have dropped "

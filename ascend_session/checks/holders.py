@@ -1,9 +1,9 @@
 """Who else holds the devices that a job is to use.
 
-Two jobs on one device fail in ways that say little (launch_facts.md, E: EJ0001, EL0005, TsdOpen).
-Memory in use is no sign: an idle device uses some (B2). So what counts is who has the node open,
-and whom ``npu-smi`` lists. The vendor's advice is to look who holds a device and to wait
-(E: EJ0001, E30003).
+Two jobs on one device fail in ways that say little, and the vendor's advice is to look who holds a
+device and to wait (guides/facts/failures.md#devices-in-use). Memory in use is no sign: an idle
+device uses some (guides/facts/devices.md#processes-on-a-device). So what counts is who has the node
+open, and whom ``npu-smi`` lists.
 """
 
 import logging
@@ -32,9 +32,15 @@ from ascend_session.text import one_line
 HOLDERS = "holders"
 """The name of the check."""
 
-_LONGEST = 100  # characters of a command line
-_NAMED = 3  # of the processes that hold a device
+_LONGEST_COMMAND = 100  # characters
+_MOST_NAMED = 3  # of the processes that hold a device
 _WAIT = "wait until it is free (wait_for_devices=600)"
+_LOOK_EVERY_S = 1.0
+_SHORTEST_ANSWER_S = 1.0  # that npu-smi is given in any case
+
+_Seen = TypeVar("_Seen")
+
+_logger = logging.getLogger(__name__)
 
 
 class Seen(NamedTuple):
@@ -82,6 +88,7 @@ class Seen(NamedTuple):
         )
 
     def __str__(self) -> str:
+        """Who holds what; empty if nobody does."""
         parts = [_describe(name, holders) for name, holders in self.held.items()]
         if self.hidden:
             parts.append("a device is held by another container, which hides who")
@@ -105,7 +112,7 @@ def check_holders(seen: Seen) -> Iterator[Finding]:
         here = [str(holder.pid) for holder in holders if holder.here]
         which = "it" if len(holders) == 1 else "them"
         end = f"End {which} (kill {' '.join(here)}), " if here else ""
-        if len(here) > _NAMED:  # a job of many processes ends with the one that started it
+        if len(here) > _MOST_NAMED:  # a job of many processes ends with the one that started it
             end = f"End them (`fuser -v /dev/davinci*` lists all {len(holders)}), "
         hint = f"{end}{_WAIT}, or use another device."
         yield Finding(ERROR, f"{_upper(_describe(name, holders))}.", _upper(hint), rule=HOLDERS)
@@ -125,14 +132,14 @@ def _name_device(device: Device) -> str:
 
 
 def _describe(name: str, holders: Sequence[Holder]) -> str:
-    named = [_name_holder(holder) for holder in holders[:_NAMED]]
-    if len(holders) > _NAMED:
-        named.append(f"{len(holders) - _NAMED} more")
+    named = [_name_holder(holder) for holder in holders[:_MOST_NAMED]]
+    if len(holders) > _MOST_NAMED:
+        named.append(f"{len(holders) - _MOST_NAMED} more")
     return f"{name} is held by {' and '.join(named)}"
 
 
 def _name_holder(holder: Holder) -> str:
-    command = f" ({one_line(holder.command, _LONGEST)})" if holder.command else ""
+    command = f" ({one_line(holder.command, _LONGEST_COMMAND)})" if holder.command else ""
     user = "" if holder.user is None else f" of user {holder.user}"
     where = "" if holder.here else " on the host or in another container"
     return f"process {holder.pid}{command}{user}{where}"
@@ -140,14 +147,6 @@ def _name_holder(holder: Holder) -> str:
 
 def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-_logger = logging.getLogger(__name__)
-
-_LOOK_EVERY_S = 1.0
-_SHORTEST_ANSWER_S = 1.0  # that npu-smi is given in any case
-
-_Seen = TypeVar("_Seen")
 
 
 def await_free(
@@ -172,14 +171,7 @@ def await_free(
     if seconds == 0:
         return
     timeout = max(min(TIME_LIMIT, seconds), _SHORTEST_ANSWER_S)
-
-    def look_once() -> Seen:
-        return look(ids, environ, timeout)
-
-    def is_free(seen: Seen) -> bool:
-        return seen.is_free
-
-    seen = _look_until(look_once, is_free, str, seconds, say, sleep)
+    seen = _look_until_free(lambda: look(ids, environ, timeout), str, seconds, say, sleep)
     if not seen.is_free:
         here = " ".join(map(str, seen.pids))
         end = f"end it (kill {here}), " if here else ""
@@ -204,31 +196,33 @@ def await_gone(
         say: Is told what is waited for, and again when that changes; None means that it is logged.
         sleep: Sleeps between two looks; what it raises ends the wait.
     """
-    _look_until(find, lambda findings: not findings, _join_messages, seconds, say, sleep)
+    _look_until_free(find, _join_messages, seconds, say, sleep)
 
 
 def _join_messages(findings: Sequence[Finding]) -> str:
     return " ".join(finding.message for finding in findings).rstrip(".")
 
 
-def _look_until(
+def _look_until_free(
     look_now: Callable[[], _Seen],
-    is_over: Callable[[_Seen], bool],
     describe: Callable[[_Seen], str],
     seconds: float,
     say: Optional[Callable[[str], None]],
     sleep: Callable[[float], None],
 ) -> _Seen:
-    """Look every second until it is over or the time is; return what the last look showed."""
+    """Look every second until nothing is in the way or the time is over; give the last look.
+
+    ``describe`` says what is in the way, and nothing if nothing is.
+    """
     start = time.monotonic()
     announced = ""
     while True:
         seen = look_now()
-        left = seconds - (time.monotonic() - start)
-        if is_over(seen) or left <= 0:
+        obstacle = describe(seen)
+        left_s = seconds - (time.monotonic() - start)
+        if not obstacle or left_s <= 0:
             return seen
-        text = describe(seen)
-        if text != announced:
-            announced = text
-            (say or _logger.warning)(f"Waiting for at most {left:.0f} s: {text}.")
-        sleep(min(_LOOK_EVERY_S, left))
+        if obstacle != announced:
+            announced = obstacle
+            (say or _logger.warning)(f"Waiting for at most {left_s:.0f} s: {obstacle}.")
+        sleep(min(_LOOK_EVERY_S, left_s))

@@ -1,10 +1,10 @@
 """TensorFlow and the vendor's packages as a Python has them, looked at in a child process.
 
 Importing them takes seconds, starts threads, and can end the process that tries. Nothing is
-initialised (adapter_behaviour.md, "Traps of the Python package": plain imports patch nothing).
+initialised: plain imports patch nothing (guides/facts/adapter.md#importing-npu_bridge).
 
-Source: launch_facts.md, E (E40002, E40020: Python version, missing module); the vendor's
-installation guide, running dependencies: TensorFlow 1.15 goes with Python 3.7.5 to 3.7.11.
+Sources: guides/facts/failures.md#interpreter-and-packages; the vendor's installation guide, page
+"Running Dependencies" (TensorFlow 1.15 goes with Python 3.7.5 to 3.7.11).
 """
 
 import json
@@ -17,9 +17,9 @@ from ascend_session.text import one_line
 
 _CHECK, _ADAPTER = "tensorflow", "adapter"
 _MARK = "ascend-session-found "
-_WANTED = "1.15"
-_LONGEST = 300  # characters of an exception
-_DOCUMENTED = ((3, 7, 5), (3, 7, 11))
+_USUAL_SERIES = "1.15"  # of TensorFlow, where the adapter does not say its own
+_LONGEST_ERROR = 300  # characters of an exception
+_OLDEST, _NEWEST = (3, 7, 5), (3, 7, 11)
 
 # Each line is said at once, for the next import may end the process.
 _PROGRAM = """
@@ -59,28 +59,28 @@ say("done", True)
 
 
 class Interpreter(NamedTuple):
-    """What a Python has.
+    """A Python, and what it can import.
 
     Attributes:
         program: The path that it was started by.
         python: Its version; None if it said nothing.
-        found: ``tensorflow``, ``npu_bridge`` and ``hccl`` with their versions, empty if unknown;
-            none for what could not be imported.
-        failed: The same names, with the reason why they could not be imported.
+        versions: Those of ``tensorflow``, ``npu_bridge`` and ``hccl``, empty if unknown; none for
+            what could not be imported.
+        errors: Under the same names, why others could not be imported.
         problem: Why the look did not come to its end, as a sentence; None if it did.
     """
 
     program: str
     python: Optional[str]
-    found: Mapping[str, str]
-    failed: Mapping[str, str]
+    versions: Mapping[str, str]
+    errors: Mapping[str, str]
     problem: Optional[str]
 
 
-def look_into(
+def inspect_interpreter(
     program: str, environ: Mapping[str, str], with_adapter: bool, timeout: float
 ) -> Interpreter:
-    """Start the Python and has it import things; never raises.
+    """Start a Python and have it import things; never raises.
 
     Args:
         program: Its path.
@@ -91,82 +91,22 @@ def look_into(
     text = f"MARK = {_MARK!r}\n{_PROGRAM}"
     words = [program, "-c", text, *(["adapter"] if with_adapter else [])]
     answer = run_program(words, environ, timeout, name=f"{program} -c ...")
-    facts = dict(_facts(answer.text))
-    parts = ("tensorflow", "npu_bridge", "hccl")
+    facts = dict(_parse_facts(answer.text))
     problem = answer.problem
     if problem is None and not facts.get("done"):
         problem = f"{program} did not say what it has."
+    parts = ("tensorflow", "npu_bridge", "hccl")
+    errors = {part: facts[f"{part} error"] for part in parts if f"{part} error" in facts}
     return Interpreter(
         program=program,
         python=str(facts["python"]) if "python" in facts else None,
-        found={name: str(facts[name]) for name in parts if name in facts},
-        failed={
-            name: one_line(str(facts[f"{name} error"]), _LONGEST)
-            for name in parts
-            if f"{name} error" in facts
-        },
+        versions={part: str(facts[part]) for part in parts if part in facts},
+        errors={part: one_line(str(error), _LONGEST_ERROR) for part, error in errors.items()},
         problem=problem,
     )
 
 
-def check_interpreter(seen: Interpreter, on_devices: bool) -> Iterator[Finding]:
-    """Judge what a Python has.
-
-    Args:
-        seen: What it has.
-        on_devices: Whether graphs are to run on devices.
-    """
-    if seen.problem:
-        yield Finding(ERROR if seen.python is None else WARNING, seen.problem, rule=_CHECK)
-    if "tensorflow" in seen.failed:
-        message = f"{seen.program} cannot import TensorFlow: {seen.failed['tensorflow']}"
-        hint = "Install it for this Python, or give the Python that has it."
-        yield Finding(ERROR, message, hint, rule=_CHECK)
-    elif "tensorflow" in seen.found:
-        message = (
-            f"{seen.program} is Python {seen.python} with TensorFlow {seen.found['tensorflow']}."
-        )
-        yield Finding(OK, message, rule=_CHECK)
-    elif seen.python is not None:
-        message = "Whether TensorFlow can be imported: the look ended before."
-        yield Finding(NOT_CHECKED, message, rule=_CHECK)
-    if on_devices:
-        yield from _together(seen)
-        yield from _adapter(seen)
-
-
-def _together(seen: Interpreter) -> Iterator[Finding]:
-    tensorflow, adapter = seen.found.get("tensorflow", ""), seen.found.get("npu_bridge", "")
-    wanted = _series(adapter) or _WANTED
-    if tensorflow and _series(tensorflow) != wanted:
-        message = f"npu_bridge is for TensorFlow {wanted}, but this Python has {tensorflow}."
-        severity = ERROR if adapter else WARNING
-        yield Finding(
-            severity, message, f"Install TensorFlow {wanted}, or its adapter.", rule=_CHECK
-        )
-    python = _version_numbers(seen.python or "")
-    if _series(tensorflow) == "1.15" and python and not _DOCUMENTED[0] <= python <= _DOCUMENTED[1]:
-        message = f"The vendor names Python 3.7.5 to 3.7.11 for TensorFlow 1.15, not {seen.python}."
-        yield Finding(INFO if python[:2] == (3, 7) else WARNING, message, rule=_CHECK)
-
-
-def _adapter(seen: Interpreter) -> Iterator[Finding]:
-    for name in ("npu_bridge", "hccl"):
-        if name in seen.failed:
-            message = f"{seen.program} cannot import {name}: {seen.failed[name]}"
-            hint = (
-                "Source the toolkit's set_env.sh and install the vendor's wheel: pip install "
-                "--no-index --find-links DIR npu_bridge."
-            )
-            yield Finding(ERROR, message, hint, rule=_ADAPTER)
-        elif name not in seen.found and seen.python is not None:
-            yield Finding(NOT_CHECKED, f"Whether {name} can be imported.", rule=_ADAPTER)
-    if not seen.failed and {"npu_bridge", "hccl"} <= set(seen.found):
-        shown = f" {seen.found['npu_bridge']}" if seen.found["npu_bridge"] else ""
-        yield Finding(OK, f"npu_bridge{shown} and hccl can be imported.", rule=_ADAPTER)
-
-
-def _facts(text: str) -> Iterator[Tuple[str, Any]]:
+def _parse_facts(text: str) -> Iterator[Tuple[str, Any]]:
     for line in text.splitlines():
         if line.startswith(_MARK):
             try:
@@ -176,9 +116,61 @@ def _facts(text: str) -> Iterator[Tuple[str, Any]]:
             yield str(name), value
 
 
+def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Finding]:
+    """Judge what a Python has.
+
+    Args:
+        interpreter: The Python.
+        on_devices: Whether graphs are to run on devices.
+    """
+    program, python, versions, errors, problem = interpreter
+    if problem:
+        yield Finding(ERROR if python is None else WARNING, problem, rule=_CHECK)
+    if "tensorflow" in errors:
+        message = f"{program} cannot import TensorFlow: {errors['tensorflow']}"
+        hint = "Install it for this Python, or give the Python that has it."
+        yield Finding(ERROR, message, hint, rule=_CHECK)
+    elif "tensorflow" in versions:
+        message = f"{program} is Python {python} with TensorFlow {versions['tensorflow']}."
+        yield Finding(OK, message, rule=_CHECK)
+    elif python is not None:
+        message = "Whether TensorFlow can be imported: the look ended before."
+        yield Finding(NOT_CHECKED, message, rule=_CHECK)
+    if on_devices:
+        tensorflow, adapter = versions.get("tensorflow", ""), versions.get("npu_bridge", "")
+        yield from _check_versions(python or "", tensorflow, adapter)
+        yield from _check_adapter(interpreter)
+
+
+def _check_versions(python: str, tensorflow: str, adapter: str) -> Iterator[Finding]:
+    """Check that adapter, TensorFlow and Python go with each other; empty for unknown versions."""
+    series = _series(adapter) or _USUAL_SERIES
+    if tensorflow and _series(tensorflow) != series:
+        message = f"npu_bridge is for TensorFlow {series}, but this Python has {tensorflow}."
+        hint = f"Install TensorFlow {series}, or its adapter."
+        yield Finding(ERROR if adapter else WARNING, message, hint, rule=_CHECK)
+    numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,4}", python)[:3])
+    if _series(tensorflow) == "1.15" and numbers and not _OLDEST <= numbers <= _NEWEST:
+        message = f"The vendor names Python 3.7.5 to 3.7.11 for TensorFlow 1.15, not {python}."
+        yield Finding(INFO if numbers[:2] == (3, 7) else WARNING, message, rule=_CHECK)
+
+
+def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
+    program, python, versions, errors, _ = interpreter
+    for name in ("npu_bridge", "hccl"):
+        if name in errors:
+            message = f"{program} cannot import {name}: {errors[name]}"
+            hint = (
+                "Source the toolkit's set_env.sh and install the vendor's wheel: pip install "
+                "--no-index --find-links DIR npu_bridge."
+            )
+            yield Finding(ERROR, message, hint, rule=_ADAPTER)
+        elif name not in versions and python is not None:
+            yield Finding(NOT_CHECKED, f"Whether {name} can be imported.", rule=_ADAPTER)
+    if not errors and {"npu_bridge", "hccl"} <= set(versions):
+        adapter = " ".join(filter(None, ("npu_bridge", versions["npu_bridge"])))
+        yield Finding(OK, f"{adapter} and hccl can be imported.", rule=_ADAPTER)
+
+
 def _series(version: str) -> str:
     return ".".join(version.lstrip("v").split(".")[:2])
-
-
-def _version_numbers(version: str) -> Tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"[0-9]{1,4}", version)[:3])

@@ -18,7 +18,6 @@ FOLDER = "log folder"
 """The name of the check whether a folder can be made and written to."""
 
 _SPACE = "disk space"
-_MB = 1024 * 1024
 
 
 def check_script(path: str) -> Iterator[Finding]:
@@ -50,7 +49,7 @@ def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator
     """
     given = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     places = [folder, *(os.path.join(folder, path) for path in given), *sys.path]
-    missing = _missing(name.split("."), places)
+    missing = _find_missing(name.split("."), places)
     if missing is None:
         yield Finding(OK, f"The module {name} is found.", rule=PROGRAM)
     elif "." not in missing:
@@ -59,23 +58,22 @@ def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator
     else:
         # Some packages, such as TensorFlow 1.15, find their parts in their own way.
         message = f"The module {missing} is not found where its package is."
-        yield Finding(
-            WARNING, message, "Compare its name, unless the package makes it.", rule=PROGRAM
-        )
+        hint = "Compare its name, unless the package makes it."
+        yield Finding(WARNING, message, hint, rule=PROGRAM)
 
 
-def _missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
+def _find_missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
     """Name the first of a package, its package in turn, ... that is missing; None if none is."""
     within: Any = places
     for number in range(1, len(parts) + 1):
-        spec = None if within is None else _spec(".".join(parts[:number]), within, number == 1)
+        spec = None if within is None else _find_spec(".".join(parts[:number]), within, number == 1)
         if spec is None:
             return ".".join(parts[:number])
         within = spec.submodule_search_locations
     return None
 
 
-def _spec(name: str, places: Any, at_the_top: bool) -> Any:
+def _find_spec(name: str, places: Any, at_the_top: bool) -> Any:
     """Ask the finders for a module, the ordinary one first."""
     spec = importlib.machinery.PathFinder.find_spec(name, places)
     if spec is not None or not at_the_top:
@@ -94,39 +92,35 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
         least_mb: With less room than this, MB, a disk counts as full.
         scarce_mb: With less than this, it counts as nearly full.
     """
-    nearest = _nearest_existing(path)
+    nearest = _find_existing(path)
     fault = _find_fault(nearest)
     if fault:
         message = f"The folder {path} cannot be made: {nearest} {fault}."
-        yield Finding(
-            ERROR, message, "Give log_dir, a folder in which this user may write.", rule=FOLDER
-        )
+        hint = "Give log_dir, a folder in which this user may write."
+        yield Finding(ERROR, message, hint, rule=FOLDER)
         return
     try:
         disk = os.statvfs(nearest)
     except OSError as error:
         yield Finding(NOT_CHECKED, f"The disk of {nearest}: {error.strerror}.", rule=_SPACE)
         return
+    name = f"The disk of {nearest}, to which logs are written,"
+    hint = "Make room, or give log_dir on another disk."
+    free_mb = (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize >> 20
     if disk.f_blocks == 0:
-        message = (
-            f"The disk of {nearest}, to which logs are written, does not say what room it has."
-        )
-        yield Finding(NOT_CHECKED, message, rule=_SPACE)
-        return
-    room = (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize // _MB
-    is_out_of_files = disk.f_files > 0 and disk.f_ffree == 0
-    if room < least_mb or is_out_of_files:
-        left = "takes no more files" if is_out_of_files else f"has {room} MB left"
-        message = f"The disk of {nearest}, to which logs are written, {left}."
-        yield Finding(ERROR, message, "Make room, or give log_dir on another disk.", rule=_SPACE)
-    elif room < scarce_mb:
-        message = f"The disk of {nearest}, to which logs are written, has only {room} MB left."
-        yield Finding(WARNING, message, "Make room, or give log_dir on another disk.", rule=_SPACE)
+        yield Finding(NOT_CHECKED, f"{name} does not say what room it has.", rule=_SPACE)
+    elif disk.f_files > 0 and disk.f_ffree == 0:
+        yield Finding(ERROR, f"{name} takes no more files.", hint, rule=_SPACE)
+    elif free_mb < least_mb:
+        yield Finding(ERROR, f"{name} has {free_mb} MB left.", hint, rule=_SPACE)
+    elif free_mb < scarce_mb:
+        yield Finding(WARNING, f"{name} has only {free_mb} MB left.", hint, rule=_SPACE)
     else:
-        yield Finding(OK, f"Logs can be written to {path}; {room} MB are free there.", rule=FOLDER)
+        message = f"Logs can be written to {path}; {free_mb} MB are free there."
+        yield Finding(OK, message, rule=FOLDER)
 
 
-def _nearest_existing(path: str) -> str:
+def _find_existing(path: str) -> str:
     """Find the folder, or the nearest one above that is there."""
     while not os.path.lexists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)

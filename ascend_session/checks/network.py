@@ -1,11 +1,12 @@
 """The network interface of each device: its link, its address, and whether TLS is equal.
 
-Source: launch_facts.md, A2 (rule 10), A8 (outputs) and E (EJ0002: link down; EI0016: TLS on some
-cards only); HCOMM: IsNeedNicInit and SetInterModeInSuperPod (on A3, ranks in one superpod use HCCS
-and open no interface).
+Sources: guides/facts/launch.md#device-addresses, guides/facts/devices.md#hccn,
+guides/facts/failures.md#network-of-a-device (link down, TLS on some cards only); HCOMM,
+IsNeedNicInit and SetInterModeInSuperPod (on A3, ranks in one superpod use HCCS and open no
+interface).
 """
 
-from typing import Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Iterator, Mapping, NamedTuple, Optional
 
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
@@ -79,43 +80,33 @@ class Interfaces:
         self._ids = sorted(addresses)
         self._tool = tool
         # What fails from here on says nothing of the addresses.
-        self._are_told = tool.answers and not tool.notes
+        self._are_known = tool.answers and not tool.notes
 
     def check_links(self, need: Need) -> Iterator[Finding]:
-        """Check whether the links are up.
-
-        Args:
-            need: How much a job needs them.
-        """
+        """Check whether the links are up."""
         states = {number: self._tool.link(number) for number in self._ids}
         down = [number for number, state in states.items() if state is False]
         unknown = [number for number, state in states.items() if state is None]
         up = [number for number, state in states.items() if state]
         if down:
             message = f"The network link of device(s) {format_ranges(down)} is down."
-            shown = f"`hccn_tool -i {down[0]} -link -g` shows it"
-            hint = f"Look at cable and switch; {shown}, and `-cfg recovery` restores its settings."
+            hint = (
+                f"Look at cable and switch; `hccn_tool -i {down[0]} -link -g` shows it, and "
+                "`-cfg recovery` restores its settings."
+            )
             yield Finding(need.links, message, hint, rule=_LINK)
         if unknown and not need.is_alone:
-            yield Finding(
-                NOT_CHECKED,
-                f"The links of {format_ranges(unknown)}: {self._why()}",
-                rule=_LINK,
-            )
+            message = f"The links of {format_ranges(unknown)}: {self._why()}"
+            yield Finding(NOT_CHECKED, message, rule=_LINK)
         if up:
-            yield Finding(
-                OK, f"The network link of device(s) {format_ranges(up)} is up.", rule=_LINK
-            )
+            message = f"The network link of device(s) {format_ranges(up)} is up."
+            yield Finding(OK, message, rule=_LINK)
 
     def check_addresses(self, need: Need) -> Iterator[Finding]:
-        """Check whether the cards have addresses; a tool that failed does not say it.
-
-        Args:
-            need: How much a job needs them.
-        """
+        """Check whether the cards have addresses; a tool that failed does not say it."""
         lacking = [number for number in self._ids if self._addresses[number] is None]
         have = [number for number in self._ids if number not in lacking]
-        if lacking and need.addresses is not None and self._are_told:
+        if lacking and need.addresses is not None and self._are_known:
             message = f"The network interface of device(s) {format_ranges(lacking)} has no address."
             hint = f"An administrator sets it; `hccn_tool -i {lacking[0]} -ip -g` shows it."
             yield Finding(need.addresses, message, hint, rule=_ADDRESS)
@@ -123,9 +114,8 @@ class Interfaces:
             message = f"The addresses of device(s) {format_ranges(lacking)}: {self._why()}"
             yield Finding(NOT_CHECKED, message, rule=_ADDRESS)
         if have:
-            yield Finding(
-                OK, f"Device(s) {format_ranges(have)} have network addresses.", rule=_ADDRESS
-            )
+            message = f"Device(s) {format_ranges(have)} have network addresses."
+            yield Finding(OK, message, rule=_ADDRESS)
 
     def check_tls(self) -> Iterator[Finding]:
         """Check whether the TLS switch is the same on all of them."""
@@ -143,12 +133,8 @@ class Interfaces:
             message = f"TLS is {'on' if on else 'off'} for device(s) {format_ranges(on or off)}."
             yield Finding(OK, message, rule=_TLS)
         if unknown:
-            yield Finding(
-                NOT_CHECKED,
-                f"TLS of device(s) {format_ranges(unknown)}: {self._why()}",
-                rule=_TLS,
-            )
+            message = f"TLS of device(s) {format_ranges(unknown)}: {self._why()}"
+            yield Finding(NOT_CHECKED, message, rule=_TLS)
 
     def _why(self) -> str:
-        notes: Tuple[str, ...] = tuple(self._tool.notes[:2])
-        return " ".join(notes) or _NO_TOOL
+        return " ".join(self._tool.notes[:2]) or _NO_TOOL

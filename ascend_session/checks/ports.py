@@ -1,7 +1,7 @@
 """Whether the ports are free that HCCL takes on this host.
 
-Source: launch_facts.md, A9 (32 ports from ``HCCL_IF_BASE_PORT``, by default 60000, and 16666; the
-manual advises ``net.ipv4.ip_local_reserved_ports``) and E (EI0019, EJ0003: bound already); HCOMM:
+Sources: guides/facts/launch.md#hccl-ports (32 ports from ``HCCL_IF_BASE_PORT``, and 16666; the
+manual advises ``net.ipv4.ip_local_reserved_ports``), guides/facts/failures.md#ports-in-use; HCOMM,
 GetHostPort, and HOST_CONTROL_BASE_PORT in topoinfo_detect.cc (each rank takes those that belong to
 its device's physical id).
 """
@@ -55,23 +55,23 @@ def check_ports(
         yield Finding(ERROR, message, f"Mend or unset {_VARIABLE}.", rule=PORTS)
         return
     ports = _ports_of(environ, physical)
-    busy, problem = _busy(ports)
+    busy, problem = _find_busy(ports)
     if problem:
         yield Finding(NOT_CHECKED, f"The ports of HCCL: {problem}", rule=PORTS)
         return
-    users = _users(busy)
+    users = _find_users(busy)
     # A connection can end between two looks.
-    busy = [port for port in busy if port in users or _busy([port])[0]]
+    busy = [port for port in busy if port in users or _find_busy([port])[0]]
     taken = [port for port in busy if port not in users or not users[port].is_local]
     if not taken:
         yield Finding(OK, f"Nobody has bound the ports {format_ranges(ports)}.", rule=PORTS)
         return
-    yield from _taken(taken, users, environ)
+    yield from _report_taken(taken, users, environ)
 
 
 def _ports_of(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> Tuple[int, ...]:
     ports = ports_of_hccl(environ)
-    # A2 and later look for ports in this range instead (A9).
+    # A2 and later look for ports in this range instead.
     if environ.get(_RANGE):
         return ports[:1]
     if not physical:
@@ -89,7 +89,7 @@ class _User(NamedTuple):
     is_local: bool = False
 
 
-def _busy(ports: Sequence[int]) -> Tuple[List[int], str]:
+def _find_busy(ports: Sequence[int]) -> Tuple[List[int], str]:
     """Find the ports that cannot be bound, and why that could not be tried."""
     busy = []
     for port in ports:
@@ -105,7 +105,7 @@ def _busy(ports: Sequence[int]) -> Tuple[List[int], str]:
     return busy, ""
 
 
-def _taken(
+def _report_taken(
     busy: Sequence[int], users: Mapping[int, _User], environ: Mapping[str, str]
 ) -> Iterator[Finding]:
     reserve = f"sysctl net.ipv4.ip_local_reserved_ports={_reserved(environ)}"
@@ -128,9 +128,9 @@ def _taken(
         owner = users.get(DEVICE_PORT)
         who = "somebody" if owner is None else owner.name
         message = (
-            f"Port {DEVICE_PORT} of this host: {who} has bound it. HCCL takes it on the cards,"
+            f"Port {DEVICE_PORT} of this host: {who} has bound it. HCCL takes it on the cards, and "
+            "on the host only where they have no network of their own."
         )
-        message += " and on the host only where they have no network of their own."
         yield Finding(WARNING, message, f"Reserve it for HCCL: {reserve}.", rule=PORTS)
 
 
@@ -139,7 +139,7 @@ def _reserved(environ: Mapping[str, str]) -> str:
     return f"{DEVICE_PORT},{first}-{first + BASE_PORTS - 1}"
 
 
-def _users(busy: Sequence[int]) -> Dict[int, _User]:
+def _find_users(busy: Sequence[int]) -> Dict[int, _User]:
     """Find out who has these ports, as far as this user may know."""
     import psutil  # only where a port is taken
 

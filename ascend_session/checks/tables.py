@@ -35,7 +35,7 @@ class CheckedTable(NamedTuple):
 
 
 def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> CheckedTable:
-    """Read a table and checks HCCL's rules; waits for nobody, and takes no pipe or folder.
+    """Read a table and check HCCL's rules; waits for nobody, and takes no pipe or folder.
 
     Args:
         path: The file.
@@ -51,9 +51,8 @@ def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> 
         return CheckedTable(None, tuple(findings))
     except OSError as error:
         message = f"{path} cannot be read as a rank table: {error.strerror}."
-        return CheckedTable(
-            None, (Finding(ERROR, message, "Name the table's own file.", rule=TABLE),)
-        )
+        finding = Finding(ERROR, message, "Name the table's own file.", rule=TABLE)
+        return CheckedTable(None, (finding,))
     findings = list(_about(path, table.findings(family, environ)))
     if not errors_of(findings):
         servers = f"{len(table.servers)} server(s)"
@@ -93,7 +92,5 @@ def _about(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
         about = "" if name == _IT else f"{name}: "
         if finding.place:
             about = f"{name}, {finding.place}: "
-        hint = finding.hint
-        if hint is None and finding.severity == ERROR:
-            hint = _ANEW
+        hint = finding.hint or (_ANEW if finding.severity == ERROR else None)
         yield Finding(finding.severity, f"{about}{finding.message}", hint, rule=TABLE)

@@ -1,8 +1,7 @@
 """Whether the toolkit is sourced, its parts go with each other, and its operators are found.
 
-Source: launch_facts.md, B4 (paths, keys); version files of drivers and toolkits as people print
-them in public reports (``compatible_version`` names releases, ``compatible_version_fw`` ranges of
-firmware); the vendor's installation guide, running dependencies (TensorFlow and Python).
+Sources: guides/facts/devices.md#paths-and-versions; version files of drivers and toolkits in public
+reports (``compatible_version`` names releases, ``compatible_version_fw`` ranges of firmware).
 """
 
 import glob
@@ -15,7 +14,7 @@ from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Findi
 from ascend_session.hardware.operators import OPP_VARIABLE, operator_list
 from ascend_session.hardware.versions import Component, Versions, below, keys_of
 
-_VERSIONS, _SOURCED = "versions", "set_env.sh"
+_VERSIONS, _SOURCED, _OPERATORS = "versions", "set_env.sh", "operators"
 _PLACES = (
     "usr/local/Ascend/ascend-toolkit/set_env.sh",
     "usr/local/Ascend/ascend-toolkit/latest/set_env.sh",
@@ -29,35 +28,32 @@ _MOST_CHARACTERS = 100000
 _COMMON = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 _RELEASE = re.compile(r"V[0-9]+R[0-9]+C[0-9]+")
 _RANGE = re.compile(r"\[\s*([0-9.]+)\s*,\s*([0-9.]+)\s*\]")
-_LISTED = re.compile(r"\[\s*(V[0-9]+R[0-9]+C[0-9]+)\s*\]")
+_COMPATIBLE = re.compile(r"\[\s*(V[0-9]+R[0-9]+C[0-9]+)\s*\]")
 
 
 def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
-    """Check which variables of the toolkit's ``set_env.sh`` are set; reads it, never runs it.
-
-    Args:
-        environ: The environment.
-        root: Root of the host.
-    """
+    """Check which variables of the toolkit's ``set_env.sh`` are set; reads it, never runs it."""
     path = _find_script(environ, root)
-    shown = None if path is None else f"/{os.path.relpath(path, root)}"
+    script = "" if path is None else f"/{os.path.relpath(path, root)}"
     exported = [name for name in _read_exports(path) if name not in _COMMON] if path else []
-    wanted = exported or [*_HOMES, OPP_VARIABLE]
-    have = [name for name in wanted if environ.get(name)]
-    lacking = [name for name in wanted if not environ.get(name)]
-    source = f"source {shlex.quote(shown or '')}"
+    names = exported or [*_HOMES, OPP_VARIABLE]
+    have = [name for name in names if environ.get(name)]
+    lacking = [name for name in names if not environ.get(name)]
+    source = f"source {shlex.quote(script)}"
     if exported and lacking:
         kind = "not been sourced" if not have else "been sourced only in part"
-        message = f"{shown} has {kind}: it sets {', '.join(lacking)}, which this environment lacks."
+        message = (
+            f"{script} has {kind}: it sets {', '.join(lacking)}, which this environment lacks."
+        )
         yield Finding(WARNING if have else ERROR, message, source, rule=_SOURCED)
     elif have:
-        where = f", which {shown} sets" if exported else ""
+        where = f", which {script} sets" if exported else ""
         yield Finding(OK, f"This environment has {', '.join(have)}{where}.", rule=_SOURCED)
     elif path is not None:  # nobody can read what it sets
-        message = f"{shown} has not been sourced, it seems: none of {', '.join(wanted)} is set."
+        message = f"{script} has not been sourced, it seems: none of {', '.join(names)} is set."
         yield Finding(ERROR, message, source, rule=_SOURCED)
     else:
-        message = f"No set_env.sh was found, and none of {', '.join(wanted)} is set."
+        message = f"No set_env.sh was found, and none of {', '.join(names)} is set."
         hint = "Source the set_env.sh of the toolkit (CANN), wherever it is installed."
         yield Finding(ERROR, message, hint, rule=_SOURCED)
 
@@ -87,7 +83,7 @@ def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Ite
 
     Args:
         versions: What is installed.
-        root: Root of the host.
+        root: Root of the host, where the version files are.
         machine: The kind of processor, as ``uname -m`` says it; None if that is not to count.
     """
     driver, firmware = versions.driver, versions.firmware
@@ -122,7 +118,7 @@ def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator
     """The files list releases; which of the two lists counts is not documented, so either does."""
     of_driver, of_toolkit = _release(driver.inner_version), _release(toolkit.inner_version)
     lists = [
-        set(_LISTED.findall(keys_of(root, component).get("compatible_version", "")))
+        set(_COMPATIBLE.findall(keys_of(root, component).get("compatible_version", "")))
         for component in (driver, toolkit)
     ]
     if of_driver is None or of_toolkit is None or not all(lists) or of_driver == of_toolkit:
@@ -177,30 +173,18 @@ def _read_exports(path: str) -> List[str]:
     return list(dict.fromkeys(match.group(1) for match in matches if match))
 
 
-_OPERATORS = "operators"
-
-
 def check_operators(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
-    """Read the list as the adapter does.
-
-    Args:
-        environ: The environment, for ``ASCEND_OPP_PATH``.
-        root: Root of the host.
-    """
+    """Check whether the adapter finds its list of supported operators."""
     listed = operator_list(environ, root)
     given = environ.get(OPP_VARIABLE)
     variable = f"{OPP_VARIABLE} is not set" if given is None else f"{OPP_VARIABLE}={given!r}"
     if listed.operators:
-        message = f"The adapter's list of supported operators in {listed.folder} has "
-        yield Finding(OK, f"{message}{listed.operators}.", rule=_OPERATORS)
+        where = f"The adapter's list of supported operators in {listed.folder}"
+        yield Finding(OK, f"{where} has {listed.operators}.", rule=_OPERATORS)
         return
     message = (
         f"The adapter finds no list of supported operators in {listed.folder} ({variable}): every "
         f"graph would run on the CPU without a word. It looks for {listed.files[0]}."
     )
-    yield Finding(
-        ERROR,
-        message,
-        f"Source the toolkit's set_env.sh, which sets {OPP_VARIABLE}.",
-        rule=_OPERATORS,
-    )
+    hint = f"Source the toolkit's set_env.sh, which sets {OPP_VARIABLE}."
+    yield Finding(ERROR, message, hint, rule=_OPERATORS)

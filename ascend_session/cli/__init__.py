@@ -1,35 +1,116 @@
 """The program ``ascend-session``: it parses, calls the rooms below and draws what they return.
 
-Every command is a module of its own and imports its room only when it runs, so that ``--help`` is
-quick and never loads TensorFlow.
+Every command is a module of its own, which is loaded when it is called and imports its room when
+it runs: `launch` starts at once, and ``--help`` never loads TensorFlow.
 """
 
 import contextlib
+import importlib
+import importlib.util
+import io
 import os
 import sys
+from typing import Any, List
 
-__all__ = ["main"]
+import typer
+from typer.core import TyperGroup
+from typing_extensions import Annotated
+
+from ascend_session.cli._output import complain
+from ascend_session.cli._parameters import new_group, show_help_without_command
+
+__all__ = ["app", "main"]
+
+# In the order of the help; each in the module of its name.
+_COMMANDS = (
+    *("options", "devices", "doctor", "launch", "run", "ranktable", "config", "precision"),
+    *("aoe", "audit"),
+)
+
+# Packages that nothing but one command needs, so that an installation may do without them.
+_LEAVES = {"aoe": "aoe", "audit": "audit", "run": "compat"}
+
+
+class _Commands(TyperGroup):
+    """The commands, each loaded when it is called: `launch` is to be quick."""
+
+    def list_commands(self, ctx: Any) -> List[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"ascend_session.cli.{cmd_name}")
+        group = getattr(module, "app", None)
+        if group is None:
+            group = new_group()
+            group.command(cmd_name)(getattr(module, cmd_name))
+        return typer.main.get_command(group)
+
+    def resolve_command(self, ctx: Any, args: List[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        leaf = _LEAVES.get(str(name))
+        if leaf is not None and importlib.util.find_spec(f"ascend_session.{leaf}") is None:
+            complain(
+                f"`ascend-session {name}` needs the package ascend_session.{leaf}, which is not "
+                "part of this installation.",
+                "Install ascend_session with all of its packages.",
+            )
+            raise typer.Exit(2)
+        return name, command, rest
+
+
+app = new_group(
+    name="ascend-session", cls=_Commands, help="One with block around TensorFlow on Ascend."
+)
+
+
+def _show_version(wants_version: bool) -> None:
+    if wants_version:
+        from ascend_session import __version__
+
+        typer.echo(f"ascend-session {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    show_help_without_command(context)
 
 
 def main() -> None:
-    """Runs the program with the arguments of this process; the console script.
+    """Run the program with the arguments of this process; the console script.
 
     Raises:
         SystemExit: Always. 0 is success, 2 a wrong call, 1 means that what was asked about is
             not in order.
     """
-    from ascend_session.cli.app import run
-
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None if it was closed by the caller
+            # A file name or value that the terminal cannot show is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
     try:
-        run()
+        app(prog_name="ascend-session")
+    except OSError as failure:
+        if failure.filename is not None:
+            raise
+        # No file of that name, so it was a stream: a disk that is full.
+        complain(f"What was asked for could not be written: {failure.strerror}.")
+        os._exit(1)  # Python would try to write it once more, and complain in its own way
     except SystemExit as end:
         if sys.argv[1:2] == ["launch"]:
-            _leave(end)
+            _leave_at_once(end)
         raise
 
 
-def _leave(end: SystemExit) -> None:
-    """Ends the process without taking apart what it has loaded, which takes longer than a rank."""
+def _leave_at_once(end: SystemExit) -> None:
+    """End the process without taking apart what it has loaded, which takes longer than a rank."""
     for stream in (sys.stdout, sys.stderr):
         # The caller had closed it, it is closed by now, or nobody reads.
         with contextlib.suppress(AttributeError, OSError, ValueError):

@@ -3,32 +3,30 @@
 The page is well-formed XML as well, so that it can be checked, and read by other programs.
 """
 
-from typing import Iterable, Iterator, Sequence
+import re
+from html import escape
+from typing import Iterable, Iterator, List, NamedTuple, Sequence
 
-from ascend_session.aoe.result_files import TunedItem
-from ascend_session.cli._aoe_bars import Bars, escaped, svg
 from ascend_session.cli._aoe_view import (
     CHANGE_COLUMNS,
     COUNTS,
     TASK_COLUMNS,
+    Part,
     View,
     change_rows,
-    change_sentence,
-    columns,
+    comparison_sentences,
     count_rows,
-    many,
+    cut_name,
+    item_row,
     model_sentences,
     remarks,
-    row,
-    saved_sentences,
-    sentence,
     task_rows,
 )
+from ascend_session.text import format_count
 
-__all__ = ["page"]
-
-_BARS = 20  # operators in the picture
-_ROWS = 1000  # of a table, if nobody says how many
+_MOST_BARS = 20  # operators in the picture
+_MOST_ROWS = 1000  # of a table, if nobody says how many
+_NOT_XML = re.compile("[^\t\n -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STYLE = """
 body { font: 14px/1.45 sans-serif; margin: 2em; max-width: 75em; color: #222; background: #fff }
 table { border-collapse: collapse; margin: 1em 0 }
@@ -50,92 +48,146 @@ _HEAD = f"""<!DOCTYPE html>
 <body>
 <h1>What AOE tuned</h1>"""
 
+# The picture, in pixels: names, bars and times beside each other.
+_NAME_WIDTH, _BARS_WIDTH, _TIME_WIDTH = 330, 420, 130
+_PAIR_HEIGHT, _BAR_HEIGHT, _LEGEND_HEIGHT = 38, 14, 24
+_NAME_LETTERS = 46
+_BEFORE, _AFTER = "#c0504d", "#4f9d5d"
 
-def page(view: View) -> str:
-    """The page."""
+
+def draw_page(view: View) -> str:
+    """Draw the page."""
     return "\n".join([_HEAD, *_body(view), "</body>", "</html>", ""])
 
 
 def _body(view: View) -> Iterator[str]:
-    found = list(remarks(view))
-    for label, said in found:
+    labelled = list(remarks(view))
+    for label, sentence in labelled:
         if label == "damaged":
-            yield f'<p class="damaged">damaged: {escaped(said)}</p>'
-    unread = view.results.unread + (view.other.unread if view.other is not None else ())
-    for error in unread:
-        yield f'<p class="damaged">{escaped(error.message)}</p>'
-    for told in model_sentences(view.results):
-        yield f"<p>{escaped(told)}</p>"
-    for what, unit, items in view.parts:
-        yield from _part(view, what, unit, items)
-    yield from _failed(view.results.failed)
+            yield f'<p class="damaged">damaged: {_escape(sentence)}</p>'
+    for error in view.unread:
+        yield f'<p class="damaged">{_escape(error.message)}</p>'
+    for sentence in model_sentences(view.results):
+        yield f"<p>{_escape(sentence)}</p>"
+    most = _MOST_ROWS if view.top is None else view.top
+    for part in view.parts:
+        yield from _part(part, most)
+    failed = view.results.failed
+    if failed:
+        yield f"<h2>Tuning failed for {format_count(len(failed), 'operator')}</h2>"
+        yield from _list(failed)
     yield "<h2>Tasks</h2>"
     for file in view.results.files:
-        yield f"<p>{escaped(file.name)}: {many(len(file.tasks), 'task')}</p>"
+        yield f"<p>{_escape(file.name)}: {format_count(len(file.tasks), 'task')}</p>"
         yield from _table(TASK_COLUMNS, task_rows(file), 3)
-    if view.comparison is not None:
-        yield from _compared(view)
-    doubts = [said for label, said in found if label == "doubtful"]
+    yield from _comparison(view, most)
+    doubts = [sentence for label, sentence in labelled if label == "doubtful"]
     if doubts:
         yield "<h2>Doubts</h2>"
         yield from _list(doubts)
 
 
-def _part(view: View, what: str, unit: str, items: Sequence[TunedItem]) -> Iterator[str]:
-    most = _ROWS if view.top is None else view.top
-    yield f"<h2>{escaped(what.capitalize())}s</h2>"
-    yield f"<p>{escaped(sentence(what, unit, items))}</p>"
-    known = [
-        Bars(one.name, one.before, one.after)
-        for one in items[:most]
-        if one.before is not None and one.after is not None
+def _part(part: Part, most: int) -> Iterator[str]:
+    items = part.items[:most]
+    yield f"<h2>{_escape(part.noun.capitalize())}s</h2>"
+    yield f"<p>{_escape(str(part))}</p>"
+    pairs = [
+        _Pair(item.name, item.before, item.after)
+        for item in items
+        if item.before is not None and item.after is not None
     ]
-    if known:
-        yield svg(known[:_BARS], unit)
-    yield from _table(columns(unit, what), map(row, items[:most]), 0, 4)
-    if len(items) > most:
-        yield f"<p>... and {len(items) - most:,} more; --top shows them.</p>"
+    if pairs:
+        yield _draw_bars(pairs[:_MOST_BARS], part.unit)
+    yield from _table(part.columns, map(item_row, items), 0, 4)
+    if len(part.items) > most:
+        yield f"<p>... and {len(part.items) - most:,} more; --top shows them.</p>"
 
 
-def _failed(names: Sequence[str]) -> Iterator[str]:
-    if names:
-        yield f"<h2>Tuning failed for {many(len(names), 'operator')}</h2>"
-        yield from _list(names)
-
-
-def _compared(view: View) -> Iterator[str]:
-    found, other = view.comparison, view.other
-    assert found is not None
-    assert other is not None
+def _comparison(view: View, most: int) -> Iterator[str]:
+    comparison, other = view.comparison, view.other
+    if comparison is None or other is None:
+        return
     yield "<h2>Compared with another run</h2>"
-    yield f"<p>{escaped(', '.join(file.name for file in other.files))}</p>"
+    yield f"<p>{_escape(', '.join(file.name for file in other.files))}</p>"
     yield from _table(["", *COUNTS], count_rows(view), 1)
-    yield from _list([*saved_sentences(view), change_sentence(found)])
-    most = _ROWS if view.top is None else view.top
-    yield from _table(CHANGE_COLUMNS, change_rows(found, most), 1, 4)
-    for word, failed in (("here", found.failed_here), ("there", found.failed_there)):
-        if failed:
+    yield from _list(comparison_sentences(view))
+    yield from _table(CHANGE_COLUMNS, change_rows(comparison, most), 1, 4)
+    failed = {"here": comparison.failed_here, "there": comparison.failed_there}
+    for word, names in failed.items():
+        if names:
             yield f"<h3>Tuning failed only {word}</h3>"
-            yield from _list(failed)
+            yield from _list(names)
 
 
 def _table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], first: int, last: int = 99
 ) -> Iterator[str]:
-    """A table; the columns from ``first`` to before ``last`` are numbers."""
+    """Draw a table; the columns from ``first`` to before ``last`` are numbers."""
 
-    def made(tag: str, cells: Sequence[str]) -> str:
+    def draw_row(tag: str, cells: Sequence[str]) -> str:
         kinds = (' class="n"' if first <= place < last else "" for place in range(len(cells)))
-        inner = (f"<{tag}{kind}>{escaped(cell)}</{tag}>" for kind, cell in zip(kinds, cells))
+        inner = (f"<{tag}{kind}>{_escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells))
         return f"<tr>{''.join(inner)}</tr>"
 
-    yield f"<table>{made('th', heads)}"
+    yield f"<table>{draw_row('th', heads)}"
     for cells in rows:
-        yield made("td", cells)
+        yield draw_row("td", cells)
     yield "</table>"
 
 
 def _list(items: Iterable[str]) -> Iterator[str]:
-    made = [f"<li>{escaped(item)}</li>" for item in items]
-    if made:
-        yield f"<ul>{''.join(made)}</ul>"
+    lines = [f"<li>{_escape(item)}</li>" for item in items]
+    if lines:
+        yield f"<ul>{''.join(lines)}</ul>"
+
+
+class _Pair(NamedTuple):
+    """The two times of one name."""
+
+    name: str
+    before: float
+    after: float
+
+
+def _draw_bars(pairs: Sequence[_Pair], unit: str) -> str:
+    """Draw two bars for each name, the upper one before and the lower one after, as SVG."""
+    width = _NAME_WIDTH + _BARS_WIDTH + _TIME_WIDTH
+    height = _PAIR_HEIGHT * len(pairs) + _LEGEND_HEIGHT
+    longest = max(time for pair in pairs for time in (pair.before, pair.after)) or 1.0
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">',
+        f"<title>Times before and after, in {_escape(unit)}</title>",
+        f'<rect x="{_NAME_WIDTH}" y="4" width="12" height="12" fill="{_BEFORE}"/>'
+        f'<text x="{_NAME_WIDTH + 18}" y="14" fill="currentColor">before</text>'
+        f'<rect x="{_NAME_WIDTH + 80}" y="4" width="12" height="12" fill="{_AFTER}"/>'
+        f'<text x="{_NAME_WIDTH + 98}" y="14" fill="currentColor">after</text>',
+    ]
+    for number, pair in enumerate(pairs):
+        lines += _draw_pair(pair, _LEGEND_HEIGHT + number * _PAIR_HEIGHT, longest, unit)
+    return "\n".join([*lines, "</svg>"])
+
+
+def _draw_pair(pair: _Pair, top: int, longest: float, unit: str) -> List[str]:
+    lines = [
+        f"<g><title>{_escape(pair.name)}</title>"
+        f'<text x="{_NAME_WIDTH - 8}" y="{top + _BAR_HEIGHT + 4}" text-anchor="end" '
+        f'fill="currentColor">{_escape(cut_name(pair.name, _NAME_LETTERS))}</text>'
+    ]
+    for number, (time, colour) in enumerate(((pair.before, _BEFORE), (pair.after, _AFTER))):
+        y = top + number * (_BAR_HEIGHT + 1)
+        length = _BARS_WIDTH * time / longest
+        lines.append(
+            f'<rect x="{_NAME_WIDTH}" y="{y}" width="{length:.2f}" height="{_BAR_HEIGHT}" '
+            f'fill="{colour}"/><text x="{_NAME_WIDTH + length + 6:.2f}" y="{y + _BAR_HEIGHT - 3}" '
+            f'fill="currentColor">{time:,.3f} {_escape(unit)}</text>'
+        )
+    return [*lines, "</g>"]
+
+
+def _escape(text: str) -> str:
+    """Escape a text as XML and HTML can hold it, in content and in attributes.
+
+    Letters that XML has not are replaced: controls, halves of surrogate pairs, U+FFFE and U+FFFF.
+    """
+    return escape(_NOT_XML.sub("\ufffd", text))

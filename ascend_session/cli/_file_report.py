@@ -1,17 +1,20 @@
-"""What is said of one file that an option points to."""
+"""What GE and an installed toolkit make of a file that an option points to."""
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, cast
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple
+
+import typer
+
+from ascend_session.cli._output import count_severities, remark_as_dict, show_finding
+from ascend_session.text import format_count
 
 if TYPE_CHECKING:
-    from ascend_session.findings import Finding, Place
-
-__all__ = ["Report", "lines", "mix_list_report", "report"]
+    from ascend_session.findings import Finding
 
 _MOST_SHOWN = 100
 
 
-class Report(NamedTuple):
+class OptionFileReport(NamedTuple):
     """What was found in a file.
 
     Attributes:
@@ -33,34 +36,35 @@ class Report(NamedTuple):
         """Whether nothing at all was found."""
         return not (self.refused or self.remarks or self.toolkit)
 
-    def to_dict(self) -> Dict[str, Any]:
-        """What GE makes of the file, as JSON can hold it."""
+    def as_dict(self) -> Dict[str, Any]:
+        """Give what GE makes of the file as JSON can hold it."""
         return {
             "file": self.file,
             "ok": self.ok,
-            "refused": [place_as_dict(remark) for remark in self.refused],
-            "remarks": [place_as_dict(remark) for remark in self.remarks],
+            "refused": [remark_as_dict(finding) for finding in self.refused],
+            "remarks": [remark_as_dict(finding) for finding in self.remarks],
         }
 
-    def of_toolkit(self) -> Dict[str, Any]:
-        """What the toolkit says of it, as JSON can hold it."""
-        found = None if self.toolkit is None else list(self.toolkit)
-        return {"toolkit": found, "not_checked": self.not_checked}
+    def toolkit_as_dict(self) -> Dict[str, Any]:
+        """Give what the toolkit says of it as JSON can hold it."""
+        toolkit = None if self.toolkit is None else list(self.toolkit)
+        return {"toolkit": toolkit, "not_checked": self.not_checked}
 
 
-def place_as_dict(remark: "Finding") -> Dict[str, Any]:
-    """Give what was found at a place of a file, as JSON can hold it."""
-    place = cast("Place", remark.place)
-    return {
-        "line": place.line,
-        "column": place.column,
-        "message": remark.message,
-        "hint": remark.hint,
-    }
+def report_option_file(option: str, name: str) -> OptionFileReport:
+    """Read a file as the vendor's parser does.
+
+    Raises:
+        AscendError: If it cannot be read.
+    """
+    from ascend_session.option_files import file_type
+
+    examined = file_type(option).examined(name)
+    return OptionFileReport(name, examined.refused, examined.remarks)
 
 
-def mix_list_report(name: str, toolkit: Optional[str], soc: Optional[str]) -> Report:
-    """What is said of a mix list, also by the lists of an installed toolkit.
+def report_mix_list(name: str, toolkit: Optional[str], soc: Optional[str]) -> OptionFileReport:
+    """Read a mix list, and compare it with the lists of an installed toolkit.
 
     Args:
         name: The file.
@@ -74,61 +78,36 @@ def mix_list_report(name: str, toolkit: Optional[str], soc: Optional[str]) -> Re
     from ascend_session.hardware.operators import ops_info_files
     from ascend_session.option_files import MixList, built_in_lists
 
-    found = report(MixList.OPTION, name)
-    known = ops_info_files(os.environ, host_root(os.environ), toolkit)
-    if not known:
-        return found._replace(toolkit=None, not_checked="No toolkit with lists of operators here.")
-    if soc is None and len(known) == 1:
-        (soc,) = known
-    if soc not in known:
-        asked = "" if soc is None else f"no {soc}, but "
-        message = f"The toolkit has {asked}{', '.join(known)}; --soc names one."
-        return found._replace(toolkit=None, not_checked=message)
+    report = report_option_file(MixList.OPTION, name)
+    files = ops_info_files(os.environ, host_root(os.environ), toolkit)
+    if not files:
+        return report._replace(toolkit=None, not_checked="No toolkit with lists of operators here.")
+    if soc is None and len(files) == 1:
+        (soc,) = files
+    if soc not in files:
+        absent = "" if soc is None else f"no {soc}, but "
+        message = f"The toolkit has {absent}{', '.join(files)}; --soc names one."
+        return report._replace(toolkit=None, not_checked=message)
     built_in: Dict[str, str] = {}
-    for path in known[soc]:
+    for path in files[soc]:
         built_in.update(built_in_lists(path))
-    against = () if found.refused else MixList.read(name).against(built_in)
-    return found._replace(toolkit=against)
+    return report._replace(toolkit=() if report.refused else MixList.read(name).against(built_in))
 
 
-def report(option: str, name: str) -> Report:
-    """Reads a file as the vendor's parser does.
-
-    Raises:
-        AscendError: If it cannot be read.
-    """
-    from ascend_session.option_files import file_type
-
-    found = file_type(option).examined(name)
-    return Report(name, found.refused, found.remarks)
-
-
-def lines(found: Report) -> Iterator[str]:
-    """The report in lines: first what became of the file, then each place."""
-    counts = [
-        _count(len(found.refused), "fault", " for which it is refused"),
-        _count(len(found.remarks), "remark"),
-        _count(len(found.toolkit or ()), "entry", " without effect with this toolkit"),
-    ]
-    yield f"{found.file}: {', '.join(filter(None, counts)) or 'ok'}"
-    for word, remarks in (("", found.refused), ("warning: ", found.remarks)):
-        yield from _listed(found.file, word, remarks)
-    for fault in found.toolkit or ():
-        yield f"  {fault}"
-    if found.not_checked is not None:
-        yield f"  not checked: {found.not_checked}"
-
-
-def _listed(name: str, word: str, remarks: "Tuple[Finding, ...]") -> Iterator[str]:
-    shown: List[Finding] = list(remarks[:_MOST_SHOWN])
-    for remark in shown:
-        yield f"  {name}:{remark.place}: {word}{remark.message}"
-        if remark.hint is not None:
-            yield f"    hint: {remark.hint}"
-    if len(remarks) > len(shown):
-        yield f"  {len(remarks) - len(shown):,} more; --json has them."
-
-
-def _count(number: int, word: str, more: str = "") -> str:
-    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-    return f"{number:,} {word if number == 1 else plural}{more}" if number else ""
+def show_file_report(report: OptionFileReport) -> None:
+    """Print first what became of the file, then each place."""
+    counts = count_severities([*report.refused, *report.remarks])
+    if report.toolkit:
+        entries = format_count(len(report.toolkit), "entry")
+        counts.append(f"{entries} without effect with this toolkit")
+    state = ["refused"] if report.refused else [] if counts else ["ok"]
+    typer.echo(f"{report.file}: {', '.join([*state, *counts])}")
+    for findings in (report.refused, report.remarks):
+        for finding in findings[:_MOST_SHOWN]:
+            show_finding(finding, f"{report.file}:{finding.place}")
+        if len(findings) > _MOST_SHOWN:
+            typer.echo(f"  {len(findings) - _MOST_SHOWN:,} more; --json has them.")
+    for fault in report.toolkit or ():
+        typer.echo(f"  {fault}")
+    if report.not_checked is not None:
+        typer.echo(f"  not checked: {report.not_checked}")

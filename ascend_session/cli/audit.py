@@ -1,66 +1,62 @@
 """``ascend-session audit``: what existing scripts get wrong, found without running them."""
 
+import contextlib
+import difflib
 import json
-from typing import TYPE_CHECKING, List, Optional
+import sys
+from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Tuple
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._output import complain, show_json
+from ascend_session.cli._output import complain, exit_on_error, show_finding, show_json
+from ascend_session.cli._parameters import Json
+from ascend_session.errors import AuditError
+from ascend_session.text import format_count
 
 if TYPE_CHECKING:
+    from ascend_session.audit.fixes import FixedScript
     from ascend_session.audit.report import AuditReport
 
-__all__ = ["audit"]
 
-
-def _severity(value: str) -> str:
-    if value not in ("error", "warning", "info"):
-        raise typer.BadParameter(f"{value} is not error, warning or info.")
-    return value
-
-
-_Paths = Annotated[List[str], typer.Argument(hidden=True)]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-_Sarif = Annotated[
-    Optional[str], typer.Option(metavar="FILE", help="Also write the findings as SARIF to FILE.")
-]
-_Baseline = Annotated[
-    Optional[str], typer.Option(metavar="FILE", help="Leave out the findings that FILE names.")
-]
-_Update = Annotated[
-    bool, typer.Option("--update-baseline", help="Write all findings to the baseline.")
-]
-_FailOn = Annotated[
-    str,
-    typer.Option(
-        metavar="SEVERITY",
-        callback=_severity,
-        help="Exit with 1 on findings so bad or worse: error, warning or info.",
-    ),
-]
-_Certain = Annotated[
-    bool, typer.Option("--certain", help="Leave out what depends on other code or on branches.")
-]
-_Fix = Annotated[
-    bool,
-    typer.Option("--fix", help="Show a diff of what is certain, and change the scripts by it."),
-]
-_Port = Annotated[
-    bool, typer.Option("--port", help="Print the AscendConfig that says the same, and no more.")
-]
+def _parse_severity(word: str) -> str:
+    severity = "info" if word == "note" else word
+    if severity not in ("error", "warning", "info"):
+        raise typer.BadParameter(f"{word} is not error, warning or note.")
+    return severity
 
 
 def audit(
-    paths: _Paths,
-    as_json: _Json = False,
-    sarif: _Sarif = None,
-    baseline: _Baseline = None,
-    update_baseline: _Update = False,
-    fail_on: _FailOn = "error",
-    certain: _Certain = False,
-    fix: _Fix = False,
-    port: _Port = False,
+    paths: Annotated[List[str], typer.Argument(hidden=True)],
+    as_json: Json = False,
+    sarif: Annotated[
+        Optional[str],
+        typer.Option(metavar="FILE", help="Also write the findings as SARIF to FILE."),
+    ] = None,
+    baseline: Annotated[
+        Optional[str], typer.Option(metavar="FILE", help="Leave out the findings that FILE names.")
+    ] = None,
+    update_baseline: Annotated[
+        bool, typer.Option("--update-baseline", help="Write all findings to the baseline.")
+    ] = False,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            metavar="SEVERITY",
+            callback=_parse_severity,
+            help="Exit with 1 on findings so bad or worse: error, warning or note.",
+        ),
+    ] = "error",
+    certain: Annotated[
+        bool, typer.Option("--certain", help="Leave out what depends on other code or on branches.")
+    ] = False,
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Show a diff of what is certain, and change the scripts by it."),
+    ] = False,
+    port: Annotated[
+        bool, typer.Option("--port", help="Print the AscendConfig that says the same, and no more.")
+    ] = False,
 ) -> None:
     """Read scripts, and say which of their options do nothing, or not what they say.
 
@@ -74,72 +70,122 @@ def audit(
     if update_baseline and baseline is None:
         raise typer.BadParameter("it needs --baseline FILE.", param_hint="--update-baseline")
     if port:
-        _port(paths)
-        return
-    report = _audited(paths, not as_json)
+        raise typer.Exit(0 if _port(paths) else 1)
+    report = _audit(paths, with_progress=not as_json)
     if fix:
-        from ascend_session.cli._audit_fixing import fix as fix_scripts
-
-        fix_scripts(report)
-        report = _audited(paths, not as_json)
+        _fix(report)
+        report = _audit(paths, with_progress=not as_json)
     if certain:
         kept = tuple(finding for finding in report.findings if finding.certain)
         report = report._replace(findings=kept)
-    report = _beside(report, baseline, update_baseline)
+    if baseline is not None:
+        report = _apply_baseline(report, baseline, update_baseline)
     if sarif is not None:
         _write_sarif(report, sarif)
     if as_json:
         show_json(report.as_dict())
     else:
-        from ascend_session.cli._audit_report import show
-
-        show(report)
+        _show(report)
     raise typer.Exit(1 if report.has(fail_on) else 0)
 
 
-def _port(paths: List[str]) -> None:
-    """Prints what the entries of scripts come to."""
+@contextlib.contextmanager
+def _refuse_missing_paths() -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise typer.BadParameter(f"{error.args[0]} is not there.", param_hint="PATHS") from None
+
+
+@_refuse_missing_paths()
+def _audit(paths: List[str], with_progress: bool) -> "AuditReport":
+    from ascend_session.audit.scripts import audit_paths
+
+    with _progress_bar(with_progress and sys.stderr.isatty()) as advance:
+        return audit_paths(paths, advance)
+
+
+@contextlib.contextmanager
+def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int, int], None]]]:
+    """Give what draws that so many more files of a total are done, if it is to be drawn."""
+    if not is_drawn:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None, visible=False)
+
+        def advance(more: int, total: int) -> None:
+            progress.update(task, total=total, visible=True, advance=more)
+
+        yield advance
+
+
+@_refuse_missing_paths()
+def _port(paths: List[str]) -> bool:
+    """Print what the entries of scripts come to; tell whether all scripts could be read."""
     from ascend_session.audit.port import port_script
     from ascend_session.audit.scripts import files_below
     from ascend_session.audit.source import read_file
-    from ascend_session.errors import AuditError
 
-    unread = False
-    try:
-        files = [file for file in files_below(paths) if file.endswith((".py", ".ipynb"))]
-    except FileNotFoundError as error:
-        raise typer.BadParameter(f"{error.args[0]} is not there.", param_hint="PATHS") from None
-    for file in files:
+    all_read = True
+    for file in files_below(paths):
+        if not file.endswith((".py", ".ipynb")):
+            continue
         try:
             entries = port_script(file, read_file(file))
-        except AuditError as why:
-            complain(f"{file}: not read. {why}")
-            unread = True
+        except AuditError as error:
+            complain(f"{file}: not read. {error}")
+            all_read = False
             continue
         for entry in entries:
             typer.echo(f"# {file}:{entry.line}\n{entry.code}")
-    if unread:
-        raise typer.Exit(1)
+    return all_read
 
 
-def _audited(paths: List[str], with_progress: bool) -> "AuditReport":
-    from ascend_session.audit.scripts import audit_paths
-    from ascend_session.cli._audit_report import Progress
+def _fix(report: "AuditReport") -> None:
+    """Show what would be changed in the scripts, and change it; on a terminal it asks first."""
+    from ascend_session.option_files.source import Kind, write_content
 
-    try:
-        with Progress(with_progress) as progress:
-            return audit_paths(paths, progress.tell)
-    except FileNotFoundError as error:
-        raise typer.BadParameter(f"{error.args[0]} is not there.", param_hint="PATHS") from None
+    fixes = list(_list_fixes(report))
+    for file, fixed in fixes:
+        before, after = fixed.before.splitlines(True), fixed.after.splitlines(True)
+        for line in difflib.unified_diff(before, after, file, f"{file} (fixed)"):
+            typer.echo(line, nl=not line.endswith("\n"), err=True)
+    if not fixes:
+        complain("There is nothing to fix that is certain.")
+        return
+    changes = format_count(sum(fixed.changes for _, fixed in fixes), "change")
+    files = format_count(len(fixes), "file")
+    question = f"Write {changes} to {files}?"
+    if sys.stdin.isatty() and sys.stderr.isatty() and not typer.confirm(question, err=True):
+        return
+    with exit_on_error():
+        for file, fixed in fixes:
+            write_content(file, fixed.after.encode("utf-8"), Kind("a script"), force=True)
+    complain(f"{changes} written to {files}.")
 
 
-def _beside(report: "AuditReport", baseline: Optional[str], update: bool) -> "AuditReport":
-    """The report without what the baseline names; an updated one names everything."""
+def _list_fixes(report: "AuditReport") -> "Iterator[Tuple[str, FixedScript]]":
+    from ascend_session.audit.fixes import fix_script
+    from ascend_session.audit.report import place_of
+    from ascend_session.audit.source import read_file
+
+    certain = [finding for finding in report.findings if finding.certain]
+    for file in dict.fromkeys(place_of(finding).file for finding in certain):
+        with contextlib.suppress(AuditError):  # it has been changed since
+            fixed = fix_script(file, read_file(file))
+            if fixed is not None:
+                yield file, fixed
+
+
+def _apply_baseline(report: "AuditReport", baseline: str, update: bool) -> "AuditReport":
+    """Leave out what the baseline names; an updated one names everything."""
     from ascend_session.audit.exports import read_baseline, without_known, write_baseline
-    from ascend_session.errors import AuditError
 
-    if baseline is None:
-        return report
     try:
         if update:
             write_baseline(baseline, report)
@@ -153,9 +199,29 @@ def _write_sarif(report: "AuditReport", file: str) -> None:
     from ascend_session.audit.exports import as_sarif
 
     try:
-        with open(file, "w", encoding="utf-8") as opened:
-            json.dump(as_sarif(report, __version__), opened, indent=1)
-            opened.write("\n")
+        with open(file, "w", encoding="utf-8") as stream:
+            json.dump(as_sarif(report, __version__), stream, indent=1)
+            stream.write("\n")
     except OSError as error:
         complain(f"{file} could not be written: {error.strerror}.")
         raise typer.Exit(2) from None
+
+
+def _show(report: "AuditReport") -> None:
+    """Print each finding, the files that were not read, and how many findings there are."""
+    from ascend_session.audit.report import place_of
+
+    for finding in report.findings:
+        named = finding._replace(message=f"{finding.message}  [{finding.rule}]")
+        show_finding(named, f"{place_of(finding).file}:{finding.place}", indent="")
+    for file, why in report.skipped:
+        typer.echo(f"{file}: not read. {why}")
+    counts = ", ".join(
+        format_count(report.count(severity), noun)
+        for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "note"))
+    )
+    known = ""
+    if report.known:
+        known = f" {report.known:,} more {'is' if report.known == 1 else 'are'} in the baseline."
+    files = format_count(report.files, "file")
+    typer.echo(f"{files} read, {report.looked_at:,} with options for Ascend: {counts}.{known}")

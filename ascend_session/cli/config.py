@@ -1,37 +1,44 @@
 """``ascend-session config``: checks configuration files, shows what they mean, their schema."""
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._check_file import check_file
-from ascend_session.cli._groups import group, help_without_command
-from ascend_session.cli._output import complain, show_json, show_table
+from ascend_session.cli._output import (
+    complain,
+    count_severities,
+    exit_on_error,
+    remark_as_dict,
+    severity_word,
+    show_finding,
+    show_json,
+    show_table,
+)
+from ascend_session.cli._parameters import File, Json, new_group, show_help_without_command
+from ascend_session.errors import ConfigError
+from ascend_session.findings import INFO
 
 if TYPE_CHECKING:
+    from ascend_session.cli._file_report import OptionFileReport
     from ascend_session.config.files import FileReport
     from ascend_session.findings import Finding
 
-__all__ = ["app"]
+_MIX_LIST = "modify_mixlist"
+_MOST_NOTES = 100
 
-# Hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the usage names them.
-_File = Annotated[str, typer.Argument(hidden=True)]
-_Files = Annotated[List[str], typer.Argument(hidden=True)]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-app = group(help="Check configuration files, and print what they mean.")
-app.callback()(help_without_command)
+app = new_group(help="Check configuration files, and print what they mean.")
+app.callback()(show_help_without_command)
 
 
 @app.command()
 def check(
-    files: _Files,
+    files: Annotated[List[str], typer.Argument(hidden=True)],
     host: Annotated[
         bool, typer.Option("--host", help="Also check paths and variables of this machine.")
     ] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Check YAML or JSON files; exit code 1 if one of them is wrong.
 
@@ -40,34 +47,102 @@ def check(
     from ascend_session.config.files import report_file
 
     reports = [report_file(name, os.environ if host else None) for name in files]
-    in_order = all(report.ok for report in reports)
+    all_ok = all(report.ok for report in reports)
     if as_json:
-        show_json({"ok": in_order, "files": [report.to_dict() for report in reports]})
+        show_json({"ok": all_ok, "files": [report.to_dict() for report in reports]})
     else:
         for report in reports:
-            typer.echo("\n".join(_lines(report)))
-    raise typer.Exit(0 if in_order else 1)
+            findings = _findings_of(report)
+            state = ["ok"] if report.ok else []
+            typer.echo(f"{report.file}: {', '.join([*state, *count_severities(findings)])}")
+            for finding in findings:
+                show_finding(finding, report.place_of(finding))
+    raise typer.Exit(0 if all_ok else 1)
 
 
-app.command("check-file")(check_file)
+@app.command("check-file")
+def check_file(
+    option: Annotated[str, typer.Argument(hidden=True)],
+    file: File,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write a clean copy that the vendor's parser takes.")
+    ] = False,
+    output: Annotated[
+        Optional[str],
+        typer.Option("--output", "-o", metavar="COPY", help="Where to; FILE.fixed if not given."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace COPY if it is there.")] = False,
+    toolkit: Annotated[
+        Optional[str],
+        typer.Option(metavar="DIR", help="For a mix list: the toolkit whose lists it changes."),
+    ] = None,
+    soc: Annotated[
+        Optional[str],
+        typer.Option(metavar="NAME", help="The kind of processor, as its folder is called there."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the FILE that an OPTION points to; exit code 1 if anything is found.
+
+    It is read as the vendor's parser does, which refuses some files and skips lines of others
+    without a word. With --fix what counts is the copy; --fix -o FILE --force mends FILE itself.
+    """
+    from ascend_session.cli._file_report import show_file_report
+    from ascend_session.option_files import TYPE_NAMES
+
+    if option not in TYPE_NAMES:
+        known = ", ".join(TYPE_NAMES)
+        message = f"{option} points to no file that is known here; these do: {known}."
+        raise typer.BadParameter(message, param_hint="OPTION")
+    if not fix and (force or output is not None):
+        raise typer.BadParameter("it goes with --fix.", param_hint="--force" if force else "-o")
+    if option != _MIX_LIST and (toolkit is not None or soc is not None):
+        raise typer.BadParameter(f"it goes with {_MIX_LIST}.", param_hint="--toolkit, --soc")
+    copy: Optional[str] = None
+    notes: Tuple[Finding, ...] = ()
+    with exit_on_error(json_file=file if as_json else None):
+        before = after = _report(option, file, toolkit, soc)
+        if fix:
+            copy, notes = _write_copy(option, file, output, force)
+            after = _report(option, copy, toolkit, soc)
+    if as_json:
+        show_json(
+            {
+                "option": option,
+                **before.as_dict(),
+                **(after.toolkit_as_dict() if option == _MIX_LIST else {}),
+                "fixed": copy,
+                "fixed_ok": fix and after.ok,
+                "fix_remarks": [remark_as_dict(note) for note in notes],
+            }
+        )
+    else:
+        show_file_report(before)
+        if copy is not None:
+            show_file_report(after)
+            messages = {remark.message for remark in (*before.remarks, *after.remarks)}
+            fresh = [note for note in notes if note.message not in messages]
+            for note in fresh[:_MOST_NOTES]:
+                show_finding(note._replace(severity=INFO), f"{file}:{note.place}")
+            if len(fresh) > _MOST_NOTES:
+                typer.echo(f"  {len(fresh) - _MOST_NOTES:,} more notes; --json has them.")
+    raise typer.Exit(0 if after.ok else 1)
 
 
 @app.command()
-def show(
-    file: _File,
-    as_json: _Json = False,
-) -> None:
+def show(file: File, as_json: Json = False) -> None:
     """Print the NpuOptimizer entry that a YAML or JSON file resolves to."""
     from ascend_session.config.files import report_file
 
     report = report_file(file)
     if as_json:
-        show_json({**report.to_dict(), **_resolved(report)})
+        show_json({**report.to_dict(), **_resolve(report)})
     else:
-        for finding in (*report.problems, *report.warnings):
-            complain(_said(report, finding), finding.hint)
+        for finding in _findings_of(report):
+            word = severity_word(finding.severity)
+            complain(f"{report.place_of(finding)}: {word}: {finding.message}", finding.hint)
         if report.ok:
-            _show_resolved(_resolved(report))
+            _show_resolved(**_resolve(report))
     raise typer.Exit(0 if report.ok else 1)
 
 
@@ -79,29 +154,39 @@ def schema() -> None:
     show_json(json_schema())
 
 
-def _lines(report: "FileReport") -> Iterator[str]:
-    """What `check` says of one file."""
-    counts = [
-        f"{len(found)} {word}{'' if len(found) == 1 else 's'}"
-        for word, found in (("problem", report.problems), ("warning", report.warnings))
-        if found
-    ]
-    state = "" if report.problems else "ok"
-    yield f"{report.file}: {', '.join(filter(None, [state, *counts]))}"
-    for finding in (*report.problems, *report.warnings):
-        yield f"  {_said(report, finding)}"
-        if finding.hint is not None:
-            yield f"    hint: {finding.hint}"
+def _findings_of(report: "FileReport") -> "List[Finding]":
+    """Give what refuses a file, then what is taken but does not do what it says."""
+    return [*report.problems, *report.warnings]
 
 
-def _said(report: "FileReport", finding: "Finding") -> str:
-    """A finding behind its place, in the form that editors and terminals can jump to."""
-    word = "warning: " if finding in report.warnings else ""
-    return f"{report.place_of(finding)}: {word}{finding.message}"
+def _report(
+    option: str, file: str, toolkit: Optional[str], soc: Optional[str]
+) -> "OptionFileReport":
+    from ascend_session.cli._file_report import report_mix_list, report_option_file
+
+    if option == _MIX_LIST:
+        return report_mix_list(file, toolkit, soc)
+    return report_option_file(option, file)
 
 
-def _resolved(report: "FileReport") -> Dict[str, Any]:
-    """The entry, and the options that never get into it."""
+def _write_copy(
+    option: str, file: str, output: Optional[str], force: bool
+) -> "Tuple[str, Tuple[Finding, ...]]":
+    """Write a clean copy; return its name, and what there was to say of the file meanwhile."""
+    from ascend_session.option_files import file_type
+
+    stem, suffix = os.path.splitext(file)
+    copy = f"{stem}.fixed{suffix}" if output is None else output
+    fixed, notes = file_type(option).fixed_with_remarks(file)
+    if notes and fixed == type(fixed)():
+        message = f"{file}: nothing in it says anything, so that no copy is made."
+        raise ConfigError(message, hint=f"{notes[0].message} {notes[0].hint or ''}".strip())
+    fixed.write(copy, force=force)
+    return copy, notes
+
+
+def _resolve(report: "FileReport") -> Dict[str, Any]:
+    """Give the entry that the adapter gets, and the options that never get into it."""
     if report.config is None:
         return {"entry": [], "not_in_entry": {}}
     from ascend_session.config.files import resolved_entry
@@ -112,13 +197,13 @@ def _resolved(report: "FileReport") -> Dict[str, Any]:
     return {"entry": entry, "not_in_entry": others}
 
 
-def _show_resolved(resolved: Dict[str, Any]) -> None:
-    entry, others = resolved["entry"], resolved["not_in_entry"]
+def _show_resolved(entry: List[Dict[str, Any]], not_in_entry: Dict[str, Any]) -> None:
     if entry:
         rows = [(x["key"], repr(x["value"]), x["field"], x["scope"]) for x in entry]
         show_table(("KEY", "VALUE", "FIELD", "SCOPE"), rows)
     else:
         typer.echo("The NpuOptimizer entry is empty: the adapter's defaults hold.")
-    if others:
+    if not_in_entry:
         typer.echo("\nNot in the entry, read by NPURunConfig and its helpers only:")
-        show_table(("OPTION", "VALUE"), [(name, repr(value)) for name, value in others.items()])
+        others = [(name, repr(value)) for name, value in not_in_entry.items()]
+        show_table(("OPTION", "VALUE"), others)

@@ -1,34 +1,57 @@
-"""``ascend-session devices``: what is on this machine, once or again and again."""
+"""``ascend-session devices``: what is on this machine, once or again and again.
+
+A terminal gets a table that fits into 80 columns, who holds what below it, and colours; a pipe
+gets one line a device, whole whatever its length.
+"""
 
 import contextlib
 import dataclasses
 import os
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
+from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Tuple
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._ending import programs_ended_with_this
-from ascend_session.cli._output import console, draw, is_terminal, show_json, show_json_line
+from ascend_session.cli._output import (
+    console,
+    draw,
+    is_terminal,
+    label_first,
+    make_grid,
+    make_table,
+    show_facts,
+    show_json,
+    show_table,
+)
+from ascend_session.cli._parameters import exit_on_signals
+from ascend_session.text import blanked, format_duration
 
 if TYPE_CHECKING:
-    from ascend_session.hardware.devices import DeviceReport
+    from rich.console import RenderableType
+    from rich.table import Table
 
-__all__ = ["devices"]
+    from ascend_session.hardware.devices import Device, DeviceReport
+    from ascend_session.hardware.processes import Holder
+    from ascend_session.hardware.versions import Component
 
-_INTERVAL, _SHORTEST_INTERVAL = 2.0, 0.5
-_SHORTEST_TIMEOUT = 0.1
-_LONGEST = 86400.0
+_INTERVAL_S, _SHORTEST_INTERVAL_S = 2.0, 0.5
+_SHORTEST_TIMEOUT_S = 0.1
+_LONGEST_S = 86400.0
+
+_UNKNOWN = "-"
+_HEADERS = ("LOG", "PHYS", "NAME", "FAMILY", "HEALTH", "MEMORY GB", "TEMP", "ADDRESS")
+_HEALTH = _HEADERS.index("HEALTH")
+_HEALTH_STYLES = {"OK": "green", "WARNING": "yellow"}
 
 
-def _seconds(least: float) -> Callable[[Optional[float]], Optional[float]]:
-    """A check that a number of seconds is at least ``least`` and at most a day."""
+def _limit_seconds(least: float) -> Callable[[Optional[float]], Optional[float]]:
+    """Check that a number of seconds is at least ``least`` and at most a day."""
 
     def check(value: Optional[float]) -> Optional[float]:
         # Written so that "nan", which is a number to the parser, is none here.
-        if value is not None and not least <= value <= _LONGEST:
-            raise typer.BadParameter(f"{value:g} is not from {least:g} to {_LONGEST:g} seconds.")
+        if value is not None and not least <= value <= _LONGEST_S:
+            raise typer.BadParameter(f"{value:g} is not from {least:g} to {_LONGEST_S:g} seconds.")
         return value
 
     return check
@@ -44,15 +67,15 @@ def devices(
         Optional[float],
         typer.Option(
             metavar="SECONDS",
-            callback=_seconds(_SHORTEST_INTERVAL),
-            help=f"Pause between two looks of --watch; {_INTERVAL:g} if not given.",
+            callback=_limit_seconds(_SHORTEST_INTERVAL_S),
+            help=f"Pause between two looks of --watch; {_INTERVAL_S:g} if not given.",
         ),
     ] = None,
     timeout: Annotated[
         Optional[float],
         typer.Option(
             metavar="SECONDS",
-            callback=_seconds(_SHORTEST_TIMEOUT),
+            callback=_limit_seconds(_SHORTEST_TIMEOUT_S),
             help="How long one answer of npu-smi or hccn_tool may take; 10 if not given.",
         ),
     ] = None,
@@ -64,82 +87,219 @@ def devices(
     Exit code 1 if this process gets no device, cannot open any, or gets one whose health is other
     than OK; 0 otherwise, and when --watch is ended by Ctrl-C.
     """
+    from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.hardware.program import TIME_LIMIT
+
     if interval is not None and not watch:
         raise typer.BadParameter(
             "it is the pause of --watch, which is not given.", param_hint="--interval"
         )
-    with programs_ended_with_this():
+
+    def look() -> "DeviceReport":
+        return list_devices(timeout=TIME_LIMIT if timeout is None else timeout)
+
+    with exit_on_signals():
         if watch:
             with contextlib.suppress(KeyboardInterrupt):
-                _watch(_INTERVAL if interval is None else interval, timeout, as_json)
+                _watch(look, _INTERVAL_S if interval is None else interval, as_json)
             raise typer.Exit(0)
-        report = _look(timeout)
+        report = look()
         _show(report, as_json)
-    raise typer.Exit(0 if _in_order(report) else 1)
+    raise typer.Exit(0 if _is_usable(report) else 1)
 
 
-def _look(timeout: Optional[float]) -> "DeviceReport":
-    from ascend_session.hardware.devices import devices as look
-    from ascend_session.hardware.program import TIME_LIMIT
-
-    return look(timeout=TIME_LIMIT if timeout is None else timeout)
-
-
-def _show(report: "DeviceReport", as_json: bool) -> None:
-    from ascend_session.cli._devices_table import drawn, show_lines
-
-    if as_json:
-        show_json(_to_dict(report))
-    elif is_terminal():
-        draw(*drawn(report))
-    else:
-        show_lines(report)
-
-
-def _to_dict(report: "DeviceReport") -> Dict[str, Any]:
-    visible = [device.logical_id for device in report.visible]
-    return {**dataclasses.asdict(report), "visible": visible}
-
-
-def _in_order(report: "DeviceReport") -> bool:
-    from ascend_session.cli._devices_facts import is_healthy
+def _is_usable(report: "DeviceReport") -> bool:
+    """Tell whether this process gets devices, can open them, and all of them are healthy."""
     from ascend_session.hardware.nodes import control_node_notes, host_root
 
-    openable = not control_node_notes(host_root(os.environ))
-    return bool(report.visible) and openable and all(map(is_healthy, report.visible))
+    can_open = not control_node_notes(host_root(os.environ))
+    return bool(report.visible) and can_open and all(map(_is_healthy, report.visible))
 
 
-def _watch(interval: float, timeout: Optional[float], as_json: bool) -> None:
-    """Looks again and again; ends only by an exception."""
+def _watch(look: "Callable[[], DeviceReport]", interval_s: float, as_json: bool) -> None:
+    """Look again and again; ends only by an exception."""
     if not as_json and is_terminal() and not console().is_dumb_terminal:
-        _redraw(interval, timeout)
+        _redraw(look, interval_s)
     while True:
-        report = _look(timeout)
-        if as_json:
-            show_json_line(_to_dict(report))
-        else:
-            typer.echo(_now())
-            _show(report, as_json)
+        report = look()
+        if not as_json:
+            typer.echo(_format_now())
+        _show(report, as_json, on_one_line=True)
+        if not as_json:
             typer.echo()
-        time.sleep(interval)
+        time.sleep(interval_s)
 
 
-def _redraw(interval: float, timeout: Optional[float]) -> None:
+def _redraw(look: "Callable[[], DeviceReport]", interval_s: float) -> None:
     from rich.console import Group
     from rich.live import Live
-
-    from ascend_session.cli._devices_table import drawn
 
     # What does not fit below each other is cut while it runs; the last report stays whole.
     with Live(
         console=console(), auto_refresh=False, redirect_stdout=False, redirect_stderr=False
     ) as live:
         while True:
-            report = _look(timeout)
-            when = f"{_now()}, again in {interval:g} s; Ctrl-C ends"
-            live.update(Group(when, "", *drawn(report)), refresh=True)
-            time.sleep(interval)
+            report = look()
+            when = f"{_format_now()}, again in {interval_s:g} s; Ctrl-C ends"
+            live.update(Group(when, "", *_draw_report(report)), refresh=True)
+            time.sleep(interval_s)
 
 
-def _now() -> str:
+def _format_now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _show(report: "DeviceReport", as_json: bool, on_one_line: bool = False) -> None:
+    if as_json:
+        visible = [device.logical_id for device in report.visible]
+        show_json({**dataclasses.asdict(report), "visible": visible}, on_one_line)
+    elif is_terminal():
+        draw(*_draw_report(report))
+    else:
+        if report.devices:
+            rows = [[*_row(device), _describe_holders(device)] for device in report]
+            show_table((*_HEADERS, "HOLDER"), rows)
+            typer.echo()
+        show_facts(list(_list_facts(report)))
+
+
+def _draw_report(report: "DeviceReport") -> "List[RenderableType]":
+    """Draw the report for a terminal, as items below each other; readable within 80 columns."""
+    items: List[RenderableType] = []
+    if report.devices:
+        items += [_draw_devices(report), ""]
+    if any(device.holders for device in report):
+        items += [_draw_holders(report), ""]
+    return [*items, make_grid(list(_list_facts(report)))]
+
+
+def _draw_devices(report: "DeviceReport") -> "Table":
+    from rich.text import Text
+
+    table = make_table(_HEADERS, [])
+    for header, column in zip(_HEADERS, table.columns):
+        column.no_wrap = header not in ("FAMILY", "ADDRESS")
+        if header in ("LOG", "PHYS", "MEMORY GB", "TEMP"):
+            column.justify = "right"
+    for device in report:
+        cells: List[RenderableType] = [*_row(device)]
+        if device.health is not None:
+            style = _HEALTH_STYLES.get(device.health.upper(), "bold red")
+            cells[_HEALTH] = Text(device.health, style=style)
+        table.add_row(*cells, style="dim" if device.logical_id is None else None)
+    return table
+
+
+def _draw_holders(report: "DeviceReport") -> "Table":
+    """Draw the first holder of each device, its command cut where the terminal ends."""
+    table = make_table(("HOLDER OF", "PID", "RUNS FOR", "COMMAND"), [])
+    table.expand = True
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    table.columns[-1].ratio = 1  # what is left of the line
+    for device in report:
+        for first in device.holders[:1]:
+            pid = f"{first.pid}{_count_others(device)}"
+            age = _format_age(first) or _UNKNOWN
+            table.add_row(_name_place(device), pid, age, _format_command(first))
+    return table
+
+
+def _row(device: "Device") -> List[str]:
+    memory = (device.memory_used_mb, device.memory_total_mb)
+    parts = [_UNKNOWN if part is None else f"{part / 1024:.1f}" for part in memory]
+    return [
+        _or_unknown(device.logical_id),
+        _or_unknown(device.physical_id),
+        _or_unknown(device.name),
+        _or_unknown(device.family),
+        _or_unknown(device.health),
+        _UNKNOWN if memory == (None, None) else "/".join(parts),
+        _UNKNOWN if device.temperature_c is None else f"{device.temperature_c} C",
+        _or_unknown(device.address),
+    ]
+
+
+def _or_unknown(fact: Optional[object]) -> str:
+    return _UNKNOWN if fact is None else str(fact)
+
+
+def _describe_holders(device: "Device") -> str:
+    """Name the holder with the lowest pid, and say how many there are besides it."""
+    if not device.holders:
+        return _UNKNOWN
+    first = device.holders[0]
+    age = _format_age(first)
+    since = f" ({age})" if age else ""
+    return f"{first.pid} {_format_command(first)}{since}{_count_others(device)}"
+
+
+def _count_others(device: "Device") -> str:
+    others = len(device.holders) - 1
+    return f" +{others} more" if others > 0 else ""
+
+
+def _format_command(holder: "Holder") -> str:
+    """Put the command on one line: arguments may have line ends and codes for the terminal."""
+    return " ".join(blanked(holder.command).split()) or _UNKNOWN
+
+
+def _format_age(holder: "Holder") -> Optional[str]:
+    """Say how long the process has been running, as in ``3 h 12 min``; None if nobody knows."""
+    if holder.since is None:
+        return None
+    return format_duration(time.time() - holder.since)
+
+
+def _list_facts(report: "DeviceReport") -> Iterator[Tuple[str, str]]:
+    """List labels and texts: the versions, then the notes in full sentences."""
+    for label, component in (("Driver", report.driver), ("Firmware", report.firmware)):
+        yield label, _UNKNOWN if component is None else component.version
+    yield from label_first("Toolkit", list(map(_describe_toolkit, report.toolkits)) or [_UNKNOWN])
+    yield from label_first("Notes", _list_notes(report))
+
+
+def _describe_toolkit(component: "Component") -> str:
+    """Give its version and the folder that it is in, for there may be several."""
+    if component.path is None:
+        return component.version
+    folder = os.path.dirname(component.path)
+    if folder.endswith("-linux"):
+        folder = os.path.dirname(folder)
+    return f"{component.version} in {folder}"
+
+
+def _list_notes(report: "DeviceReport") -> Iterator[str]:
+    """List what decides about the exit code first, then notes about all devices, then some."""
+    if report.devices and not report.visible:
+        yield "This process gets no device."
+    for device in report.visible:
+        if not _is_healthy(device):
+            name = _add_name(_name_place(device), device.name)
+            yield f"{name} is not healthy: npu-smi says {device.health}."
+    yield from report.notes
+    if all(device.driver_id is None for device in report):
+        yield "Scripts run on the stub here, which computes on the CPU."
+    # A note that several devices have is said once.
+    places: Dict[Tuple[str, Optional[str]], List[str]] = {}
+    for device in report:
+        for note in device.notes:
+            places.setdefault((note, device.name), []).append(_name_place(device))
+    for (note, device_name), named in places.items():
+        yield f"{_add_name(', '.join(named), device_name)}: {note}"
+
+
+def _is_healthy(device: "Device") -> bool:
+    """Tell whether nobody says that something is wrong with it."""
+    return device.health is None or device.health.upper() == "OK"
+
+
+def _name_place(device: "Device") -> str:
+    """Name the device's node, or its place in ``npu-smi`` if the node is not known."""
+    if device.physical_id is not None:
+        return f"davinci{device.physical_id}"
+    return f"NPU {_or_unknown(device.npu_id)} chip {_or_unknown(device.chip_id)}"
+
+
+def _add_name(place: str, name: Optional[str]) -> str:
+    return place if name is None else f"{place} ({name})"

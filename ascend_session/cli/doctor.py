@@ -1,55 +1,56 @@
 """``ascend-session doctor``: what this machine has for jobs, and what it lacks."""
 
 import os
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._durations import parse_some_time
-from ascend_session.cli._ending import programs_ended_with_this
-from ascend_session.cli._output import show_json
+from ascend_session.cli._output import (
+    SEVERITY_STYLES,
+    draw,
+    is_terminal,
+    severity_word,
+    show_facts,
+    show_json,
+    spell_options,
+)
+from ascend_session.cli._parameters import Json, exit_on_signals, parse_time_limit
+from ascend_session.findings import ERROR, INFO, NOT_CHECKED, SEVERITIES, WARNING
+from ascend_session.text import format_count
 
-__all__ = ["doctor"]
-
-
-_Text = Optional[str]
-_Seconds = Optional[float]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-_Table = Annotated[
-    _Text, typer.Option(metavar="FILE", help="Compare a rank table with the devices.")
-]
-_LogDir = Annotated[
-    _Text, typer.Option(metavar="FOLDER", help="Where logs would go; ascend-logs if not given.")
-]
-_Python = Annotated[
-    _Text, typer.Option(metavar="PROGRAM", help="The Python that would run the ranks.")
-]
-_Timeout = Annotated[
-    _Seconds,
-    typer.Option(
-        metavar="TIME",
-        parser=parse_some_time,
-        help="How long one answer of npu-smi or hccn_tool may take; 10s if not given.",
-    ),
-]
-_Imports = Annotated[
-    _Seconds,
-    typer.Option(
-        metavar="TIME",
-        parser=parse_some_time,
-        help="How long importing TensorFlow may take; 2m if not given.",
-    ),
-]
+if TYPE_CHECKING:
+    from ascend_session.cli._examination import Examination
 
 
 def doctor(
-    as_json: _Json = False,
-    rank_table: _Table = None,
-    log_dir: _LogDir = None,
-    python: _Python = None,
-    timeout: _Timeout = None,
-    imports: _Imports = None,
+    as_json: Json = False,
+    rank_table: Annotated[
+        Optional[str], typer.Option(metavar="FILE", help="Compare a rank table with the devices.")
+    ] = None,
+    log_dir: Annotated[
+        Optional[str],
+        typer.Option(metavar="FOLDER", help="Where logs would go; ascend-logs if not given."),
+    ] = None,
+    python: Annotated[
+        Optional[str], typer.Option(metavar="PROGRAM", help="The Python that would run the ranks.")
+    ] = None,
+    timeout: Annotated[
+        Optional[float],
+        typer.Option(
+            metavar="TIME",
+            parser=parse_time_limit,
+            help="How long one answer of npu-smi or hccn_tool may take; 10s if not given.",
+        ),
+    ] = None,
+    imports: Annotated[
+        Optional[float],
+        typer.Option(
+            metavar="TIME",
+            parser=parse_time_limit,
+            help="How long importing TensorFlow may take; 2m if not given.",
+        ),
+    ] = None,
 ) -> None:
     """Look at what a job needs of this machine, and say what was found.
 
@@ -59,19 +60,57 @@ def doctor(
 
     Exit code 0 if nothing that was looked at is an error, 1 otherwise.
     """
-    from ascend_session.cli._doctor import Request, examine
+    from ascend_session.cli._examination import examine
 
-    request = Request(rank_table, log_dir, python)
-    if timeout is not None:
-        request = request._replace(timeout=timeout)
-    if imports is not None:
-        request = request._replace(imports=imports)
-    with programs_ended_with_this():
-        report = examine(os.environ, request)
+    limits = {"timeout_s": timeout, "imports_s": imports}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    with exit_on_signals():
+        report = examine(os.environ, rank_table, log_dir, python, **given)
     if as_json:
         show_json(report.as_dict())
     else:
-        from ascend_session.cli._doctor_report import show
-
-        show(report)
+        _show(report)
     raise typer.Exit(0 if report.ok else 1)
+
+
+def _show(report: "Examination") -> None:
+    """Print what is here, what was found, and a verdict."""
+    show_facts([*report.facts, ("a job here", f"runs on the {report.backend}: {report.reason}")])
+    typer.echo()
+    _show_findings(report)
+    counts = {severity: len(report.of(severity)) for severity in SEVERITIES}
+    things = f"\n{len(report.findings) - counts[INFO]} things were looked at"
+    if not counts[ERROR] and not counts[WARNING] and not counts[NOT_CHECKED]:
+        typer.echo(f"{things}, and nothing was found against them.")
+    else:
+        words = [format_count(counts[severity], severity) for severity in (ERROR, WARNING)]
+        typer.echo(f"{things}: {', '.join(words)}, {counts[NOT_CHECKED]} not checked.")
+
+
+def _show_findings(report: "Examination") -> None:
+    """Print a row for each finding; the worst comes last, and stands on the screen then."""
+    findings = [finding for severity in reversed(SEVERITIES) for finding in report.of(severity)]
+    rows = []
+    for finding in findings:
+        message = spell_options(finding.message)
+        hint = "" if finding.hint is None else f"\nhint: {spell_options(finding.hint)}"
+        rows.append((severity_word(finding.severity), finding.rule, message, hint))
+    if is_terminal():
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for finding, (word, rule, message, hint) in zip(findings, rows):
+            label = Text(word, style=SEVERITY_STYLES.get(finding.severity, ""))
+            table.add_row(label, rule, Text.assemble(message, (hint, "dim")))
+        draw(table)
+        return
+    words = max(len(word) for word, *_ in rows)
+    rules = max(len(rule) for _, rule, *_ in rows)
+    indent = " " * (words + rules + 4)
+    for word, rule, message, hint in rows:
+        text = f"{message}{hint}".replace("\n", f"\n{indent}")
+        typer.echo(f"{word:<{words}}  {rule:<{rules}}  {text}")

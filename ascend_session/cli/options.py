@@ -1,21 +1,28 @@
 """``ascend-session options``: the reference of every option, as a list or one in full."""
 
-from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence
+from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._one_option import show_option
-from ascend_session.cli._output import complain, draw, is_terminal, show_json, show_table
+from ascend_session.cli._output import (
+    complain,
+    draw,
+    is_terminal,
+    label_first,
+    show_facts,
+    show_json,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ascend_session.config.option import Option
 
-__all__ = ["options"]
-
 _NAME_WIDTH, _VALUES_WIDTH = 38, 26  # with the longest scope within 80 columns
+_FIELDS = {"s": "s (text)", "i": "i (integer)", "b": "b (bool)"}
+_WHEN = {"construction": "", "host": "On this host: ", "opening": "At opening: "}
 
 
 def options(
@@ -26,27 +33,25 @@ def options(
 ) -> None:
     """Print the reference of the options.
 
-    The name of an option prints all about it: what it does, values, default, scope, rules, seed.
+    The name of an option prints all about it: what it does, values, default, scope, rules, manual.
     Several names, or none, list options. Other words list the options that mention all of them.
     """
-    found = _chosen(names or [])
+    from ascend_session.config import reference
+
+    chosen = _choose(names or [])
     if as_json:
-        from ascend_session.config.reference import to_dict
-
-        show_json([to_dict(option) for option in found])
-    elif len(found) == 1:
-        show_option(found[0])
-    elif found:
-        _show_list(found)
-    if not found:
-        from ascend_session.config.reference import nothing_found
-
-        problem = nothing_found(names or [])
+        show_json([reference.to_dict(option) for option in chosen])
+    elif len(chosen) == 1:
+        _show_option(chosen[0])
+    elif chosen:
+        _show_list(chosen)
+    if not chosen:
+        problem = reference.nothing_found(names or [])
         complain(problem.message, problem.hint)
         raise typer.Exit(1)
 
 
-def _chosen(words: List[str]) -> "Sequence[Option]":
+def _choose(words: List[str]) -> "Sequence[Option]":
     from ascend_session.config.reference import all_options, find, search
 
     if not words:
@@ -55,28 +60,28 @@ def _chosen(words: List[str]) -> "Sequence[Option]":
     return named if len(named) == len(words) else search(words)
 
 
-def _show_list(found: "Sequence[Option]") -> None:
+def _show_list(chosen: "Sequence[Option]") -> None:
     if is_terminal():
-        draw(*_folded(found))
+        draw(*_draw_list(chosen))
         return
     from ascend_session.config.reference import default_of, values_of
 
     headers = ("OPTION", "VALUES", "DEFAULT", "SCOPE", "WHAT IT DOES")
     rows = [
-        (o.path, values_of(o).words, default_of(o) or "none", o.scope, _sentence(o)) for o in found
+        (o.path, values_of(o).words, default_of(o) or "none", o.scope, _describe(o)) for o in chosen
     ]
     show_table(headers, rows)
 
 
-def _folded(found: "Sequence[Option]") -> Iterator["RenderableType"]:
-    """Two or three lines for each option, under the names of its group and of its part."""
+def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
+    """Draw two or three lines for each option, under the names of its group and of its part."""
     from rich.padding import Padding
     from rich.text import Text
 
-    from ascend_session.config.reference import SCOPES, default_of, group_of
+    from ascend_session.config.reference import SCOPES, default_of, group_of, values_of
 
     group, part = "", ""
-    for option in found:
+    for option in chosen:
         if group_of(option) != group:
             group = group_of(option)
             yield Text(f"\n{group}", style="bold underline")
@@ -85,38 +90,83 @@ def _folded(found: "Sequence[Option]") -> Iterator["RenderableType"]:
             if part:
                 yield Text(f"  {part}", style="bold")
         indent = 4 if part else 2
-        yield _headline(option, indent)
-        words = default_of(option)
-        default = f"Default: {words}." if words else "No default."
-        yield Padding(f"{_sentence(option)} {default}", (0, 0, 0, indent + 2), expand=False)
+        values = values_of(option)
+        words = values.words
+        if len(words) > _VALUES_WIDTH:
+            words = f"one of {len(values.allowed)} values" if values.allowed else values.types
+        name = f"{'':{indent}}{option.name}"
+        yield Text.assemble(
+            (f"{name:<{_NAME_WIDTH}}", "bold"), f" {words:<{_VALUES_WIDTH}} {option.scope}"
+        )
+        default = default_of(option)
+        sentence = f"Default: {default}." if default else "No default."
+        yield Padding(f"{_describe(option)} {sentence}", (0, 0, 0, indent + 2), expand=False)
     yield ""
-    for scope in dict.fromkeys(option.scope for option in found):
+    for scope in dict.fromkeys(option.scope for option in chosen):
         yield f"{scope}: {SCOPES[scope]}."
     yield "`ascend-session options NAME` tells all about one option."
 
 
-def _headline(option: "Option", indent: int) -> "RenderableType":
-    from rich.text import Text
-
-    name = f"{'':{indent}}{option.name}"
-    facts = f" {_short_values(option):<{_VALUES_WIDTH}} {option.scope}"
-    return Text.assemble((f"{name:<{_NAME_WIDTH}}", "bold"), facts)
-
-
-def _short_values(option: "Option") -> str:
-    from ascend_session.config.reference import values_of
-
-    values = values_of(option)
-    if len(values.words) <= _VALUES_WIDTH:
-        return values.words
-    return f"one of {len(values.allowed)} values" if values.allowed else values.types
-
-
-def _sentence(option: "Option") -> str:
-    """What the option does, and whether it should still be used."""
+def _describe(option: "Option") -> str:
+    """Say what the option does, and whether it should still be used."""
     if option.dead:
         return f"{option.doc} Deprecated."
     if option.deprecated:
         use = f": use {option.use}" if option.use else ""
         return f"{option.doc} Deprecated{use}."
     return option.doc
+
+
+def _show_option(option: "Option") -> None:
+    typer.echo(f"{typer.style(option.path, bold=True)}\n{option.doc}\n")
+    show_facts(list(_list_facts(option)))
+
+
+def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
+    """List a label and a text for each fact about an option."""
+    from ascend_session.config import reference
+
+    yield "Write", reference.in_python(option)
+    in_file = reference.in_file(option)
+    if in_file:
+        yield "In a file", in_file
+    values = reference.values_of(option)
+    yield "Values", values.words
+    if option.unit:
+        yield "Unit", option.unit
+    if values.grammar:
+        yield "Form", values.grammar
+    members = reference.members_of(option)
+    yield from label_first("Members", (f"{name}: {text}" for name, text in members.items()))
+    yield from label_first("Default", list(_list_defaults(option)) or ["none"])
+    scopes = [f"{option.scope}: {reference.SCOPES[option.scope]}"]
+    scopes += [f"also sent at scope {scope!r}" for scope in option.also]
+    if option.sticky:
+        scopes.append("its value stays in the process after its session has gone")
+    yield from label_first("Scope", scopes)
+    if option.applies:
+        yield "Applies to", option.applies
+    if option.field:
+        yield "Key", f"{option.key} in the NpuOptimizer entry, field {_FIELDS[option.field]}"
+    if option.dead:
+        yield "Deprecated", "yes, and nothing reads it any more"
+    elif option.deprecated:
+        yield "Deprecated", f"yes; use {option.use}" if option.use else "yes"
+    elif option.use:
+        yield "Prefer", option.use
+    yield "Group", reference.group_of(option)
+    for label, (when, rule) in label_first("Rules", reference.rules_of(option)):
+        yield label, f"{_WHEN[when]}{rule.sentence} [{rule.source}]"
+    yield from label_first("Manual", reference.documents_of(option))
+
+
+def _list_defaults(option: "Option") -> Iterator[str]:
+    from ascend_session.config.reference import product_default_of
+
+    if option.adapter is not None:
+        yield f"adapter: {option.adapter!r}"
+    if option.run_config_default is not None:
+        yield f"NPURunConfig: {option.run_config_default!r}"
+    product = product_default_of(option)
+    if product is not None:
+        yield f"product, when nothing is sent: {product}"

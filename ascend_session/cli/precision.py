@@ -1,126 +1,119 @@
 """``ascend-session precision``: the implementation modes of operators, a file for each network."""
 
 import os
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._check_file import failed
-from ascend_session.cli._groups import group, help_without_command
-from ascend_session.cli._output import complain, show_json
-from ascend_session.errors import AscendError, ConfigError
-
-__all__ = ["app"]
+from ascend_session.cli._output import complain, exit_on_error, remark_as_dict, show_json
+from ascend_session.cli._parameters import File, Json, new_group, show_help_without_command
+from ascend_session.errors import ConfigError
+from ascend_session.text import format_count
 
 _OPTION = "op_precision_mode"
-# Seed 004
+_MOST_REMARKS = 20
+# The manual of ATC, --op_select_implmode.
 _ADVICE = (
     "The manual advises a file for each network instead (op_precision_mode): `ascend-session "
     "precision new` makes it."
 )
-
-# Hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the usage names them.
-_Name = Annotated[str, typer.Argument(hidden=True)]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _Toolkit = Annotated[
     Optional[str],
     typer.Option(metavar="DIR", help="The toolkit to go by; that of this host if not given."),
 ]
 
-app = group(help="Choose the implementation modes of operators, in a file for each network.")
-app.callback()(help_without_command)
+app = new_group(help="Choose the implementation modes of operators, in a file for each network.")
+app.callback()(show_help_without_command)
 
 
 @app.command()
 def new(
-    name: _Name,
+    name: File,
     source: Annotated[
         str,
         typer.Option("--from", metavar="LIST", help="One of the toolkit's lists, or any file."),
     ],
     toolkit: _Toolkit = None,
     force: Annotated[bool, typer.Option("--force", help="Replace NAME if it is there.")] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Make a file NAME of the modes in a LIST, as high_performance_for_all.ini.
 
     The lists of the toolkit may change with its releases; the copy stays what it is.
     """
-    from ascend_session.cli._precision_lists import find_lists, list_path
+    from ascend_session.cli._impl_modes import find_list, find_lists
     from ascend_session.option_files import OpPrecision
 
     path = name if os.path.splitext(name)[1] else f"{name}.ini"
-    try:
-        origin = list_path(source, find_lists(toolkit))
-        made, remarks = OpPrecision.read(origin), OpPrecision.check(origin)
-        made.write(path, force=force)
-    except AscendError as error:
-        raise failed(error, path if as_json else None) from None
-    count = len(made.by_type) + len(made.by_node)
+    with exit_on_error(json_file=path if as_json else None):
+        origin = find_list(source, find_lists(toolkit))
+        precision, remarks = OpPrecision.read(origin), OpPrecision.check(origin)
+        precision.write(path, force=force)
+    count = len(precision.by_type) + len(precision.by_node)
     if as_json:
-        found = [remark._asdict() for remark in remarks]
-        show_json({"file": path, "ok": True, "from": origin, "operators": count, "left": found})
+        left = [remark_as_dict(remark) for remark in remarks]
+        show_json({"file": path, "ok": True, "from": origin, "operators": count, "left": left})
         return
-    typer.echo(f"{path}: {count} operator{'' if count == 1 else 's'}, from {origin}")
+    typer.echo(f"{path}: {format_count(count, 'operator')}, from {origin}")
     typer.echo(f'  AscendConfig(op_precision_mode="{path}") uses it.')
-    for remark in remarks[:20]:
+    for remark in remarks[:_MOST_REMARKS]:
         complain(f"note: not copied: {origin}:{remark}")
 
 
 @app.command("set")
 def set_modes(
-    name: _Name,
+    name: File,
     modes: Annotated[List[str], typer.Argument(hidden=True, metavar="OP=MODE...")],
     node: Annotated[
         bool, typer.Option("--node", help="OP is the name of a node, and not a type.")
     ] = False,
     toolkit: _Toolkit = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Change the modes of single operators, as in OP=MODE; other lines stay as they are."""
-    from ascend_session.cli._precision_lists import find_lists
+    from ascend_session.cli._impl_modes import find_lists
+    from ascend_session.option_files import OpPrecision
 
-    wanted, name = _wanted(modes, node), _there(name)
-    try:
-        lists = find_lists(toolkit)
-        _change(name, wanted, node)
-    except AscendError as error:
-        raise failed(error, name if as_json else None) from None
-    doubts = [] if node else _doubts(wanted, lists.implemented)
+    by_operator, name = _parse_modes(modes, node), _find_file(name)
+    with exit_on_error(json_file=name if as_json else None):
+        implemented = find_lists(toolkit).implemented
+        _change_modes(name, by_operator, node)
+    doubts: List[str] = []
+    if implemented is not None and not node:
+        doubts += OpPrecision(by_operator).against(implemented)
     if as_json:
-        show_json({"file": name, "ok": True, "set": wanted, "node": node, "toolkit": doubts})
-    else:
-        for operator, mode in wanted.items():
-            typer.echo(f"{name}: {operator}={mode}")
-        for doubt in doubts:
-            complain(f"note: {doubt}")
+        show_json({"file": name, "ok": True, "set": by_operator, "node": node, "toolkit": doubts})
+        return
+    for operator, mode in by_operator.items():
+        typer.echo(f"{name}: {operator}={mode}")
+    for doubt in doubts:
+        complain(f"note: {doubt}")
 
 
 @app.command()
-def check(name: _Name, toolkit: _Toolkit = None, as_json: _Json = False) -> None:
+def check(name: File, toolkit: _Toolkit = None, as_json: Json = False) -> None:
     """Check a file: what GE skips, and modes that the toolkit's operators do not have.
 
     Exit code 1 if anything is found.
     """
-    from ascend_session.cli._file_report import lines, report
-    from ascend_session.cli._precision_lists import find_lists
+    from ascend_session.cli._file_report import report_option_file, show_file_report
+    from ascend_session.cli._impl_modes import find_lists
     from ascend_session.option_files import OpPrecision
 
-    name = _there(name)
-    try:
-        found = report(_OPTION, name)
+    name = _find_file(name)
+    with exit_on_error(json_file=name if as_json else None):
+        report = report_option_file(_OPTION, name)
         lists = find_lists(toolkit)
-        known = lists.implemented
-        against = None if known is None else OpPrecision.read(name).against(known)
-    except AscendError as error:
-        raise failed(error, name if as_json else None) from None
-    found = found._replace(toolkit=against, not_checked=lists.missing)
+        faults = None
+        if lists.implemented is not None:
+            faults = OpPrecision.read(name).against(lists.implemented)
+    report = report._replace(toolkit=faults, not_checked=lists.missing)
     if as_json:
-        show_json({**found.to_dict(), **found.of_toolkit()})
+        show_json({**report.as_dict(), **report.toolkit_as_dict()})
     else:
-        typer.echo("\n".join(lines(found)))
-    raise typer.Exit(0 if found.ok else 1)
+        show_file_report(report)
+    raise typer.Exit(0 if report.ok else 1)
 
 
 @app.command()
@@ -141,58 +134,56 @@ def explain(
         Optional[str], typer.Option(metavar="LIST", help="With optypelist_for_implmode=LIST.")
     ] = None,
     toolkit: _Toolkit = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Say which mode an operator finally gets with the file NAME, and why.
 
     Without NAME it is what op_select_implmode does, which needs --select.
     """
-    from ascend_session.cli._precision_explaining import explained
+    from ascend_session.cli._impl_modes import decide_mode
 
     if name is None and select is None:
         raise typer.BadParameter("name a file, or give --select.", param_hint="NAME")
-    try:
-        decision = explained(name and _there(name), op, node, hf32, (select, types), toolkit)
-    except AscendError as error:
-        raise failed(error, (name or "") if as_json else None) from None
+    with exit_on_error(json_file=(name or "") if as_json else None):
+        file = name and _find_file(name)
+        decision = decide_mode(file, op, node, hf32, select, types, toolkit)
     if as_json:
-        show_json({"op": op, "node": node, **_as_dict(decision)})
-    else:
-        typer.echo(f"{node or op}: {decision.mode or 'its own default'}\n  {decision.why}")
-        if name is None:
-            typer.echo(f"  {_ADVICE}")
+        passed = [{"source": origin, "mode": mode} for origin, mode in decision.passed_over]
+        reasons = {"mode": decision.mode, "why": decision.why, "passed_over": passed}
+        show_json({"op": op, "node": node, **reasons})
+        return
+    typer.echo(f"{node or op}: {decision.mode or 'its own default'}\n  {decision.why}")
+    if name is None:
+        typer.echo(f"  {_ADVICE}")
 
 
-def _there(name: str) -> str:
-    """The file that is meant: NAME, or NAME.ini as `new` makes it."""
+def _find_file(name: str) -> str:
+    """Give the file that is meant: NAME, or NAME.ini as `new` makes it."""
     return name if os.path.exists(name) or not os.path.exists(f"{name}.ini") else f"{name}.ini"
 
 
-def _as_dict(decision: Any) -> Dict[str, Any]:
-    passed = [{"source": source, "mode": mode} for source, mode in decision.passed_over]
-    return {"mode": decision.mode, "why": decision.why, "passed_over": passed}
-
-
-def _wanted(modes: List[str], node: bool) -> Dict[str, str]:
-    """``{operator: mode}`` of words as they were typed."""
+def _parse_modes(words: List[str], node: bool) -> Dict[str, str]:
+    """Give ``{operator: mode}`` of words as they were typed."""
     from ascend_session.option_files.op_precision import MODES, mode_hint
 
-    found: Dict[str, str] = {}
-    for word in modes:
+    modes: Dict[str, str] = {}
+    for word in words:
         operator, equals, mode = word.partition("=")
+        problem = ""
         if not operator or not equals:
-            raise typer.BadParameter(f"{word} is not of the form OP=MODE.", param_hint="OP=MODE")
-        if mode not in MODES:
-            message = f"{word}: GE knows no mode {mode!r}. {mode_hint(mode)}"
-            raise typer.BadParameter(message, param_hint="OP=MODE")
-        if "/" in operator and not node:
-            message = f"{operator} looks like the name of a node: give --node."
-            raise typer.BadParameter(message, param_hint="OP=MODE")
-        found[operator] = mode
-    return found
+            problem = f"{word} is not of the form OP=MODE."
+        elif mode not in MODES:
+            problem = f"{word}: GE knows no mode {mode!r}. {mode_hint(mode)}"
+        elif "/" in operator and not node:
+            problem = f"{operator} looks like the name of a node: give --node."
+        if problem:
+            raise typer.BadParameter(problem, param_hint="OP=MODE")
+        modes[operator] = mode
+    return modes
 
 
-def _change(name: str, wanted: Dict[str, str], node: bool) -> None:
+def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
+    """Change modes in a file, whoever else does so at the same time."""
     from ascend_session.option_files import OpPrecision
     from ascend_session.option_files.op_precision import with_mode
     from ascend_session.option_files.source import (
@@ -211,13 +202,6 @@ def _change(name: str, wanted: Dict[str, str], node: bool) -> None:
                 hint=f"ascend-session config check-file {_OPTION} {name} --fix",
             )
         text = source.text
-        for operator, mode in wanted.items():
+        for operator, mode in modes.items():
             text = with_mode(text, operator, mode, node=node)
         write_content(name, encoded(text), OpPrecision.KIND, force=True)
-
-
-def _doubts(wanted: Dict[str, str], implemented: Optional[Dict[str, Tuple[str, ...]]]) -> List[str]:
-    """Modes that the toolkit's operators do not have."""
-    from ascend_session.option_files import OpPrecision
-
-    return [] if implemented is None else list(OpPrecision(wanted).against(implemented))

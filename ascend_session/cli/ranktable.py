@@ -1,60 +1,58 @@
 """``ascend-session ranktable``: makes, checks, converts and shows rank tables."""
 
-from typing import TYPE_CHECKING, Any, List, Optional
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._durations import parse_duration
-from ascend_session.cli._groups import group, help_without_command
-from ascend_session.cli._output import complain, show_json
-from ascend_session.errors import AscendError, JobError
+from ascend_session.cli._output import (
+    complain,
+    count_severities,
+    exit_on_error,
+    show_facts,
+    show_finding,
+    show_json,
+    show_table,
+    spell_options,
+)
+from ascend_session.cli._parameters import (
+    File,
+    Force,
+    Json,
+    new_group,
+    parse_duration,
+    show_help_without_command,
+)
+from ascend_session.errors import DeviceError, JobError
+from ascend_session.findings import ERROR, Finding, sort_by_severity
+from ascend_session.text import format_count, format_duration, printable
 
 if TYPE_CHECKING:
-    from ascend_session.cluster.rank_table import RankTable
+    from ascend_session.cluster.rank_table import RankTable, TableDevice
+    from ascend_session.cluster.rank_table.source import WaitProgress
+    from ascend_session.hardware.devices import DeviceReport
 
-__all__ = ["app"]
+_ALWAYS = 4  # columns that each table has
+_PROGRESS_EACH_S = 60.0  # between lines about a wait, where they stay
+_COLUMNS = 80  # of a terminal that does not say how many it has
+_CLEAR_LINE = "\r\x1b[K"
 
 
-def _version(value: Optional[str]) -> Optional[str]:
+def _check_version(value: Optional[str]) -> Optional[str]:
     if value not in (None, "1.0", "1.2"):
         raise typer.BadParameter(f"{value} is not 1.0 or 1.2, the versions that are written.")
     return value
 
 
-# Hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the usage names them.
-_File = Annotated[str, typer.Argument(hidden=True)]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _Output = Annotated[
     Optional[str],
     typer.Option("--output", "-o", metavar="FILE", help="Write it to FILE instead of printing it."),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")]
-_Product = Annotated[
-    Optional[str],
-    typer.Option(
-        metavar="NAME",
-        help="Go by the rules of 910A, A2, A3 or 310P; those of this host's devices if not given.",
-    ),
-]
-_MakeTo = Annotated[
-    Optional[str],
-    typer.Option(
-        "--to",
-        metavar="VERSION",
-        callback=_version,
-        help="1.0, or 1.2 for A3 with superpods; 1.0 if not given, or what FILES have.",
-    ),
-]
-_MakeForce = Annotated[
-    bool,
-    typer.Option(
-        "--force", help="Replace FILE if it is there; take devices the manual advises against."
-    ),
-]
 
-app = group(help="Make, check, convert and show rank tables.")
-app.callback()(help_without_command)
+app = new_group(help="Make, check, convert and show rank tables.")
+app.callback()(show_help_without_command)
 
 
 @app.command()
@@ -74,31 +72,48 @@ def make(
     host_ip: Annotated[
         Optional[str], typer.Option(metavar="ADDRESS", help="This server's address.")
     ] = None,
-    to: _MakeTo = None,
+    to: Annotated[
+        Optional[str],
+        typer.Option(
+            "--to",
+            metavar="VERSION",
+            callback=_check_version,
+            help="1.0, or 1.2 for A3 with superpods; 1.0 if not given, or what FILES have.",
+        ),
+    ] = None,
     output: _Output = None,
-    force: _MakeForce = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Replace FILE if it is there; take devices the manual advises against."
+        ),
+    ] = False,
 ) -> None:
     """Make a table of this host's devices, or with --merge one of several.
 
     On each server: make -o a.json. Then, on one of them: make --merge a.json b.json -o hccl.json.
     """
-    from ascend_session.cli._ranktable_making import made_of_host, made_of_tables
+    from ascend_session.cluster.rank_table import RankTable
 
     own = {"--devices": devices, "--server-id": server_id, "--host-ip": host_ip}
-    _check_call(merge, files or [], [flag for flag, value in own.items() if value is not None])
-    try:
-        if merge:
-            table = made_of_tables(files or [])
+    given = [flag for flag, value in own.items() if value is not None]
+    if merge and given:
+        raise typer.BadParameter("it is for this host's own table.", param_hint=given[0])
+    if merge and not files:
+        raise typer.BadParameter("it needs the names of tables.", param_hint="--merge")
+    if files and not merge:
+        raise typer.BadParameter("tables are named with --merge only.", param_hint=files[0])
+    with exit_on_error():
+        if files:
+            table = RankTable.merge([RankTable.read(name) for name in files])
         else:
-            table = made_of_host(devices, server_id, host_ip, to, force)
-        _give(table, to, output, force)
-    except AscendError as error:
-        raise _failed(error) from None
+            table = _make_host_table(devices, server_id, host_ip, to or "1.0", force)
+        _write(table, to, output, force)
 
 
 @app.command()
 def check(
-    file: _File,
+    file: File,
     no_host: Annotated[
         bool, typer.Option("--no-host", help="Do not compare the table with this host.")
     ] = False,
@@ -106,39 +121,51 @@ def check(
         Optional[str],
         typer.Option(metavar="TIME", help="Wait so long, as in 10m, until it is completed."),
     ] = None,
-    product: _Product = None,
-    as_json: _Json = False,
+    product: Annotated[
+        Optional[str],
+        typer.Option(
+            metavar="NAME",
+            help="Go by the rules of 910A, A2, A3 or 310P; those of this host's devices if not "
+            "given.",
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Check a table by HCCL's rules, and against this host; exit code 1 if it is wrong.
 
     Warnings are printed and do not make a table wrong.
     """
-    from ascend_session.cli._ranktable_report import family_of, lines, look
+    from ascend_session.hardware.families import named_family
 
-    family = family_of(product)
-    seconds = 0.0 if wait is None else parse_duration(wait)
-    report = look(file, family, not no_host, seconds)
+    family = None if product is None else named_family(product)
+    if product is not None and family is None:
+        raise typer.BadParameter(
+            f"{product!r} is no product that is known: 910A, A2, A3, 310P.",
+            param_hint="--product",
+        )
+    wait_s = 0.0 if wait is None else parse_duration(wait)
+    report = _report_table(file, family, not no_host, wait_s)
     if as_json:
-        show_json(report.to_dict())
+        show_json(report.as_dict())
     else:
-        typer.echo("\n".join(lines(report)))
+        _show_report(report)
     raise typer.Exit(0 if report.ok else 1)
 
 
 @app.command()
 def convert(
-    old: _File,
+    old: File,
     output: _Output = None,
     to: Annotated[
-        str, typer.Option("--to", metavar="VERSION", callback=_version, help="1.0 or 1.2.")
+        str, typer.Option("--to", metavar="VERSION", callback=_check_version, help="1.0 or 1.2.")
     ] = "1.0",
-    force: _Force = False,
+    force: Force = False,
 ) -> None:
     """Write a table of any format as version 1.0 or 1.2; it has to be completed."""
     from ascend_session.cluster.rank_table import RankTable
-    from ascend_session.cluster.rank_table.contents import COMPLETED
+    from ascend_session.cluster.rank_table.contents import COMPLETED, TEMPLATE_2
 
-    try:
+    with exit_on_error():
         table = RankTable.read(old)
         if table.status != COMPLETED:
             raise JobError(
@@ -146,55 +173,261 @@ def convert(
                 "would be missing in the new table.",
                 hint="`ascend-session ranktable check --wait 10m` waits for it in sight.",
             )
-        if table.format == "template 2":
+        if table.format == TEMPLATE_2:
             complain(
                 "note: its ranks are those that HCCL gives them, by server_id and device_id. Where "
                 "processes found themselves by POD_NAME, they now need RANK_ID."
             )
-        _give(table, to, output, force)
-    except AscendError as error:
-        raise _failed(error) from None
+        _write(table, to, output, force)
 
 
 @app.command()
-def show(file: _File, as_json: _Json = False) -> None:
+def show(file: File, as_json: Json = False) -> None:
     """Print what a table says: which rank has which device, where."""
-    from ascend_session.cli._ranktable_report import as_dict, show_ranks
     from ascend_session.cluster.rank_table import RankTable
 
-    try:
+    with exit_on_error():
         table = RankTable.read(file)
-    except AscendError as error:
-        raise _failed(error) from None
     if as_json:
-        show_json(as_dict(table))
+        servers = [
+            {**server._asdict(), "devices": [device._asdict() for device in server.devices]}
+            for server in table.servers
+        ]
+        facts = {"format": table.format, "status": table.status, "size": table.size}
+        show_json({"file": table.name, **facts, "servers": servers})
     else:
-        show_ranks(table)
+        _show_ranks(table)
 
 
-def _check_call(merge: bool, files: List[str], own: List[str]) -> None:
-    """Refuses tables where this host is to make one, and the other way round."""
-    if merge and own:
-        raise typer.BadParameter("it is for this host's own table.", param_hint=own[0])
-    if merge and not files:
-        raise typer.BadParameter("it needs the names of tables.", param_hint="--merge")
-    if files and not merge:
-        raise typer.BadParameter("tables are named with --merge only.", param_hint=files[0])
+def _make_host_table(
+    devices: Optional[str],
+    server_id: Optional[str],
+    host_ip: Optional[str],
+    version: str,
+    force: bool,
+) -> "RankTable":
+    """Make a table of this host's devices.
+
+    Args:
+        devices: Logical ids, as in ``0-3,6``; None means all.
+        server_id: The server's name; that of the host if None.
+        host_ip: Its address, if the table is to have it.
+        version: ``1.2`` for a table with superpods.
+        force: Whether to make one that the manual advises against.
+
+    Raises:
+        DeviceError: If a device that is named is not there.
+        JobError: If there is no device, or HCCL would refuse the table.
+    """
+    from ascend_session.cluster.rank_table import RankTable
+    from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.launcher.devices import parse_devices
+
+    report = list_devices()
+    used = report.visible
+    if not used:
+        for note in report.notes:
+            complain(note)
+    elif devices is not None:
+        try:
+            ids = [int(number) for number in parse_devices(devices)]
+        except DeviceError as error:
+            raise typer.BadParameter(spell_options(f"{error.message} {error.hint}")) from None
+        if max(ids) >= len(used):
+            raise DeviceError(
+                f"Device {max(ids)} was asked for, but a process here gets 0 to {len(used) - 1}.",
+                hint="`ascend-session devices` shows them.",
+            )
+        used = tuple(used[number] for number in ids)
+    table = RankTable.of_host(
+        used, server_id=server_id, host_ip=host_ip, version=version, force=force
+    )
+    bare = [str(device.device_id) for device in table.devices if not device.device_ip]
+    if bare:
+        complain(
+            f"note: the address of device {', '.join(bare)} is not known; a job of several servers "
+            "needs it."
+        )
+    return table
 
 
-def _give(table: "RankTable", version: Optional[str], output: Optional[str], force: bool) -> None:
+def _write(table: "RankTable", version: Optional[str], output: Optional[str], force: bool) -> None:
     if output is None:
         typer.echo(table.text(version), nl=False)
         return
     table.write(output, version, force=force)
-    servers = len(table.servers)
-    complain(
-        f"{output}: {table.size} rank{'' if table.size == 1 else 's'} on {servers} "
-        f"server{'' if servers == 1 else 's'}."
+    servers = format_count(len(table.servers), "server")
+    complain(f"{output}: {format_count(table.size, 'rank')} on {servers}.")
+
+
+class TableReport(NamedTuple):
+    """What a file holds: a table, or what refuses it.
+
+    Attributes:
+        file: Its name, as it was given.
+        format: Which format it is; empty if it is none.
+        table: The table; None if it could not be read.
+        product: The product whose rules were looked at; None if it is not known.
+        findings: What there is to say, errors first.
+    """
+
+    file: str
+    format: str
+    table: "Optional[RankTable]"
+    product: Optional[str]
+    findings: Tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing refuses the table."""
+        return not any(finding.severity == ERROR for finding in self.findings)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Give the report as JSON can hold it."""
+        return {
+            "file": self.file,
+            "ok": self.ok,
+            "format": self.format or None,
+            "status": self.table.status if self.table else None,
+            "size": self.table.size if self.table else None,
+            "product": self.product,
+            "findings": [
+                {
+                    "severity": finding.severity,
+                    "place": finding.place or "",
+                    "said": finding.message,
+                    "hint": finding.hint,
+                    "source": finding.source,
+                }
+                for finding in self.findings
+            ],
+        }
+
+
+def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: float) -> TableReport:
+    """Read and check a table; a wrong one is reported, never raised."""
+    from ascend_session.cluster.rank_table import RankTable
+    from ascend_session.hardware.devices import devices as list_devices
+
+    try:
+        if wait_s:
+            with _WaitDisplay(file) as display:
+                table = RankTable.wait_for(file, wait_s, display.show, family)
+        else:
+            table = RankTable.read(file, family)
+    except JobError as error:
+        if not error.findings:
+            start = f"{file}: "
+            message = error.message
+            message = message[len(start) :] if message.startswith(start) else message
+            return TableReport(file, "", None, family, (Finding(ERROR, message, error.hint),))
+        if with_host and family is None:  # on some products HCCL reads less of a table
+            family = _product_of(list_devices())
+            if family is not None:
+                return _report_table(file, family, with_host, 0.0)
+        return TableReport(file, _find_format(file), None, family, error.findings)
+    on_host: List[Finding] = []
+    if with_host:
+        devices = list_devices()
+        on_host += table.host_findings(devices)
+        family = _product_of(devices) if family is None else family
+    findings = [*table.findings(family, os.environ), *on_host]
+    return TableReport(file, table.format, table, family, tuple(sort_by_severity(findings)))
+
+
+def _product_of(report: "DeviceReport") -> Optional[str]:
+    families = {device.family for device in report.visible if device.family}
+    return families.pop() if len(families) == 1 else None
+
+
+def _find_format(file: str) -> str:
+    """Find out which format a table has that is refused."""
+    from ascend_session.cluster.rank_table.formats import parse_table
+    from ascend_session.cluster.rank_table.source import read_text
+
+    try:
+        return parse_table(file, read_text(file)).contents.format
+    except JobError:
+        return ""
+
+
+class _WaitDisplay:
+    """How a wait goes on: one line that changes on a terminal, or some lines in a file."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._is_terminal = sys.stderr.isatty()
+        self._why, self._left_s = "", 0.0
+
+    def __enter__(self) -> "_WaitDisplay":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_terminal and self._why:
+            typer.echo(_CLEAR_LINE, nl=False, err=True)
+
+    def show(self, progress: "WaitProgress") -> None:
+        """Draw the line, or where lines stay, one each minute and when something changes."""
+        line = f"{format_duration(progress.left)} left, waiting for {self._file}: {progress.why}"
+        if self._is_terminal:
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
+            typer.echo(f"{_CLEAR_LINE}{line[: columns - 1]}", nl=False, err=True)
+        elif progress.why != self._why or self._left_s - progress.left >= _PROGRESS_EACH_S:
+            typer.echo(f"ascend-session: {line}", err=True)
+            self._left_s = progress.left
+        self._why = progress.why
+
+
+def _show_report(report: TableReport) -> None:
+    facts = [_describe_format(report.format)] if report.format else []
+    if report.table is not None:
+        facts.append(format_count(len(report.table.servers), "server"))
+        facts.append(format_count(report.table.size, "rank"))
+    if report.ok:
+        facts.append("ok")
+    typer.echo(f"{report.file}: {', '.join([*facts, *count_severities(report.findings)])}")
+    for finding in report.findings:
+        show_finding(finding)
+
+
+def _describe_format(name: str) -> str:
+    from ascend_session.cluster.rank_table.contents import TEMPLATE_2, V1_0, V1_2
+
+    if name in (V1_0, V1_2):
+        return f"version {name}"
+    return name if name == TEMPLATE_2 else f'the old "{name}" format'
+
+
+def _show_ranks(table: "RankTable") -> None:
+    """Print the table: what it is, and a line for each rank."""
+    show_facts(
+        [
+            ("file", table.name),
+            ("format", _describe_format(table.format)),
+            ("status", table.status),
+        ]
     )
+    pods = {server.server_id: server.super_pod_id or "-" for server in table.servers}
+    columns: List[Tuple[str, Callable[[TableDevice], Optional[object]]]] = [
+        ("RANK", lambda device: device.rank_id),
+        ("SERVER", lambda device: device.server_id),
+        ("DEVICE", lambda device: device.device_id),
+        ("ADDRESS", lambda device: ",".join(device.device_ip)),
+        ("PORT", lambda device: device.device_port),
+        ("HOST", lambda device: device.host_ip),
+        ("POD", lambda device: device.pod_name),
+        ("SUPERPOD", lambda device: pods[device.server_id] if device.super_device_id else None),
+        ("SDID", lambda device: device.super_device_id),
+    ]
+    used = [
+        (head, cell)
+        for number, (head, cell) in enumerate(columns)
+        if number < _ALWAYS or any(cell(device) is not None for device in table.devices)
+    ]
+    rows = [[_format_cell(cell(device)) for _, cell in used] for device in table.devices]
+    typer.echo()
+    show_table([head for head, _ in used], rows)
 
 
-def _failed(error: AscendError) -> Any:
-    hint = error.hint and error.hint.replace("Give force", "Give --force")
-    complain(error.message, hint)
-    return typer.Exit(1)
+def _format_cell(value: Optional[object]) -> str:
+    return "-" if value in (None, "") else printable(str(value))

@@ -3,43 +3,42 @@
 import os
 import subprocess
 import sys
-from typing import Dict, List, Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._groups import ScriptCommand, group
-from ascend_session.cli._output import complain
-from ascend_session.errors import AscendError
+from ascend_session.cli._output import exit_on_error, make_table
+from ascend_session.cli._parameters import (
+    Arguments,
+    Backend,
+    Module,
+    Script,
+    ScriptCommand,
+    new_group,
+)
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from ascend_session.compat.report import RunReport
 
-_What = Annotated[str, typer.Argument(metavar="SCRIPT", hidden=True)]
-_Arguments = Annotated[Optional[List[str]], typer.Argument(metavar="ARGS", hidden=True)]
-_Backend = Annotated[Optional[str], typer.Option(metavar="NAME", help="auto, npu or stub.")]
-_Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a Python module.")]
-_Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict", help="Refuse, too, what the adapter ignores without a word (stub only)."
-    ),
-]
-_Json = Annotated[
-    Optional[str], typer.Option("--json", metavar="FILE", help="Write the report to FILE, too.")
-]
-
-app = group()
+app = new_group()
 
 
-# What follows the script is the script's own.
-@app.command("run", cls=ScriptCommand, context_settings={"allow_interspersed_args": False})
+@app.command("run", cls=ScriptCommand)
 def run(
-    what: _What,
-    arguments: _Arguments = None,
-    backend: _Backend = None,
-    as_module: _Module = False,
-    strict: _Strict = False,
-    json_file: _Json = None,
+    what: Script,
+    arguments: Arguments = None,
+    backend: Backend = None,
+    as_module: Module = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Refuse, too, what the adapter ignores without a word (stub only)."
+        ),
+    ] = False,
+    json_file: Annotated[
+        Optional[str], typer.Option("--json", metavar="FILE", help="Write the report to FILE, too.")
+    ] = None,
 ) -> None:
     """Run a script that is written for npu_bridge, unchanged, as Python runs it.
 
@@ -51,45 +50,47 @@ def run(
     SCRIPT is a Python script; with -m it is a module. What follows it belongs to it, options too.
     The exit code is the script's.
     """
-    from ascend_session.launcher.rank_main import RUN_VARIABLE
+    from ascend_session.backends import choose
+    from ascend_session.launcher.rank_main import RUN_VARIABLE, RUNNER
 
     environ = dict(os.environ)
-    try:
-        environ[RUN_VARIABLE] = _asked(backend, json_file, environ)
-    except AscendError as error:
-        complain(error.message, error.hint)
-        raise typer.Exit(2) from None
+    with exit_on_error(2):
+        choice = choose(backend or "auto", environ)
+    settings = {"backend": choice.name, "reason": choice.reason, "drawer": __name__}
+    if json_file is not None:
+        settings["json"] = os.path.abspath(json_file)
+    environ[RUN_VARIABLE] = "\n".join(f"{name}={value}" for name, value in settings.items())
     if strict:
         from ascend_session.compat.sessions import STRICT_VARIABLE
 
         environ[STRICT_VARIABLE] = "1"
     if backend in ("npu", "stub"):
         environ["ASCEND_SESSION_BACKEND"] = backend
-    from ascend_session.launcher.rank_main import RUNNER
-
     # A script called -m would be taken for a module.
-    shown = os.path.join(os.curdir, what) if what.startswith("-") else what
-    words = ["-m", what] if as_module else [shown]
+    path = os.path.join(os.curdir, what) if what.startswith("-") else what
+    words = ["-m", what] if as_module else [path]
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os.execve(sys.executable, [sys.executable, *flags, RUNNER, *words, *(arguments or [])], environ)
 
 
-def _asked(backend: Optional[str], json_file: Optional[str], environ: Dict[str, str]) -> str:
-    """What the runner is told: lines ``name=value``.
+def show(report: "RunReport", head: str) -> None:
+    """Draw the report of a run on the terminal behind standard error.
 
-    Raises:
-        BackendError: If ``backend`` is none.
+    The script's own process calls this at its end, for it knows the module by name.
+
+    Args:
+        report: What there is to say.
+        head: The first line.
     """
-    from ascend_session.backends import choose
+    from rich.console import Console
+    from rich.text import Text
 
-    choice = choose(backend or "auto", environ)
-    said = {
-        "backend": choice.name,
-        "reason": choice.reason,
-        "drawer": "ascend_session.cli._run_view",
-    }
-    if json_file is not None:
-        said["json"] = os.path.abspath(json_file)
-    return "\n".join(f"{name}={value}" for name, value in said.items())
+    console = Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+    console.print(Text(head, style="bold"))
+    if report.rows:
+        headers = ["option", "value", "sessions", "what becomes of it"]
+        console.print(make_table(headers, report.rows), soft_wrap=False)
+    for sentence in report.sentences:
+        console.print(sentence)

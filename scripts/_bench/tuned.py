@@ -9,7 +9,7 @@ from time import process_time
 from typing import Any, Dict, Iterator, List
 
 from ascend_session.aoe.results import read_results
-from ascend_session.cli.aoe_report import show_results
+from ascend_session.cli._aoe_report import show_results
 from timing import Row, best
 
 OPERATORS = 10_000

@@ -12,7 +12,7 @@ import pytest
 from ascend_session.checks import ports
 from ascend_session.checks.environment import check_hccl_variables, check_limits
 from ascend_session.checks.holders import check_holders, look
-from ascend_session.checks.interpreter import check_interpreter, look_into
+from ascend_session.checks.interpreter import check_interpreter, inspect_interpreter
 from ascend_session.checks.job_files import check_folder, check_module, check_script
 from ascend_session.checks.network import Interfaces, Need, need_of
 from ascend_session.cluster.rank_table import RankTable
@@ -204,7 +204,7 @@ def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
             server.close()
             return {}
 
-        monkeypatch.setattr(ports, "_users", gone)
+        monkeypatch.setattr(ports, "_find_users", gone)
         assert [severity for severity, _ in _ports_of(base)] == ["ok"]
 
 
@@ -226,7 +226,7 @@ def test_little_shared_memory_is_said(tmp_path: Path) -> None:
 
 def test_this_python_is_looked_into_without_importing_anything_here() -> None:
     before = set(sys.modules)
-    seen = look_into(sys.executable, dict(os.environ), False, 300)
+    seen = inspect_interpreter(sys.executable, dict(os.environ), False, 300)
     assert seen.problem is None
     assert seen.python == ".".join(map(str, sys.version_info[:3]))
     assert [one.severity for one in check_interpreter(seen, on_devices=False)] == ["ok"]
@@ -239,7 +239,7 @@ def test_this_python_is_looked_into_without_importing_anything_here() -> None:
 )
 def test_nonsense_that_a_python_says_of_itself_is_a_finding(tmp_path, said) -> None:
     python = install(tmp_path / "python", {"": Reply(f"ascend-session-found {said}\n")})
-    found = list(check_interpreter(look_into(str(python), {}, True, 60), on_devices=True))
+    found = list(check_interpreter(inspect_interpreter(str(python), {}, True, 60), on_devices=True))
     assert found[0].severity in ("error", "warning")
     assert "did not say what it has" in found[0].message
 
@@ -248,7 +248,9 @@ def test_what_others_wrote_is_shown_on_one_line(tmp_path) -> None:
     said = "\x1b[31mred\nline " + "x" * 1000
     reply = python_answers(tensorflow=None, tensorflow_error=said)
     python = install(tmp_path / "python", {"": reply})
-    found = list(check_interpreter(look_into(str(python), {}, False, 60), on_devices=False))
+    found = list(
+        check_interpreter(inspect_interpreter(str(python), {}, False, 60), on_devices=False)
+    )
     assert "cannot import TensorFlow: [31mred line xxx" in found[0].message
     assert len(found[0].message) < 500
     assert found[0].message.isprintable()

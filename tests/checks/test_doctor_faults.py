@@ -5,13 +5,17 @@ from typing import Any, Dict
 
 import pytest
 
-from ascend_session.cli._doctor import Examination, Request, examine
+from ascend_session.cli._examination import Examination, examine
 from tests.checks.faults import FAULTS, Fault
 from tests.checks.healthy import Healthy
 
 SOON = 0.5  # seconds, for a program that never answers
 PATIENCE = 60.0  # for those that do
-_WAITED_FOR = {"python hangs": "imports", "npu-smi hangs": "timeout", "hccn_tool hangs": "timeout"}
+_WAITED_FOR = {
+    "python hangs": "imports_s",
+    "npu-smi hangs": "timeout_s",
+    "hccn_tool hangs": "timeout_s",
+}
 _OWN = [fault for fault in FAULTS if fault.only != "preflight"]
 
 
@@ -20,11 +24,11 @@ def _examined(healthy: Healthy, **more: Any) -> Examination:
         "rank_table": str(healthy.table),
         "log_dir": str(healthy.logs),
         "python": str(healthy.python),
-        "timeout": PATIENCE,
-        "imports": PATIENCE,
+        "timeout_s": PATIENCE,
+        "imports_s": PATIENCE,
         **more,
     }
-    return examine(healthy.environ, Request(**request))
+    return examine(healthy.environ, **request)
 
 
 def test_a_healthy_host_has_no_finding_but_what_was_looked_at(healthy: Healthy) -> None:

@@ -231,7 +231,7 @@ def test_while_conditions_are_measured_ctrl_c_ends_it(call, device, monkeypatch)
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_aoe_run, "measured", interrupted)
+    monkeypatch.setattr(_aoe_run, "measure_conditions", interrupted)
     called = call("aoe", "run", "train.py")
     assert (called.code, called.out) == (128 + signal.SIGINT, "")
     assert called.err == "ascend-session: Interrupted before anything was started.\n"

@@ -323,14 +323,14 @@ def drawn(call, tmp_path, monkeypatch):
     """What the report of operators is on a terminal of that many columns."""
     from rich.console import Console
 
-    from ascend_session.cli import _aoe_text, _output
+    from ascend_session.cli import _aoe_report, _output
 
     def drawn(columns, *operators):
         path = tmp_path / OPAT
         path.write_bytes(content(task(*operators)))
         out = io.StringIO()
         made = Console(file=out, width=columns, markup=False, emoji=False, highlight=False)
-        for module in (_aoe_text, _output):
+        for module in (_aoe_report, _output):
             monkeypatch.setattr(module, "console", lambda: made)
             monkeypatch.setattr(module, "is_terminal", lambda: True)
         call("aoe", "report", str(path))

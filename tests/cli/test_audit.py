@@ -19,6 +19,7 @@ WRONG = RIGHT + '    op.parameter_map["precison_mode"].s = b"origin"\n'
         (WARNS, "error", 0),
         (WARNS, "warning", 1),
         (WARNS, "info", 1),
+        (WARNS, "note", 1),
         (WRONG, "error", 1),
     ],
 )
@@ -32,7 +33,7 @@ def test_a_finding_is_a_line_with_its_place_and_rule_and_one_with_what_to_write(
     assert called.out.split("\n") == [
         f"{file}:3:5: error: The adapter reads no key 'precison_mode' and ignores it without a "
         "word.  [unknown-key]",
-        "    Did you mean 'precision_mode'?",
+        "  hint: Did you mean 'precision_mode'?",
         "1 file read, 1 with options for Ascend: 1 error, 0 warnings, 0 notes.",
         "",
     ]
@@ -82,7 +83,7 @@ def test_sarif_is_written_beside_the_report(call, write, tmp_path):
     ("arguments", "said"),
     [
         (["no-such-path"], "no-such-path is not there."),
-        (["--fail-on", "never", "."], "never is not error, warning or info."),
+        (["--fail-on", "never", "."], "never is not error, warning or note."),
         (["--update-baseline", "."], "it needs --baseline FILE."),
         (["--baseline", "no-such-file", "."], "no-such-file: is not there."),
         ([], "Missing argument"),

@@ -92,7 +92,7 @@ def test_a_wrong_call_is_two(call: Any, more: Any, said: str) -> None:
 def test_of_many_remarks_a_hundred_are_shown(call: Any, write: Any) -> None:
     name = write("nonsense\n" * 150, "op.ini")
     called = call("config", "check-file", "op_precision_mode", name)
-    assert called.out.splitlines()[0] == f"{name}: 150 remarks"
+    assert called.out.splitlines()[0] == f"{name}: 150 warnings"
     assert called.out.endswith("  50 more; --json has them.\n")
 
 
@@ -128,7 +128,7 @@ def test_what_a_copy_does_not_have_is_told(call: Any, write: Any) -> None:
     words = ("config", "check-file", "modify_mixlist", name, "--fix")
     called = call(*words)
     assert "mix.fixed.json: ok\n" in called.out
-    assert f"  note: {name}:3:2: The key 'white-list' stands in line 2 already; only" in called.out
+    assert f"  {name}:3:2: note: The key 'white-list' stands in line 2 already; only" in called.out
     (told,) = json.loads(call(*words, "--force", "--json").out)["fix_remarks"]
     assert told["line"] == 3
 

@@ -28,9 +28,10 @@ def test_all_files_are_checked_and_one_wrong_file_is_one(call, write):
     right = write('{"deterministic": 1}', "right.json")
     assert call("config", "check", wrong, right) == (
         1,
-        f"{wrong}: 2 problems\n"
-        f"  {wrong}:2: deterministic=7: allowed are 0, 1.\n"
-        f"  {wrong}:1: AscendConfig has no option 'hccl_timout'; the adapter would ignore it.\n"
+        f"{wrong}: 2 errors\n"
+        f"  {wrong}:2: error: deterministic=7: allowed are 0, 1.\n"
+        f"  {wrong}:1: error: AscendConfig has no option 'hccl_timout'; the adapter would ignore "
+        "it.\n"
         "    hint: Did you mean hccl_timeout?\n"
         f"{right}: ok\n",
         "",
@@ -43,7 +44,7 @@ def test_a_file_that_cannot_be_read_is_one_and_a_sentence(call, tmp_path, comman
     for name, reason in ((missing, "No such file or directory"), (folder, "Is a directory")):
         called = call("config", command, str(name))
         assert called.code == 1
-        assert f"{name}: cannot be read: {reason}." in called.out + called.err
+        assert f"{name}: error: cannot be read: {reason}." in called.out + called.err
 
 
 def test_the_machine_is_checked_only_when_asked(call, write, tmp_path):
@@ -52,7 +53,7 @@ def test_the_machine_is_checked_only_when_asked(call, write, tmp_path):
     assert call("config", "check", name).code == 0
     called = call("config", "check", "--host", name)
     assert called.code == 1
-    assert f"  {name}:3: dump_path='{folder}' does not exist;" in called.out
+    assert f"  {name}:3: error: dump_path='{folder}' does not exist;" in called.out
     assert f"    hint: mkdir -p {folder}\n" in called.out
     folder.mkdir()
     assert call("config", "check", "--host", name).code == 0
@@ -131,9 +132,9 @@ def test_show_of_a_wrong_file_is_one_and_prints_no_table(call, write):
     code, out, err = call("config", "show", name)
     assert (code, out) == (1, "")
     assert err == (
-        f"ascend-session: {name}:1: deterministic=7: allowed are 0, 1.\n"
-        f"ascend-session: {name}:2: AscendConfig has no option 'hccl_timout'; the adapter would "
-        "ignore it.\n  hint: Did you mean hccl_timeout?\n"
+        f"ascend-session: {name}:1: error: deterministic=7: allowed are 0, 1.\n"
+        f"ascend-session: {name}:2: error: AscendConfig has no option 'hccl_timout'; the adapter "
+        "would ignore it.\n  hint: Did you mean hccl_timeout?\n"
     )
 
 

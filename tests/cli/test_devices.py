@@ -65,7 +65,7 @@ def test_what_is_not_known_is_a_dash(call, host):
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(125, "2 min"), (7265, "2 h 1 min"), (2 * 86400 + 3605, "2 d 1 h")],
+    [(3 * 86400 + 30, "3 d"), (7265, "2 h 1 min"), (2 * 86400 + 3605, "2 d 1 h")],
 )
 def test_the_age_of_a_holder_has_two_units_at_most(call, host, seconds, said):
     a2_server(host)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.cli._launch_summary import rank_list
+from ascend_session.text import format_ranges
 from tests.cli.conftest import ROOT
 
 # Says who it is and what it got, and ends with what it is told.
@@ -275,7 +275,7 @@ def test_a_dry_run_shows_the_cpus_of_each_rank(launch):
     called = launch("--bind", "even", *words)
     count = "1 CPU" if len(cpus) == 1 else f"{len(cpus)} CPUs"
     assert f"CPUs      each an equal part of {count}\n" in called.out
-    assert f"Rank 0 on device 0, CPUs {rank_list(cpus)}\n" in called.out
+    assert f"Rank 0 on device 0, CPUs {format_ranges(cpus, ',')}\n" in called.out
     # On the stub nobody is bound who does not ask for it.
     called = launch(*words)
     assert "CPUs      not bound, for the ranks are on the stub (--bind='even' " in called.out

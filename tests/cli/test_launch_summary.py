@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from ascend_session.cli._launch_summary import Style, rank_list, summary
+from ascend_session.cli._launch_summary import Style, summarize
 from ascend_session.failures import FailureClass
 from ascend_session.failures.record import ErrorRecord
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, Outcome, RankResult
@@ -45,7 +45,7 @@ def facts(text):
 
 
 def test_success_is_one_line():
-    text = summary(result(attempt([rank(0), rank(1)])))
+    text = summarize(result(attempt([rank(0), rank(1)])))
     assert text == (
         "ascend-session: all 2 ranks succeeded in 12.3 s; logs in /logs/job_1/attempt_1\n"
     )
@@ -54,26 +54,26 @@ def test_success_is_one_line():
 def test_success_of_one_rank_at_a_later_attempt_names_the_folder_of_all():
     first = attempt([rank(0)], CAUSE)
     second = attempt([rank(0)], number=2, began=22.3, ended=90.0)
-    text = summary(result(first, second))
+    text = summarize(result(first, second))
     assert text == (
         "ascend-session: the rank succeeded at attempt 2 in 90.0 s; logs in /logs/job_1\n"
     )
 
 
 def test_success_says_only_notes_that_are_new():
-    text = summary(result(attempt([rank(0)]), notes=["Old.", "New."]), said=["Old."])
+    text = summarize(result(attempt([rank(0)]), notes=["Old.", "New."]), known=["Old."])
     assert text.splitlines()[1:] == ["New."]
 
 
 def test_processes_that_ranks_left_behind_are_said_after_success_too():
-    text = summary(result(attempt([rank(0)], swept=("12 (sleep)",), left=("13 (stuck)",))))
+    text = summarize(result(attempt([rank(0)], swept=("12 (sleep)",), left=("13 (stuck)",))))
     assert "Left behind by ranks, ended  12 (sleep)" in text
     assert "STILL RUNNING, could not be ended  13 (stuck)" in text
 
 
 def test_the_verdict_stands_below_the_last_lines_of_the_rank():
     cause = dataclasses.replace(CAUSE, tail=("Traceback", "ValueError: bad"))
-    text = summary(failed(cause))
+    text = summarize(failed(cause))
     assert text.startswith("\nLast lines of rank 1:\n  Traceback\n  ValueError: bad\n\n")
     assert "ascend-session: the job failed. Rank 1 ended with exit code 7.\n" in text
 
@@ -82,7 +82,7 @@ def test_advice_comes_first_and_the_class_is_said_in_words():
     cause = dataclasses.replace(
         CAUSE, advice="Use smaller batches.", failure_class=FailureClass.PERMANENT
     )
-    found = facts(summary(failed(cause)))
+    found = facts(summarize(failed(cause)))
     assert list(found)[:2] == ["What to do", "Failure"]
     assert found["What to do"] == ["Use smaller batches."]
     assert found["Failure"] == ["permanent: it fails the same way until something is changed"]
@@ -90,7 +90,7 @@ def test_advice_comes_first_and_the_class_is_said_in_words():
 
 @pytest.mark.parametrize("kind", list(FailureClass))
 def test_every_class_has_words(kind):
-    found = facts(summary(failed(dataclasses.replace(CAUSE, failure_class=kind))))
+    found = facts(summarize(failed(dataclasses.replace(CAUSE, failure_class=kind))))
     assert found["Failure"][0].startswith(f"{kind.value}: ")
 
 
@@ -99,7 +99,7 @@ def test_without_advice_the_logs_are_pointed_to(tmp_path):
     stderr.write_text("said")
     whose = dataclasses.replace(rank(1), stderr=str(stderr), stdout=str(tmp_path / "none"))
     cause = dataclasses.replace(CAUSE, plogs=("/logs/plog-101_1.log",), tail=("lost",))
-    found = facts(summary(result(attempt([rank(0), whose], cause), code=7)))
+    found = facts(summarize(result(attempt([rank(0), whose], cause), code=7)))
     assert found["What to do"] == ["Read what rank 1 says, in the logs below."]
     assert found["Rank 1"] == [
         str(stderr),
@@ -124,7 +124,7 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
             "Rank 10 was not started, because the job was ending by then.",
         ),
     ]
-    found = facts(summary(failed(CAUSE, *others)))
+    found = facts(summarize(failed(CAUSE, *others)))
     assert found["Failed too"] == ["ranks 2,9, exit code 1 (MemoryError)", "rank 6, by SIGSEGV"]
     assert found["Stopped"] == ["ranks 3-5"]
     assert found["Not started"] == [
@@ -136,7 +136,7 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
 
 def test_a_launcher_that_was_stopped_points_to_no_rank():
     cause = Cause(None, 130, "The launcher was told to stop by SIGINT (Ctrl-C).")
-    text = summary(failed(cause))
+    text = summarize(failed(cause))
     assert "the job failed. The launcher was told to stop by SIGINT (Ctrl-C)." in text
     assert facts(text)["Exit code"] == ["130, after 12.3 s"]
     assert "What to do" not in facts(text)
@@ -145,44 +145,36 @@ def test_a_launcher_that_was_stopped_points_to_no_rank():
 def test_every_attempt_says_why_it_failed_and_how_long_the_next_one_waited():
     first = attempt([rank(0)], Cause(0, 1, "Rank 0 hung."))
     second = attempt([rank(0), rank(1)], CAUSE, number=2, began=22.34, ended=322.34)
-    found = facts(summary(result(first, second, code=7)))
+    found = facts(summarize(result(first, second, code=7)))
     assert found["Attempts"] == [
         "1 (12.3 s): Rank 0 hung. Tried again 10.0 s later.",
-        "2 (5 min 0 s): Rank 1 ended with exit code 7.",
+        "2 (5 min): Rank 1 ended with exit code 7.",
     ]
     assert found["All logs"] == ["/logs/job_1"]
 
 
 def test_a_code_that_is_not_the_causes_is_explained():
-    text = summary(result(attempt([rank(0), rank(1)], CAUSE), code=130))
+    text = summarize(result(attempt([rank(0), rank(1)], CAUSE), code=130))
     said = "130, because the launcher was told to end before it tried again"
     assert facts(text)["Exit code"] == [said]
 
 
 def test_notes_are_repeated_after_a_failure():
-    found = facts(summary(failed(CAUSE, notes=["One.", "Two."]), said=["One."]))
+    found = facts(summarize(failed(CAUSE, notes=["One.", "Two."]), known=["One."]))
     assert found["Notes"] == ["One.", "Two."]
 
 
 def test_a_terminal_folds_sentences_but_no_paths_and_has_emphasis():
     long = "/a" * 60
     cause = dataclasses.replace(CAUSE, advice="word " * 30, plogs=(long,))
-    text = summary(failed(cause), style=Style(60, is_coloured=True))
+    text = summarize(failed(cause), style=Style(60, is_coloured=True))
     assert "\x1b[31m\x1b[1mascend-session: the job failed." in text
     assert f"  {long}\n" in text
     assert all(len(line) <= 60 + 10 for line in text.splitlines() if "word" in line)
     assert text.count("word") == 30
-    assert "\x1b" not in summary(failed(cause), style=Style(60))
-
-
-@pytest.mark.parametrize(
-    ("ranks", "text"),
-    [([], ""), ([3], "3"), ([0, 1], "0-1"), ([7, 0, 4, 5, 6], "0,4-7"), ([1, 3, 5], "1,3,5")],
-)
-def test_ranks_are_listed_as_they_are_given_to_show(ranks, text):
-    assert rank_list(ranks) == text
+    assert "\x1b" not in summarize(failed(cause), style=Style(60))
 
 
 def test_logs_that_are_empty_are_not_what_to_read() -> None:
-    found = facts(summary(failed(dataclasses.replace(CAUSE, tail=()))))
+    found = facts(summarize(failed(dataclasses.replace(CAUSE, tail=()))))
     assert found["What to do"] == ["Rank 1 wrote nothing: run its program alone, and look."]

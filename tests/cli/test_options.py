@@ -67,7 +67,7 @@ timeout (s). [options_notes a37; seed 000]
             On this host: hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT. \
 [options_notes a37]
             On this host: HCCL_EXEC_TIMEOUT is a number of seconds. [options_notes b]
-Seeds       NPURunConfig Options (seed 000)
+Manual      NPURunConfig Options (seed 000)
 """,
         "",
     )

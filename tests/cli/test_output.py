@@ -8,6 +8,7 @@ import termios
 
 import pytest
 
+from ascend_session.cli._output import spell_options
 from ascend_session.config.reference import all_options
 
 CODES = re.compile("\x1b\\[[0-9;]*m")
@@ -84,3 +85,23 @@ def test_a_terminal_gets_styles_and_a_pipe_none(on_terminal, program):
 def test_a_pipe_is_not_folded_whatever_columns_say(program):
     lines = program("options", COLUMNS="40").out.splitlines()
     assert len(lines) == 1 + len(all_options())
+
+
+@pytest.mark.parametrize(
+    ("message", "typed"),
+    [
+        ("rank_table takes a path.", "--rank-table takes a path."),
+        ("Give log_dir on another disk.", "Give --log-dir on another disk."),
+        ("processes=9 is too many.", "--processes=9 is too many."),
+        ("Wait (wait_for_devices=600).", "Wait (--wait-for-devices 10m)."),
+        ("Give force to replace it.", "Give --force to replace it."),
+        ("There is no x in cwd.", "There is no x in --cwd."),
+        ("It is within cwd.", "It is within cwd."),
+        ("Two processes hold devices.", "Two processes hold devices."),
+        ("/a/log_dir/b is a file, 'rank_table' too.", "/a/log_dir/b is a file, 'rank_table' too."),
+        ("Already --rank-table and --no-python x.", "Already --rank-table and --no-python x."),
+    ],
+)
+def test_options_in_messages_are_spelt_as_they_are_typed(message, typed):
+    assert spell_options(message) == typed
+    assert spell_options(typed) == typed

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.cli.precision import _change
+from ascend_session.cli.precision import _change_modes
 from ascend_session.option_files import OpPrecision
 
 LISTS = {
@@ -85,6 +85,9 @@ def test_a_list_may_be_any_file_and_what_ge_skips_is_not_copied(
     made = call("precision", "new", str(net), "--from", source)
     assert made.out.startswith(f"{net}: 1 operator, from {source}\n")
     assert f"note: not copied: {source}:2:3: GE skips this line" in made.err
+    again = call("precision", "new", str(net), "--from", source, "--force", "--json")
+    (left,) = json.loads(again.out)["left"]
+    assert sorted(left) == ["column", "hint", "line", "message"]
 
 
 @pytest.mark.parametrize("name", ["high_precision_for_all", "nothing.ini"])
@@ -145,7 +148,7 @@ def test_check_finds_what_ge_skips_and_what_the_toolkit_lacks(
     net.write_text("LRN=high_performance\nRelu=keep_fp16\nPooling=fast\n")
     called = call("precision", "check", str(net), "--toolkit", str(toolkit))
     assert called.code == 1
-    assert called.out.startswith(f"{net}: 1 remark, 2 entries without effect with this toolkit\n")
+    assert called.out.startswith(f"{net}: 1 warning, 2 entries without effect with this toolkit\n")
     assert f"  {net}:3:9: warning: GE skips this line: it knows no mode 'fast'." in called.out
     assert "  LRN has no mode high_performance and keeps its default" in called.out
     assert "  Relu has one implementation only" in called.out
@@ -217,7 +220,9 @@ def test_modes_that_are_set_at_the_same_time_are_all_there_afterwards(tmp_path: 
     OpPrecision({"Exp": "high_precision"}).write(path)
     wanted = {f"Op{number}": "keep_fp16" for number in range(24)}
     with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(_change, path, {name: wanted[name]}, False) for name in wanted]:
+        for done in [
+            pool.submit(_change_modes, path, {name: wanted[name]}, False) for name in wanted
+        ]:
             done.result()
     assert OpPrecision.read(path) == OpPrecision({"Exp": "high_precision", **wanted})
 

@@ -81,11 +81,11 @@ def test_all_that_is_wrong_is_said_with_hints(call, table):
     name = table(content)
     assert call("ranktable", "check", "--no-host", name) == (
         1,
-        f"{name}: version 1.0, 2 problems\n"
-        "  server_count: is the number 2; HCCL takes texts only.\n"
+        f"{name}: version 1.0, 2 errors\n"
+        "  error: server_count: is the number 2; HCCL takes texts only.\n"
         '    hint: Write "server_count": "2".\n'
-        "  server_list[0].device[1].device_id: is 0, as is that of rank 0 in 'node_0'; each rank "
-        "has a device of its own.\n",
+        "  error: server_list[0].device[1].device_id: is 0, as is that of rank 0 in 'node_0'; each "
+        "rank has a device of its own.\n",
         "",
     )
 

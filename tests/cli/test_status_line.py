@@ -39,7 +39,7 @@ class Watched:
     def __init__(self, tmp_path, columns):
         self.said = {}
         self.terminal = Terminal(columns)
-        self.line = StatusLine(self.terminal.theirs, self.said.get, grace=10.0)
+        self.line = StatusLine(self.terminal.theirs, self.said.get, grace_s=10.0)
         self.plan = self._plan(tmp_path)
         self.line.note(Planned(self.plan, time.time()))
         for rank in range(3):

@@ -4,7 +4,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from ascend_session.cli import _run_view
+from ascend_session.cli import run
 from ascend_session.compat.report import RunReport, build_report, rank_differences, report_lines
 
 
@@ -74,9 +74,7 @@ def test_ranks_are_compared_session_by_session(theirs: List[Any], said: List[str
 
 def test_a_terminal_gets_all_of_it(capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    _run_view.show(
-        build_report([session(1, precision_mode="fp16")], ["Rank 1 differs."]), "The [head]."
-    )
+    run.show(build_report([session(1, precision_mode="fp16")], ["Rank 1 differs."]), "The [head].")
     shown = capsys.readouterr().err
     for text in ("The [head].", "precision_mode", "fp16", "checked", "Rank 1 differs."):
         assert text in shown

@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session import __version__
 from ascend_session.backends import choose
@@ -15,7 +15,7 @@ from ascend_session.checks.environment import (
     check_visible,
 )
 from ascend_session.checks.holders import Seen, check_holders
-from ascend_session.checks.interpreter import Interpreter, check_interpreter, look_into
+from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
 from ascend_session.checks.job_files import FOLDER, check_folder
 from ascend_session.checks.network import Interfaces, may_have_interfaces, need_of
 from ascend_session.checks.ports import check_ports
@@ -26,9 +26,10 @@ from ascend_session.checks.toolkit import (
     check_sourced,
     check_versions,
 )
+from ascend_session.cli._output import finding_as_dict
 from ascend_session.errors import BackendError
 from ascend_session.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
-from ascend_session.hardware.devices import DeviceReport, survey
+from ascend_session.hardware.devices import Device, DeviceReport, survey
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import CONTROL_NODES, host_root, processor_nodes
 from ascend_session.hardware.program import TIME_LIMIT
@@ -39,24 +40,6 @@ _ALL_ANSWERS_S = 60.0  # for all that hccn_tool is asked
 _LOGS = "ascend-logs"
 _UNKNOWN = "-"
 _PASS_IN = "In a container, pass the nodes in with --device; on a host, look at the driver."
-
-
-class Request(NamedTuple):
-    """What to look at besides this machine.
-
-    Attributes:
-        rank_table: A rank table to compare with the devices; None for none.
-        log_dir: Where logs would go; None means ``ascend-logs`` in the working directory.
-        python: The Python that would run the ranks; None means this one.
-        timeout: Seconds that one answer of ``npu-smi`` or ``hccn_tool`` may take.
-        imports: Seconds that Python may take to import TensorFlow and the adapter.
-    """
-
-    rank_table: Optional[str] = None
-    log_dir: Optional[str] = None
-    python: Optional[str] = None
-    timeout: float = TIME_LIMIT
-    imports: float = _IMPORTS_S
 
 
 class Examination(NamedTuple):
@@ -92,19 +75,27 @@ class Examination(NamedTuple):
             "reason": self.reason,
             "facts": dict(self.facts),
             "counts": {severity: len(self.of(severity)) for severity in reversed(SEVERITIES)},
-            "findings": [
-                {"check": f.rule, "severity": f.severity, "said": f.message, "hint": f.hint}
-                for f in self.findings
-            ],
+            "findings": [finding_as_dict(finding) for finding in self.findings],
         }
 
 
-def examine(environ: Mapping[str, str], request: Request = Request()) -> Examination:  # noqa: B008
+def examine(
+    environ: Mapping[str, str],
+    rank_table: Optional[str] = None,
+    log_dir: Optional[str] = None,
+    python: Optional[str] = None,
+    timeout_s: float = TIME_LIMIT,
+    imports_s: float = _IMPORTS_S,
+) -> Examination:
     """Look at everything; runs ``npu-smi``, ``hccn_tool`` and a Python, and starts no job.
 
     Args:
         environ: The environment to go by.
-        request: What to look at besides.
+        rank_table: A rank table to compare with the devices.
+        log_dir: Where logs would go; None means ``ascend-logs`` in the working directory.
+        python: The Python that would run the ranks; None means this one.
+        timeout_s: How long one answer of ``npu-smi`` or ``hccn_tool`` may take.
+        imports_s: How long Python may take to import TensorFlow and the adapter.
     """
     root = host_root(environ)
     findings: List[Finding] = []
@@ -113,24 +104,29 @@ def examine(environ: Mapping[str, str], request: Request = Request()) -> Examina
     except BackendError as error:
         backend, reason = "unknown", error.message
         findings.append(Finding(ERROR, error.message, error.hint, rule="backend"))
-    tool = HccnTool(environ, root, request.timeout, max(_ALL_ANSWERS_S, request.timeout))
-    report = survey(environ, root, request.timeout, tool=tool)
+    tool = HccnTool(environ, root, timeout_s, max(_ALL_ANSWERS_S, timeout_s))
+    report = survey(environ, root, timeout_s, tool=tool)
     on_npu = backend == "npu"
     if processor_nodes(root) or report.devices or on_npu:
-        findings += _check_devices(environ, root, report, request.rank_table, tool)
+        findings += _check_devices(environ, root, report, rank_table, tool)
     else:
         findings.append(_describe_absence(environ, root))
-        if request.rank_table is not None:
-            findings += read_table(request.rank_table, None, environ).findings
-    python = request.python or sys.executable or "python3"
-    interpreter = look_into(python, environ, on_npu, request.imports)
+        if rank_table is not None:
+            findings += read_table(rank_table, None, environ).findings
+    interpreter = inspect_interpreter(
+        python or sys.executable or "python3", environ, on_npu, imports_s
+    )
     findings += check_interpreter(interpreter, on_npu)
-    families = {device.family for device in report}
-    product = families.pop() if len(families) == 1 else None
     findings += check_job_variables(environ)
-    findings += check_hccl_variables(environ, product)
-    findings += [*_check_logs(request.log_dir), *check_limits()]
+    findings += check_hccl_variables(environ, _single_family(report))
+    findings += [*_check_logs(log_dir), *check_limits()]
     return Examination(backend, reason, _list_facts(report, interpreter), tuple(findings))
+
+
+def _single_family(devices: Iterable[Device]) -> Optional[str]:
+    """Give the product that all devices are of; None if there are several."""
+    families = {device.family for device in devices}
+    return families.pop() if len(families) == 1 else None
 
 
 def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
@@ -192,8 +188,7 @@ def _check_network(
 ) -> List[Finding]:
     """Check a rank table, if there is one, and the devices' own network interfaces."""
     devices = [device for device in report if may_have_interfaces(device.family)]
-    families = {device.family for device in devices}
-    product = next(iter(families)) if len(families) == 1 else None
+    product = _single_family(devices)
     findings: List[Finding] = []
     table = leaves_server = None
     if rank_table is not None:
@@ -228,7 +223,7 @@ def _check_logs(log_dir: Optional[str]) -> List[Finding]:
 
 def _list_facts(report: DeviceReport, interpreter: Interpreter) -> Tuple[Tuple[str, str], ...]:
     toolkit = report.toolkits[0] if report.toolkits else None
-    adapter = interpreter.found.get("npu_bridge", _UNKNOWN) or "of an unknown version"
+    adapter = interpreter.versions.get("npu_bridge", _UNKNOWN) or "of an unknown version"
     return (
         ("ascend_session", __version__),
         ("machine", f"{platform.system()} {platform.release()} {platform.machine()}"),
@@ -237,7 +232,7 @@ def _list_facts(report: DeviceReport, interpreter: Interpreter) -> Tuple[Tuple[s
         ("firmware", _version_of(report.firmware)),
         ("toolkit", _version_of(toolkit)),
         ("python", f"{interpreter.python or _UNKNOWN} ({interpreter.program})"),
-        ("tensorflow", interpreter.found.get("tensorflow") or _UNKNOWN),
+        ("tensorflow", interpreter.versions.get("tensorflow") or _UNKNOWN),
         ("npu_bridge", adapter),
     )
 
