@@ -1,18 +1,19 @@
-"""Which machine runs the graph: the choice of a backend, and why it fell."""
+"""Which machine runs the graph: the known backends, the choice of one, and why it fell."""
 
-from typing import TYPE_CHECKING, Mapping, NamedTuple
+import importlib
+from typing import TYPE_CHECKING, Mapping, NamedTuple, Type
 
 from ascend_session.errors import BackendError
-from ascend_session.hardware.nodes import device_nodes, host_root, node_name
 
-if TYPE_CHECKING:  # it loads the config room, which a choice does not need
+if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
 
-__all__ = ["BACKEND_VARIABLE", "Choice", "choose", "create", "known"]
+__all__ = ["BACKEND_VARIABLE", "Choice", "backend_class", "check_name", "choose", "create"]
 
 BACKEND_VARIABLE = "ASCEND_SESSION_BACKEND"
 
-_NAMES = ("auto", "npu", "stub")
+# The class of each backend, in the order in which "auto" asks them whether they fit this host.
+_REGISTRY = {"npu": "npu:NpuBackend", "stub": "stub:StubBackend"}
 
 
 class Choice(NamedTuple):
@@ -22,51 +23,52 @@ class Choice(NamedTuple):
     reason: str
 
 
-def choose(asked: str, environ: Mapping[str, str]) -> Choice:
-    """Decides between the backends.
+def backend_class(name: str) -> "Type[Backend]":
+    """Return the class of a backend, which answers what is to be known of it beforehand.
+
+    This costs some milliseconds: neither TensorFlow nor the vendor's packages are imported.
+    """
+    module, class_name = _REGISTRY[name].split(":")
+    kind: Type[Backend] = getattr(importlib.import_module(f"{__name__}.{module}"), class_name)
+    return kind
+
+
+def choose(backend: str, environ: Mapping[str, str]) -> Choice:
+    """Decide between the backends.
 
     What the code says counts first, then ``ASCEND_SESSION_BACKEND``; ``auto`` is the stub exactly
     when no Ascend processor is present.
 
     Raises:
-        BackendError: If the name is none of ``auto``, ``npu`` and ``stub``.
+        BackendError: If the name is neither ``auto`` nor that of a backend.
     """
-    if known(asked) != "auto":
-        return Choice(asked, f'backend="{asked}" was asked for')
+    if check_name(backend) != "auto":
+        return Choice(backend, f'backend="{backend}" was asked for')
     variable = environ.get(BACKEND_VARIABLE) or "auto"
-    if known(variable, BACKEND_VARIABLE) != "auto":
+    if check_name(variable, BACKEND_VARIABLE) != "auto":
         return Choice(variable, f"{BACKEND_VARIABLE}={variable} is set")
-    root = host_root(environ)
-    nodes = device_nodes(root)
-    if nodes:
-        first = node_name(root, nodes[0])
-        return Choice("npu", f"{len(nodes)} Ascend device(s) are present, first /dev/{first}")
-    return Choice("stub", "no Ascend processor is present (there is no /dev/davinci*)")
+    reasons = ((name, backend_class(name).detect(environ)) for name in _REGISTRY)
+    return next(Choice(name, reason) for name, reason in reasons if reason is not None)
 
 
-def known(name: str, where: str = "backend") -> str:
-    """``name``, if it is one of ``auto``, ``npu`` and ``stub``.
+def check_name(name: str, where: str = "backend") -> str:
+    """Return ``name`` if it is ``auto`` or that of a backend.
 
     Raises:
         BackendError: If it is not.
     """
-    if name not in _NAMES:
+    names = ("auto", *_REGISTRY)
+    if name not in names:
         raise BackendError(
-            f"{where}={name!r} is no backend.", hint=f"Known are {', '.join(_NAMES)}."
+            f"{where}={name!r} is no backend.", hint=f"Known are {', '.join(names)}."
         )
     return name
 
 
 def create(choice: Choice, environ: Mapping[str, str]) -> "Backend":
-    """Makes the backend that was chosen; TensorFlow is imported here.
+    """Make the backend that was chosen; TensorFlow is imported here.
 
     Raises:
         BackendError: If it cannot run on this machine.
     """
-    if choice.name == "stub":
-        from ascend_session.backends.stub import StubBackend
-
-        return StubBackend(environ)
-    from ascend_session.backends.npu import NpuBackend
-
-    return NpuBackend(environ, choice.reason)
+    return backend_class(choice.name)(environ, choice.reason)

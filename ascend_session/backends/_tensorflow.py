@@ -5,9 +5,8 @@ import os
 import sys
 import threading
 from types import FrameType
-from typing import Any, Iterator, List, Sequence
+from typing import Any, List, Optional, Sequence
 
-from ascend_session.config.proto import TENSORFLOW
 from ascend_session.errors import BackendError, LifecycleError
 
 __all__ = ["destroy", "disown", "graph_or_default", "mark_as_own", "operators_of_user", "tf1"]
@@ -17,7 +16,7 @@ _RUNTIME_FILE = "client/session.py"  # of TensorFlow, where every run passes
 
 
 def tf1() -> Any:
-    """``tensorflow.compat.v1``, which 1.15 and 2.x share.
+    """Import ``tensorflow.compat.v1``, which 1.15 and 2.x share.
 
     Raises:
         BackendError: If TensorFlow is not installed.
@@ -25,15 +24,14 @@ def tf1() -> Any:
     try:
         import tensorflow.compat.v1 as module
     except ImportError as error:
-        raise BackendError(
-            f"TensorFlow cannot be imported: {error}.",
-            hint=TENSORFLOW,
-        ) from error
+        from ascend_session.config.proto import TENSORFLOW
+
+        raise BackendError(f"TensorFlow cannot be imported: {error}.", hint=TENSORFLOW) from error
     return module
 
 
 def graph_or_default(graph: Any) -> Any:
-    """``graph``, or the current default graph if it is None.
+    """Return ``graph``, or the current default graph if it is None.
 
     Raises:
         TypeError: If it is no ``tf.Graph``.
@@ -66,7 +64,7 @@ def operators_of_user(graph: Any, types: Sequence[str]) -> List[Any]:
 
 
 def destroy(session: Any) -> None:
-    """Closes a ``tf.Session`` and frees what it holds, although somebody may still refer to it.
+    """Close a ``tf.Session`` and free what it holds, although somebody may still refer to it.
 
     ``close()`` ends it, but its kernels live as long as the object, which a variable named after
     ``as`` keeps beyond its block. On a device they would take the graph engine down when they go
@@ -74,8 +72,21 @@ def destroy(session: Any) -> None:
     A session in which another thread is still running is only closed; it goes with its object.
     """
     session.close()
-    if not any(_belongs_to(frame, session) for frame in _frames_of_others()):
-        session.__del__()
+    for thread, innermost in sys._current_frames().items():
+        if thread != threading.get_ident() and _is_running(session, innermost):
+            return
+    session.__del__()
+
+
+def _is_running(session: Any, frame: Optional[FrameType]) -> bool:
+    """Tell whether a thread, of which this is the innermost frame, is in a run of the session."""
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_RUNTIME_FILE):
+            running = frame.f_locals.get("self")
+            if running is session or getattr(running, "_session", None) is session:
+                return True
+        frame = frame.f_back
+    return False
 
 
 def disown(session: Any) -> None:
@@ -104,18 +115,3 @@ def disown(session: Any) -> None:
 
 class _Disowned:
     """Stands for the C object of a session; TensorFlow's C functions take it for a wrong type."""
-
-
-def _belongs_to(frame: FrameType, session: Any) -> bool:
-    if not frame.f_code.co_filename.endswith(_RUNTIME_FILE):
-        return False
-    running = frame.f_locals.get("self")
-    return running is session or getattr(running, "_session", None) is session
-
-
-def _frames_of_others() -> Iterator[FrameType]:
-    for thread, innermost in sys._current_frames().items():
-        frame = None if thread == threading.get_ident() else innermost
-        while frame is not None:
-            yield frame
-            frame = frame.f_back

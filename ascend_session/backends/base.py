@@ -1,19 +1,24 @@
-"""What a backend is: the initialise and shutdown ops, and the sessions of one process.
+"""What a backend is: facts about it, the system's two ops, and the sessions of one process.
 
 The ops live in a graph of their own and run in a session of their own, the *keeper*, which stays
 open as long as the system: closing the session that ran the initialisation takes the device down
-for everyone (adapter_behaviour.md, "Life of GE in a process").
+for everyone (guides/facts/adapter.md#life-of-ge-in-a-process).
+
+A backend is one module with one class. The launcher asks the class for its facts and must not wait
+for what a rank needs, so the module imports neither TensorFlow nor what else takes long at its top.
 """
 
 import abc
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
-from ascend_session.failures import RetryPolicy
 
-__all__ = ["FEATURES", "Backend"]
+if TYPE_CHECKING:
+    from ascend_session.failures import RetryPolicy
+
+__all__ = ["FEATURES", "Backend", "Loop"]
 
 # What a backend may do; for each its `Backend.capabilities` says True, or why not.
 FEATURES = (
@@ -32,73 +37,147 @@ FEATURES = (
 _keeper_graphs: Dict[Any, Tuple[Any, Any, Any]] = {}
 
 
+class Loop(abc.ABC):
+    """An operation of which one run makes several training steps.
+
+    Attributes:
+        operation: The ``tf.Operation``.
+    """
+
+    operation: Any
+
+    @abc.abstractmethod
+    def load(self, session: Any) -> None:
+        """Tell a ``tf.Session`` how many steps a run makes."""
+
+    def make_before(self, session: Any, feeds: Any) -> None:  # noqa: B027
+        """Make all steps but the last now, if the host makes them; the next run makes that one.
+
+        Args:
+            session: A session that was loaded.
+            feeds: What that run is fed, or None.
+        """
+
+
 class Backend(abc.ABC):
     """One way to run graphs in this process.
 
+    Args:
+        environ: The environment to go by.
+        reason: Why this backend was chosen, for messages.
+
     Attributes:
-        name: ``npu`` or ``stub``.
+        name: The name that users write, and under which it is registered.
         capabilities: What this backend does, ``{feature: True, or why not}``.
+        holds_devices: Whether ranks hold devices of this host, which others may hold before them.
+        needs_rank_table: Whether HCCL joins the ranks, which needs a rank table or a chief.
+        needs_rendezvous: Whether the launcher has to give the ranks a place to find each other.
+        reads_option_files: Whether it reads the files that options point to.
+        replaces_vendor: Whether this package's own npu_bridge and hccl stand for the vendor's.
         collectives: What `ascend_session.hccl` goes through.
-        target: What a session made by others needs as its target.
         interrupted_run_s: How long a signal waits for a run that does not react to the end of its
             session.
+        target: The target that sessions made by others need.
     """
 
     name: str
+    capabilities: ClassVar[Mapping[str, Any]] = dict.fromkeys(FEATURES, True)
+    holds_devices = False
+    needs_rank_table = False
+    needs_rendezvous = False
+    reads_option_files = False
+    replaces_vendor = False
     interrupted_run_s = 2.0
-    capabilities: Dict[str, Any]
     collectives: Collectives
     target = ""
 
-    def __init__(self) -> None:
+    def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
+        tf1()  # a missing TensorFlow is reported before anything else
+        self._environ = environ
         self._keeper: Optional[Any] = None
         self._initialize_op: Any = None
         self._shutdown_op: Any = None
 
+    @classmethod
+    @abc.abstractmethod
+    def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
+        """Give the reason for which ``auto`` is this backend on this host; None if it is not."""
+
     @abc.abstractmethod
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuses by name what this backend does not do, before anything is started."""
+        """Refuse by name what this backend does not do, before anything is started."""
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
-        """What a session with ``parameters`` does here that one would not expect, in sentences."""
+        """List, in sentences, what a session with ``parameters`` unexpectedly does here."""
         return []
 
     @abc.abstractmethod
     def system_ops(self) -> Tuple[Any, Any]:
-        """Adds the initialise and shutdown ops to the default graph and returns them."""
+        """Add the initialise and shutdown ops to the default graph and return them."""
+
+    @abc.abstractmethod
+    def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
+        """Add an operation of which one run makes several training steps.
+
+        Args:
+            train_op: The operation that makes one step.
+            steps: How many steps a run makes.
+            session: A session in which it will run, if there is one; the loop is loaded there.
+
+        Raises:
+            UnsupportedError: For a step that this backend cannot make several times in a run.
+        """
+
+    def has_inf_and_nan(self) -> Optional[bool]:
+        """Tell whether an overflow becomes Inf or NaN; None if that is not known yet.
+
+        Where it may not, `read_overflow` is asked.
+        """
+        return True
+
+    def read_overflow(self, after: List[Any]) -> Any:
+        """Add operators that tell whether something has overflown, and forget it.
+
+        Args:
+            after: The tensors up to which overflows count.
+
+        Returns:
+            A tensor, int32 [1]: 1 or 0.
+        """
+        raise NotImplementedError(f"On {self.name} an overflow shows in the values.")
 
     def job(self, environ: Mapping[str, str]) -> Job:
-        """This process's place in its job, as far as it can be known before the device is up."""
+        """Find this process's place in its job, as far as it is known before the device is up."""
         return Job.detect(environ)
 
     def confirmed(self, job: Job) -> Job:
-        """The place in the job as the device knows it, once it is up."""
+        """Return the place in the job as the device knows it, once it is up."""
         return job
 
     def await_device(  # noqa: B027  (nothing to wait for is a good answer)
         self, job: Job, parameters: Mapping[str, Any], seconds: float
     ) -> None:
-        """Waits until no other process holds the devices; here nobody ever does.
+        """Wait until no other process holds the devices; here nobody ever does.
 
         Raises:
             DeviceTimeoutError: If somebody still does after so many seconds.
         """
 
-    def probe(self, job: Job, proto: Any, policy: RetryPolicy) -> None:  # noqa: B027
-        """Initialises in short-lived processes until that works; here there is nothing to try.
+    def probe(self, job: Job, proto: Any, policy: "RetryPolicy") -> None:  # noqa: B027
+        """Initialise in short-lived processes until that works; here there is nothing to try.
 
         Raises:
             InitializationError: If the policy's attempts are used up, or none would help.
         """
 
     def initialize(self, proto: Any) -> None:
-        """Opens the keeper session with ``proto`` and runs the initialise op in it."""
+        """Open the keeper session with ``proto`` and run the initialise op in it."""
         graph, self._initialize_op, self._shutdown_op = self._keeper_graph()
         self._keeper = tf1().Session(self.target, graph=graph, config=proto)
         self.bring_up()
 
     def _keeper_graph(self) -> Tuple[Any, Any, Any]:
-        """The graph of the two ops, built once a process: that takes as long as opening it."""
+        """Return the graph of the two ops, built once a process: it takes as long as opening it."""
         build = type(self).system_ops
         if build not in _keeper_graphs:
             graph = tf1().Graph()
@@ -109,12 +188,12 @@ class Backend(abc.ABC):
         return _keeper_graphs[build]
 
     def bring_up(self) -> None:
-        """Runs the initialise op again; it does nothing while the device is up."""
+        """Run the initialise op again; it does nothing while the device is up."""
         assert self._keeper is not None
         self._keeper.run(self._initialize_op)
 
     def session(self, graph: Any, proto: Any) -> Any:
-        """A real ``tf.Session`` on this backend; nothing is wrapped around it."""
+        """Open a real ``tf.Session`` on this backend; nothing is wrapped around it."""
         return tf1().Session(self.target, graph=graph, config=proto)
 
     def interrupt(  # noqa: B027  (a device has nothing to be freed)
@@ -128,12 +207,12 @@ class Backend(abc.ABC):
         """
 
     def shutdown(self) -> None:
-        """Runs the shutdown op; the keeper is still open afterwards."""
+        """Run the shutdown op; the keeper is still open afterwards."""
         assert self._keeper is not None
         self._keeper.run(self._shutdown_op)
 
     def close(self) -> None:
-        """Closes and frees the keeper session, whatever state it is in; twice does nothing."""
+        """Close and free the keeper session, whatever state it is in; twice does nothing."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             destroy(keeper)

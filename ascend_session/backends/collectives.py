@@ -16,25 +16,25 @@ class Collectives(abc.ABC):
     def allreduce(
         self, tensor: Any, reduction: str, fusion: int, fusion_id: int, group: str
     ) -> Any:
-        """The reduction of the group's tensors, on each rank."""
+        """Reduce the group's tensors, with the result on each rank."""
 
     def allreduce_many(
         self, tensors: Sequence[Any], reduction: str, fusion: int, fusion_id: int, group: str
     ) -> List[Any]:
-        """Several at a time, in their order; here one operator for each."""
-        return [self.allreduce(one, reduction, fusion, fusion_id, group) for one in tensors]
+        """Reduce several at a time, in their order; here one operator for each."""
+        return [self.allreduce(tensor, reduction, fusion, fusion_id, group) for tensor in tensors]
 
     @abc.abstractmethod
     def allgather(
         self, tensor: Any, rank_size: int, group: str, fusion: int, fusion_id: int
     ) -> Any:
-        """The group's tensors one behind the other, on each rank."""
+        """Put the group's tensors one behind the other, on each rank."""
 
     @abc.abstractmethod
     def broadcast(
         self, tensors: Sequence[Any], root_rank: int, fusion: int, fusion_id: int, group: str
     ) -> List[Any]:
-        """The root's tensors, on each rank."""
+        """Give each rank the root's tensors."""
 
     @abc.abstractmethod
     def reduce(
@@ -46,7 +46,7 @@ class Collectives(abc.ABC):
         fusion_id: int,
         group: str,
     ) -> Any:
-        """The reduction of the group's tensors, on the root."""
+        """Reduce the group's tensors, with the result on the root."""
 
     @abc.abstractmethod
     def reduce_scatter(
@@ -58,7 +58,7 @@ class Collectives(abc.ABC):
         fusion: int,
         fusion_id: int,
     ) -> Any:
-        """This rank's part of the reduction; the first dimension is divided by ``rank_size``."""
+        """Reduce, and give each rank its part; the first dimension is divided by ``rank_size``."""
 
     @abc.abstractmethod
     def all_to_all_v(
@@ -70,7 +70,7 @@ class Collectives(abc.ABC):
         recv_displacements: Any,
         group: str,
     ) -> Any:
-        """Parts of ``send_data`` to each rank, and a part from each; the lists are int64."""
+        """Send parts of ``send_data`` to each rank, and receive one from each; lists are int64."""
 
     @abc.abstractmethod
     def all_to_all_v_c(
@@ -82,19 +82,27 @@ class Collectives(abc.ABC):
         fusion_id: int,
         group: str,
     ) -> Any:
-        """The same from one int64 matrix of what each rank sends to each."""
+        """Do the same by one int64 matrix of what each rank sends to each."""
 
     @abc.abstractmethod
     def send(self, tensor: Any, sr_tag: int, dest_rank: int, group: str) -> Any:
-        """Sends to one rank; gives the operation."""
+        """Send to one rank; return the operation."""
 
     @abc.abstractmethod
     def receive(self, shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str) -> Any:
-        """What that rank has sent; ``shape`` is a full `tf.TensorShape`, ``data_type`` a dtype."""
+        """Receive what that rank sends.
+
+        Args:
+            shape: A `tf.TensorShape` that is known in full.
+            data_type: A `tf.DType`.
+            sr_tag: The message's tag.
+            src_rank: Rank in the group that sends it.
+            group: The group's name.
+        """
 
     @abc.abstractmethod
     def create_group(self, group: str, rank_num: int, rank_ids: List[int]) -> None:
-        """Makes a group of world ranks.
+        """Make a group of world ranks.
 
         Raises:
             LifecycleError: Without an open system.
@@ -103,28 +111,28 @@ class Collectives(abc.ABC):
 
     @abc.abstractmethod
     def destroy_group(self, group: str) -> None:
-        """Ends a group; raises as `create_group`."""
+        """End a group; raises as `create_group`."""
 
     @abc.abstractmethod
     def rank(self, group: str) -> int:
-        """This process's rank in the group; raises as `create_group`."""
+        """Return this process's rank in the group; raises as `create_group`."""
 
     @abc.abstractmethod
     def size(self, group: str) -> int:
-        """The number of ranks of the group; raises as `create_group`."""
+        """Return the number of ranks of the group; raises as `create_group`."""
 
     @abc.abstractmethod
     def local_rank(self, group: str) -> int:
-        """This process's place among the group's ranks of this host; raises as `create_group`."""
+        """Return the place among the group's ranks of this host; raises as `create_group`."""
 
     @abc.abstractmethod
     def local_size(self, group: str) -> int:
-        """How many of the group's ranks are on this host; raises as `create_group`."""
+        """Return how many of the group's ranks are on this host; raises as `create_group`."""
 
     @abc.abstractmethod
     def world_rank(self, group: str, group_rank: int) -> int:
-        """The rank in the job of a rank of the group; raises as `create_group`."""
+        """Return the rank in the job of a rank of the group; raises as `create_group`."""
 
     @abc.abstractmethod
     def group_rank(self, world_rank: int, group: str) -> int:
-        """The rank in the group of a rank of the job; raises as `create_group`."""
+        """Return the rank in the group of a rank of the job; raises as `create_group`."""

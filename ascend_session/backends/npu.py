@@ -1,8 +1,8 @@
 """The device: the vendor's operators, HCCL's ranks, and what would quietly leave it unused.
 
 Only the modules of this room named npu* know the vendor's packages, and never
-``npu_bridge.npu_init``, which patches every session of a process (adapter_behaviour.md, "Traps of
-the Python package").
+``npu_bridge.npu_init``, which patches every session of a process
+(guides/facts/adapter.md#importing-npu_bridge).
 """
 
 import atexit
@@ -10,23 +10,21 @@ import contextlib
 import importlib.util
 import io
 import sys
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import FEATURES, Backend
+from ascend_session.backends.base import Backend, Loop
 from ascend_session.backends.npu_collectives import NpuCollectives
 from ascend_session.backends.npu_devices import Devices
-from ascend_session.backends.npu_exports import Exports
-from ascend_session.backends.npu_job import check_job
-from ascend_session.backends.npu_probe import probe
-from ascend_session.checks.holders import await_free
-from ascend_session.checks.toolkit import check_operators
+from ascend_session.backends.npu_job import check_job, exported, missing_variables
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError
-from ascend_session.failures import RetryPolicy
 from ascend_session.findings import errors_of
-from ascend_session.hardware.nodes import host_root
+from ascend_session.hardware.nodes import device_nodes, host_root, node_name
+
+if TYPE_CHECKING:
+    from ascend_session.failures import RetryPolicy
 
 __all__ = ["NpuBackend"]
 
@@ -36,26 +34,25 @@ _ANOTHER_BACKEND = 'Or run on the CPU: backend="stub", or export ASCEND_SESSION_
 class NpuBackend(Backend):
     """Ascend processors, through the vendor's adapter.
 
-    Args:
-        environ: The environment to go by.
-        reason: Why this backend was chosen, for messages.
-
     Raises:
         BackendError: If TensorFlow or the vendor's packages cannot be imported, or the list of
             supported operators is not found.
+        JobError: If two sources say different things of this process's place in its job.
     """
 
     name = "npu"
+    holds_devices = True
+    needs_rank_table = True
+    reads_option_files = True
     interrupted_run_s = 10.0  # runs are longer, and a device that was finalised is worth a wait
     collectives: NpuCollectives
 
-    def __init__(self, environ: Mapping[str, str], reason: str) -> None:
-        super().__init__()
-        tf1()
-        self.capabilities: Dict[str, Any] = dict.fromkeys(FEATURES, True)
-        self._exports = Exports(environ)
-        added = self._exports.variables
-        self._environ = {**environ, **added} if added else environ
+    def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
+        super().__init__(environ, reason)
+        self._missing = missing_variables(environ)
+        if self._missing:
+            self._environ = {**environ, **self._missing}
+        self._exports = contextlib.ExitStack()
         self._devices = Devices.of(environ)
         _check_installed(reason)
         _check_operators(environ)
@@ -63,8 +60,17 @@ class NpuBackend(Backend):
         self._ops, self._hccl = _vendor_modules()
         self.collectives = NpuCollectives(self._environ, self.bring_up)
 
+    @classmethod
+    def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
+        """Give the devices that are present as the reason; None if there is none."""
+        root = host_root(environ)
+        nodes = device_nodes(root)
+        if not nodes:
+            return None
+        return f"{len(nodes)} Ascend device(s) are present, first /dev/{node_name(root, nodes[0])}"
+
     def job(self, environ: Mapping[str, str]) -> Job:
-        """This process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
+        """Find this process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
         job = Job.detect(environ)
         if environ.get("ASCEND_DEVICE_ID") or not environ.get("DEVICE_ID"):
             return job
@@ -72,44 +78,64 @@ class NpuBackend(Backend):
         return job if logical is None else job._replace(device_id=logical)
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuses jobs that would train alone without a word, and devices that are not there."""
+        """Refuse jobs that would train alone without a word, and devices that are not there."""
         check_job(job, self._environ)
         self._devices.check(self._environ, parameters)
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
-        """What would leave the device unused, or open another one than it seems."""
-        found = [*self._devices.notes, *self._devices.traps]
+        """List what would leave the device unused, or open another one than it seems."""
+        on_cpu = "this session runs on the host CPU, not on the npu."
+        remarks = [*self._devices.notes, *self._devices.traps]
         if parameters.get("use_off_line") is False:
-            found.append("use_off_line=False: this session runs on the host CPU, not on the npu.")
+            remarks.append(f"use_off_line=False: {on_cpu}")
         if parameters.get("job") in ("ps", "default"):
-            found.append(
-                f"job={parameters['job']!r}: this session runs on the host CPU, not on the npu."
-            )
-        return found
+            remarks.append(f"job={parameters['job']!r}: {on_cpu}")
+        return remarks
 
     def system_ops(self) -> Tuple[Any, Any]:
-        """``initialize_system`` and ``shutdown_system`` of ``npu_bridge.estimator.npu_ops``."""
+        """Add ``initialize_system`` and ``shutdown_system`` of the vendor's ``npu_ops``."""
         return self._ops.initialize_system(), self._ops.shutdown_system()
 
+    def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
+        """Add the vendor's loop, which the device runs by itself."""
+        from ascend_session.backends.npu_training import NpuLoop
+
+        return NpuLoop(train_op, steps, session)
+
+    def has_inf_and_nan(self) -> Optional[bool]:
+        """Ask the device in which mode it is; it does not know before it is up.
+
+        The vendor's ``npu_plugin.is_inf_nan_enabled`` takes "not known" for no (npu_plugin.h,
+        ``GetDeviceSatMode``: -1).
+        """
+        from npu_bridge import tf_adapter
+
+        query = getattr(tf_adapter, "GetDeviceSatMode", None)  # which early releases do not have
+        return None if query is None else {0: False, 1: True}.get(int(query()))
+
+    def read_overflow(self, after: List[Any]) -> Any:
+        """Add the operators that read and clear the device's status of overflow."""
+        from ascend_session.backends.npu_training import read_float_status
+
+        return read_float_status(after)
+
     def bring_up(self) -> None:
-        """Initialises again if the device went down, and makes the groups that went with it."""
+        """Initialise again if the device went down, and make the groups that went with it."""
         super().bring_up()
         self.collectives.restore_groups()
 
     def initialize(self, proto: Any) -> None:
-        """Initialises as who the scheduler says that this process is, if one does."""
-        self._exports.set()
+        """Initialise as who the scheduler says that this process is, if one does."""
+        self._exports.enter_context(exported(self._missing))
         super().initialize(proto)
 
     def close(self) -> None:
-        """Closes the keeper session, and leaves the environment as it was."""
-        try:
+        """Close the keeper session, and leave the environment as it was."""
+        with self._exports:
             super().close()
-        finally:
-            self._exports.unset()
 
     def confirmed(self, job: Job) -> Job:
-        """Rank and size as HCCL has them; they can be asked for only after the initialisation."""
+        """Return rank and size as HCCL has them; it knows them only once it is initialised."""
         if not uses_collectives(self._environ):
             return job
         return job._replace(
@@ -120,12 +146,16 @@ class NpuBackend(Backend):
         )
 
     def await_device(self, job: Job, parameters: Mapping[str, Any], seconds: float) -> None:
-        """Waits until no other process holds this process's device and the session's."""
+        """Wait until no other process holds this process's device and the session's."""
+        from ascend_session.checks.holders import await_free
+
         ids = sorted({job.device_id, parameters.get("session_device_id", job.device_id)})
         await_free(ids, seconds, self._environ)
 
-    def probe(self, job: Job, proto: Any, policy: RetryPolicy) -> None:
-        """Initialises in short-lived processes until that works; see `npu_probe`."""
+    def probe(self, job: Job, proto: Any, policy: "RetryPolicy") -> None:
+        """Initialise in short-lived processes until that works; see `npu_probe`."""
+        from ascend_session.backends.npu_probe import probe
+
         probe(proto, policy, self._environ, job)
 
     def forget_in_child(self) -> None:
@@ -141,7 +171,7 @@ def unregister_exit_handler() -> None:
 
 
 def _check_installed(reason: str) -> None:
-    missing = [name for name in ("npu_bridge", "hccl") if not _is_there(name)]
+    missing = [name for name in ("npu_bridge", "hccl") if not _is_installed(name)]
     if missing:
         raise BackendError(
             f"The npu backend was chosen because {reason}, but {' and '.join(missing)} "
@@ -151,27 +181,7 @@ def _check_installed(reason: str) -> None:
         )
 
 
-def _vendor_modules() -> Tuple[Any, Any]:
-    """The vendor's operators and HCCL's ranks."""
-    said = io.StringIO()
-    try:
-        # Why its library cannot be loaded the package only prints (helper.py).
-        with contextlib.redirect_stdout(said):
-            from hccl.manage import api
-            from npu_bridge.estimator import npu_ops
-    except Exception as error:
-        why = "; ".join([*said.getvalue().splitlines(), f"{type(error).__name__}: {error}"])
-        raise BackendError(
-            f"The vendor's packages cannot be imported: {why.rstrip('.')}. Without the adapter "
-            "every graph would stay on the CPU.",
-            hint="Source the toolkit's set_env.sh, and look whether npu_bridge was made for this "
-            f"TensorFlow ({tf1().__version__}) and this Python.",
-        ) from error
-    print(said.getvalue(), end="")
-    return npu_ops, api
-
-
-def _is_there(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         return name in sys.modules or importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
@@ -179,5 +189,27 @@ def _is_there(name: str) -> bool:
 
 
 def _check_operators(environ: Mapping[str, str]) -> None:
+    from ascend_session.checks.toolkit import check_operators
+
     for finding in errors_of(check_operators(environ, host_root(environ))):
         raise BackendError(finding.message, hint=finding.hint)
+
+
+def _vendor_modules() -> Tuple[Any, Any]:
+    """Import the vendor's operators of the system, and HCCL's ranks and groups."""
+    output = io.StringIO()
+    try:
+        # Why its library cannot be loaded the package only prints (npu_bridge/helper/helper.py).
+        with contextlib.redirect_stdout(output):
+            from hccl.manage import api
+            from npu_bridge.estimator import npu_ops
+    except Exception as error:
+        why = "; ".join([*output.getvalue().splitlines(), f"{type(error).__name__}: {error}"])
+        raise BackendError(
+            f"The vendor's packages cannot be imported: {why.rstrip('.')}. Without the adapter "
+            "every graph would stay on the CPU.",
+            hint="Source the toolkit's set_env.sh, and look whether npu_bridge was made for this "
+            f"TensorFlow ({tf1().__version__}) and this Python.",
+        ) from error
+    print(output.getvalue(), end="")
+    return npu_ops, api

@@ -23,22 +23,7 @@ class NpuCollectives(Collectives):
     def __init__(self, environ: Mapping[str, str], bring_up: Callable[[], None]) -> None:
         self._environ = environ
         self._bring_up = bring_up
-        self._made: Dict[str, List[int]] = {}  # groups and their ranks, in the order of making
-
-    def restore_groups(self) -> None:
-        """Makes those groups again that went with HCCL.
-
-        Closing the last session ends GE and HCCL (adapter_behaviour.md, "Life of GE in a
-        process"), while graphs still have operators in these groups.
-
-        Raises:
-            CollectiveError: If HCCL refuses one.
-        """
-        for group, ranks in self._made.items():
-            try:
-                _ranks().get_rank_size(group)
-            except ValueError:
-                self._answer(_ranks().create_group, group, len(ranks), ranks)
+        self._groups: Dict[str, List[int]] = {}  # their ranks, in the order of making
 
     def allreduce(
         self, tensor: Any, reduction: str, fusion: int, fusion_id: int, group: str
@@ -60,10 +45,10 @@ class NpuCollectives(Collectives):
         self, tensors: Sequence[Any], root_rank: int, fusion: int, fusion_id: int, group: str
     ) -> List[Any]:
         """One operator HcomBroadcast for all tensors."""
-        made = _ops().broadcast(
+        received = _ops().broadcast(
             list(tensors), root_rank=root_rank, fusion=fusion, fusion_id=fusion_id, group=group
         )
-        return list(made)
+        return list(received)
 
     def reduce(
         self,
@@ -153,69 +138,84 @@ class NpuCollectives(Collectives):
 
     def create_group(self, group: str, rank_num: int, rank_ids: List[int]) -> None:
         """``create_group`` of hccl.manage.api."""
-        self._ask(_ranks().create_group, group, rank_num, rank_ids)
-        self._made[group] = rank_ids
+        self._call("create_group", group, rank_num, rank_ids)
+        self._groups[group] = rank_ids
 
     def destroy_group(self, group: str) -> None:
         """``destroy_group`` of hccl.manage.api."""
-        self._ask(_ranks().destroy_group, group)
-        self._made.pop(group, None)
+        self._call("destroy_group", group)
+        self._groups.pop(group, None)
 
     def rank(self, group: str) -> int:
         """``get_rank_id`` of hccl.manage.api."""
-        return int(self._ask(_ranks().get_rank_id, group))
+        return int(self._call("get_rank_id", group))
 
     def size(self, group: str) -> int:
         """``get_rank_size`` of hccl.manage.api."""
-        return int(self._ask(_ranks().get_rank_size, group))
+        return int(self._call("get_rank_size", group))
 
     def local_rank(self, group: str) -> int:
         """``get_local_rank_id`` of hccl.manage.api."""
-        return int(self._ask(_ranks().get_local_rank_id, group))
+        return int(self._call("get_local_rank_id", group))
 
     def local_size(self, group: str) -> int:
         """``get_local_rank_size`` of hccl.manage.api."""
-        return int(self._ask(_ranks().get_local_rank_size, group))
+        return int(self._call("get_local_rank_size", group))
 
     def world_rank(self, group: str, group_rank: int) -> int:
         """``get_world_rank_from_group_rank`` of hccl.manage.api."""
-        return int(self._ask(_ranks().get_world_rank_from_group_rank, group, group_rank))
+        return int(self._call("get_world_rank_from_group_rank", group, group_rank))
 
     def group_rank(self, world_rank: int, group: str) -> int:
         """``get_group_rank_from_world_rank`` of hccl.manage.api."""
-        return int(self._ask(_ranks().get_group_rank_from_world_rank, world_rank, group))
+        return int(self._call("get_group_rank_from_world_rank", world_rank, group))
 
-    def _ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """What HCCL answers, which may be down since the last session was closed.
+    def restore_groups(self) -> None:
+        """Make those groups again that went with HCCL.
+
+        Closing the last session ends GE and HCCL
+        (guides/facts/adapter.md#life-of-ge-in-a-process), while graphs still have operators in
+        these groups.
 
         Raises:
-            CollectiveError: If it refuses; of the reason it says a number at most.
+            CollectiveError: If HCCL refuses one.
+        """
+        for group, ranks in self._groups.items():
+            try:
+                _ranks().get_rank_size(group)
+            except ValueError:
+                self._call_once("create_group", group, len(ranks), ranks)
+
+    def _call(self, function: str, *arguments: Any) -> Any:
+        """Call HCCL, which is brought up first if it went down with the last session.
+
+        Raises:
+            CollectiveError: If it refuses; of the reason it gives a number at most.
         """
         try:
-            return call(*arguments)
+            return getattr(_ranks(), function)(*arguments)
         except ValueError:
             self._bring_up()
-        return self._answer(call, *arguments)
+        return self._call_once(function, *arguments)
 
-    def _answer(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _call_once(self, function: str, *arguments: Any) -> Any:
         try:
-            return call(*arguments)
+            return getattr(_ranks(), function)(*arguments)
         except ValueError as error:
-            asked = f"{call.__name__}({', '.join(map(repr, arguments))})"
+            call = f"{function}({', '.join(map(repr, arguments))})"
+            if uses_collectives(self._environ):
+                hint = (
+                    "A group is there from hccl.create_group to hccl.destroy_group, on its own "
+                    "ranks only, each named once; HCCL's own log says more."
+                )
+            else:
+                hint = (
+                    "HCCL is not up in this process, which is in no job. Start it with "
+                    "`ascend-session launch -n 1`, or ask the system: system.rank, system.size."
+                )
             raise CollectiveError(
-                f"HCCL refused {asked}: {str(error).rstrip('.')}.", hint=self._advice()
+                f"HCCL refused {call}: {str(error).rstrip('.')}.", hint=hint
             ) from error
-
-    def _advice(self) -> str:
-        if not uses_collectives(self._environ):
-            return (
-                "HCCL is not up in this process, which is in no job. Start it with "
-                "`ascend-session launch -n 1`, or ask the system: system.rank, system.size."
-            )
-        return (
-            "A group is there from hccl.create_group to hccl.destroy_group, on its own ranks only, "
-            "each named once; HCCL's own log says more."
-        )
 
 
 def _ops() -> Any:

@@ -17,7 +17,7 @@ __all__ = ["Devices"]
 
 
 class Devices(NamedTuple):
-    """What this process gets, told from the device nodes alone.
+    """What this process gets, as far as the device nodes tell it.
 
     Attributes:
         physical: The physical id of each device; its place here is its logical id.
@@ -33,7 +33,7 @@ class Devices(NamedTuple):
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "Devices":
-        """Looks at the host that ``environ`` names."""
+        """Look at the host that ``environ`` names."""
         root = host_root(environ)
         nodes = processor_nodes(root)
         if not nodes:
@@ -44,12 +44,12 @@ class Devices(NamedTuple):
         return cls(physical, tuple(nodes), visible.traps, tuple(control_node_notes(root)))
 
     def logical(self, physical: int) -> Optional[int]:
-        """The logical id of the device with this physical one; None if the process gets it not."""
+        """Return the logical id of a device; None if the process does not get it."""
         places = [place for place, node in enumerate(self.physical) if int(node) == physical]
         return places[0] if places else None
 
     def check(self, environ: Mapping[str, str], parameters: Mapping[str, Any]) -> None:
-        """Refuses devices that this process does not get.
+        """Refuse devices that this process does not get.
 
         Raises:
             DeviceError: With all of them.
@@ -58,29 +58,24 @@ class Devices(NamedTuple):
             return  # nothing to compare with; the notes say so
         if not self.physical:
             raise DeviceError(self.traps[0])
-        wrong = [*self._wrong_own(environ), *self._wrong_session(parameters)]
-        if wrong:
-            raise DeviceError("\n".join(wrong), hint="ascend-session devices")
-
-    def _wrong_own(self, environ: Mapping[str, str]) -> List[str]:
+        problems: List[str] = []
+        logical = {"session_device_id": parameters.get("session_device_id")}
         if environ.get("ASCEND_DEVICE_ID"):
-            return self._wrong_logical(
-                "ASCEND_DEVICE_ID", read_number(environ, "ASCEND_DEVICE_ID") or 0
-            )
-        other = read_number(environ, "DEVICE_ID")
-        if other is not None and self.logical(other) is None:
-            named = ", ".join(f"{node}" for node in self.physical)
-            return [
-                f"DEVICE_ID={other} is no physical id of a device that this process gets: {named}."
-            ]
-        return []
-
-    def _wrong_session(self, parameters: Mapping[str, Any]) -> List[str]:
-        asked = parameters.get("session_device_id")
-        return [] if asked is None else self._wrong_logical("session_device_id", asked)
-
-    def _wrong_logical(self, name: str, asked: int) -> List[str]:
-        if asked < len(self.physical):
-            return []
+            own = read_number(environ, "ASCEND_DEVICE_ID")
+            logical = {"ASCEND_DEVICE_ID": own, **logical}
+        else:
+            number = read_number(environ, "DEVICE_ID")
+            if number is not None and self.logical(number) is None:
+                ids = ", ".join(str(node) for node in self.physical)
+                problems.append(
+                    f"DEVICE_ID={number} is no physical id of a device that this process gets: "
+                    f"{ids}."
+                )
         count = len(self.physical)
-        return [f"{name}={asked}: this process gets {count} device(s), 0 to {count - 1}."]
+        problems += [
+            f"{name}={number}: this process gets {count} device(s), 0 to {count - 1}."
+            for name, number in logical.items()
+            if number is not None and number >= count
+        ]
+        if problems:
+            raise DeviceError("\n".join(problems), hint="ascend-session devices")

@@ -1,24 +1,70 @@
-"""Whether the adapter would make one job of this process and the others that it belongs to.
+"""The job as the adapter sees it: by variables of its own, and alone if some are missing.
 
-What is refused on every backend stands in ``cluster/variables.py``; this is what only a device
-needs.
+The adapter reads RANK_ID, RANK_SIZE, ASCEND_DEVICE_ID and RANK_TABLE_FILE from the environment of
+its process, and nothing of Slurm's, Open MPI's or Kubernetes'
+(guides/facts/launch.md#variables-of-a-rank). What is refused on every backend stands in
+``cluster/variables.py``.
 """
 
+import contextlib
 import os
-from typing import Mapping
+from typing import Dict, Iterator, Mapping
 
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import CHOICE, SourcedNumber
+from ascend_session.cluster.kubernetes import find_mounted_place
+from ascend_session.cluster.schedulers import CHOICE, SourcedNumber, read_identity
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import JobError
 
-__all__ = ["check_job"]
+__all__ = ["check_job", "exported", "missing_variables"]
+
+
+def missing_variables(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Say what a scheduler says under the adapter's names, as far as ``environ`` does not.
+
+    Returns:
+        Variables to add; none for a rank alone, and without a scheduler.
+
+    Raises:
+        JobError: If two sources say different things of this process.
+    """
+    identity = read_identity(environ)
+    mounted = find_mounted_place(environ, identity)
+    if mounted is not None:
+        return mounted.missing_variables(environ)
+    claim = identity.scheduler
+    if claim is None:
+        return {}
+    job = Job.detect(environ)
+    if job.size == 1:
+        return {}
+    variables = {"JOB_ID": claim.seed}
+    if not environ.get("CM_CHIEF_IP"):  # where they would switch collectives off
+        variables.update(RANK_ID=str(job.rank), RANK_SIZE=str(job.size))
+    if not environ.get("DEVICE_ID"):
+        variables["ASCEND_DEVICE_ID"] = str(job.device_id)
+    return {name: value for name, value in variables.items() if value and not environ.get(name)}
+
+
+@contextlib.contextmanager
+def exported(variables: Mapping[str, str]) -> Iterator[None]:
+    """Put variables into the environment of this process, for the length of a block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def check_job(job: Job, environ: Mapping[str, str]) -> None:
-    """Refuses what would train alone without a word, or end the process.
+    """Refuse what would train alone without a word, or end the process.
 
-    Source: launch_facts.md, A6; ge_plugin.cc, Init.
+    Source: guides/facts/launch.md#collectives-that-are-switched-off; ge_plugin.cc, Init.
 
     Raises:
         JobError: With what is missing.
@@ -35,18 +81,13 @@ def check_job(job: Job, environ: Mapping[str, str]) -> None:
             "rank train alone.",
             hint=f"export RANK_TABLE_FILE, or {alone} to train alone.",
         )
-    if environ.get("RANK_TABLE_FILE"):
-        _check_table(environ)
-
-
-def _check_table(environ: Mapping[str, str]) -> None:
-    path = environ["RANK_TABLE_FILE"]
-    if not os.path.isfile(path):
+    path = environ.get("RANK_TABLE_FILE")
+    if path and not os.path.isfile(path):
         raise JobError(
             f"RANK_TABLE_FILE={path!r}: there is no such file; HCCL would end the process.",
             hint="export RANK_TABLE_FILE as the path of the job's rank table.",
         )
-    if not environ.get("RANK_ID") and not environ.get("POD_NAME"):
+    if path and not environ.get("RANK_ID") and not environ.get("POD_NAME"):
         raise JobError(
             "RANK_TABLE_FILE is set, but neither RANK_ID nor POD_NAME says which of its ranks "
             "this process is; HCCL would fail.",

@@ -1,24 +1,16 @@
 """What training needs of the vendor besides collectives: overflow, and loops on the device.
 
 Sources: npu_optimizer.py, npu_loss_scale_optimizer.py (the operators for overflow; their
-registration in npu_mixed_precesion_ops.cc), npu_plugin.py, npu/util.py.
+registration in npu_mixed_precesion_ops.cc), npu/util.py.
 """
 
 import contextlib
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, List, Optional
 
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.base import Loop
 
-__all__ = [
-    "ITERATION_OP",
-    "clear_float_status",
-    "float_status",
-    "has_inf_and_nan",
-    "load_loop",
-    "loop_in",
-    "loop_later",
-    "outermost",
-]
+__all__ = ["ITERATION_OP", "NpuLoop", "outermost", "read_float_status"]
 
 # geop_npu.cc, AddNodeAttrs: the adapter knows the operator by exactly this name.
 ITERATION_OP = "IterationOp"
@@ -27,56 +19,57 @@ ITERATION_OP = "IterationOp"
 _COUNTERS = ("iterations_per_loop", "loop_cond", "zero", "one")
 
 
-def float_status() -> Any:
-    """The operator that reads the status of overflow: int32 [8], all 0 if there was none."""
-    return _operators().npu_get_float_status_v2()
+def read_float_status(after: List[Any]) -> Any:
+    """Add operators that read and then clear the device's status of overflow.
 
+    Args:
+        after: The tensors up to which overflows count.
 
-def clear_float_status() -> Any:
-    """The operator that clears it."""
-    return _operators().npu_clear_float_status_v2()
-
-
-def has_inf_and_nan() -> Optional[bool]:
-    """Whether an overflow becomes Inf or NaN on the device; None as long as nobody knows.
-
-    The vendor's ``npu_plugin.is_inf_nan_enabled`` takes "not known" for no: before the device is
-    up, the query fails (npu_plugin.h, ``GetDeviceSatMode``: -1).
+    Returns:
+        A tensor, int32 [1]: 1 if there was an overflow, else 0.
     """
-    from npu_bridge import tf_adapter
+    from npu_bridge.helper import helper
 
-    query = getattr(tf_adapter, "GetDeviceSatMode", None)  # which early releases do not have
-    return None if query is None else {0: False, 1: True}.get(int(query()))
-
-
-def loop_in(session: Any, train_op: Any, steps: int) -> Any:
-    """The vendor's ``set_iteration_per_loop``: an operator that makes so many steps in a run."""
-    from npu_bridge.estimator.npu import util
-
-    with outermost(session.graph):
-        return util.set_iteration_per_loop(session, train_op, steps)
+    tf, operators = tf1(), helper.get_gen_ops()
+    with tf.control_dependencies(after):
+        status = operators.npu_get_float_status_v2()  # int32 [8], all 0 if there was none
+    with tf.control_dependencies([status]):
+        cleared = operators.npu_clear_float_status_v2()
+    with tf.control_dependencies([cleared]):
+        return tf.cast(tf.reduce_any(tf.not_equal(status, 0), keepdims=True), tf.int32)
 
 
-def loop_later(train_op: Any) -> Any:
-    """The same operator before there is a session; `load_loop` then says how many steps."""
-    from npu_bridge.estimator.npu import util
+class NpuLoop(Loop):
+    """The vendor's loop: the device makes the steps by itself.
 
-    with outermost(train_op.graph):
-        return util.IterationPerLoop().create_iteration_per_loop_var(train_op)
+    Args:
+        train_op: The operation that makes one step.
+        steps: How many steps a run makes.
+        session: A session in which it will run; None if there is none yet.
+    """
 
+    def __init__(self, train_op: Any, steps: int, session: Optional[Any]) -> None:
+        from npu_bridge.estimator.npu import util
 
-def load_loop(session: Any, steps: int) -> None:
-    """Says to the device how many steps a run of the operator makes in this session."""
-    from npu_bridge.estimator.npu import util
+        self._steps = steps
+        with outermost(train_op.graph):
+            if session is None:
+                self.operation = util.IterationPerLoop().create_iteration_per_loop_var(train_op)
+            else:
+                self.operation = util.set_iteration_per_loop(session, train_op, steps)
 
-    with session.graph.as_default():
-        for name, value in zip(_COUNTERS, (steps - 1, 0, 0, 1)):
-            util.create_or_get_var(name).load(value, session=session)
+    def load(self, session: Any) -> None:
+        """Tell the device how many steps a run makes in this session."""
+        from npu_bridge.estimator.npu import util
+
+        with session.graph.as_default():
+            for name, value in zip(_COUNTERS, (self._steps - 1, 0, 0, 1)):
+                util.create_or_get_var(name).load(value, session=session)
 
 
 @contextlib.contextmanager
 def outermost(graph: Any) -> Iterator[None]:
-    """Outside all scopes, which would begin the names that the adapter and GE look for."""
+    """Leave all scopes, which would begin the names that the adapter and GE look for."""
     tf = tf1()
     root = tf.VariableScope(reuse=tf.AUTO_REUSE, name="")
     with contextlib.ExitStack() as scopes:
@@ -86,9 +79,3 @@ def outermost(graph: Any) -> Iterator[None]:
         scopes.enter_context(tf.variable_scope(root, auxiliary_name_scope=False))
         scopes.enter_context(tf.name_scope(None))
         yield
-
-
-def _operators() -> Any:
-    from npu_bridge.helper import helper
-
-    return helper.get_gen_ops()

@@ -1,34 +1,25 @@
 """The stub: CPU TensorFlow with the same entry, states and refusals as the device.
 
-It never pretends: what it cannot do it refuses by name, or says in `capabilities`.
+It never pretends: what it cannot do it refuses by name, or says in `StubBackend.capabilities`.
 """
 
 import re
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import FEATURES, Backend
-from ascend_session.backends.stub_collectives import StubCollectives
-from ascend_session.backends.stub_job import StubJob, check_meeting, open_job
+from ascend_session.backends.base import Backend, Loop
 from ascend_session.cluster.job import Job
-from ascend_session.config.proto import read_entry
 from ascend_session.errors import BackendError, DeviceError
+
+if TYPE_CHECKING:
+    from ascend_session.backends.stub_job import StubJob
 
 __all__ = ["DEVICES_VARIABLE", "StubBackend", "without_effect"]
 
 DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
-_CAPABILITIES: Dict[str, Any] = {
-    **dict.fromkeys(FEATURES, True),
-    "offload": "the graph runs on the host CPU",
-    "precision modes": "all operators compute in the dtypes of the graph",
-    "data dump": "no dump files are written",
-    "profiling": "no profiling data is written",
-    "AOE tuning": "nothing is tuned",
-    "iterations per loop": "the host makes the steps of a run one by one; the run shows the first",
-    "separate devices": "all device ids share the host CPU",
-}
+_DEFAULT_DEVICES = "8"
 
 # Option that asks for something visible -> the capability that is missing here
 _INEFFECTIVE = {
@@ -43,50 +34,83 @@ class StubBackend(Backend):
     """TensorFlow on the CPU, with ``ASCEND_SESSION_STUB_DEVICES`` devices (default 8)."""
 
     name = "stub"
+    needs_rendezvous = True
+    replaces_vendor = True
+    capabilities: ClassVar[Mapping[str, Any]] = {
+        **Backend.capabilities,
+        "offload": "the graph runs on the host CPU",
+        "precision modes": "all operators compute in the dtypes of the graph",
+        "data dump": "no dump files are written",
+        "profiling": "no profiling data is written",
+        "AOE tuning": "nothing is tuned",
+        "iterations per loop": (
+            "the host makes the steps of a run one by one; the run shows the first"
+        ),
+        "separate devices": "all device ids share the host CPU",
+    }
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        super().__init__()
-        tf1()  # a missing TensorFlow is said before anything else
-        self.capabilities = dict(_CAPABILITIES)
-        self._devices = _device_count(environ)
-        self._environ = environ
+    def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
+        super().__init__(environ, reason)
+        from ascend_session.backends.stub_collectives import StubCollectives
+
+        self._device_count = _count_devices(environ)
         self._job: Optional[Job] = None
         self._ranks: Optional[StubJob] = None
         self.collectives = StubCollectives()
-        own = "ASCEND_DEVICE_ID"
-        self._device_variable = own if environ.get(own) else "DEVICE_ID"
+
+    @classmethod
+    def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
+        """Give the reason; the stub runs anywhere, and is asked last."""
+        return "no Ascend processor is present (there is no /dev/davinci*)"
 
     def job(self, environ: Mapping[str, str]) -> Job:
-        """Find out this process's place in its job, as which it meets the others."""
+        """Find this process's place in its job, as which it meets the others."""
         self._job = super().job(environ)
         return self._job
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuses a loaded adapter, ranks that cannot meet, and devices it does not have."""
+        """Refuse a loaded adapter, ranks that cannot meet, and devices that the stub lacks."""
+        from ascend_session.backends.stub_job import check_meeting
+
         _refuse_adapter()
         check_meeting(job, self._environ)
-        asked = {
-            self._device_variable: job.device_id,
+        own = "ASCEND_DEVICE_ID" if self._environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
+        devices = {
+            own: job.device_id,
             "session_device_id": parameters.get("session_device_id", 0),
         }
-        for name, number in asked.items():
-            if number >= self._devices:
+        for name, device in devices.items():
+            if device >= self._device_count:
                 raise DeviceError(
-                    f"{name}={number}: the stub has {self._devices} devices, "
-                    f"0 to {self._devices - 1}.",
-                    hint=f"export {DEVICES_VARIABLE}={number + 1}",
+                    f"{name}={device}: the stub has {self._device_count} devices, "
+                    f"0 to {self._device_count - 1}.",
+                    hint=f"export {DEVICES_VARIABLE}={device + 1}",
                 )
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
-        """The options that are on but have no visible effect here, each with the reason."""
+        """List the options that are on but have no visible effect here, each with the reason."""
         return list(without_effect(parameters).values())
 
+    def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
+        """Add an operation behind which the host makes the other steps."""
+        from ascend_session.backends.npu_training import ITERATION_OP, outermost
+        from ascend_session.backends.stub_loops import StubLoop
+
+        with outermost(train_op.graph):
+            loop = StubLoop(train_op, ITERATION_OP, steps)
+        if session is not None:
+            loop.load(session)
+        return loop
+
     def initialize(self, proto: Any) -> None:
-        """Meets the other ranks of the job, then opens the keeper session.
+        """Meet the other ranks of the job, then open the keeper session.
 
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
+        from ascend_session.backends.stub_job import open_job
+        from ascend_session.config.proto import read_entry
+
         job = self._job or self.job(self._environ)
         self._ranks = open_job(job, read_entry(proto), self._environ)
         super().initialize(proto if job.size == 1 else _without_spinning(proto))
@@ -97,14 +121,14 @@ class StubBackend(Backend):
             self._ranks.process_group.fail(reason, error)
 
     def shutdown(self) -> None:
-        """Runs the shutdown op, and leaves the other ranks in order."""
+        """Run the shutdown op, and leave the other ranks in order."""
         try:
             super().shutdown()
         finally:
             self._leave()
 
     def close(self) -> None:
-        """Closes the keeper session; the other ranks are left if that was not done before."""
+        """Close the keeper session; the other ranks are left if that was not done before."""
         try:
             self._leave()
         finally:
@@ -116,9 +140,19 @@ class StubBackend(Backend):
             ranks.close()
 
     def system_ops(self) -> Tuple[Any, Any]:
-        """No-op twins of initialize_system and shutdown_system, under the vendor's op names."""
+        """Add no-op twins of initialize_system and shutdown_system, under the vendor's names."""
         tf = tf1()
         return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
+
+
+def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:
+    """Map each option that is on but has no visible effect on the stub to a sentence about it."""
+    return {
+        key: f"{key}={parameters[key]!r} has no effect on the stub: "
+        f"{StubBackend.capabilities[capability]}."
+        for key, capability in _INEFFECTIVE.items()
+        if parameters.get(key)
+    }
 
 
 def _without_spinning(proto: Any) -> Any:
@@ -132,17 +166,8 @@ def _without_spinning(proto: Any) -> Any:
     return copy
 
 
-def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:
-    """The options that are on but have no visible effect on the stub, each with the reason."""
-    return {
-        key: f"{key}={parameters[key]!r} has no effect on the stub: {_CAPABILITIES[capability]}."
-        for key, capability in _INEFFECTIVE.items()
-        if parameters.get(key)
-    }
-
-
 def _refuse_adapter() -> None:
-    """The entry that the stub writes is no ornament once the vendor's library is loaded."""
+    """Refuse to run beside the vendor's library, which would act upon the stub's entry."""
     loaded = sys.modules.get("npu_bridge")
     # A stand-in for machines without a device has a name of its own below the vendor's.
     if loaded is not None and getattr(loaded, "__name__", "npu_bridge") == "npu_bridge":
@@ -153,11 +178,11 @@ def _refuse_adapter() -> None:
         )
 
 
-def _device_count(environ: Mapping[str, str]) -> int:
-    text = environ.get(DEVICES_VARIABLE) or "8"
+def _count_devices(environ: Mapping[str, str]) -> int:
+    text = environ.get(DEVICES_VARIABLE) or _DEFAULT_DEVICES
     if not re.fullmatch(r"[0-9]+", text) or int(text) < 1:
         raise BackendError(
             f"{DEVICES_VARIABLE}={text!r} is not a number of devices.",
-            hint=f"export {DEVICES_VARIABLE}=8",
+            hint=f"export {DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
         )
     return int(text)

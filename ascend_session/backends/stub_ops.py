@@ -34,6 +34,8 @@ NO_GRADIENT = "HcomHasNoGradient"
 _BODY = "WhileBodyFuncGraph"
 _FOREVER = 1 << 60  # elements of an iterator
 
+_loop_numbers = itertools.count()
+
 
 def blocking_op(
     kind: str,
@@ -86,7 +88,7 @@ def blocking_op(
 
 
 class _Calls:
-    """The runs of one operator."""
+    """The runs of one operator, whose methods TensorFlow calls."""
 
     def __init__(self, name: str, function: Function) -> None:
         self._name = name
@@ -185,25 +187,26 @@ def _map_in_place(dataset: Any, function: Callable[[Any], Any]) -> Any:
 def _run_one_by_one(graph: Any) -> None:
     """Make the loops of control flow version 1 around what is built now wait for each iteration.
 
-    They are made by operators that are there already, and more that come later.
+    They consist of operators that are there already, and more that come later.
     """
     tf = tf1()
     context = graph._get_control_flow_context()
     while context is not None:
         if getattr(context, "parallel_iterations", 1) != 1:
             context._parallel_iterations = 1
+            frame = tf.compat.as_bytes(context.name)
             for op in graph.get_operations():
-                if op.type == "Enter" and _text(op.get_attr("frame_name")) == _text(context.name):
+                if op.type == "Enter" and tf.compat.as_bytes(op.get_attr("frame_name")) == frame:
                     op._set_attr("parallel_iterations", tf.AttrValue(i=1))
         context = context.outer_context
 
 
 def _iteration(graph: Any) -> List[Any]:
-    """Tell which iteration of the loop around what is built now runs, under control flow version 2.
+    """Return tensors that tell which iteration of the loop around runs, of control flow version 2.
 
-    Ten iterations of a loop may be on their way at once, and what does not depend on the one before
-    begins in an order that differs between ranks. How many there are at once can no longer be
-    changed when the loop's body is built.
+    Ten iterations of a loop may run at once, and what does not depend on the one before begins in
+    an order that differs between ranks. How many run at once can no longer be changed when the
+    loop's body is built.
 
     Returns:
         Two tensors, the members of an `Iteration`; none of them for what may not run in each
@@ -214,16 +217,5 @@ def _iteration(graph: Any) -> List[Any]:
         return []
     with graph.outer_graph.as_default(), tf1().control_dependencies(None):
         # Made once in each run of the outer graph, and the same for all iterations.
-        loop = tf1().numpy_function(_next_loop, [], tf1().int64)
+        loop = tf1().numpy_function(lambda: _number(next(_loop_numbers)), [], tf1().int64)
     return [loop, graph.inputs[0]]
-
-
-_loops = itertools.count()
-
-
-def _next_loop() -> Any:
-    return _number(next(_loops))
-
-
-def _text(value: Any) -> str:
-    return str(tf1().compat.as_text(value))

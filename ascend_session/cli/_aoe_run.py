@@ -18,7 +18,7 @@ from ascend_session.aoe.run import (
     find_repository,
     make_variables,
 )
-from ascend_session.backends import choose
+from ascend_session.backends import backend_class, choose
 from ascend_session.cli._aoe_conditions import measure_conditions, read_config, show_conditions
 from ascend_session.cli._output import complain
 from ascend_session.cli._parameters import exit_on_signals
@@ -54,9 +54,10 @@ def run_tuning(request: Mapping[str, Any]) -> int:
         )
         raise typer.BadParameter(message, param_hint="--mode")
     choice = choose(request["backend"] or "auto", os.environ)
-    if choice.name == "stub":
+    if backend_class(choice.name).capabilities["AOE tuning"] is not True:
         raise BackendError(
-            f"AOE tunes on a device only, and this would run on the stub: {choice.reason}.",
+            f"AOE tunes on a device only, and this would run on the {choice.name}: "
+            f"{choice.reason}.",
             hint="Run it where an Ascend processor is; `ascend-session aoe preflight` and "
             "`ascend-session launch` run anywhere.",
         )

@@ -6,7 +6,7 @@ import sys
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session import __version__
-from ascend_session.backends import choose
+from ascend_session.backends import backend_class, choose
 from ascend_session.checks.devices import check_health, check_nodes
 from ascend_session.checks.environment import (
     check_hccl_variables,
@@ -99,14 +99,15 @@ def examine(
     """
     root = host_root(environ)
     findings: List[Finding] = []
+    on_npu = False
     try:
         backend, reason = choose("auto", environ)
+        on_npu = backend_class(backend).holds_devices
     except BackendError as error:
         backend, reason = "unknown", error.message
         findings.append(Finding(ERROR, error.message, error.hint, rule="backend"))
     tool = HccnTool(environ, root, timeout_s, max(_ALL_ANSWERS_S, timeout_s))
     report = survey(environ, root, timeout_s, tool=tool)
-    on_npu = backend == "npu"
     if processor_nodes(root) or report.devices or on_npu:
         findings += _check_devices(environ, root, report, rank_table, tool)
     else:

@@ -50,13 +50,18 @@ def run(
     SCRIPT is a Python script; with -m it is a module. What follows it belongs to it, options too.
     The exit code is the script's.
     """
-    from ascend_session.backends import choose
+    from ascend_session.backends import backend_class, choose
     from ascend_session.launcher.rank_main import RUN_VARIABLE, RUNNER
 
     environ = dict(os.environ)
     with exit_on_error(2):
         choice = choose(backend or "auto", environ)
-    settings = {"backend": choice.name, "reason": choice.reason, "drawer": __name__}
+    settings = {
+        "backend": choice.name,
+        "replaces_vendor": "yes" if backend_class(choice.name).replaces_vendor else "no",
+        "reason": choice.reason,
+        "drawer": __name__,
+    }
     if json_file is not None:
         settings["json"] = os.path.abspath(json_file)
     environ[RUN_VARIABLE] = "\n".join(f"{name}={value}" for name, value in settings.items())
@@ -64,7 +69,7 @@ def run(
         from ascend_session.compat.sessions import STRICT_VARIABLE
 
         environ[STRICT_VARIABLE] = "1"
-    if backend in ("npu", "stub"):
+    if backend is not None and backend != "auto":
         environ["ASCEND_SESSION_BACKEND"] = backend
     # A script called -m would be taken for a module.
     path = os.path.join(os.curdir, what) if what.startswith("-") else what

@@ -61,7 +61,7 @@ def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
     """
     import tensorflow.compat.v1 as tf
 
-    if system.backend == "npu":
+    if system.capabilities["offload"] is True:
         vendor = "npu_bridge.estimator.npu"  # npu_init would change every session of the process
         os.environ.setdefault("JOB_ID", str(os.getpid()))  # it wants one; each launch has one
         npu_run_config = importlib.import_module(f"{vendor}.npu_config").NPURunConfig

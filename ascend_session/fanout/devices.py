@@ -1,18 +1,18 @@
-"""FanOut: the open sessions of one process on several devices."""
+"""FanOut: the open sessions of one process on several devices, and what fails on one of them."""
 
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, Callable, Dict, Iterator, List, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
 
 from ascend_session.backends._tensorflow import operators_of_user
 from ascend_session.config.checking import warn
-from ascend_session.errors import LifecycleError
-from ascend_session.fanout.phases import failed
+from ascend_session.errors import AscendError, FanOutError, LifecycleError
+from ascend_session.failures import explain
 from ascend_session.session.system import AscendSystem
 from ascend_session.session.teardown import close_all
 
-__all__ = ["FanOut"]
+__all__ = ["FanOut", "device_failures", "join_problems"]
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class FanOut:
         return iter(self.device_ids)
 
     def each(self, fn: Callable[[Any, Any], T]) -> List[T]:
-        """Calls ``fn(session, built)`` for one device after the other: for what must not overlap.
+        """Call ``fn(session, built)`` for one device after the other: for what must not overlap.
 
         Such as the initialisers of datasets: on a device they open data channels, and the adapter
         names these after the session that it heard of last.
@@ -67,11 +67,11 @@ class FanOut:
                 try:
                     results[device] = self._call(device, fn)
                 except Exception as error:
-                    raise failed("each", {device: error}, results) from error
+                    raise device_failures("each", {device: error}, results) from error
         return list(results.values())
 
     def map(self, fn: Callable[[Any, Any], T]) -> List[T]:
-        """Calls ``fn(session, built)`` for all devices at the same time, each in its own thread.
+        """Call ``fn(session, built)`` for all devices at the same time, each in its own thread.
 
         In its thread the device's session and graph are the defaults. All are waited for, even if
         one fails. An exception that a signal handler raises meanwhile, such as KeyboardInterrupt,
@@ -86,13 +86,19 @@ class FanOut:
         """
         with self._working(fn):
             self._check_datasets()
-            return self._mapped(fn)
+            return self._call_all(fn)
 
     @contextlib.contextmanager
     def _working(self, fn: Any) -> Iterator[None]:
+        """Check that there can be work on the devices, and keep other work away meanwhile."""
         if not callable(fn):
             raise TypeError(f"fn must be a function of a session and what was built, not {fn!r}.")
-        self._check_usable()
+        if self._ended:
+            raise LifecycleError(
+                f"This fan_out(...) {self._ended}; its sessions are closed.",
+                hint="Call map inside the block: with fan_out(...) as devices: ...",
+            )
+        self.system.check_usable()
         if not self._busy.acquire(blocking=False):
             raise LifecycleError(
                 "A map is running on these devices already; a device does one thing at a time.",
@@ -104,25 +110,18 @@ class FanOut:
             self._busy.release()
 
     def _check_datasets(self) -> None:
+        """Warn once of datasets that are not initialised one after the other."""
         if self._in_turn or len(self) == 1:
             return
         if any(operators_of_user(graph, _OPEN_CHANNELS) for graph in self.graphs.values()):
-            self._in_turn = True  # said once
+            self._in_turn = True
             warn(
                 "The graphs read datasets, but each() has not been called: on a device, iterators "
                 "that are initialised at the same time can open each other's data channels. "
                 "Initialise them first: devices.each(lambda session, built: session.run(...))."
             )
 
-    def _check_usable(self) -> None:
-        if self._ended:
-            raise LifecycleError(
-                f"This fan_out(...) {self._ended}; its sessions are closed.",
-                hint="Call map inside the block: with fan_out(...) as devices: ...",
-            )
-        self.system.check_usable()
-
-    def _mapped(self, fn: Callable[[Any, Any], Any]) -> List[Any]:
+    def _call_all(self, fn: Callable[[Any, Any], Any]) -> List[Any]:
         with ThreadPoolExecutor(len(self), "ascend-session-fan-out") as pool:
             try:
                 futures = {device: pool.submit(self._call, device, fn) for device in self}
@@ -139,7 +138,7 @@ class FanOut:
             if not isinstance(failure, Exception):  # sys.exit() in fn is meant for the program
                 raise failure
         results = {device: f.result() for device, f in futures.items() if device not in failures}
-        raise failed("map", failures, results) from next(iter(failures.values()))
+        raise device_failures("map", failures, results) from next(iter(failures.values()))
 
     def _call(self, device_id: int, fn: Callable[[Any, Any], Any]) -> Any:
         session = self.sessions[device_id]
@@ -147,5 +146,40 @@ class FanOut:
             return fn(session, self.built[device_id])
 
     def end(self, how: str) -> None:
-        """Refuses further maps; ``how`` it ended is the predicate of a sentence."""
+        """Refuse further maps; ``how`` it ended is the predicate of a sentence."""
         self._ended = self._ended or how
+
+
+def device_failures(
+    phase: str, failures: Dict[int, BaseException], results: Optional[Dict[int, Any]] = None
+) -> FanOutError:
+    """Return the error for the failures of some devices, which the caller raises from the first.
+
+    Args:
+        phase: ``build``, ``start``, ``each`` or ``map``.
+        failures: What failed, by device.
+        results: What the other devices have, by device.
+    """
+    sentences: List[str] = []
+    hints: List[Optional[str]] = []
+    for device, error in failures.items():
+        text: object = error
+        if isinstance(error, AscendError):
+            text, hint = error.message, error.hint
+        else:
+            known = explain(error)
+            hint = None if known is None else known.advice
+        kind = type(error).__name__
+        sentences.append(f"Device {device} failed in the phase {phase}: {kind}: {text}")
+        hints.append(hint)
+    message = join_problems(sentences, f"{len(failures)} devices failed:")
+    first_hint = next(filter(None, hints), None)
+    return FanOutError(message, hint=first_hint, phase=phase, failures=failures, results=results)
+
+
+def join_problems(sentences: List[str], heading: str) -> str:
+    """Give one sentence as it is, and number several below a heading."""
+    if len(sentences) == 1:
+        return sentences[0]
+    lines = [f"  {number}. {sentence}" for number, sentence in enumerate(sentences, 1)]
+    return "\n".join([heading, *lines])

@@ -1,10 +1,15 @@
 """HCCL's collectives with the vendor's signatures, on the device and between stub processes.
 
 The operators take and give tensors of the default graph; groups and ranks can be asked for inside
-``with ascend_system()``. TensorFlow is imported when the first operator is built.
+``with ascend_system()``. TensorFlow is imported when the first operator is built. They raise
+
+* TypeError or ValueError for an argument of a wrong type or value, also for a tensor, as far as
+  it is known while the graph is built;
+* LifecycleError for an operator under eager execution, for a group without an open system;
+* CollectiveError for a group or a rank that is not there;
+* BackendError if the backend that is chosen cannot run here.
 """
 
-from ascend_session.hccl.exchanging import all_to_all_v, all_to_all_v_c
 from ascend_session.hccl.groups import (
     create_group,
     destroy_group,
@@ -15,8 +20,17 @@ from ascend_session.hccl.groups import (
     size,
     world_rank,
 )
-from ascend_session.hccl.moving import allgather, broadcast, receive, send
-from ascend_session.hccl.reducing import allreduce, reduce, reduce_scatter
+from ascend_session.hccl.operators import (
+    all_to_all_v,
+    all_to_all_v_c,
+    allgather,
+    allreduce,
+    broadcast,
+    receive,
+    reduce,
+    reduce_scatter,
+    send,
+)
 from ascend_session.vendor import WORLD_GROUP
 
 __all__ = [

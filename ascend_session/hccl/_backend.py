@@ -1,19 +1,19 @@
-"""Whose collectives are meant: the open system's, else those of the backend that will be chosen."""
+"""For which backend a graph is built: the open system's, else the one that will be chosen."""
 
 import os
 from typing import Dict
 
 from ascend_session.backends import choose, create
-from ascend_session.backends.collectives import Collectives
+from ascend_session.backends.base import Backend
 from ascend_session.session.registry import current_system
 
-__all__ = ["collectives"]
+__all__ = ["graph_backend"]
 
-_found: Dict[str, Collectives] = {}
+_created: Dict[str, Backend] = {}
 
 
-def collectives() -> Collectives:
-    """The collectives that an operator goes through which is built now.
+def graph_backend() -> Backend:
+    """Return the backend whose operators go into a graph that is built now.
 
     Building the graph before a system is open is the normal case; then it is the backend that
     ``ascend_system()`` chooses in this environment, made once for a process.
@@ -23,8 +23,8 @@ def collectives() -> Collectives:
     """
     system = current_system()
     if system is not None:
-        return system.collectives
+        return system.graph_backend
     choice = choose("auto", os.environ)
-    if choice.name not in _found:
-        _found[choice.name] = create(choice, os.environ).collectives
-    return _found[choice.name]
+    if choice.name not in _created:
+        _created[choice.name] = create(choice, os.environ)
+    return _created[choice.name]

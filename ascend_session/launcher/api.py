@@ -12,6 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Callable, List, Mapping, Optional
 
+from ascend_session.backends import backend_class
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, JobError
 from ascend_session.launcher.binding import not_bound
@@ -202,7 +203,7 @@ class _Launch:
         attempt = judge(planned, noticed, self._config.stall_timeout)
         self._attempts.append(attempt)
         self._notes += [not_bound(event.rank, event.text) for event in noticed.not_bound]
-        if planned.backend == "npu":
+        if backend_class(planned.backend).holds_devices:
             from ascend_session.launcher.preflight_npu import still_held
 
             self._notes += still_held(planned, self._environ, _RELEASE)
@@ -260,7 +261,7 @@ class _Launch:
         return not self._is_told
 
     def _await_devices(self, planned: Plan) -> None:
-        if planned.backend == "npu":
+        if backend_class(planned.backend).holds_devices:
             from ascend_session.launcher.preflight_npu import check_free_again
 
             check_free_again(planned, self._config, self._environ, self._held, self._doze)

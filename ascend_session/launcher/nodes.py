@@ -8,7 +8,7 @@ fills in is waited for before anything goes by it.
 import re
 from typing import TYPE_CHECKING, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.backends import choose
+from ascend_session.backends import backend_class, choose
 from ascend_session.cluster.coordinator import (
     derive_port,
     find_coordinator,
@@ -118,7 +118,7 @@ def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> 
     _check_possible(config, of, number, next(source.name for source in sources if source.of is of))
     assert number is not None
     coordinator = None
-    if backend == "stub":  # on devices the ranks meet by the rank table
+    if backend_class(backend).needs_rendezvous:  # by HCCL they meet through the rank table
         coordinator = _coordinator(config, claim, environ) or _first_of(table, number.value)
     seed = _seed(claim, table, coordinator)
     job_id = None if seed is None else re.sub("[^A-Za-z0-9-]+", "_", seed)[-100:]
@@ -307,8 +307,11 @@ def table_of(
         if nodes_are_said or path == find_mounted_table(environ) or may_have_several_nodes(path):
             raise  # or half a job would be planned as a whole one
         return None
-    # On devices the preflight compares the table of one server with what is asked.
-    is_jobs = backend == "stub" and path in (config.rank_table, find_mounted_table(environ))
+    # Where HCCL reads it, the preflight compares the table of one server with what is asked.
+    is_jobs = not backend_class(backend).needs_rank_table and path in (
+        config.rank_table,
+        find_mounted_table(environ),
+    )
     return nodes if nodes_are_said or len(nodes.nodes) > 1 or is_jobs else None
 
 
@@ -321,7 +324,7 @@ def table_path(
     """
     if config.no_rank_table:
         return None
-    counts = backend == "npu" or nodes_are_said or is_in_pod(environ)
+    counts = backend_class(backend).needs_rank_table or nodes_are_said or is_in_pod(environ)
     inherited = environ.get("RANK_TABLE_FILE") if counts else None
     return config.rank_table or inherited or find_mounted_table(environ)
 
@@ -346,11 +349,12 @@ def choose_devices(
         DeviceError: If there are no such devices.
         JobError: If the table says something else than what is asked.
     """
-    choose_among = choose_npu_devices if backend == "npu" else choose_stub_devices
+    holds_devices = backend_class(backend).holds_devices
+    choose_among = choose_npu_devices if holds_devices else choose_stub_devices
     if nodes.part is None:
         return choose_among(config.devices, config.processes, environ, notes)
     devices, count = config.devices, config.processes
-    if devices is None and backend == "npu":
+    if devices is None and holds_devices:
         devices = _devices_of(nodes.part, environ)
     elif devices is None and count is None:
         count = len(nodes.part.devices)

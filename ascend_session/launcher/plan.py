@@ -26,7 +26,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.backends import choose
+from ascend_session.backends import backend_class, choose
 from ascend_session.cluster.job import Job
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
@@ -319,7 +319,7 @@ def _complete(
     given = config.job_id
     id_of_job = id_of_attempt(given, drafted.attempt) if given else nodes.job_id
     drafted.job_id = id_of_job or new_job_id()
-    if drafted.backend == "stub":
+    if backend_class(drafted.backend).needs_rendezvous:
         drafted.stub_devices = stub_device_count(environ, here)
         drafted.rendezvous = os.urandom(16).hex() if drafted.size > 1 else None
         drafted.held_port = hold_coordinator_port(nodes)
@@ -360,7 +360,7 @@ def _add_ranks(
         folder = os.path.join(drafted.folder, f"rank_{number}")
         own = own_variables(drafted, local)
         environment = {**kept, **defaults(folder), **config.env, **own}
-        if config.program is not None and drafted.backend == "stub":
+        if config.program is not None and backend_class(drafted.backend).replaces_vendor:
             environment.update(for_children(environment))
         ranks.append(
             RankPlan(
@@ -390,7 +390,7 @@ def _add_ranks(
 def _check_rank(backend: str, environment: Mapping[str, str]) -> None:
     """Refuse what a rank would refuse, before anything is started."""
     job = Job.detect(environment)
-    if backend == "npu":
+    if backend_class(backend).needs_rank_table:
         from ascend_session.backends.npu_job import check_job
 
         check_job(job, environment)

@@ -8,6 +8,7 @@ import logging
 import os
 from typing import Callable, List, Mapping, Optional, Sequence
 
+from ascend_session.backends import backend_class
 from ascend_session.checks.job_files import (
     FOLDER,
     PROGRAM,
@@ -89,7 +90,7 @@ def _looked_at(
     findings: List[Finding] = []
     if config.preflight:
         findings += _of_every_job(config, planned)
-    if planned.backend == "npu":
+    if backend_class(planned.backend).holds_devices:
         from ascend_session.launcher.preflight_npu import look_and_wait
 
         findings = look_and_wait(planned, config, environ, findings, say)
@@ -114,7 +115,7 @@ def _all_of(drafted: Plan, config: LaunchConfig, environ: Mapping[str, str]) -> 
     findings: List[Finding] = []
     if config.preflight:
         findings += _of_every_job(config, drafted)
-        if drafted.backend == "npu" and drafted.devices:
+        if drafted.devices and backend_class(drafted.backend).holds_devices:
             from ascend_session.launcher.preflight_npu import on_devices
 
             findings += on_devices(drafted, environ)

@@ -10,6 +10,7 @@ from typing import Callable, List, Mapping, Optional
 
 import tenacity
 
+from ascend_session.backends import backend_class
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.checks.devices import check_health, check_nodes
 from ascend_session.checks.environment import check_hccl_variables, check_job_variables
@@ -177,7 +178,7 @@ def still_held(plan: Plan, environ: Mapping[str, str], patience: float) -> List[
         A sentence for each device that is held, and one if that cannot be seen; empty if all are
         free.
     """
-    if plan.backend != "npu":
+    if not backend_class(plan.backend).holds_devices:
         return []
     # Not by the plan's logical ids: they shift if a device has dropped off the bus.
     here = Devices.of(environ)

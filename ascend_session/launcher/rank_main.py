@@ -75,7 +75,8 @@ class RankMain:
         self._record_writer = load_by_path(os.path.join(_PACKAGE, "failures", "record_writer.py"))
         self._vendor = None  # type: Optional[Vendor]
         request = os.environ.pop(RUN_VARIABLE, None)
-        # The vendor's packages are looked after by `run`, and in ranks on the stub.
+        # The vendor's packages are looked after by `run`, and in ranks on the stub; to ask the
+        # backend for `replaces_vendor`, this file would have to import it.
         is_on_stub = self._folder and os.environ.get(_BACKEND_VARIABLE) == "stub"
         compat = os.path.join(_PACKAGE, "compat", "finder.py")
         if (request is not None or is_on_stub) and os.path.isfile(compat):
@@ -340,7 +341,7 @@ class Vendor:
 
     def begin(self) -> None:
         """Put the finder in its place, before the program starts."""
-        if self._options.get("backend", "stub") != "stub":
+        if self._options.get("replaces_vendor", "yes") != "yes":
             self._finder = self._importing.install("on_device", False, self._options)
             return
         inherited = self._importing.INHERITED

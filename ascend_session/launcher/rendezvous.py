@@ -13,6 +13,7 @@ import os
 import socket
 from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ascend_session.backends import backend_class
 from ascend_session.cluster.coordinator import bind_port, claim_port, split_address
 from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.errors import JobError
@@ -65,8 +66,8 @@ def find_rendezvous(
     if config.rank_table is not None:
         return _checked_table(config.rank_table, "rank_table", notes), None
     if config.no_rank_table:
-        if backend != "npu":
-            notes.append("no_rank_table has no effect on the stub, which has no chief.")
+        if not backend_class(backend).needs_rank_table:
+            notes.append(f"no_rank_table has no effect on the {backend}, which has no chief.")
             return None, None
         if nodes.of > 1:
             raise JobError(
@@ -75,7 +76,7 @@ def find_rendezvous(
                 hint="Give rank_table, the table of all nodes.",
             )
         return None, _find_chief(config, devices, environ, notes)
-    if backend != "npu" or nodes.size(len(devices)) == 1:
+    if not backend_class(backend).needs_rank_table or nodes.size(len(devices)) == 1:
         return None, None
     if environ.get(_TABLE):
         notes.append(

@@ -17,6 +17,7 @@ from typing import Any, Container, Dict, Iterator, List, Mapping, NamedTuple, Se
 import psutil
 import tenacity
 
+from ascend_session.backends import backend_class
 from ascend_session.cluster.variables import read_number, read_seconds, uses_collectives
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.lines import clean
@@ -292,7 +293,8 @@ def stall_notes(seconds: float, plan: Plan) -> List[str]:
 
 def _limits(plan: Plan) -> Tuple[float, float]:
     """Give the seconds after which HCCL gives up linking up and a collective; 0 without HCCL."""
-    if plan.backend != "npu" or not any(uses_collectives(rank.environment) for rank in plan.ranks):
+    by_hccl = backend_class(plan.backend).needs_rank_table
+    if not by_hccl or not any(uses_collectives(rank.environment) for rank in plan.ranks):
         return 0, 0
     links = [read_number(rank.environment, "HCCL_CONNECT_TIMEOUT") for rank in plan.ranks]
     waits = [read_seconds(rank.environment, "HCCL_EXEC_TIMEOUT") for rank in plan.ranks]

@@ -51,7 +51,7 @@ def ascend_system(
         raise ValueError(f"wait_for_device is 0 seconds or more, not {wait_for_device}.")
     if probe is not None and not isinstance(probe, RetryPolicy):
         raise TypeError(f"probe is a RetryPolicy, such as RetryPolicy(), not {probe!r}.")
-    return SystemContext(checked(config), backends.known(backend), wait_for_device, probe)
+    return SystemContext(checked(config), backends.check_name(backend), wait_for_device, probe)
 
 
 def ascend_session(
@@ -79,7 +79,7 @@ def ascend_session(
     Raises:
         AscendError: On entry, the leaf that fits; nothing is open afterwards.
     """
-    known = backends.known(backend)
+    known = backends.check_name(backend)
     return SessionContext(checked(config), graph, device_id, session_config, known, None)
 
 

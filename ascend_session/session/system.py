@@ -10,7 +10,6 @@ from typing import Any, ContextManager, Dict, List, Mapping, NamedTuple, Optiona
 from ascend_session.backends import Choice, create
 from ascend_session.backends._tensorflow import destroy, disown, graph_or_default
 from ascend_session.backends.base import Backend
-from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.checking import check_opening, report_new, warn
@@ -273,9 +272,9 @@ class AscendSystem:
         return dict(self._backend.capabilities)
 
     @property
-    def collectives(self) -> Collectives:
-        """What `ascend_session.hccl` goes through while this system is open."""
-        return self._backend.collectives
+    def graph_backend(self) -> Backend:
+        """The backend whose operators go into graphs that are built while this system is open."""
+        return self._backend
 
     @property
     def parameters(self) -> Dict[str, Any]:
@@ -436,8 +435,8 @@ class AscendSystem:
         environ = self._environ
         self._backend = create(self.choice, environ)
         self._set_place(self._backend.job(environ))
-        # The stub reads no such file: what is in it is checked, and the entry is that of a device.
-        files = FileStore(environ, writes=self.backend != "stub")
+        # A file that nobody reads is not written; what would be in it is checked all the same.
+        files = FileStore(environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
         parameters = self._protos.of_system.parameters
         check_opening({**self.config.values(), **files.restored(parameters)}, environ)

@@ -19,10 +19,10 @@ from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
     from ascend_session.training.acceleration import TellMeStepOrLossHook as TellMeStepOrLossHook
-    from ascend_session.training.broadcasting import (
+    from ascend_session.training.broadcast import (
         BroadcastGlobalVariablesHook as BroadcastGlobalVariablesHook,
     )
-    from ascend_session.training.broadcasting import (
+    from ascend_session.training.broadcast import (
         broadcast_global_variables as broadcast_global_variables,
     )
     from ascend_session.training.gradients import distributed_gradients as distributed_gradients
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from ascend_session.training.optimizer import DistributedOptimizer as DistributedOptimizer
 
 _HOMES = {
-    "BroadcastGlobalVariablesHook": "broadcasting",
+    "BroadcastGlobalVariablesHook": "broadcast",
     "DistributedOptimizer": "optimizer",
     "ExponentialUpdateLossScaleManager": "loss_scale",
     "FixedLossScaleManager": "loss_scale",
     "IterationsPerLoopHook": "loops",
     "LossScaleManager": "loss_scale",
     "TellMeStepOrLossHook": "acceleration",
-    "broadcast_global_variables": "broadcasting",
+    "broadcast_global_variables": "broadcast",
     "distributed_gradients": "gradients",
     "iterations_per_loop": "loops",
 }

@@ -1,7 +1,7 @@
 """What accelerate_train_mode has to know while training runs: the step, or the loss.
 
-Source: seed 001; npu_hook.py, ``TellMeStepOrLossHook``; npu_attrs.cc and geop_npu.cc, which read
-the variables before each run (options_notes a5, a6, g24).
+Source: npu_hook.py, ``TellMeStepOrLossHook``; npu_attrs.cc and geop_npu.cc, which read the
+variables before each run (guides/facts/options.md#accelerated-training).
 """
 
 import math
@@ -49,37 +49,34 @@ class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
             raise ConfigError("One of step and loss must be given, with total_step or final_loss.")
         _check_pair("step", step, "total_step", total_step)
         _check_pair("loss", loss, "final_loss", final_loss)
-        self._asked = {"STEP_NOW": step, "LOSS_NOW": loss}
+        self._sources: Dict[str, Any] = {}
         self._tensors: Dict[str, Any] = {}
         if step is not None:
-            os.environ.update(STEP_NOW="0", TOTAL_STEP=str(_checked_steps(total_step)))
+            self._sources["STEP_NOW"] = step
+            os.environ.update(STEP_NOW="0", TOTAL_STEP=str(_check_steps(total_step)))
         if loss is not None:
-            os.environ.update(LOSS_NOW="0.0", TARGET_LOSS=repr(_checked_loss(final_loss)))
+            self._sources["LOSS_NOW"] = loss
+            os.environ.update(LOSS_NOW="0.0", TARGET_LOSS=repr(_check_loss(final_loss)))
 
     def begin(self) -> None:
-        """Finds the tensors, before the graph is finalized.
+        """Find the tensors, before the graph is finalized.
 
         Raises:
             ConfigError: If there is no such tensor, or it is no number.
         """
-        self._tensors = {
-            name: _tensor(asked) for name, asked in self._asked.items() if asked is not None
-        }
+        self._tensors = {name: _find_tensor(source) for name, source in self._sources.items()}
 
     def before_run(self, run_context: Any) -> Any:
-        """Asks for the tensors with the run's own."""
+        """Ask for the tensors with the run's own."""
         return tf1().train.SessionRunArgs(self._tensors)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Tells what they were."""
+        """Put the values of this run into the environment."""
         for name, value in run_values.results.items():
-            os.environ[name] = _said(name, value)
-
-
-def _said(name: str, value: Any) -> str:
-    if name == "STEP_NOW":
-        return str(int(value))
-    return repr(float(value)) if float(value) else _ALMOST_ZERO
+            if name == "STEP_NOW":
+                os.environ[name] = str(int(value))
+            else:
+                os.environ[name] = repr(float(value)) if float(value) else _ALMOST_ZERO
 
 
 def _check_pair(name: str, value: Any, goal_name: str, goal: Any) -> None:
@@ -92,16 +89,16 @@ def _check_pair(name: str, value: Any, goal_name: str, goal: Any) -> None:
         )
 
 
-def _checked_steps(total: Any) -> int:
-    whole = not isinstance(total, bool) and hasattr(total, "__index__")
-    if not whole or not 0 < int(total) <= _LARGEST_STEP:
+def _check_steps(total: Any) -> int:
+    is_whole = not isinstance(total, bool) and hasattr(total, "__index__")
+    if not is_whole or not 0 < int(total) <= _LARGEST_STEP:
         raise ConfigError(
             f"total_step={total!r} must be a whole number of steps, from 1 to {_LARGEST_STEP}."
         )
     return int(total)
 
 
-def _checked_loss(loss: Any) -> float:
+def _check_loss(loss: Any) -> float:
     try:
         value = float(loss)
     except (TypeError, ValueError):
@@ -111,26 +108,28 @@ def _checked_loss(loss: Any) -> float:
     return value
 
 
-def _tensor(asked: Any) -> Any:
-    """The scalar tensor that is meant, by itself, as a variable or by name."""
+def _find_tensor(source: Any) -> Any:
+    """Return the scalar tensor that is given by itself, as a variable or by name."""
     tf = tf1()
     graph = tf.get_default_graph()
-    variables = {one.name: one for one in tf.global_variables() + tf.local_variables()}
+    variables = {
+        variable.name: variable for variable in tf.global_variables() + tf.local_variables()
+    }
     try:
-        if isinstance(asked, str) and asked in variables:
+        if isinstance(source, str) and source in variables:
             # The tensor of that name may be a handle of the variable.
-            found = variables[asked].read_value()
+            tensor = variables[source].read_value()
         else:
-            found = tf.convert_to_tensor(graph.as_graph_element(asked, allow_operation=False))
+            tensor = tf.convert_to_tensor(graph.as_graph_element(source, allow_operation=False))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"{asked!r} is no tensor of the graph: {error}",
+            f"{source!r} is no tensor of the graph: {error}",
             hint="A tensor's name ends in its number, as in global_step:0.",
         ) from error
-    numeric = found.dtype.base_dtype.is_integer or found.dtype.base_dtype.is_floating
-    if not numeric or found.shape.rank not in (0, None):
+    dtype = tensor.dtype.base_dtype
+    if not (dtype.is_integer or dtype.is_floating) or tensor.shape.rank not in (0, None):
         raise ConfigError(
-            f"{asked!r} must be one number, but it is of dtype {found.dtype.base_dtype.name} and "
-            f"shape {found.shape}: the device could not read it, and would stay at low precision."
+            f"{source!r} must be one number, but it is of dtype {dtype.name} and shape "
+            f"{tensor.shape}: the device could not read it, and would stay at low precision."
         )
-    return found
+    return tensor

@@ -4,12 +4,12 @@ Source: npu_optimizer.py, ``allreduce``: a dense gradient is summed and divided 
 ranks in its own dtype; of IndexedSlices the values are gathered and divided, the indices gathered.
 """
 
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError
-from ascend_session.hccl.reducing import allreduce_many
+from ascend_session.hccl.operators import allreduce_many
 from ascend_session.training.ranks import job_size, note_size
 
 __all__ = ["averaged", "distributed_gradients", "is_slices"]
@@ -19,7 +19,7 @@ _AVERAGED = ("float16", "float32", "bfloat16")
 
 
 def distributed_gradients(gradients: Sequence[Any], *, name: Optional[str] = None) -> List[Any]:
-    """Averages gradients over all ranks; to be given the same list on each of them.
+    """Average gradients over all ranks; to be given the same list on each of them.
 
     Dense gradients must have the same shape on all ranks, and so must the values of IndexedSlices.
     In a job of one rank nothing is added to the graph.
@@ -27,7 +27,7 @@ def distributed_gradients(gradients: Sequence[Any], *, name: Optional[str] = Non
     Args:
         gradients: What ``compute_gradients`` or ``tf.gradients`` gives: pairs of a gradient and its
             variable, or gradients alone; tensors, IndexedSlices or None.
-        name: Begins the names of the operators.
+        name: Begins the name of the operators' scope.
 
     Returns:
         The same list with the averages in it; what is None stays None.
@@ -37,18 +37,18 @@ def distributed_gradients(gradients: Sequence[Any], *, name: Optional[str] = Non
             in a job with parameter servers.
         JobError: If the environment does not say how many ranks there are.
     """
-    listed = list(gradients)
-    pairs = [isinstance(one, tuple) and len(one) == 2 for one in listed]
-    if any(pairs) and not all(pairs):
-        raise TypeError("gradients must be all gradients, or all pairs of gradient and variable.")
+    gradients, scope = list(gradients), name or "distributed_gradients"
+    pairs = [isinstance(gradient, tuple) and len(gradient) == 2 for gradient in gradients]
     if not any(pairs):
-        return averaged(listed, name or "distributed_gradients")
-    means = averaged([gradient for gradient, _ in listed], name or "distributed_gradients")
-    return [(mean, variable) for mean, (_, variable) in zip(means, listed)]
+        return averaged(gradients, scope)
+    if not all(pairs):
+        raise TypeError("gradients must be all gradients, or all pairs of gradient and variable.")
+    means = averaged([gradient for gradient, _ in gradients], scope)
+    return [(mean, variable) for mean, (_, variable) in zip(means, gradients)]
 
 
 def averaged(gradients: Sequence[Any], name: str, last_after: Sequence[Any] = ()) -> List[Any]:
-    """The gradients' averages, None where there is none.
+    """Return the gradients' averages, None where there is none.
 
     Args:
         gradients: Tensors, IndexedSlices or None.
@@ -56,43 +56,26 @@ def averaged(gradients: Sequence[Any], name: str, last_after: Sequence[Any] = ()
             trains by such names (geop_npu.cc, AddNodeAttrs).
         last_after: What the last dense gradient's exchange waits for.
     """
-    size = job_size("The mean of gradients")
-    dense = [n for n, one in enumerate(gradients) if one is not None and not is_slices(one)]
-    converted = list(gradients)
-    for number in dense:
-        converted[number] = tf1().convert_to_tensor(gradients[number])
-    for one in converted:
-        _check_dtype(one, size)
-    if size == 1 or all(one is None for one in converted):
-        note_size(tf1().get_default_graph(), size)
-        return list(gradients)
-    with tf1().name_scope(f"{name}_Allreduce"):
-        return _exchanged(_Exchange(converted, dense, last_after), size)
-
-
-class _Exchange(NamedTuple):
-    """The gradients, the places of the dense ones among them, what the last of these waits for."""
-
-    gradients: List[Any]
-    dense: List[int]
-    last_after: Sequence[Any]
-
-
-def _exchanged(exchange: _Exchange, size: int) -> List[Any]:
-    tf = tf1()
+    tf, size = tf1(), job_size("The mean of gradients")
+    means = [
+        gradient if gradient is None or is_slices(gradient) else tf.convert_to_tensor(gradient)
+        for gradient in gradients
+    ]
+    for gradient in means:
+        if gradient is not None:
+            _check_dtype(gradient, size)
     note_size(tf.get_default_graph(), size)
-    means = list(exchange.gradients)
-    parts = [exchange.dense]
-    if exchange.last_after:
-        parts = [exchange.dense[:-1], exchange.dense[-1:]]
-    for part, waits in zip(parts, ((), exchange.last_after)):
-        if not part:
-            continue
-        with tf.control_dependencies(list(waits)):
-            sums = allreduce_many([means[number] for number in part], "sum")
-        for number, total in zip(part, sums):
-            means[number] = total / tf.cast(size, total.dtype)
-    return [_mean_slices(one, size) if is_slices(one) else one for one in means]
+    if size == 1 or all(gradient is None for gradient in means):
+        return list(gradients)
+    places = [n for n, mean in enumerate(means) if mean is not None and not is_slices(mean)]
+    parts = [(places[:-1], ()), (places[-1:], last_after)] if last_after else [(places, ())]
+    with tf.name_scope(f"{name}_Allreduce"):
+        for part, waits in parts:
+            with tf.control_dependencies(list(waits)):
+                sums = allreduce_many([means[place] for place in part], "sum") if part else []
+            for place, total in zip(part, sums):
+                means[place] = total / tf.cast(size, total.dtype)
+        return [_mean_slices(mean, size) if is_slices(mean) else mean for mean in means]
 
 
 def _mean_slices(slices: Any, size: int) -> Any:
@@ -104,13 +87,11 @@ def _mean_slices(slices: Any, size: int) -> Any:
 
 
 def is_slices(gradient: Any) -> bool:
-    """Whether it is ``tf.IndexedSlices``, the gradient of an embedding."""
+    """Tell whether it is ``tf.IndexedSlices``, the gradient of an embedding."""
     return isinstance(gradient, tf1().IndexedSlices)
 
 
 def _check_dtype(gradient: Any, size: int) -> None:
-    if gradient is None:
-        return
     dtype = gradient.dtype.base_dtype
     if dtype.is_integer or dtype.is_bool:
         raise UnsupportedError(

@@ -6,18 +6,16 @@ step, but on the stub to the first, unless the session has an `IterationsPerLoop
 is fed to placeholders reaches the later steps there.
 """
 
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.base import Loop
 from ascend_session.backends.npu_training import ITERATION_OP
-from ascend_session.errors import LifecycleError
+from ascend_session.config.checking import warn
+from ascend_session.config.proto import read_entry
+from ascend_session.errors import ConfigError, LifecycleError
+from ascend_session.hccl._backend import graph_backend
 from ascend_session.session.conditions import LOOPS_APPLIED, refuse_one_shot
-from ascend_session.training.loop_checks import (
-    check_configured,
-    check_session,
-    checked_operation,
-)
-from ascend_session.training.machine import on_npu
 
 __all__ = ["IterationsPerLoopHook", "iterations_per_loop"]
 
@@ -26,8 +24,22 @@ _Hook: Any = tf1().train.SessionRunHook
 _ATTRIBUTE = "_ascend_session_loop"  # of a graph
 
 
+class _LoopOfGraph(NamedTuple):
+    """The looped operation of a graph.
+
+    Attributes:
+        train_op: Name of the operation that makes one step.
+        n: How many steps a run makes.
+        loop: What the backend has put into the graph.
+    """
+
+    train_op: str
+    n: int
+    loop: Loop
+
+
 def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
-    """Gives an operation of which each run makes ``n`` steps of training.
+    """Return an operation of which each run makes ``n`` steps of training.
 
     After k runs the global step is k times n; with a dataset each step draws its own batch. If the
     data end in the midst, the run raises OutOfRangeError, and the steps before have been made. A
@@ -51,85 +63,99 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
     Warns:
         AscendConfigWarning: If the session's configuration does not say the number.
     """
-    operation = checked_operation(train_op, n)
+    operation = _as_operation(train_op, n)
     graph = operation.graph
     if session is not None:
-        check_session(session, graph, n)
-    loop = getattr(graph, _ATTRIBUTE, None)
-    if loop is None and n > 1:
+        _check_session(session, graph, n)
+    looped: Optional[_LoopOfGraph] = getattr(graph, _ATTRIBUTE, None)
+    if looped is None and n > 1:
         refuse_one_shot(graph, n)
-        loop = _new_loop(session, operation, n)
-        setattr(graph, _ATTRIBUTE, loop)
-    elif loop is not None:
-        loop.check(operation, n)
-        if session is not None:
-            loop.load(session)
-    if n not in graph.get_collection(LOOPS_APPLIED):
-        graph.add_to_collection(LOOPS_APPLIED, n)
-    return operation if loop is None else loop.operation
-
-
-class _Loop:
-    """The looped operation of a graph, on either backend."""
-
-    def __init__(self, train_op: Any, n: int, operation: Any, stub: Optional[Any]) -> None:
-        self._train_op = train_op.name
-        self.n = n
-        self.operation = operation
-        self._stub = stub
-
-    def check(self, train_op: Any, n: int) -> None:
-        """Raises LifecycleError unless it is the same operation, and as often."""
-        if (train_op.name, n) != (self._train_op, self.n):
+        _check_addable(graph)
+        loop = graph_backend().make_loop(operation, n, session)
+        looped = _LoopOfGraph(operation.name, n, loop)
+        setattr(graph, _ATTRIBUTE, looped)
+    elif looped is not None:
+        if (operation.name, n) != (looped.train_op, looped.n):
             raise LifecycleError(
-                f"The graph has {self._train_op!r} in a loop of {self.n} steps already, and cannot "
-                f"have {train_op.name!r} in one of {n}: the adapter knows one operation of the "
-                f"name {ITERATION_OP}.",
+                f"The graph has {looped.train_op!r} in a loop of {looped.n} steps already, and "
+                f"cannot have {operation.name!r} in one of {n}: the adapter knows one operation of "
+                f"the name {ITERATION_OP}.",
                 hint="Use another graph.",
             )
-
-    def load(self, session: Any) -> None:
-        """Says to the session how many steps a run makes."""
-        if self._stub is not None:
-            self._stub.load(session)
-            return
-        from ascend_session.backends.npu_training import load_loop
-
-        load_loop(session, self.n)
-
-    def make_before(self, session: Any, feeds: Any) -> None:
-        """Makes all steps but the last now, where it is not the device that makes them."""
-        if self._stub is not None:
-            self._stub.make_before(session, feeds)
+        if session is not None:
+            looped.loop.load(session)
+    if n not in graph.get_collection(LOOPS_APPLIED):
+        graph.add_to_collection(LOOPS_APPLIED, n)
+    return operation if looped is None else looped.loop.operation
 
 
-def _new_loop(session: Optional[Any], train_op: Any, n: int) -> _Loop:
-    graph = train_op.graph
+def _as_operation(train_op: Any, n: Any) -> Any:
+    """Return the operation that is to be looped."""
+    tf = tf1()
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"n must be an int, this is {n!r}.")
+    if n < 1:
+        raise ConfigError(f"n={n} must be at least 1: it is a number of steps.")
+    operation = train_op.op if tf.is_tensor(train_op) else train_op
+    if not isinstance(operation, tf.Operation):
+        raise TypeError(
+            f"train_op must be an operation or a tensor, as minimize() gives one; this is "
+            f"{train_op!r}. Put several together with tf.group(...)."
+        )
+    return operation
+
+
+def _check_session(session: Any, graph: Any, n: int) -> None:
+    """Refuse what is no ``tf.Session`` on this graph, or was opened for another number."""
+    if not isinstance(session, (tf1().Session, tf1().InteractiveSession)):
+        raise TypeError(
+            f"session must be a tf.Session, this is {type(session).__name__}. For a session with "
+            "hooks give None, and IterationsPerLoopHook() among its hooks."
+        )
+    if session.graph is not graph:
+        raise LifecycleError("train_op is in another graph than the session's.")
+    _check_configured(session, n)
+
+
+def _check_configured(session: Any, n: int) -> None:
+    """Refuse a session that was opened for another number of steps; warn if it says none.
+
+    Source: set_iteration_per_loop.md, "Must be equal to iterations_per_loop".
+    """
+    config = session._config
+    entry = {} if config is None else read_entry(config)
+    configured = entry.get("iterations_per_loop")
+    if configured is None and n > 1:
+        if entry.get("mix_compile_mode"):
+            raise ConfigError(
+                f"mix_compile_mode=True needs iterations_per_loop=1, not {n}.",
+                hint="Leave out one of both.",
+            )
+        warn(
+            f"This session's configuration does not say iterations_per_loop={n}; the vendor "
+            "demands the same number in both."
+        )
+    if configured is not None and configured != n:
+        raise ConfigError(
+            f"This session was opened with iterations_per_loop={configured}, but the loop is to "
+            f"make {n} steps.",
+            hint="Say the same number in both places.",
+        )
+
+
+def _check_addable(graph: Any) -> None:
+    """Refuse a graph to which no looped operation can be added."""
     if graph.finalized:
         raise LifecycleError(
             "The graph is finalized; iterations_per_loop has to add an operation.",
             hint="Call iterations_per_loop(None, train_op, n) before the session is created, and "
             "give IterationsPerLoopHook() to MonitoredTrainingSession.",
         )
-    names = [operation.name for operation in graph.get_operations()]
-    if ITERATION_OP in names:
+    if ITERATION_OP in [operation.name for operation in graph.get_operations()]:
         raise LifecycleError(
             f"The graph has an operation {ITERATION_OP} that was made by others; the adapter knows "
             "only one by this name."
         )
-    if on_npu():
-        from ascend_session.backends.npu_training import loop_in, loop_later
-
-        made = loop_later(train_op) if session is None else loop_in(session, train_op, n)
-        return _Loop(train_op, n, made, None)
-    from ascend_session.backends.npu_training import outermost
-    from ascend_session.backends.stub_loops import StubLoop
-
-    with outermost(graph):
-        stub = StubLoop(train_op, ITERATION_OP, n)
-    if session is not None:
-        stub.load(session)
-    return _Loop(train_op, n, stub.operation, stub)
 
 
 class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
@@ -140,34 +166,33 @@ class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
     """
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Does it, also when the session is created again.
+        """Tell the session, also when it is created again.
 
         Raises:
             LifecycleError: If the graph has no looped operation.
             ConfigError: If the session was opened for another number of steps.
         """
-        loop = getattr(session.graph, _ATTRIBUTE, None)
-        if loop is None:
-            if session.graph.get_collection(LOOPS_APPLIED):
-                return  # of one step each
+        looped: Optional[_LoopOfGraph] = getattr(session.graph, _ATTRIBUTE, None)
+        if looped is not None:
+            _check_configured(session, looped.n)
+            looped.loop.load(session)
+        elif not session.graph.get_collection(LOOPS_APPLIED):  # not even of one step each
             raise LifecycleError(
                 "The graph has no looped operation.",
                 hint="Call iterations_per_loop(None, train_op, n) while you build the graph.",
             )
-        check_configured(session, loop.n)
-        loop.load(session)
 
     def before_run(self, run_context: Any) -> None:
-        """Lets the run make the last step, where it has the looped operation and no device."""
-        session, asked = run_context.session, run_context.original_args
-        loop = getattr(session.graph, _ATTRIBUTE, None)
-        if loop is not None and _has(asked.fetches, loop.operation):
-            loop.make_before(session, asked.feed_dict)
+        """Let the run make the last step, where it has the looped operation and no device."""
+        session, arguments = run_context.session, run_context.original_args
+        looped: Optional[_LoopOfGraph] = getattr(session.graph, _ATTRIBUTE, None)
+        if looped is not None and _contains(arguments.fetches, looped.loop.operation):
+            looped.loop.make_before(session, arguments.feed_dict)
 
 
-def _has(fetches: Any, operation: Any) -> bool:
+def _contains(fetches: Any, operation: Any) -> bool:
     if isinstance(fetches, dict):
         fetches = list(fetches.values())
     if isinstance(fetches, (list, tuple)):
-        return any(_has(one, operation) for one in fetches)
+        return any(_contains(fetch, operation) for fetch in fetches)
     return fetches is operation or fetches == operation.name

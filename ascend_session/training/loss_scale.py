@@ -1,11 +1,11 @@
-"""Loss scaling: what the loss is multiplied with, fixed or found out.
+"""Loss scaling: what the loss is multiplied with, fixed or adapted to overflows.
 
 Source: npu_loss_scale_manager.py and the managers of tf.contrib.mixed_precision that it extends;
 TensorFlow 2 has no contrib. The names of the variables are the same, so that checkpoints fit.
 """
 
 import abc
-from typing import Any, Dict
+from typing import Any
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import ConfigError
@@ -21,14 +21,14 @@ class LossScaleManager(abc.ABC):
 
     @abc.abstractmethod
     def get_loss_scale(self) -> Any:
-        """The scale as a float32 scalar tensor."""
+        """Return the scale as a float32 scalar tensor."""
 
     @abc.abstractmethod
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """An operation that is told by a bool tensor whether the step's gradients were finite."""
+        """Return an operation that learns from a bool tensor whether the gradients were finite."""
 
     def get_enable_overflow_check(self) -> bool:
-        """Whether a step with an overflow is left out."""
+        """Tell whether a step with an overflow is left out."""
         return True
 
 
@@ -45,20 +45,20 @@ class FixedLossScaleManager(LossScaleManager):
     """
 
     def __init__(self, loss_scale: float, enable_overflow_check: bool = True) -> None:
-        _at_least("loss_scale", loss_scale, _SMALLEST)
+        _check_at_least("loss_scale", loss_scale, _SMALLEST)
         self._loss_scale = float(loss_scale)
         self._enable_overflow_check = enable_overflow_check
 
     def get_loss_scale(self) -> Any:
-        """The scale as a constant of the default graph."""
+        """Return the scale as a constant of the default graph."""
         return tf1().constant(self._loss_scale, tf1().float32, name="loss_scale")
 
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """An operation that does nothing."""
+        """Return an operation that does nothing."""
         return tf1().no_op()
 
     def get_enable_overflow_check(self) -> bool:
-        """What it was made with."""
+        """Return what it was made with."""
         return self._enable_overflow_check
 
 
@@ -90,10 +90,10 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         incr_ratio: float = 2,
         decr_ratio: float = 0.8,
     ) -> None:
-        _at_least("init_loss_scale", init_loss_scale, _SMALLEST)
-        _at_least("incr_every_n_steps", incr_every_n_steps, 1)
-        _at_least("decr_every_n_nan_or_inf", decr_every_n_nan_or_inf, 1)
-        _at_least("incr_ratio", incr_ratio, 1)
+        _check_at_least("init_loss_scale", init_loss_scale, _SMALLEST)
+        _check_at_least("incr_every_n_steps", incr_every_n_steps, 1)
+        _check_at_least("decr_every_n_nan_or_inf", decr_every_n_nan_or_inf, 1)
+        _check_at_least("incr_ratio", incr_ratio, 1)
         if not 0 < decr_ratio <= 1:
             raise ConfigError(f"decr_ratio={decr_ratio!r} must be above 0 and at most 1.")
         self._incr_every_n_steps = int(incr_every_n_steps)
@@ -101,16 +101,23 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         self._incr_ratio, self._decr_ratio = float(incr_ratio), float(decr_ratio)
         tf = tf1()
         with tf.control_dependencies(None):
-            self._loss_scale = _state("loss_scale", float(init_loss_scale), tf.float32)
-            self._good_steps = _state("good_steps", 0, tf.int32)
-            self._bad_steps = _state("bad_steps", 0, tf.int32)
+            self._variables = [
+                # A resource: what has been read stays as it was when the variable is assigned to.
+                tf.Variable(value, name=name, dtype=dtype, trainable=False, use_resource=True)
+                for name, value, dtype in (
+                    ("loss_scale", float(init_loss_scale), tf.float32),
+                    ("good_steps", 0, tf.int32),
+                    ("bad_steps", 0, tf.int32),
+                )
+            ]
+        self._loss_scale = self._variables[0]
 
     def get_loss_scale(self) -> Any:
-        """The scale as it is at this step."""
+        """Return the scale as it is at this step."""
         return self._loss_scale.read_value()
 
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """An operation that counts the step and changes the scale when it is time to."""
+        """Return an operation that counts the step and changes the scale when it is time to."""
         tf = tf1()
         with tf.control_dependencies([finite_grads]):
             scale, good, bad = (variable.read_value() for variable in self._variables)
@@ -127,17 +134,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         values = (new_scale, new_good, new_bad)
         return tf.group(*(v.assign(value) for v, value in zip(self._variables, values)))
 
-    @property
-    def _variables(self) -> Any:
-        return self._loss_scale, self._good_steps, self._bad_steps
 
-
-def _state(name: str, value: float, dtype: Any) -> Any:
-    # A resource: what has been read stays as it was when the variable is assigned to.
-    options: Dict[str, Any] = {"trainable": False, "use_resource": True}
-    return tf1().Variable(value, name=name, dtype=dtype, **options)
-
-
-def _at_least(name: str, value: Any, least: float) -> None:
+def _check_at_least(name: str, value: Any, least: float) -> None:
     if isinstance(value, bool) or not value >= least:
         raise ConfigError(f"{name}={value!r} must be at least {least:g}.")

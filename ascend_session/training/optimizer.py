@@ -1,15 +1,23 @@
-"""DistributedOptimizer: any optimizer of a graph, with gradients averaged over the ranks."""
+"""DistributedOptimizer: any optimizer of a graph, with gradients averaged over the ranks.
 
-from typing import Any, Optional
+Source: npu_optimizer.py (``NPUDistributedOptimizer``, ``NPUOptimizer``,
+``KerasDistributeOptimizer``, ``npu_distributed_optimizer_wrapper``) and
+npu_loss_scale_optimizer.py (``NPULossScaleOptimizer``).
+"""
+
+from typing import Any, List, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError
 from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.registry import current_system
-from ascend_session.training.keras_optimizer import distributed_keras, is_graph_keras
+from ascend_session.training.gradients import averaged, distributed_gradients, is_slices
+from ascend_session.training.overflow import Overflow
 from ascend_session.training.ranks import job_size
 
 __all__ = ["DistributedOptimizer"]
+
+_TrainOptimizer: Any = tf1().train.Optimizer
 
 
 def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's do)
@@ -19,7 +27,7 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
     name: Optional[str] = None,
     is_weight_update_sharding: bool = False,
 ) -> Any:
-    """Makes of an optimizer one that averages gradients over all ranks before it applies them.
+    """Make of an optimizer one that averages gradients over all ranks before it applies them.
 
     It does what the vendor's NPUDistributedOptimizer, NPUOptimizer, NPULossScaleOptimizer and
     KerasDistributeOptimizer do. In a job of one rank no collective is added to the graph.
@@ -44,7 +52,6 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
             later is compared when it opens.
         JobError: If the environment does not say how many ranks there are.
     """
-    tf = tf1()
     if is_weight_update_sharding:
         raise UnsupportedError(
             "Weight update sharding is not offered: the vendor's (npu_optimizer.py) takes "
@@ -52,41 +59,157 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
             hint="Leave is_weight_update_sharding out.",
         )
     job_size("DistributedOptimizer")
-    if isinstance(optimizer, tf.train.Optimizer):
-        from ascend_session.training.train_optimizer import TrainOptimizer
-
-        if isinstance(optimizer, TrainOptimizer):
-            raise TypeError(f"{optimizer.get_name()!r} is distributed already.")
-        made = TrainOptimizer(optimizer, loss_scale_manager, is_tailing_optimization, name)
+    if isinstance(optimizer, _DistributedTrain):
+        raise TypeError(f"{optimizer.get_name()!r} is distributed already.")
+    if isinstance(optimizer, _TrainOptimizer):
+        distributed: Any = _DistributedTrain(
+            optimizer, loss_scale_manager, is_tailing_optimization, name
+        )
     else:
-        made = _keras(optimizer, loss_scale_manager, is_tailing_optimization, name)
+        _check_keras(optimizer, loss_scale_manager is not None or is_tailing_optimization)
+        distributed = _distribute_keras(optimizer, name)
     _note_tailing(is_tailing_optimization)
-    return made
+    return distributed
 
 
-def _keras(optimizer: Any, manager: Any, tailing: bool, name: Optional[str]) -> Any:
+def _note_tailing(is_tailing: bool) -> None:
+    system = current_system()
+    if system is not None:
+        check_tailing(is_tailing, system.parameters, "the open system's configuration")
+    graph = tf1().get_default_graph()
+    if int(is_tailing) not in graph.get_collection(TAILING):
+        graph.add_to_collection(TAILING, int(is_tailing))
+
+
+class _DistributedTrain(_TrainOptimizer):  # type: ignore[misc]
+    """The wrapper of a ``tf.train.Optimizer``, which computes and applies.
+
+    Args:
+        optimizer: The wrapped optimizer.
+        manager: Scales the loss, or None.
+        is_tailing: Whether the last exchange waits for the overflow's, as the vendor's does.
+        name: The optimizer's name.
+    """
+
+    def __init__(
+        self, optimizer: Any, manager: Optional[Any], is_tailing: bool, name: Optional[str]
+    ) -> None:
+        super().__init__(name=name or f"Distributed{type(optimizer).__name__}", use_locking=False)
+        self._optimizer = optimizer
+        self._manager = manager
+        self._is_tailing = is_tailing
+        self._overflow: Optional[Overflow] = None
+        # Managers that were written for TensorFlow's own interface have no such method.
+        if manager is not None and getattr(manager, "get_enable_overflow_check", lambda: True)():
+            self._overflow = Overflow(self.get_name())
+
+    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> List[Any]:
+        """Return the averaged gradients and their variables; see ``tf.train.Optimizer``."""
+        if self._manager is None:
+            return self._average(self._optimizer.compute_gradients(loss, *args, **kwargs))
+        scale = self._manager.get_loss_scale()
+        value = loss() if callable(loss) else loss
+        scaled = value * tf1().cast(scale, value.dtype.base_dtype)
+        pairs = self._average(self._optimizer.compute_gradients(scaled, *args, **kwargs))
+        # The tensor that has scaled the loss, not the variable, which this step may change.
+        return [(_multiply(gradient, 1.0 / scale), variable) for gradient, variable in pairs]
+
+    def _average(self, pairs: List[Any]) -> List[Any]:
+        gradients = [gradient for gradient, _ in pairs]
+        size = job_size("DistributedOptimizer")
+        waits: List[Any] = []
+        if self._is_tailing and self._overflow is not None and size > 1:
+            waits = self._overflow.look_early(gradients, size)
+        means = averaged(gradients, self.get_name(), waits)
+        return [(mean, variable) for mean, (_, variable) in zip(means, pairs)]
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
+    ) -> Any:
+        """Apply them with the wrapped optimizer, if nothing has overflown on any rank."""
+        tf = tf1()
+        pairs = list(grads_and_vars)
+
+        def apply() -> Any:
+            return self._optimizer.apply_gradients(pairs, global_step, name)
+
+        if self._manager is None:
+            return apply()
+        if self._overflow is None:
+            return tf.group(apply(), self._manager.update_loss_scale(tf.constant(True)))
+        size = job_size("DistributedOptimizer")
+        finite = self._overflow.none_anywhere([gradient for gradient, _ in pairs], size)
+        update = tf.cond(finite, lambda: tf.group(apply()), tf.no_op)
+        return tf.group(update, self._manager.update_loss_scale(finite))
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the wrapped optimizer's slot."""
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the names of the wrapped optimizer's slots."""
+        return self._optimizer.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> Any:
+        """Return the wrapped optimizer's variables."""
+        return self._optimizer.variables()
+
+
+def _multiply(gradient: Any, factor: Any) -> Any:
+    tf = tf1()
+    if gradient is None:
+        return None
+    if is_slices(gradient):  # the vendor's makes it dense
+        values = gradient.values * tf.cast(factor, gradient.values.dtype)
+        return tf.IndexedSlices(values, gradient.indices, dense_shape=gradient.dense_shape)
+    return gradient * tf.cast(factor, gradient.dtype.base_dtype)
+
+
+class _DistributedKeras:
+    """What comes before the own class of a Keras optimizer, and averages its gradients.
+
+    The copy keeps learning rate, slots and name in place, so that callbacks find them and a saved
+    model does not need this package.
+    """
+
+    _scope: str
+
+    def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
+        """Average the gradients of ``loss``; called while Keras builds its training graph."""
+        return averaged(super().get_gradients(loss, params), self._scope)  # type: ignore[misc]
+
+    def _compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
+        """Average the gradients, which come with their variables; called by ``minimize``."""
+        pairs = super()._compute_gradients(*args, **kwargs)  # type: ignore[misc]
+        return distributed_gradients(pairs, name=self._scope)
+
+
+def _check_keras(optimizer: Any, has_train_options: bool) -> None:
+    """Refuse what is no optimizer of Keras that works in graphs, or needs options of others."""
     kind = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
-    if not is_graph_keras(optimizer):
-        if "keras" in kind:
-            raise UnsupportedError(
-                f"{kind} has no graph mode: Keras calls it eagerly, in functions of its own.",
-                hint="Use an optimizer of tf.compat.v1.train, or of tf.keras.optimizers.legacy "
-                "where this TensorFlow has it.",
-            )
+    is_in_graphs = hasattr(optimizer, "get_gradients") and hasattr(optimizer, "get_updates")
+    if not is_in_graphs and "keras" in kind:
+        raise UnsupportedError(
+            f"{kind} has no graph mode: Keras calls it eagerly, in functions of its own.",
+            hint="Use an optimizer of tf.compat.v1.train, or of tf.keras.optimizers.legacy "
+            "where this TensorFlow has it.",
+        )
+    if not is_in_graphs:
         raise TypeError(f"optimizer must be a tf.train.Optimizer or a Keras optimizer, not {kind}.")
-    if manager is not None or tailing:
+    if has_train_options:
         raise UnsupportedError(
             f"Loss scaling and is_tailing_optimization need a tf.train.Optimizer; {kind} is of "
             "Keras.",
             hint="Leave them out, or use an optimizer of tf.train (tf.compat.v1.train).",
         )
-    return distributed_keras(optimizer, name)
 
 
-def _note_tailing(tailing: bool) -> None:
-    system = current_system()
-    if system is not None:
-        check_tailing(tailing, system.parameters, "the open system's configuration")
-    graph = tf1().get_default_graph()
-    if int(tailing) not in graph.get_collection(TAILING):
-        graph.add_to_collection(TAILING, int(tailing))
+def _distribute_keras(optimizer: Any, name: Optional[str]) -> Any:
+    """Make an optimizer of the same class with the same state, whose gradients are averaged."""
+    if isinstance(optimizer, _DistributedKeras):
+        raise TypeError(f"This {type(optimizer).__name__} is distributed already.")
+    own = type(optimizer)
+    kind = type(own.__name__, (_DistributedKeras, own), {"__doc__": own.__doc__})
+    distributed: Any = object.__new__(kind)
+    vars(distributed).update(vars(optimizer), _scope=name or f"Distributed{own.__name__}")
+    return distributed

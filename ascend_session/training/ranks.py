@@ -13,13 +13,13 @@ __all__ = ["job_size", "note_size"]
 
 
 def job_size(what: str) -> int:
-    """The number of ranks: the open system's, else what the environment says.
+    """Return the number of ranks: the open system's, else what the environment says.
 
     ``JOB_ID``, without which the vendor's optimizers end in an AttributeError (npu_common.py,
     ``NPUBasics``), is not read.
 
     Args:
-        what: Who asks, as the beginning of a sentence.
+        what: What needs it, as the beginning of a sentence.
 
     Raises:
         JobError: If the environment describes no job, or does not say how many ranks it has.
@@ -56,6 +56,6 @@ def _size_in(environ: Mapping[str, str], what: str) -> int:
 
 
 def note_size(graph: Any, size: int) -> None:
-    """Notes in ``graph`` how many ranks it is for; opening a session compares it with the job."""
+    """Note in ``graph`` how many ranks it is for; opening a session compares it with the job."""
     if size not in graph.get_collection(RANKS_OF_GRAPH):
         graph.add_to_collection(RANKS_OF_GRAPH, size)

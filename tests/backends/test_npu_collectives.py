@@ -21,7 +21,7 @@ def ge(tf: Any, tmp_path: Path) -> Iterator[Loaded]:
 
 def test_a_system_has_them(ge: Loaded) -> None:
     with ascend_system() as system:
-        assert isinstance(system.collectives, NpuCollectives)
+        assert isinstance(system.graph_backend.collectives, NpuCollectives)
 
 
 def test_a_graph_that_was_built_before_runs_on_the_device(tf: Any, ge: Loaded) -> None:

@@ -6,7 +6,7 @@ from typing import Dict, Optional
 
 import pytest
 
-from ascend_session.backends.npu_exports import Exports
+from ascend_session.backends.npu_job import missing_variables
 from ascend_session.backends.stub_job import check_meeting
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.kubernetes import MOUNTED, find_pod_names
@@ -39,7 +39,7 @@ def test_a_pod_with_one_device_is_the_rank_that_its_address_has(tmp_path: Path) 
 
 def test_the_adapter_is_told_so_while_a_system_is_open(tmp_path: Path) -> None:
     environ = {**in_pod(tmp_path, 3), "HOST_IP": "203.0.113.2", "JOB_ID": "mine"}
-    told = Exports(environ).variables
+    told = missing_variables(environ)
     assert told["RANK_TABLE_FILE"] == str(tmp_path / MOUNTED.lstrip("/"))
     assert (told["RANK_ID"], told["RANK_SIZE"]) == ("1", "3")
     assert "JOB_ID" not in told

@@ -52,7 +52,7 @@ def test_whatever_ends_the_script_the_sessions_end_before_the_device(
     last, code = ENDS[how]
     given = environment(host)
     ended = run_script(
-        tmp_path, SCRIPT + last, python=forking_python, asked="backend=npu", variables=given
+        tmp_path, SCRIPT + last, python=forking_python, asked="replaces_vendor=no", variables=given
     )
     assert ended.returncode == code, ended.stderr
     assert ended.stdout == "npu_bridge.estimator.npu_ops\n[[6.]]\n"
@@ -100,7 +100,7 @@ def test_what_the_script_has_shut_down_itself_is_left_as_it_is(
     last = "second.close(); first.run(end); first.close()"
     given = environment(host)
     ended = run_script(
-        tmp_path, SCRIPT + last, python=forking_python, asked="backend=npu", variables=given
+        tmp_path, SCRIPT + last, python=forking_python, asked="replaces_vendor=no", variables=given
     )
     assert ended.returncode == 0, ended.stderr
     assert (calls(host).count("NPUShutdown"), calls(host).count("GEFinalize")) == (1, 1)

@@ -96,7 +96,7 @@ def test_devices_that_are_not_here_are_refused_together_before_anything_is_built
         fan_out(None, [0, 7, 1, 2], asked.append).__enter__()
     assert asked == []
     assert refused.value.message.splitlines() == [
-        "2 devices cannot be had:",
+        "2 devices are not there:",
         "  1. session_device_id=7: the stub has 2 devices, 0 to 1.",
         "  2. session_device_id=2: the stub has 2 devices, 0 to 1.",
     ]

@@ -5,6 +5,7 @@ from typing import Any, Iterator
 
 import pytest
 
+from ascend_session.backends.stub import StubBackend
 from ascend_session.hccl import _backend
 from tests.fake_host.vendor import Loaded, live_host, loaded
 from tests.hccl.recorder import Recorder
@@ -13,14 +14,16 @@ from tests.hccl.recorder import Recorder
 @pytest.fixture(autouse=True)
 def collectives_forgotten(monkeypatch: Any) -> None:
     """What this process has found before is no concern of a test."""
-    monkeypatch.setattr(_backend, "_found", {})
+    monkeypatch.setattr(_backend, "_created", {})
 
 
 @pytest.fixture
 def recorder(tf: Any, monkeypatch: Any) -> Recorder:
     """Takes the place of the stub's collectives."""
     recorder = Recorder()
-    monkeypatch.setitem(_backend._found, "stub", recorder)
+    stub = StubBackend({})
+    stub.collectives = recorder  # type: ignore[assignment]
+    monkeypatch.setitem(_backend._created, "stub", stub)
     return recorder
 
 

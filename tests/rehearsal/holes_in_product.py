@@ -26,7 +26,8 @@ __all__: List[str] = []
 
 @hole
 def a_capability_is_lost(host: FakeHost) -> None:
-    npu.FEATURES = npu.FEATURES[:-1]
+    features = list(npu.NpuBackend.capabilities)[:-1]
+    npu.NpuBackend.capabilities = dict.fromkeys(features, True)
 
 
 @hole
@@ -63,7 +64,7 @@ def nothing_is_tried_first(host: FakeHost) -> None:
 
 @hole
 def nobody_is_waited_for(host: FakeHost) -> None:
-    npu.await_free = lambda *asked: None
+    npu.NpuBackend.await_device = lambda *asked: None
 
 
 @hole

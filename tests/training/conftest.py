@@ -5,6 +5,7 @@ from typing import Any, Iterator, List, NamedTuple
 import pytest
 
 from ascend_session.backends.collectives import Collectives
+from ascend_session.backends.stub import StubBackend
 from ascend_session.hccl import _backend
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, live_host, loaded
@@ -77,10 +78,17 @@ def two(monkeypatch: Any) -> Equals:
 
 def equals(monkeypatch: Any, size: int) -> Equals:
     """A job of so many ranks, until the test ends."""
-    made = Equals(size)
+    ranks = Equals(size)
+    install(monkeypatch, ranks, size)
+    return ranks
+
+
+def install(monkeypatch: Any, collectives: Collectives, size: int) -> None:
+    """Put collectives of so many ranks in the place of the stub's, until the test ends."""
+    stub = StubBackend({})
+    stub.collectives = collectives
     monkeypatch.setenv("RANK_SIZE", str(size))
-    monkeypatch.setitem(_backend._found, "stub", made)
-    return made
+    monkeypatch.setitem(_backend._created, "stub", stub)
 
 
 @pytest.fixture
@@ -94,7 +102,7 @@ def host(tmp_path: Any) -> Iterator[FakeHost]:
 @pytest.fixture
 def ge(tf: Any, host: FakeHost) -> Iterator[Loaded]:
     """The graph engine behind the vendor's packages, in this process."""
-    _backend._found.pop("npu", None)
+    _backend._created.pop("npu", None)
     with loaded(host) as ge:
         yield ge
-    _backend._found.pop("npu", None)
+    _backend._created.pop("npu", None)

@@ -12,7 +12,7 @@ from ascend_session import (
     ascend_session,
     ascend_system,
 )
-from ascend_session.backends import npu_training
+from ascend_session.hccl._backend import graph_backend
 from ascend_session.training import (
     DistributedOptimizer,
     ExponentialUpdateLossScaleManager,
@@ -124,7 +124,7 @@ class TestOverflow:
     def test_as_long_as_the_mode_is_not_known_both_are_looked_at(self, tf: Any, ge: Loaded) -> None:
         with ascend_system():
             pass
-        assert npu_training.has_inf_and_nan() is None
+        assert graph_backend().has_inf_and_nan() is None
         factor = tf.placeholder_with_default(1.0, [])
         weight = tf.get_variable("weight", initializer=[[1.0]])
         optimizer = DistributedOptimizer(
@@ -145,9 +145,9 @@ class TestOverflow:
         with ascend_session():
             from npu_bridge import tf_adapter
 
-            assert npu_training.has_inf_and_nan() is False
+            assert graph_backend().has_inf_and_nan() is False
             monkeypatch.delattr(tf_adapter, "GetDeviceSatMode")
-            assert npu_training.has_inf_and_nan() is None
+            assert graph_backend().has_inf_and_nan() is None
 
     def test_the_last_exchange_waits_for_the_status_in_tailing_optimization(
         self, tf: Any, ge: Loaded, monkeypatch: Any

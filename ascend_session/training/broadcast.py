@@ -17,7 +17,7 @@ from typing import Any, Dict, List
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import graph_or_default, tf1
 from ascend_session.errors import CollectiveError, JobError, UnsupportedError
-from ascend_session.hccl._tensors import MOVED
+from ascend_session.hccl._arguments import MOVED
 from ascend_session.training.ranks import job_size, note_size
 
 __all__ = ["BroadcastGlobalVariablesHook", "broadcast_global_variables"]
@@ -26,7 +26,7 @@ _Hook: Any = tf1().train.SessionRunHook
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """Adds an operation that gives the global variables of all ranks the root's values.
+    """Add an operation that gives the global variables of all ranks the root's values.
 
     Run it after the variables have been initialised on all ranks. Keras initialises its own in
     ``get_session``: ``tf.keras.backend.get_session().run(broadcast_global_variables(0))``.
@@ -50,31 +50,31 @@ def broadcast_global_variables(root_rank: int) -> Any:
     note_size(graph, size)
     if size == 1:
         return tf.no_op(name="broadcast_global_variables")
-    groups: Dict[str, List[Any]] = {}
+    by_dtype: Dict[str, List[Any]] = {}
     for variable in tf.global_variables():
-        groups.setdefault(_carried(variable), []).append(variable)
+        by_dtype.setdefault(_carrying_dtype(variable), []).append(variable)
     with tf.name_scope("broadcast_global_variables"):
-        # One operator for each dtype; what is merged on the device has one, too.
-        done = [
-            operation
-            for number, (carried, variables) in enumerate(groups.items())
-            for operation in _broadcast(variables, carried, root_rank, number)
-        ]
-        return tf.group(*done)
+        assignments = []
+        # One operation for each dtype; what is merged on the device has one, too.
+        for number, (dtype, variables) in enumerate(by_dtype.items()):
+            values = [tf.cast(variable.read_value(), dtype) for variable in variables]
+            received = hccl.broadcast(values, root_rank, fusion=2, fusion_id=number)
+            assignments += [
+                variable.assign(tf.cast(value, variable.dtype.base_dtype)).op
+                for variable, value in zip(variables, received)
+            ]
+        return tf.group(*assignments)
 
 
-def _broadcast(variables: List[Any], carried: str, root_rank: int, number: int) -> List[Any]:
-    tf = tf1()
-    values = [tf.cast(variable.read_value(), carried) for variable in variables]
-    received = hccl.broadcast(values, root_rank, fusion=2, fusion_id=number)
-    return [
-        variable.assign(tf.cast(value, variable.dtype.base_dtype)).op
-        for variable, value in zip(variables, received)
-    ]
+def _check_root(root_rank: Any, size: int) -> None:
+    is_whole = isinstance(root_rank, int) and not isinstance(root_rank, bool)
+    if not is_whole or not 0 <= root_rank < size:
+        ranks = f"0 to {size - 1}" if size > 1 else "0 alone"
+        raise JobError(f"root_rank={root_rank!r} is no rank of this job of {size}: it has {ranks}.")
 
 
-def _carried(variable: Any) -> str:
-    """The dtype in which the variable's value travels."""
+def _carrying_dtype(variable: Any) -> str:
+    """Return the dtype in which the variable's value travels."""
     dtype = str(variable.dtype.base_dtype.name)
     if dtype == "bool":
         return "uint8"
@@ -85,13 +85,6 @@ def _carried(variable: Any) -> str:
             "collections=[tf.GraphKeys.LOCAL_VARIABLES].",
         )
     return dtype
-
-
-def _check_root(root_rank: Any, size: int) -> None:
-    whole = isinstance(root_rank, int) and not isinstance(root_rank, bool)
-    if not whole or not 0 <= root_rank < size:
-        ranks = f"0 to {size - 1}" if size > 1 else "0 alone"
-        raise JobError(f"root_rank={root_rank!r} is no rank of this job of {size}: it has {ranks}.")
 
 
 class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
@@ -111,7 +104,7 @@ class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
         self._fingerprints: Any = None
 
     def begin(self) -> None:
-        """Adds the operations, before the graph is finalized."""
+        """Add the operations, before the graph is finalized."""
         size = job_size("BroadcastGlobalVariablesHook")
         self._operation = broadcast_global_variables(self._root_rank)
         self._fingerprints = None
@@ -119,20 +112,24 @@ class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
             self._fingerprints = hccl.allgather(tf1().constant([_fingerprint()], "int64"), size)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Compares the ranks' variables, then broadcasts.
+        """Compare the ranks' variables, then broadcast.
 
         Raises:
             CollectiveError: If a rank has other variables, which would never end on a device.
         """
         if self._fingerprints is None:
             return
-        found = session.run(self._fingerprints)
-        others = [rank for rank, (one, _) in enumerate(found) if one != found[self._root_rank][0]]
-        if others:
-            counts = ", ".join(f"rank {rank} has {found[rank][1]}" for rank in others)
+        fingerprints = session.run(self._fingerprints)
+        root_digest, root_count = fingerprints[self._root_rank]
+        counts = [
+            f"rank {rank} has {count}"
+            for rank, (digest, count) in enumerate(fingerprints)
+            if digest != root_digest
+        ]
+        if counts:
             raise CollectiveError(
                 f"The ranks have different global variables: rank {self._root_rank} has "
-                f"{found[self._root_rank][1]}, {counts}; names, dtypes and shapes must be equal.",
+                f"{root_count}, {', '.join(counts)}; names, dtypes and shapes must be equal.",
                 hint="Build the same graph on all ranks; make a variable of one rank a local "
                 "variable.",
             )
@@ -140,7 +137,10 @@ class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
 
 
 def _fingerprint() -> List[int]:
-    """A number that stands for the global variables, and how many they are."""
+    """Return a number that stands for the global variables, and how many they are."""
     variables = tf1().global_variables()
-    text = "\n".join(f"{one.name} {one.dtype.base_dtype.name} {one.shape}" for one in variables)
-    return [zlib.crc32(text.encode()), len(variables)]
+    lines = [
+        f"{variable.name} {variable.dtype.base_dtype.name} {variable.shape}"
+        for variable in variables
+    ]
+    return [zlib.crc32("\n".join(lines).encode()), len(variables)]

@@ -8,7 +8,7 @@ import pytest
 
 from ascend_session import CollectiveError, JobError, UnsupportedError, ascend_system
 from ascend_session.training import BroadcastGlobalVariablesHook, broadcast_global_variables
-from tests.training.conftest import Equals, equals
+from tests.training.conftest import Equals, equals, install
 
 
 class Root(Equals):
@@ -36,11 +36,8 @@ class Root(Equals):
 @pytest.fixture
 def root(monkeypatch: Any) -> Root:
     """A job of two ranks."""
-    from ascend_session.hccl import _backend
-
     made = Root(2)
-    monkeypatch.setenv("RANK_SIZE", "2")
-    monkeypatch.setitem(_backend._found, "stub", made)
+    install(monkeypatch, made, 2)
     return made
 
 

@@ -1,0 +1,355 @@
+"""Checks of what the functions of `ascend_session.hccl` are given, before anything is built.
+
+What is refused here the vendor's operators or HCCL would refuse, often only when the graph runs.
+A wrong type raises TypeError and a wrong value ValueError, as TensorFlow does for an operator's
+attributes. What does not fit the job is refused as far as it is known while the graph is built:
+before the system is open only the job's variables tell something, and of other groups nothing.
+
+Sources: hccl_ops.cc (types of each operator); the documentation of hccl_ops (8 GB, variables);
+HCCL's verifiers (hcom_ops: HcomAllReduce and the others; hcom_op_utils.cc: GetSrTag, GetDestRank,
+GetSrcRank, GetRoot, and the types that it can broadcast; param_check.cc); hccl/manage/api.py.
+"""
+
+import math
+import numbers
+import os
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.cluster.schedulers import read_identity
+from ascend_session.config.checking import warn
+from ascend_session.errors import CollectiveError, LifecycleError
+from ascend_session.session.registry import current_system
+from ascend_session.vendor import WORLD_GROUP
+
+__all__ = ["BROADCAST", "MOVED", "Arguments", "OperatorArguments"]
+
+REDUCED = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
+MULTIPLIED = ("int8", "int32", "int64", "float16", "float32")  # no product has others
+MOVED = (*REDUCED, "uint8", "uint16", "uint32", "uint64", "float64")
+BROADCAST = (*MOVED, "bool")
+
+_REDUCTIONS = ("sum", "prod", "max", "min")
+_FUSIONS = {0: "no fusion", 1: "by the split of the gradients", 2: "with others of its fusion_id"}
+
+_MOST_BYTES = 8 * 1024**3
+_LARGEST_INT32 = 2**31 - 1  # HCCL reads fusion ids and tags as int32
+_MOST_RANKS = 32768
+_LONGEST_NAME = 127  # 128 bytes with the one that ends it
+
+# What stands between a variable and what reads it.
+_READS = frozenset(["Identity", "ReadVariableOp"])
+_VARIABLES = frozenset(["Variable", "VariableV2", "VarHandleOp"])
+
+
+class Arguments:
+    """The arguments of one call that are neither tensors nor attributes of an operator.
+
+    Args:
+        call: The function, for messages.
+        group: The group's name, which is checked at once.
+    """
+
+    def __init__(self, call: str, group: Any) -> None:
+        self.call = call
+        if not isinstance(group, str):
+            raise self.type_error(f"group must be a str, this is {group!r}.")
+        size_bytes = len(group.encode("utf-8"))
+        if not 1 <= size_bytes <= _LONGEST_NAME:
+            length = f"{group[:20]!r}... has {size_bytes}." if group else "this one is empty."
+            raise self.value_error(f"a group's name has 1 to {_LONGEST_NAME} bytes, {length}")
+        self.group = group
+
+    def type_error(self, text: str) -> TypeError:
+        """Return the error for an argument of a wrong type."""
+        return TypeError(f"hccl.{self.call}: {text}")
+
+    def value_error(self, text: str) -> ValueError:
+        """Return the error for an argument of a wrong value."""
+        return ValueError(f"hccl.{self.call}: {text}")
+
+    def integer(self, name: str, value: Any) -> int:
+        """Return ``value`` as an int, if it is a whole number."""
+        if not isinstance(value, numbers.Integral):
+            raise self.type_error(f"{name} must be an int, this is {value!r}.")
+        return int(value)
+
+    def rank(self, name: str, value: Any) -> int:
+        """Return ``value`` as an int, if it can be a rank of some group."""
+        rank = self.integer(name, value)
+        if not 0 <= rank < _MOST_RANKS:
+            raise self.value_error(f"{name}={rank} is no rank: ranks are numbered from 0.")
+        return rank
+
+    def check_not_world(self) -> None:
+        """Refuse the group of all ranks, which is neither made nor destroyed."""
+        if self.group == WORLD_GROUP:
+            raise self.value_error(
+                f"{WORLD_GROUP!r} is the group of all ranks, which is there as long as the system "
+                "is open. Take another name."
+            )
+
+    def new_group_ranks(self, rank_num: Any, rank_ids: Any) -> List[int]:
+        """Return the ranks in the job of a group that is to be made."""
+        if isinstance(rank_ids, (str, bytes)) or not isinstance(rank_ids, Sequence):
+            raise self.type_error(f"rank_ids must be a list of ranks, this is {rank_ids!r}.")
+        ranks = [self.rank("a rank in rank_ids", rank) for rank in rank_ids]
+        number = self.integer("rank_num", rank_num)
+        if number != len(ranks) or not ranks:
+            raise self.value_error(
+                f"rank_num={number}, but rank_ids has {len(ranks)}: {ranks}. A group has at least "
+                "one rank."
+            )
+        twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
+        if twice:
+            raise self.value_error(f"rank_ids={ranks} names {twice} more than once.")
+        return ranks
+
+
+class OperatorArguments(Arguments):
+    """The arguments of an operator that is to be added to the default graph.
+
+    Raises:
+        LifecycleError: Under eager execution, at once.
+    """
+
+    def __init__(self, call: str, group: Any) -> None:
+        if tf1().executing_eagerly():
+            raise LifecycleError(
+                f"hccl.{call} adds an operator to a graph, but eager execution is on here.",
+                hint="Call tf.disable_eager_execution() (tf.compat.v1 in TensorFlow 2) before "
+                "building the model.",
+            )
+        super().__init__(call, group)
+
+    @property
+    def size(self) -> Optional[int]:
+        """The number of the group's ranks; None if that is not known yet."""
+        system = current_system()
+        if self.group == WORLD_GROUP:
+            if system is not None:
+                return system.size
+            size = read_identity(os.environ).size
+            return None if size is None else size.value
+        if system is None:
+            return None
+        try:
+            return system.graph_backend.collectives.size(self.group)
+        except CollectiveError:
+            return None  # it may be made before the graph runs
+
+    def _known_rank(self) -> Optional[int]:
+        """Return this process's rank in the group; None if that is not known yet."""
+        system = current_system()
+        if system is None:
+            return None
+        if self.group == WORLD_GROUP:
+            return system.rank
+        try:
+            return system.graph_backend.collectives.rank(self.group)
+        except CollectiveError:
+            return None
+
+    def reduction(self, value: Any) -> str:
+        """Return ``value``, if it names a reduction."""
+        if not isinstance(value, str):
+            raise self.type_error(f"reduction must be a str, this is {value!r}.")
+        if value not in _REDUCTIONS:
+            raise self.value_error(f"reduction={value!r} is none of {', '.join(_REDUCTIONS)}.")
+        return value
+
+    def fusion(
+        self, fusion: Any, fusion_id: Any, known: Sequence[int] = (0, 2), reduction: str = "sum"
+    ) -> Tuple[int, int]:
+        """Return ``fusion`` and ``fusion_id``, if they fit together.
+
+        Args:
+            fusion: 0, 1 or 2.
+            fusion_id: The operators of one id become one; counts for 2 only.
+            known: Which values of ``fusion`` this function has.
+            reduction: What is reduced; of others than sums, fusion by id is warned of.
+        """
+        fusion = self.integer("fusion", fusion)
+        fusion_id = self.integer("fusion_id", fusion_id)
+        if fusion not in known:
+            values = ", ".join(f"{value} ({_FUSIONS[value]})" for value in known)
+            raise self.value_error(f"fusion={fusion}, but it can be {values}.")
+        if fusion == 2 and not 0 <= fusion_id <= _LARGEST_INT32:
+            raise self.value_error(
+                "fusion=2 merges the operators of one fusion_id, which is from 0 to "
+                f"{_LARGEST_INT32}; this is {fusion_id}."
+            )
+        if fusion == 1 and fusion_id != -1:
+            raise self.value_error(
+                "fusion=1 goes by the split of the gradients and has no fusion_id, but "
+                f"{fusion_id} is given. For a fusion_id set fusion=2."
+            )
+        if fusion == 2 and reduction != "sum":
+            warn(
+                f"hccl.{self.call}: fusion=2 has no effect on reduction={reduction!r}: HCCL merges "
+                "only sums. Leave fusion out."
+            )
+        return fusion, fusion_id
+
+    def rank_size(self, value: Any) -> int:
+        """Return ``value`` as an int, if it can be the number of the group's ranks."""
+        size = self.integer("rank_size", value)
+        if not 1 <= size <= _MOST_RANKS:
+            raise self.value_error(
+                f"rank_size={size} is no number of ranks, of which there are 1 to {_MOST_RANKS}."
+            )
+        if self.size is not None and self.size != size:
+            raise self.value_error(
+                f"rank_size={size}, but the group {self.group!r} has {self.size} ranks. Give the "
+                "group's size: hccl.size(group)."
+            )
+        return size
+
+    def member(self, name: str, value: Any) -> int:
+        """Return ``value`` as an int, if it can be a rank of the group."""
+        rank, size = self.rank(name, value), self.size
+        if size is not None and rank >= size:
+            raise self.value_error(
+                f"{name}={rank} is no rank of the group {self.group!r}, which has the ranks 0 to "
+                f"{size - 1}. It is the rank in the group, not in the job: hccl.group_rank."
+            )
+        return rank
+
+    def own_rank(self, value: Any) -> int:
+        """Return ``value`` as an int, if it can be this process's rank in the group."""
+        rank, own = self.member("rank", value), self._known_rank()
+        if own is not None and own != rank:
+            raise self.value_error(
+                f"rank={rank}, but this process is rank {own} of the group {self.group!r}. Give "
+                "its own: hccl.rank(group)."
+            )
+        return rank
+
+    def tag(self, value: Any) -> int:
+        """Return ``value`` as an int, if it can be the tag of a message."""
+        tag = self.integer("sr_tag", value)
+        if not 0 <= tag <= _LARGEST_INT32:
+            raise self.value_error(f"sr_tag={tag} must be from 0 to {_LARGEST_INT32}.")
+        return tag
+
+    def tensor(self, name: str, value: Any, known: Sequence[str] = MOVED) -> Any:
+        """Return ``value`` as a tensor of one of the ``known`` types.
+
+        What is no tensor raises TensorFlow's own TypeError or ValueError.
+        """
+        tensor = tf1().convert_to_tensor(value)
+        self.check_dtype(name, tensor.dtype, known)
+        return tensor
+
+    def check_dtype(self, name: str, dtype: Any, known: Sequence[str] = MOVED) -> None:
+        """Refuse a `tf.DType` that is none of the ``known`` ones."""
+        given = dtype.base_dtype.name
+        if given not in known:
+            raise self.type_error(
+                f"{name} is {given}, but HCCL takes {', '.join(known)} here. Cast it: "
+                "tf.cast(x, tf.float32)."
+            )
+
+    def operand(self, value: Any, reduction: str) -> Any:
+        """Return ``value`` as a tensor that HCCL can reduce."""
+        if reduction == "prod":
+            tensor = self.tensor("tensor, with reduction='prod',", value, MULTIPLIED)
+        else:
+            tensor = self.tensor("tensor", value, REDUCED)
+        elements = tensor.shape.num_elements()
+        size_bytes = 0 if elements is None else elements * tensor.dtype.size
+        if size_bytes > _MOST_BYTES:
+            raise self.value_error(
+                f"a tensor of the shape {tensor.shape.as_list()} has {size_bytes} bytes; HCCL "
+                f"reduces at most {_MOST_BYTES} (8 GB) in one operator. Split it: tf.split(x, n)."
+            )
+        return tensor
+
+    def warn_of_variable(self, tensor: Any) -> None:
+        """Warn if the tensor comes straight from a variable."""
+        operator = tensor.op
+        while operator.type in _READS and len(operator.inputs) == 1:
+            operator = operator.inputs[0].op
+        if operator.type in _VARIABLES:
+            warn(
+                f"hccl.{self.call}: its input is the variable {operator.name!r}, and the vendor's "
+                'documentation says that "the upstream node of allreduce must not be variable". '
+                "HCCL may reduce in place; a release that makes no copy before it would change "
+                "the variable. Reduce something that is computed from it."
+            )
+
+    def counts(self, name: str, value: Any) -> Any:
+        """Return ``value`` as an int64 tensor, if it is one or is made of ints.
+
+        HCCL refuses numbers below zero, as far as they are known.
+        """
+        tf = tf1()
+        try:
+            tensor = tf.convert_to_tensor(value, tf.int64)
+        except (TypeError, ValueError) as error:
+            raise self.type_error(
+                f"{name} must be ints or an int64 tensor, this is {value!r}. Cast a tensor: "
+                "tf.cast(x, tf.int64)."
+            ) from error
+        values = _static_values(tensor)
+        if values and min(values) < 0:
+            raise self.value_error(f"{name} has a number below 0: {values}.")
+        return tensor
+
+    def check_lists(self, data: Any, lists: Mapping[str, Any]) -> None:
+        """Check the four lists of all_to_all_v, int64 tensors by their names, as far as known.
+
+        HCCL refuses lists that are too short; beyond the data it would read and write.
+        """
+        size = self.size
+        lengths = {name: tensor.shape.num_elements() for name, tensor in lists.items()}
+        for name, length in lengths.items():
+            if length is not None and size is not None and length < size:
+                raise self.value_error(
+                    f"{name} has {length} numbers, but the group has {size} ranks, and each needs "
+                    "one."
+                )
+        counted, displaced = lengths["recv_counts"], lengths["recv_displacements"]
+        if None not in (counted, displaced) and counted != displaced:
+            raise self.value_error(
+                f"recv_counts has {counted} numbers, but recv_displacements has {displaced}."
+            )
+        counts = _static_values(lists["send_counts"])
+        displacements = _static_values(lists["send_displacements"])
+        if counts is not None and displacements is not None:
+            ends = [count + start for count, start in zip(counts, displacements) if count]
+            self._check_end(data, max(ends, default=0))
+
+    def check_matrix(self, data: Any, matrix: Any, rank: int) -> None:
+        """Check the matrix of all_to_all_v_c, an int64 tensor, as far as it is known."""
+        length, size = matrix.shape.num_elements(), self.size
+        if length is None:
+            return
+        rows = math.floor(math.sqrt(length) + 0.5) if size is None else size
+        if length != rows * rows or not length:
+            ranks = "each rank" if size is None else f"each of the group's {size} ranks"
+            raise self.value_error(
+                f"send_count_matrix needs one row and one column for {ranks}; it has the shape "
+                f"{matrix.shape.as_list()}."
+            )
+        if rank >= rows:
+            raise self.value_error(
+                f"rank={rank}, but send_count_matrix has rows for the ranks 0 to {rows - 1}."
+            )
+        values = _static_values(matrix)
+        if values is not None:
+            self._check_end(data, sum(values[rank * rows : (rank + 1) * rows]))
+
+    def _check_end(self, data: Any, end: int) -> None:
+        elements = data.shape.num_elements()
+        if elements is not None and end > elements:
+            raise self.value_error(
+                f"{end} elements of send_data are asked for, but it has {elements}. Counts and "
+                "displacements are in elements, not in bytes."
+            )
+
+
+def _static_values(tensor: Any) -> Optional[List[int]]:
+    """Return the numbers of a constant in one row; None for what only the run knows."""
+    value = tf1().get_static_value(tensor)
+    return None if value is None else [int(number) for number in value.flatten()]

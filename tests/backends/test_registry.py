@@ -1,0 +1,74 @@
+"""A backend is one class in one module: what another one needs to be chosen, opened and asked."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Mapping, Optional, Tuple
+
+import pytest
+
+from ascend_session import BackendError, ascend_session, backends
+from ascend_session.backends import backend_class, choose
+from ascend_session.backends.base import Backend, Loop
+from ascend_session.backends.stub import StubBackend
+from ascend_session.cluster.job import Job
+
+
+class Third(Backend):
+    """A backend with nothing but what it must have."""
+
+    name = "third"
+
+    @classmethod
+    def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
+        return "there is a third" if environ.get("THIRD") else None
+
+    def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
+        pass
+
+    def system_ops(self) -> Tuple[Any, Any]:
+        return StubBackend.system_ops(self)  # type: ignore[arg-type]
+
+    def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def third(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The third backend is registered, and asked first."""
+    module = sys.modules[__name__]
+    monkeypatch.setitem(sys.modules, "ascend_session.backends.third", module)
+    monkeypatch.setattr(backends, "_REGISTRY", {"third": "third:Third", **backends._REGISTRY})
+    return "third"
+
+
+def test_a_registered_backend_can_be_asked_for_by_name(tf: Any, third: str) -> None:
+    with ascend_session(backend=third) as sess:
+        assert sess.run(tf.constant(3)) == 3
+
+
+def test_auto_is_the_first_that_fits_the_host(third: str, tmp_path: Path) -> None:
+    host = {"ASCEND_SESSION_HOST_ROOT": str(tmp_path)}
+    assert choose("auto", {**host, "THIRD": "1"}) == ("third", "there is a third")
+    assert choose("auto", host).name == "stub"
+
+
+def test_it_is_among_the_known_ones_of_the_refusal(third: str) -> None:
+    with pytest.raises(BackendError) as refused:
+        choose("fourth", {})
+    assert refused.value.hint == "Known are auto, third, npu, stub."
+
+
+@pytest.mark.parametrize("name", ["npu", "stub"])
+def test_its_facts_cost_neither_tensorflow_nor_the_vendors_packages(name: str) -> None:
+    code = (
+        f"from ascend_session.backends import backend_class; backend_class({name!r}); import sys; "
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    slow = {"tensorflow", "numpy", "pydantic", "psutil", "tenacity", "npu_bridge", "hccl"}
+    assert not slow & set(ran.stdout.decode().split())
+
+
+def test_each_class_has_the_name_under_which_it_is_registered() -> None:
+    assert [backend_class(name).name for name in ("npu", "stub")] == ["npu", "stub"]
