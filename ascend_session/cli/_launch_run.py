@@ -23,9 +23,8 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
-from ascend_session.launcher.output import Output
+from ascend_session.launcher.output import Notices, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.printer import Notices, Outlet
 from ascend_session.launcher.process import Signals, signal_name
 
 if TYPE_CHECKING:
@@ -61,10 +60,8 @@ def run_job(config: "LaunchConfig", as_json: bool, observe: Optional[Observer] =
     with plan.held_port, Signals() as signals:
         screen = _Screen(config.grace, signals, observe)
         result = launch_within(
-            signals,
-            config,
-            environ,
             plan,
+            signals,
             _STDERR if as_json else _STDOUT,
             screen.note,
             words=_STDERR,

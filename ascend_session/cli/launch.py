@@ -266,8 +266,8 @@ def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     yield "Folder", first.cwd
     yield "JOB_ID", plan.job_id
     yield "CPUs", spell_options(plan.bound)
-    if plan.nodes.of > 1:
-        yield "Node", f"{plan.nodes.number} of {plan.nodes.of}; {plan.size} ranks in all"
+    if plan.nodes.count > 1:
+        yield "Node", f"{plan.nodes.rank} of {plan.nodes.count}; {plan.size} ranks in all"
     yield "Logs", plan.folder
     if len(plan.shown) == count:
         yield "Shown", "all"

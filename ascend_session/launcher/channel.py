@@ -1,20 +1,14 @@
 """The messages between launcher and guardian: `marshal` values, each behind its length.
 
 Both ends run the same interpreter, so nothing slower is needed. The first message is the job, a
-dictionary that the supervisor makes. Then the launcher may say
+dictionary that the supervisor makes. Then the launcher may send
 
 * ``("stop", signal, grace)``: ask everyone to end, and end them ``grace`` seconds later;
 * ``("kill",)``: end everyone now;
 
-and the guardian says, times in seconds since 1970,
-
-* ``("not bound", rank, text, time)``: it runs all the same, wherever the guardian may;
-* ``("started", rank, pid, time)``, ``("not started", rank, stage, errno, text, time)``;
-* ``("ended", rank, status, time)``: exit code, or negative the signal;
-* ``("stopping", why, time)``: everyone is asked to end; who ends later, ends because of that;
-* ``("killing", time)``;
-* ``("left", processes, time)``: what lived on when no rank did, each as pid and command;
-* ``("over", processes, time)``: the end; the processes could not be ended.
+and the guardian sends the events of `events.EVENTS` that are its own, under their names there and
+with the values of their fields; ranks are counted from 0 in the order of the job. ``over`` is the
+last one.
 """
 
 from __future__ import annotations
@@ -37,10 +31,10 @@ class Channel:
         os.set_blocking(fd, False)
         self.fd = fd
         self.is_open = True
-        self._heard = bytearray()
+        self._received = bytearray()
         self._unsent = bytearray()
 
-    def hear(self) -> List[Any]:
+    def receive(self) -> List[Any]:
         """Read the messages that have come whole by now."""
         try:
             chunk = os.read(self.fd, 1 << 20)
@@ -50,17 +44,17 @@ class Channel:
             chunk = b""
         if not chunk:
             self.is_open = False
-        self._heard += chunk
+        self._received += chunk
         messages = []
-        while len(self._heard) >= _LENGTH:
-            end = _LENGTH + int.from_bytes(self._heard[:_LENGTH], "little")
-            if len(self._heard) < end:
+        while len(self._received) >= _LENGTH:
+            end = _LENGTH + int.from_bytes(self._received[:_LENGTH], "little")
+            if len(self._received) < end:
                 break
-            messages.append(marshal.loads(bytes(self._heard[_LENGTH:end])))
-            del self._heard[:end]
+            messages.append(marshal.loads(bytes(self._received[_LENGTH:end])))
+            del self._received[:end]
         return messages
 
-    def say(self, message: Any) -> None:
+    def send(self, message: Any) -> None:
         """Send a message, or as much of it as there is room for now; see `flush`."""
         data = marshal.dumps(message)
         self._unsent += len(data).to_bytes(_LENGTH, "little") + data
@@ -89,5 +83,5 @@ class Channel:
 
     @property
     def events(self) -> int:
-        """What to wait for, for poll(2)."""
+        """The events of poll(2) to wait for."""
         return select.POLLIN | (select.POLLOUT if self._unsent else 0)

@@ -1,12 +1,12 @@
 """The environment of a rank: what the launcher sets, and what a rank must not inherit.
 
-Source: launch_facts.md, A2 rule 6 (physical ids in tables), A6 (``CM_*`` family; order in which a
-process looks for its device; variables that switch collectives off without a word), B4 (logs);
-options_notes.md, section b (``POD_NAME``, ``TF_CONFIG``; a ``JOB_ID`` has letters, digits, ``-``
-and ``_``, is not all digits with a leading 0, and has at most 128 characters).
-
 There is a ``JOB_ID`` for each attempt, so that two jobs never share what the vendor names by it:
-363 public scripts set one themselves, mostly the constant 10087 (launch_facts.md, C).
+public scripts set one themselves, mostly the same constant
+(guides/facts/launch.md#scripts-for-eight-devices). GE refuses to initialise with one that has more
+than 128 characters, others than letters, digits, ``-`` and ``_``, or only digits with a leading 0.
+
+Source: guides/facts/launch.md#variables-of-a-rank,
+guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.md#logs
 """
 
 import os
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
 LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
+PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 
-# options_notes.md, section b: with a longer JOB_ID GE refuses to initialise.
-LONGEST_ID = 128
-
-# launch_facts.md, A6
 HIGHEST_PORT = 65520
+"""Of ``CM_CHIEF_PORT``."""
+
+LONGEST_ID = 128
+_LONGEST_GIVEN_ID = LONGEST_ID - 8  # a later attempt adds its number
+
 CHIEF_FAMILY = (
     "CM_CHIEF_IP",
     "CM_CHIEF_PORT",
@@ -47,8 +49,13 @@ CHIEF_FAMILY = (
 _BY_RANK = "A rank's number and device follow from processes and devices."
 _BY_TABLE = "Give rank_table, or no_rank_table with chief_ip and chief_port."
 
-# What only the launcher says, and what to do instead of giving it in env.
-OWNED: Dict[str, str] = {
+# Inherited as they are, for the launcher itself goes by them.
+_KEPT = {
+    "ASCEND_RT_VISIBLE_DEVICES": "Give devices, or export it before the launch.",
+    "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
+    "ASCEND_SESSION_STUB_DEVICES": "Give processes, or export it before the launch.",
+}
+_SET = {
     "RANK_ID": _BY_RANK,
     "RANK_SIZE": _BY_RANK,
     "LOCAL_RANK": _BY_RANK,
@@ -62,26 +69,46 @@ OWNED: Dict[str, str] = {
     RANK_FOLDER: "Give log_dir.",
     COORDINATOR: "Give coordinator for several nodes; ranks of one node need none.",
     RENDEZVOUS: "The launcher makes up a new one for each attempt.",
-    # The launcher itself counts by them.
-    "ASCEND_RT_VISIBLE_DEVICES": "Give devices, or export it before the launch.",
-    "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
-    "ASCEND_SESSION_STUB_DEVICES": "Give processes, or export it before the launch.",
 }
+OWNED: Dict[str, str] = {**_SET, **_KEPT}
+"""Variables that nobody may give in ``env``, and what to do instead."""
 
-
-# Where Pythons find the stand-ins for the vendor's packages (compat/inherited).
+# Where Pythons find the stand-ins for the vendor's packages.
 _STAND_INS = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compat", "inherited"
 )
 
-PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 
+def shared_variables(plan: "Plan") -> Dict[str, str]:
+    """Build the variables by which the ranks of this node become one job.
 
-def own_variables(plan: "Plan", local: int) -> Dict[str, str]:
-    """Set what only the launcher says: who a rank is, and on what it runs.
-
-    A job with a chief has no ``RANK_ID`` and no ``RANK_SIZE``, which would switch collectives off;
+    A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch collectives off;
     there ``LOCAL_RANK`` is the rank.
+    """
+    shared = {
+        "ASCEND_SESSION_BACKEND": plan.backend,
+        "JOB_ID": plan.job_id,
+        "LOCAL_SIZE": str(len(plan.devices)),
+    }
+    if plan.chief is None:
+        shared["RANK_SIZE"] = str(plan.size)
+    else:
+        shared["CM_CHIEF_IP"] = shared["CM_WORKER_IP"] = plan.chief.address
+        shared["CM_CHIEF_PORT"] = str(plan.chief.port)
+        shared["CM_CHIEF_DEVICE"] = str(plan.chief.device)
+        shared["CM_WORKER_SIZE"] = str(plan.size)
+    optional = {
+        "RANK_TABLE_FILE": plan.rank_table,
+        STUB_DEVICES_VARIABLE: None if plan.stub_devices is None else str(plan.stub_devices),
+        COORDINATOR: plan.nodes.coordinator,
+        RENDEZVOUS: plan.rendezvous,
+    }
+    shared.update({name: value for name, value in optional.items() if value is not None})
+    return shared
+
+
+def rank_variables(plan: "Plan", local: int) -> Dict[str, str]:
+    """Build the variables that tell a rank who it is and on which device it runs.
 
     Args:
         plan: The attempt, with all but its ranks.
@@ -91,64 +118,24 @@ def own_variables(plan: "Plan", local: int) -> Dict[str, str]:
     # The stub's devices have no nodes; scripts that read DEVICE_ID find the same number there.
     physical = device.logical if device.physical is None else device.physical
     own = {
-        "ASCEND_SESSION_BACKEND": plan.backend,
-        "JOB_ID": plan.job_id,
         "LOCAL_RANK": str(local),
-        "LOCAL_SIZE": str(len(plan.devices)),
-        "ASCEND_DEVICE_ID": str(device.logical),
-        "DEVICE_ID": str(physical),
+        "ASCEND_DEVICE_ID": str(int(device.logical)),
+        "DEVICE_ID": str(int(physical)),
     }
     if plan.chief is None:
         own["RANK_ID"] = str(plan.first_rank + local)
-        own["RANK_SIZE"] = str(plan.size)
-    else:
-        own["CM_CHIEF_IP"] = own["CM_WORKER_IP"] = plan.chief.address
-        own["CM_CHIEF_PORT"] = str(plan.chief.port)
-        own["CM_CHIEF_DEVICE"] = str(plan.chief.device)
-        own["CM_WORKER_SIZE"] = str(plan.size)
-    if plan.rank_table is not None:
-        own["RANK_TABLE_FILE"] = plan.rank_table
-    if plan.stub_devices is not None:
-        own[STUB_DEVICES_VARIABLE] = str(plan.stub_devices)
-    if plan.nodes.coordinator is not None:
-        own[COORDINATOR] = plan.nodes.coordinator
-    if plan.rendezvous is not None:
-        own[RENDEZVOUS] = plan.rendezvous
     return own
 
 
-def defaults(folder: str) -> Dict[str, str]:
-    """Set what a rank gets unless the user gives it in ``env``; nobody may give the folder itself.
-
-    Args:
-        folder: The rank's own folder, absolute.
-    """
-    return {
-        "PYTHONUNBUFFERED": "1",
-        RANK_FOLDER: folder,
-        LOG_PATH: os.path.join(folder, PLOG_FOLDER),
-        WORK_PATH: os.path.join(folder, WORK_FOLDER),
-    }
-
-
-def for_children(environment: Mapping[str, str]) -> Dict[str, str]:
-    """Set what Pythons need that a program other than Python starts, where there is no device.
-
-    Args:
-        environment: The program's.
-    """
+def variables_for_children(environment: Mapping[str, str]) -> Dict[str, str]:
+    """Let the Pythons that a program other than Python starts find the stub's stand-ins."""
     if not os.path.isdir(_STAND_INS):  # an installation without compat
         return {}
     path = environment.get("PYTHONPATH")
     return {"PYTHONPATH": _STAND_INS + (os.pathsep + path if path else "")}
 
 
-_WITH_CHIEF = "it must not be set in a job without a rank table, whose ranks would train alone"
-_OF_LAUNCHER = "it numbers the launcher among what its scheduler has started, and no rank"
-_FOR_ALL = "all ranks would take the same identity from it"
-
-
-def replaced_folders(environ: Mapping[str, str], given: Mapping[str, str]) -> List[str]:
+def note_replaced_folders(environ: Mapping[str, str], given: Mapping[str, str]) -> List[str]:
     """Report folders that the launcher's environment names and ranks do not use, in sentences.
 
     Args:
@@ -163,23 +150,43 @@ def replaced_folders(environ: Mapping[str, str], given: Mapping[str, str]) -> Li
     ]
 
 
-def removed_variables(
-    environ: Mapping[str, str], own: Mapping[str, str], given: Mapping[str, str]
+def find_removed_variables(
+    environ: Mapping[str, str], shared: Mapping[str, str], given: Mapping[str, str]
 ) -> Dict[str, str]:
-    """Find the variables that are taken away, each with the reason as the end of a sentence.
+    """Find the variables that ranks must not inherit, each with the reason as part of a sentence.
 
     Args:
         environ: The launcher's environment.
-        own: What the launcher says in a rank; replaces what was inherited, and is not listed.
-        given: What the user adds; is never taken away.
+        shared: The `shared_variables` of the ranks.
+        given: What the user adds, which is never taken away.
     """
-    reasons = _reasons(own)
-    if not has_scheduler(environ):
-        # A batch script is started once, and what the ranks start may need what it has.
-        for name in IDENTITY_VARIABLES:
-            reasons.pop(name, None)
-    if "TF_CONFIG" in reasons and read_task(environ) is None:
-        del reasons["TF_CONFIG"]
+    reasons = dict.fromkeys(_SET, "the launcher sets it")
+    for name in (COORDINATOR, RENDEZVOUS):
+        reasons[name] = "it belongs to another job, on the stub"
+    reasons["HELP_CLUSTER"] = "it starts collectives whether or not the ranks can find each other"
+    chief = "it belongs to another job, one with a chief"
+    own = {"RANK_ID", "LOCAL_RANK", "ASCEND_DEVICE_ID", "DEVICE_ID", *shared}
+    if "CM_CHIEF_IP" in shared:
+        own.remove("RANK_ID")
+        for name in ("RANK_TABLE_FILE", "RANK_ID", "RANK_SIZE"):
+            reasons[name] = (
+                "it must not be set in a job without a rank table, whose ranks would train alone"
+            )
+    elif "RANK_TABLE_FILE" in shared:
+        chief = "with RANK_TABLE_FILE it switches collectives off without a word"
+    else:
+        reasons["RANK_TABLE_FILE"] = "a job of one rank, and one on the stub, goes without a table"
+    reasons.update(dict.fromkeys(CHIEF_FAMILY, chief))
+    if shared.get("LOCAL_SIZE") != "1":
+        for name in ("POD_NAME", "TF_CONFIG"):
+            reasons[name] = "all ranks would take the same identity from it"
+    numbered = [name for name in IDENTITY_VARIABLES if name in environ]
+    # A batch script is started once, and what the ranks start may need what it has.
+    if numbered and has_scheduler(environ):
+        why = "it numbers the launcher among what its scheduler has started, and no rank"
+        reasons.update(dict.fromkeys(numbered, why))
+    if "TF_CONFIG" in environ and read_task(environ) is None:
+        reasons.pop("TF_CONFIG", None)
     return {
         name: why
         for name, why in sorted(reasons.items())
@@ -193,14 +200,15 @@ def refuse_task(environ: Mapping[str, str], size: int) -> None:
     Raises:
         JobError: If the task is ``ps``, is ``evaluator`` for several ranks, or is no object.
     """
-    given = read_task(environ)
-    if given is None:
+    task = read_task(environ) if environ.get("TF_CONFIG") else None
+    if task is None:
         return
-    if not isinstance(given, dict):
+    kind = read_task_type(environ)
+    if not isinstance(task, dict):
         message = "The task in TF_CONFIG is no object, on which the adapter ends the process."
-    elif read_task_type(environ) == "ps":
+    elif kind == "ps":
         message = 'TF_CONFIG says "ps", for which the adapter does not initialise the device.'
-    elif read_task_type(environ) == "evaluator" and size > 1:
+    elif kind == "evaluator" and size > 1:
         message = (
             'TF_CONFIG says "evaluator", for which collectives are off: ranks would train alone.'
         )
@@ -209,42 +217,13 @@ def refuse_task(environ: Mapping[str, str], size: int) -> None:
     raise JobError(message, hint="unset TF_CONFIG, or run this process without a launch.")
 
 
-def _reasons(own: Mapping[str, str]) -> Dict[str, str]:
-    """Say why each variable would do harm in a rank that has ``own``."""
-    reasons = dict.fromkeys((name for name in OWNED if name not in _KEPT), "the launcher sets it")
-    reasons.update(
-        dict.fromkeys((COORDINATOR, RENDEZVOUS), "it belongs to another job, on the stub")
-    )
-    reasons.update(dict.fromkeys(IDENTITY_VARIABLES, _OF_LAUNCHER))
-    reasons["HELP_CLUSTER"] = "it starts collectives whether or not the ranks can find each other"
-    reasons.update(dict.fromkeys(CHIEF_FAMILY, "it belongs to another job, one with a chief"))
-    if "CM_CHIEF_IP" in own:
-        reasons.update(dict.fromkeys(("RANK_TABLE_FILE", "RANK_ID", "RANK_SIZE"), _WITH_CHIEF))
-    elif "RANK_TABLE_FILE" in own:
-        with_table = "with RANK_TABLE_FILE it switches collectives off without a word"
-        reasons.update(dict.fromkeys(CHIEF_FAMILY, with_table))
-    else:
-        reasons["RANK_TABLE_FILE"] = "a job of one rank, and one on the stub, goes without a table"
-    if own.get("LOCAL_SIZE") != "1":
-        reasons.update(dict.fromkeys(("POD_NAME", "TF_CONFIG"), _FOR_ALL))
-    return reasons
-
-
-# Inherited as they are: the launcher counts by them too.
-_KEPT = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_SESSION_HOST_ROOT", "ASCEND_SESSION_STUB_DEVICES")
-
-
-# So long may one be that is given, for a later attempt adds its number.
-_LONGEST_GIVEN = LONGEST_ID - 8
-
-
 def new_job_id() -> str:
     """Make up a legal ``JOB_ID`` that begins with the local time and that no other launch has."""
     return f"job_{time.strftime('%Y%m%d_%H%M%S')}_{os.urandom(4).hex()}"
 
 
 def id_of_attempt(given: str, attempt: int) -> str:
-    """Give the ``JOB_ID`` of an attempt, from 1, at a job whose id the user gave."""
+    """Derive the ``JOB_ID`` of an attempt, from 1, from the one that the user gave."""
     return given if attempt == 1 else f"{given}_{attempt}"
 
 
@@ -254,6 +233,6 @@ def job_id_fault(text: str) -> str:
         return "has characters other than letters, digits, - and _"
     if re.fullmatch("0[0-9]*", text):
         return "is a number that begins with 0"
-    if len(text) > _LONGEST_GIVEN:
-        return f"has {len(text)} characters; it may have {_LONGEST_GIVEN}"
+    if len(text) > _LONGEST_GIVEN_ID:
+        return f"has {len(text)} characters; it may have {_LONGEST_GIVEN_ID}"
     return ""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Tuple, Type, Union
 
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
-from ascend_session.launcher.printer import Notices
 
 if TYPE_CHECKING:
+    from ascend_session.launcher.output import Notices
     from ascend_session.launcher.plan import Plan
     from ascend_session.launcher.result import LaunchResult
 
@@ -126,61 +126,52 @@ class Finished(NamedTuple):
     time: float
 
 
-Event = Union[
-    Planned,
-    NotBound,
-    Started,
-    NotStarted,
-    Ended,
-    Stopping,
-    Killing,
-    Left,
-    Stalled,
-    Over,
-    Restarting,
-    Waiting,
-    Finished,
-]
+FromGuardian = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, Left, Over]
+Event = Union[Planned, FromGuardian, Stalled, Restarting, Waiting, Finished]
 
-_NAMES = {
-    Planned: "plan",
-    NotBound: "not_bound",
-    Started: "start",
-    NotStarted: "not_started",
-    Ended: "exit",
-    Stopping: "stopping",
-    Killing: "killing",
-    Left: "left_behind",
-    Stalled: "stall",
-    Over: "over",
-    Restarting: "restart",
-    Waiting: "waiting",
-    Finished: "summary",
+EVENTS: Dict[str, Type[Any]] = {
+    "plan": Planned,
+    "not_bound": NotBound,
+    "start": Started,
+    "not_started": NotStarted,
+    "exit": Ended,
+    "stopping": Stopping,
+    "killing": Killing,
+    "left_behind": Left,
+    "stall": Stalled,
+    "over": Over,
+    "restart": Restarting,
+    "waiting": Waiting,
+    "summary": Finished,
 }
+"""Each event by its name in JSON lines, and in what the guardian says."""
+
+_NAMES = {kind: name for name, kind in EVENTS.items()}
 
 
 def as_dict(event: Event) -> Dict[str, Any]:
-    """Give an event as plain values, its name under ``event``.
+    """Convert an event to plain values, its name under ``event``.
 
     The end of a rank has ``exit_code`` or ``signal``, the other one is None.
     """
-    names: Dict[str, Any] = {"event": _NAMES[type(event)], "time": event.time}
     values = event._asdict()
     if isinstance(event, Planned):
         values = {"plan": event.plan.as_dict()}
     elif isinstance(event, Finished):
         values = {"result": event.result.as_dict()}
     elif isinstance(event, Ended):
-        code: Optional[int] = event.status if event.status >= 0 else None
-        number = -event.status if event.status < 0 else None
-        values = {"rank": event.rank, "exit_code": code, "signal": number}
-    return {**names, **values}
+        values = {
+            "rank": event.rank,
+            "exit_code": event.status if event.status >= 0 else None,
+            "signal": -event.status if event.status < 0 else None,
+        }
+    return {"event": _NAMES[type(event)], "time": event.time, **values}
 
 
 class EventFile:
     """A file with one line for each event; what an earlier launch left in it is gone.
 
-    Each line is written at once and as a whole, so that one who follows the file sees what has
+    Each line is written at once and as a whole, so that whoever follows the file sees what has
     happened. A pipe that somebody reads will do as well; it is never waited for.
 
     Args:
@@ -209,19 +200,19 @@ class EventFile:
         os.close(self._fd)
 
     def write(self, event: Event, notices: Notices) -> None:
-        """Write an event; trouble with the file is said once, and changes nothing else."""
+        """Write an event; trouble with the file is reported once, and changes nothing else."""
         line = json.dumps(as_dict(event), separators=(",", ":")).encode() + b"\n"
         if self._is_torn:
             line = b"\n" + line
         try:
             written = os.write(self._fd, line)
         except OSError as failure:
-            self._complain(notices, failure.strerror or str(failure))
-            return
-        self._is_torn = written < len(line)
-        if self._is_torn:
-            self._complain(notices, "there is no room for a whole line")
-
-    def _complain(self, notices: Notices, why: str) -> None:
-        message = f"The file of events {self._path} misses some of them: {why}. The job goes on."
-        notices.once("events", message)
+            why = failure.strerror or str(failure)
+        else:
+            self._is_torn = written < len(line)
+            why = "there is no room for a whole line" if self._is_torn else ""
+        if why:
+            notices.once(
+                "events",
+                f"The file of events {self._path} misses some of them: {why}. The job goes on.",
+            )

@@ -6,7 +6,7 @@ It
 * notices ends by SIGCHLD, and stops everyone at the first end that is no success;
 * adopts what ranks leave behind (it is a subreaper, prctl(2)), so that every process of the job is
   below it, whatever happened to the processes between;
-* hears from the launcher through a socket, and stops everyone when that is closed;
+* talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
 The first rank waits for it, so it imports little: ``typing`` alone would add a half to the time in
@@ -28,12 +28,30 @@ from ascend_session.launcher.channel import Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Collection, Dict, List, Optional, Tuple
 
-_LONGEST = 200
+# By which a process is asked to end.
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+# Python ignores the last two, which a program inherits. The others have the guardian's handlers
+# until there is a program, and one that came before that would be lost in them.
+_DEFAULT = (*_ENDING, signal.SIGPIPE, signal.SIGXFSZ)
+
+# prctl(2)
+_SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
-class Below:
+def _die_with_parent(number: int, parent: int) -> bool:
+    """Ask for a signal when the parent's thread that started this process ends.
+
+    Returns:
+        Whether the parent was there when it was asked for; if not, the signal does not come.
+    """
+    _prctl(_SET_PDEATHSIG, number)
+    return os.getppid() == parent
+
+
+class Descendants:
     """All that live below this process, each known by its pid and the time it was started.
 
     Args:
@@ -43,16 +61,31 @@ class Below:
     def __init__(self, folders: List[str]) -> None:
         self._folders = folders
 
-    def all(self) -> List[Any]:
+    def alive(self) -> List[Any]:
         """List the processes, without those that have ended."""
         psutil = self._psutil()
-        processes = psutil.Process().children(recursive=True)
-        return [process for process in processes if self._lives(process)]
+        processes = []
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    processes.append(process)
+        return processes
 
-    def ask_to_end(self, outside_of: Any) -> List[str]:
-        """Send SIGTERM to those in none of the groups; return what they are."""
-        processes = [one for one in self.all() if _group(one.pid) not in outside_of]
-        descriptions = [self.described(one) for one in processes]
+    def describe(self, processes: List[Any]) -> List[str]:
+        """Describe processes: the pid and the command of each."""
+        descriptions = []
+        for process in processes:
+            try:
+                words = " ".join(process.cmdline()) or process.name()
+                descriptions.append(f"{process.pid} ({words[:200]})")
+            except self._psutil().Error:
+                descriptions.append(str(process.pid))
+        return descriptions
+
+    def terminate(self, outside_of: Collection[int]) -> List[str]:
+        """Send SIGTERM to those in none of the groups; return their descriptions."""
+        processes = [process for process in self.alive() if _group(process.pid) not in outside_of]
+        descriptions = self.describe(processes)
         for process in processes:
             with contextlib.suppress(self._psutil().Error):
                 process.terminate()
@@ -61,25 +94,12 @@ class Below:
 
     def kill(self) -> None:
         """Send SIGKILL to all of them."""
-        for process in self.all():
+        for process in self.alive():
             with contextlib.suppress(self._psutil().Error):
                 process.kill()
 
-    def described(self, process: Any) -> str:
-        """Describe a process: its pid and its command."""
-        try:
-            words = " ".join(process.cmdline()) or process.name()
-        except self._psutil().Error:
-            return str(process.pid)
-        return f"{process.pid} ({words[:_LONGEST]})"
-
-    def _lives(self, process: Any) -> bool:
-        try:
-            return bool(process.status() != self._psutil().STATUS_ZOMBIE)
-        except self._psutil().Error:
-            return False
-
     def _psutil(self) -> Any:
+        """Import psutil, which only a job that leaves processes behind, or is stopped, needs."""
         if "psutil" not in sys.modules:
             sys.path += self._folders
         import psutil
@@ -94,54 +114,8 @@ def _group(pid: int) -> int:
         return 0
 
 
-# prctl(2)
-_SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-# By which a process is asked to end.
-ASKING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-# Python ignores the last two, which a program inherits. The others have the guardian's handlers
-# until there is a program, and one that came before that would be lost in them.
-_DEFAULT = (*ASKING, signal.SIGPIPE, signal.SIGXFSZ)
-
-
-def be_subreaper() -> None:
-    """Adopt from now on what loses its parent below this process."""
-    _prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def die_with_parent(number: int, parent: int) -> bool:
-    """Ask for a signal when the parent's thread that started this process ends.
-
-    Returns:
-        Whether the parent was there when it was asked for; if not, the signal does not come.
-    """
-    _prctl(_SET_PDEATHSIG, number)
-    return os.getppid() == parent
-
-
-class Places:
-    """The CPUs on which children begin: this process goes there first, and they inherit that.
-
-    So a child is bound from its first instruction, and one that cannot be is known at once.
-    """
-
-    def __init__(self) -> None:
-        self._own = os.sched_getaffinity(0)
-
-    def go(self, cpus: Optional[List[int]]) -> Optional[OSError]:
-        """Go to these CPUs, or where this process began; say why it cannot be there."""
-        try:
-            os.sched_setaffinity(0, self._own if cpus is None else cpus)
-        except OSError as failure:  # such as CPUs that were taken away since they were planned
-            if cpus is not None:
-                self.go(None)
-            return failure
-        return None
-
-
-def start(rank: Dict[str, Any]) -> Tuple[int, int]:
-    """Fork; return the child's pid and a pipe, see `trouble_in`.
+def start_rank(rank: Dict[str, Any]) -> Tuple[int, int]:
+    """Fork; return the child's pid and a pipe for `read_trouble`.
 
     Raises:
         OSError: If there can be no more processes.
@@ -149,7 +123,7 @@ def start(rank: Dict[str, Any]) -> Tuple[int, int]:
     parent = os.getpid()
     read, write = os.pipe()
     # A signal that comes to the child early has to wait until it ends the rank, not the guardian.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         pid = os.fork()
         if not pid:
@@ -163,27 +137,12 @@ def start(rank: Dict[str, Any]) -> Tuple[int, int]:
     return pid, read
 
 
-def trouble_in(pipe: int) -> Optional[Tuple[str, int, str]]:
-    """Say why a child that has ended never was a rank; None if it was.
-
-    Returns:
-        What was tried, the error's number and its text.
-    """
-    os.set_blocking(pipe, False)
-    try:
-        data = os.read(pipe, 65536)
-    except BlockingIOError:
-        data = b""
-    os.close(pipe)
-    trouble: Optional[Tuple[str, int, str]] = marshal.loads(data) if data else None
-    return trouble
-
-
 def _become(rank: Dict[str, Any], parent: int, write: int) -> None:
+    """Become the rank's program; write what went wrong to the pipe, which a program closes."""
     stage = "started"
     try:
         os.setsid()
-        if not die_with_parent(signal.SIGKILL, parent):
+        if not _die_with_parent(signal.SIGKILL, parent):
             os._exit(128 + signal.SIGKILL)
         null = os.open(os.devnull, os.O_RDONLY)
         for number, fd in enumerate((null, rank["stdout"], rank["stderr"])):
@@ -207,12 +166,28 @@ def _become(rank: Dict[str, Any], parent: int, write: int) -> None:
         os._exit(127)
 
 
+def read_trouble(pipe: int) -> Optional[Tuple[str, int, str]]:
+    """Read why a child that has ended never was a rank; None if it was.
+
+    Returns:
+        What was tried, the error's number and its text.
+    """
+    os.set_blocking(pipe, False)
+    try:
+        data = os.read(pipe, 65536)
+    except BlockingIOError:
+        data = b""
+    os.close(pipe)
+    trouble: Optional[Tuple[str, int, str]] = marshal.loads(data) if data else None
+    return trouble
+
+
 # How long ranks have to end, before the processes outside of their groups are looked for.
-_BEFORE_SWEEP = 0.02
-_BETWEEN_KILLS, _LONGEST_BETWEEN = 0.05, 1.0
+_BEFORE_SWEEP_S = 0.02
+_BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
 # What SIGKILL does not end within this time waits for a device or a file server.
-_GIVE_UP = 30.0
-_LONGEST_WAIT = 3600.0  # poll(2) takes no more than 24 days
+_GIVE_UP_S = 30.0
+_LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
 
 
 class GuardedJob:
@@ -228,16 +203,16 @@ class GuardedJob:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
         self._grace: float = job["grace"]
-        self._below = Below(job["psutil"])
+        self._descendants = Descendants(job["psutil"])
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
         self._has_failed = False
-        self._is_told = False
+        self._got_signal = False
         self._is_stopping = False
-        self._has_looked = False
+        self._has_swept = False
         self._sweep_at: Optional[float] = None
         self._kill_at: Optional[float] = None
         self._give_up_at: Optional[float] = None
-        self._between = _BETWEEN_KILLS
+        self._between_kills = _BETWEEN_KILLS_S
         self._wake = self._wake_by_signals()
 
     def run(self, messages: List[Any]) -> None:
@@ -252,21 +227,21 @@ class GuardedJob:
         poll.register(self._wake, select.POLLIN)
         living: List[str] = []
         while self._reap():
-            if self._has_given_up():
-                living = [self._below.described(process) for process in self._below.all()]
+            if self._give_up_at is not None and time.monotonic() > self._give_up_at:
+                living = self._descendants.describe(self._descendants.alive())
                 break
             self._act()
             if self._channel.is_open:
                 poll.register(self._channel.fd, self._channel.events)
-            for fd, _ in poll.poll(self._patience()):
+            for fd, _ in poll.poll(self._next_due_ms()):
                 if fd == self._wake:
                     os.read(fd, 4096)
                 else:
                     self._channel.flush()
-                    self._obey(self._channel.hear())
+                    self._obey(self._channel.receive())
                     if not self._channel.is_open:
                         poll.unregister(fd)
-        self._channel.say(("over", tuple(living), time.time()))
+        self._channel.send(("over", tuple(living), time.time()))
         self._channel.flush(wait=True)
 
     def _wake_by_signals(self) -> int:
@@ -276,40 +251,45 @@ class GuardedJob:
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
-        def told(number: int, frame: Any) -> None:
-            self._is_told = True
+        def note(number: int, frame: Any) -> None:
+            self._got_signal = True
 
-        for number in ASKING:
-            signal.signal(number, told)
+        for number in _ENDING:
+            signal.signal(number, note)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         return read
 
     def _start_all(self) -> None:
-        places = Places()
+        cpus_before = os.sched_getaffinity(0)
         for number, rank in enumerate(self._ranks):
             # Many ranks take their time to start. The order in which they fail counts, and once
             # one has failed, or everyone is to end, no other is needed.
             self._reap()
-            self._obey(self._channel.hear())
-            is_asked = self._is_told or self._is_stopping or not self._channel.is_open
-            if self._has_failed or is_asked:
+            self._obey(self._channel.receive())
+            is_ending = self._got_signal or self._is_stopping or not self._channel.is_open
+            if self._has_failed or is_ending:
                 break
-            unbound = places.go(rank["cpus"])
-            if unbound is not None:
-                self._channel.say(
-                    ("not bound", number, unbound.strerror or str(unbound), time.time())
-                )
+            # This process goes to the CPUs first, and the child inherits them: so it is bound from
+            # its first instruction, and one that cannot be is known at once.
+            cpus = cpus_before if rank["cpus"] is None else rank["cpus"]
             try:
-                pid, pipe = start(rank)
+                os.sched_setaffinity(0, cpus)
+            except OSError as failure:  # such as CPUs that were taken away since they were planned
+                _set_cpus(cpus_before)
+                why = failure.strerror or str(failure)
+                self._channel.send(("not_bound", number, why, time.time()))
+            try:
+                pid, pipe = start_rank(rank)
             except OSError as failure:  # there can be no more processes
                 text = failure.strerror or str(failure)
-                message = ("not started", number, "started", failure.errno, text, time.time())
-                self._channel.say(message)
+                self._channel.send(
+                    ("not_started", number, "started", failure.errno, text, time.time())
+                )
                 self._has_failed = True
                 break
             self._alive[pid] = number, pipe
-            self._channel.say(("started", number, pid, time.time()))
-        places.go(None)
+            self._channel.send(("start", number, pid, time.time()))
+        _set_cpus(cpus_before)
         for rank in self._ranks:
             os.close(rank["stdout"])
             os.close(rank["stderr"])
@@ -324,70 +304,68 @@ class GuardedJob:
             if not pid:
                 return True
             if pid in self._alive:
-                self._note(status, *self._alive.pop(pid))
-
-    def _note(self, status: int, rank: int, pipe: int) -> None:
-        trouble = trouble_in(pipe)
-        code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        self._has_failed = self._has_failed or code != 0
-        if trouble is None:
-            self._channel.say(("ended", rank, code, time.time()))
-        else:
-            self._channel.say(("not started", rank, *trouble, time.time()))
+                rank, pipe = self._alive.pop(pid)
+                code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                self._has_failed = self._has_failed or code != 0
+                trouble = read_trouble(pipe)
+                if trouble is None:
+                    self._channel.send(("exit", rank, code, time.time()))
+                else:
+                    self._channel.send(("not_started", rank, *trouble, time.time()))
 
     def _act(self) -> None:
         """Do what is due."""
-        if self._is_told or not self._channel.is_open:
-            self.stop(signal.SIGTERM, "told")
+        if self._got_signal or not self._channel.is_open:
+            self._stop(signal.SIGTERM, "told")
         elif self._has_failed:
-            self.stop(signal.SIGTERM, "failure")
+            self._stop(signal.SIGTERM, "failure")
         elif not self._alive:
-            self.stop(signal.SIGTERM, "left behind")
+            self._stop(signal.SIGTERM, "left behind")
         now = time.monotonic()
-        if not self._alive and not self._has_looked and self._sweep_at is None:
-            self._has_looked = True
-            self._sweep_at = now + _BEFORE_SWEEP
+        if not self._alive and not self._has_swept and self._sweep_at is None:
+            self._has_swept = True
+            self._sweep_at = now + _BEFORE_SWEEP_S
         if self._sweep_at is not None and now >= self._sweep_at:
             self._sweep_at = None
-            left = self._below.ask_to_end(outside_of=set(self._alive))
+            left = self._descendants.terminate(outside_of=set(self._alive))
             if not self._alive:
-                self._has_looked = True
-                self._channel.say(("left", tuple(left), time.time()))
+                self._has_swept = True
+                self._channel.send(("left_behind", tuple(left), time.time()))
         if self._kill_at is not None and now >= self._kill_at:
-            self.kill()
+            self._kill()
 
     def _obey(self, messages: List[Any]) -> None:
         for message in messages:
             if message[0] == "stop":
                 self._grace = message[2]
-                self.stop(message[1], "asked")
+                self._stop(message[1], "asked")
             elif message[0] == "kill":
                 self._kill_at = time.monotonic()
 
-    def stop(self, number: int, why: str) -> None:
+    def _stop(self, number: int, why: str) -> None:
         """Ask every process of the job to end, once."""
         if self._is_stopping:
             return
         self._is_stopping = True
         # Before the signals, so that whoever ends later, ends because of them.
-        self._channel.say(("stopping", why, time.time()))
+        self._channel.send(("stopping", why, time.time()))
         self._signal_groups(number)
         now = time.monotonic()
-        self._sweep_at = now + _BEFORE_SWEEP
+        self._sweep_at = now + _BEFORE_SWEEP_S
         if self._kill_at is None:
             self._kill_at = now + self._grace
 
-    def kill(self) -> None:
+    def _kill(self) -> None:
         """End every process of the job, and look again soon."""
         now = time.monotonic()
         if self._give_up_at is None:
             self._is_stopping = True
-            self._give_up_at = now + _GIVE_UP
-            self._channel.say(("killing", time.time()))
+            self._give_up_at = now + _GIVE_UP_S
+            self._channel.send(("killing", time.time()))
         self._signal_groups(signal.SIGKILL)
-        self._below.kill()
-        self._kill_at = now + self._between
-        self._between = min(2 * self._between, _LONGEST_BETWEEN)
+        self._descendants.kill()
+        self._kill_at = now + self._between_kills
+        self._between_kills = min(2 * self._between_kills, _LONGEST_BETWEEN_S)
 
     def _signal_groups(self, number: int) -> None:
         # A rank that is not reaped keeps its pid, so its group is nobody else's.
@@ -400,41 +378,37 @@ class GuardedJob:
                 except PermissionError:  # somebody else's by now, by a program of root's
                     continue
 
-    def _has_given_up(self) -> bool:
-        return self._give_up_at is not None and time.monotonic() > self._give_up_at
-
-    def _patience(self) -> Optional[float]:
+    def _next_due_ms(self) -> Optional[float]:
         """Compute the milliseconds until something is due, for poll(2)."""
         due = [at for at in (self._sweep_at, self._kill_at, self._give_up_at) if at is not None]
         if not due:
             return None
-        return min(max(0.0, min(due) - time.monotonic()), _LONGEST_WAIT) * 1000 + 1
+        return min(max(0.0, min(due) - time.monotonic()), _LONGEST_WAIT_S) * 1000 + 1
+
+
+def _set_cpus(cpus: Collection[int]) -> None:
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, cpus)
 
 
 def main() -> None:
     """Read two arguments, the socket and the pid of the launcher; then the job from the socket."""
     fd, launcher = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(fd, False)
-    be_subreaper()
-    # The socket says it too, unless a child of the launcher keeps the other end open.
-    if not die_with_parent(signal.SIGTERM, launcher):
+    _prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # The socket tells it too, unless a child of the launcher keeps the other end open.
+    if not _die_with_parent(signal.SIGTERM, launcher):
         return
     channel = Channel(fd)
-    messages = _first(channel)
+    messages: List[Any] = []
+    while channel.is_open and not messages:
+        channel.wait(select.POLLIN)
+        messages = channel.receive()
     if not messages:
-        return
+        return  # the launcher has gone
     job = messages[0]
     for rank in job["ranks"]:
         os.set_inheritable(rank["stdout"], False)
         os.set_inheritable(rank["stderr"], False)
     os.chdir("/")
     GuardedJob(channel, job).run(messages[1:])
-
-
-def _first(channel: Channel) -> List[Any]:
-    """Wait for a message; with it may come more. Empty if the launcher has gone."""
-    messages: List[Any] = []
-    while channel.is_open and not messages:
-        channel.wait(select.POLLIN)
-        messages = channel.hear()
-    return messages

@@ -1,9 +1,9 @@
-r"""What programs write, made into whole lines that are fit to be shown next to each other.
+r"""Makes whole lines of what programs write, fit to be shown next to each other.
 
-`clean` does the latter. What is plain passes untouched. What would hurt the other lines is changed:
-bytes that are no UTF-8 and control characters become visible, as in ``\x07``; of a line that was
-written over by ``\r`` the last state stays; a sequence that moves the cursor, clears the screen or
-sets a title goes. A colour stays where colours are wanted, and ends with its line.
+`clean` makes lines fit. Plain text passes untouched. What would hurt other lines is changed: bytes
+that are no UTF-8 and control characters become visible, as in ``\x07``; of a line that was written
+over by ``\r`` the last state stays; a sequence that moves the cursor, clears the screen or sets a
+title goes. A colour stays where colours are wanted, and ends with its line.
 
 `LineSplitter` cuts what one program writes to one pipe into whole lines, chunk by chunk.
 
@@ -63,7 +63,7 @@ def clean(lines: bytes, colour: bool) -> bytes:
 
 
 def last_state(line: bytes) -> bytes:
-    r"""Give what is left to see of a line: the last text between ``\r`` that is not blank."""
+    r"""Find what is left to see of a line: the last text between ``\r`` that is not blank."""
     if b"\r" not in line:
         return line
     for state in reversed(line.split(b"\r")):
@@ -146,7 +146,7 @@ class LineSplitter:
         return lines
 
     def end(self) -> bytes:
-        """Give the last line, if it had no end; empty otherwise."""
+        """Return the last line, if it had no end; empty otherwise."""
         return self._finish() if self._is_in_a_line() else b""
 
     def _forget(self) -> None:
@@ -181,7 +181,7 @@ class LineSplitter:
         self._cut += max(0, len(piece) - room)
 
     def _text(self) -> bytes:
-        """Give what is held, with a note if it was cut."""
+        """Return what is held, with a note if it was cut."""
         if not self._cut:
             return bytes(self._held)
         whole = _without_split_character(bytes(self._held))
@@ -192,9 +192,9 @@ class LineSplitter:
         text = self._text()
         if self._state and is_blank(text):
             text = self._state
-        said_already = text == self._shown
+        is_shown = text == self._shown
         self._forget()
-        return b"" if said_already else clean(text + b"\n", self._colour)
+        return b"" if is_shown else clean(text + b"\n", self._colour)
 
     def _bar_now_and_then(self) -> bytes:
         if not self._state:
@@ -209,7 +209,7 @@ class LineSplitter:
 
 
 def _without_split_character(text: bytes) -> bytes:
-    """Drop the beginning of a character of UTF-8 that the end of the text has cut."""
+    """Drop the beginning of a UTF-8 character that the end of the text has cut."""
     for back in range(1, min(3, len(text)) + 1):
         byte = text[-back]
         if byte >= 0xC0:

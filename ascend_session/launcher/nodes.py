@@ -1,20 +1,15 @@
-"""This launcher's node among those of its job: what is asked, a scheduler or the table says it.
+"""This launcher's node among those of its job: by the options, a scheduler or the rank table.
 
-A scheduler starts one launcher on each node: its number among them is the node's. A rank table of
-several servers says also which devices the ranks of this one get; one that somebody else still
+A scheduler starts one launcher on each node: its number among them is the node's rank. A rank table
+of several servers says also which devices the ranks of this one get; one that somebody else still
 fills in is waited for before anything goes by it.
 """
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.backends import backend_class, choose
-from ascend_session.cluster.coordinator import (
-    derive_port,
-    find_coordinator,
-    is_own_address,
-    split_address,
-)
+from ascend_session.backends import backend_class
 from ascend_session.cluster.kubernetes import find_mounted_table, is_in_pod
 from ascend_session.cluster.schedulers import (
     CHOICE,
@@ -25,40 +20,38 @@ from ascend_session.cluster.schedulers import (
     read_schedulers,
 )
 from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
-from ascend_session.errors import AscendError, ConfigError, JobError, PreflightError
+from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import (
-    RankDevice,
-    choose_npu_devices,
-    choose_stub_devices,
-)
+from ascend_session.launcher.devices import RankDevice, choose_npu_devices, choose_stub_devices
 
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table.nodes import TableNode, TableNodes
+    from ascend_session.launcher.plan import Plan
 
-_PER_NODE = {
+_START_ONE_PER_NODE = {
     "Slurm": "srun --ntasks-per-node=1 ascend-session launch ...",
     # Up to two processes it binds to one core each (measured with 4.1): all ranks would share that.
     "Open MPI": "mpirun --bind-to none --map-by ppr:1:node ascend-session launch ...",
 }
 
 
-class Nodes(NamedTuple):
-    """Where this launcher stands.
+@dataclass(frozen=True)
+class Nodes:
+    """Where this launcher stands among those of the job.
 
     Attributes:
-        of: How many nodes the job has.
-        number: This one's, from 0.
+        count: How many nodes the job has.
+        rank: This one's number, from 0.
         coordinator: Where rank 0 listens on the stub, ``host:port``; None if nobody says it.
-        job_id: ``JOB_ID`` that all launchers come to; None on one node alone.
-        why: Who says so, as the end of a sentence; empty if nobody has.
+        job_id: ``JOB_ID`` at which all launchers arrive; None on one node alone.
+        why: Who says so, as the end of a sentence; empty if nobody does.
         notes: What the user should know, in sentences.
         table: The nodes of the rank table, if that counts.
     """
 
-    of: int = 1
-    number: int = 0
+    count: int = 1
+    rank: int = 0
     coordinator: Optional[str] = None
     job_id: Optional[str] = None
     why: str = ""
@@ -68,197 +61,197 @@ class Nodes(NamedTuple):
     @property
     def part(self) -> "Optional[TableNode]":
         """This node in the rank table, if that counts."""
-        return None if self.table is None else self.table.nodes[self.number]
+        return None if self.table is None else self.table.nodes[self.rank]
 
-    def first_rank(self, here: int) -> int:
-        """Give the first rank of this node, which has so many; without a table all have as many."""
-        return self.number * here if self.part is None else self.part.first
+    def first_rank(self, local_size: int) -> int:
+        """Count the ranks before this node's; without a table all nodes have as many."""
+        return self.rank * local_size if self.part is None else self.part.first
 
-    def size(self, here: int) -> int:
-        """Give the number of ranks on all nodes."""
-        return self.of * here if self.table is None else self.table.size
+    def size(self, local_size: int) -> int:
+        """Count the ranks on all nodes."""
+        return self.count * local_size if self.table is None else self.table.size
 
-    def described(self, here: int) -> str:
+    def describe(self, local_size: int) -> str:
         """Describe this node to the user, in a sentence."""
-        first = self.first_rank(here)
-        ranks = f"rank {first}" if here == 1 else f"ranks {first} to {first + here - 1}"
+        first = self.first_rank(local_size)
+        ranks = f"ranks {first} to {first + local_size - 1}" if local_size > 1 else f"rank {first}"
         where = f", which meet at {self.coordinator}" if self.coordinator else ""
-        return f"Node {self.number} of {self.of}, {self.why}: {ranks} of {self.size(here)}{where}."
+        return (
+            f"Node {self.rank} of {self.count}, {self.why}: {ranks} of "
+            f"{self.size(local_size)}{where}."
+        )
 
 
-def nodes_of(config: LaunchConfig, backend: str, environ: Mapping[str, str]) -> Nodes:
-    """Find out which node of the job this is.
-
-    Args:
-        config: What the launch is asked.
-        backend: ``npu`` or ``stub``.
-        environ: The launcher's environment with what the user adds.
-
-    Raises:
-        ConfigError: If what is asked cannot be done on several nodes.
-        JobError: If two say different things: a scheduler, the rank table and what is asked; if
-            several launchers were started on one node; or if the table is none.
-    """
-    detected = read_schedulers(environ)
-    claim = detected.scheduler
-    sources = [_Says("what is asked", _number("nnodes", config.nnodes), _own(config))]
-    if claim is not None:
-        _check_one_each(detected, claim)
-        sources.append(_Says(claim.name, detected.size, detected.rank))
-    several = any(source.of is not None and source.of.value > 1 for source in sources)
-    table = table_of(config, backend, environ, several)
-    if table is not None:
-        sources.append(_by_table(table, config, environ))
-    of, number = (
-        _agreed([source.of for source in sources], sources),
-        _agreed([source.own for source in sources], sources),
-    )
-    if of is None or of.value == 1:
-        return Nodes(notes=_lone_notes(config, claim, environ), table=table)
-    _check_possible(config, of, number, next(source.name for source in sources if source.of is of))
-    assert number is not None
-    coordinator = None
-    if backend_class(backend).needs_rendezvous:  # by HCCL they meet through the rank table
-        coordinator = _coordinator(config, claim, environ) or _first_of(table, number.value)
-    seed = _seed(claim, table, coordinator)
-    job_id = None if seed is None else re.sub("[^A-Za-z0-9-]+", "_", seed)[-100:]
-    who = next(source for source in sources[::-1] if source.own is not None)
-    why = (
-        f"as {who.name} says ({_listed(who.of, who.own)})" if who is not sources[0] else "as asked"
-    )
-    return Nodes(of.value, number.value, coordinator, job_id, why, (), table)
-
-
-class _Says(NamedTuple):
-    """What one source says: how many nodes there are, and which this is."""
+class _Source(NamedTuple):
+    """What one source says: how many nodes there are, and which this is; None if it does not."""
 
     name: str
-    of: Optional[SourcedNumber]
-    own: Optional[SourcedNumber]
+    nodes: Optional[SourcedNumber]
+    rank: Optional[SourcedNumber]
 
 
-def _number(name: str, value: Optional[int]) -> Optional[SourcedNumber]:
-    return None if value is None else SourcedNumber(value, name)
+def find_nodes(plan: "Plan") -> Nodes:
+    """Find out which node of the job this is.
+
+    Raises:
+        ConfigError: If the options cannot be met on several nodes.
+        JobError: If a scheduler, the rank table and the options say different things; if several
+            launchers were started on one node; or if the table is none.
+    """
+    config, environ = plan.config, plan.environment
+    detected = read_schedulers(environ)
+    claim = detected.scheduler
+    nnodes = None if config.nnodes is None else SourcedNumber(config.nnodes, "nnodes")
+    node_rank = None if config.node_rank is None else SourcedNumber(config.node_rank, "node_rank")
+    sources = [_Source("the options of this launch", nnodes, node_rank)]
+    if claim is not None:
+        _check_one_launcher_per_node(detected, claim)
+        sources.append(_Source(claim.name, detected.size, detected.rank))
+    several = any(source.nodes is not None and source.nodes.value > 1 for source in sources)
+    table = _read_table(plan, several)
+    if table is not None:
+        sources.append(_read_source(table, config, environ))
+    count = _agree([(source.nodes, source.name) for source in sources])
+    rank = _agree([(source.rank, source.name) for source in sources])
+    if count is None or count.value == 1:
+        return Nodes(notes=_note_single_node(config, claim, environ), table=table)
+    problems = _find_obstacles(config, count, rank, sources)
+    if rank is None or problems:
+        raise ConfigError.of(problems, "the launch")
+    coordinator = None
+    if backend_class(plan.backend).needs_rendezvous:  # by HCCL they meet through the rank table
+        coordinator = _find_coordinator(config, claim, table, rank.value, environ)
+    seed = claim.seed if claim is not None else ""
+    if not seed and coordinator is not None:
+        seed = f"job_{coordinator}"
+    elif not seed and table is not None:
+        seed = table.seed
+    job_id = re.sub("[^A-Za-z0-9-]+", "_", seed)[-100:] if seed else None
+    who = next(source for source in reversed(sources) if source.rank is not None)
+    why = "as asked"
+    if who is not sources[0]:
+        why = f"as {who.name} says ({_join([who.nodes, who.rank])})"
+    return Nodes(count.value, rank.value, coordinator, job_id, why, (), table)
 
 
-def _own(config: LaunchConfig) -> Optional[SourcedNumber]:
-    return _number("node_rank", config.node_rank)
+def _read_source(table: "TableNodes", config: LaunchConfig, environ: Mapping[str, str]) -> _Source:
+    is_inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
+    name = f"the rank table {table.path}{' that RANK_TABLE_FILE names' if is_inherited else ''}"
+    rank = None
+    if table.own is not None:
+        own = table.nodes[table.own]
+        rank = SourcedNumber(table.own, f"{own.mine or own.name}, server")
+    return _Source(name, SourcedNumber(len(table.nodes), "servers"), rank)
 
 
-def _by_table(table: "TableNodes", config: LaunchConfig, environ: Mapping[str, str]) -> _Says:
-    inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
-    whose = " that RANK_TABLE_FILE names" if inherited else ""
-    own = None if table.own is None else table.nodes[table.own]
-    here = None if own is None else _number(f"{own.mine or own.name}, server", table.own)
-    return _Says(f"the rank table {table.path}{whose}", _number("servers", len(table.nodes)), here)
-
-
-def _agreed(
-    values: Sequence[Optional[SourcedNumber]], sources: Sequence[_Says]
-) -> Optional[SourcedNumber]:
-    """Give the value on which all that have one agree.
+def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[SourcedNumber]:
+    """Return the number on which all sources that have one agree.
 
     Raises:
         JobError: If two differ.
     """
-    given = [(value, source.name) for value, source in zip(values, sources) if value is not None]
+    given = [(value, name) for value, name in values if value is not None]
     for value, name in given[1:]:
-        first, its = given[0]
+        first, its_name = given[0]
         if value.value != first.value:
             raise JobError(
-                f"Two say different things of the nodes of this job: {first} ({its}) and {value} "
-                f"({name}). One launcher is one node.",
+                f"Two say different things of the nodes of this job: {first} ({its_name}) and "
+                f"{value} ({name}). One launcher is one node.",
                 hint="Leave out what is wrong of nnodes, node_rank and rank_table; export "
                 f"{CHOICE}=none not to go by a scheduler.",
             )
     return given[0][0] if given else None
 
 
-def _check_possible(
-    config: LaunchConfig, of: SourcedNumber, number: Optional[SourcedNumber], who: str
-) -> None:
+def _find_obstacles(
+    config: LaunchConfig,
+    count: SourcedNumber,
+    rank: Optional[SourcedNumber],
+    sources: Sequence[_Source],
+) -> List[Finding]:
+    """Find what is missing, or is too much, for a job of several nodes."""
     problems = []
-    if number is None:
+    if rank is None:
+        who = next(source.name for source in sources if source.nodes is count)
         message = (
-            f"The job has {of.value} nodes ({of}, by {who}), but nothing says which of them this "
+            f"The job has {count.value} nodes ({count}, by {who}), but nothing says which of them "
+            "this is."
         )
-        message += "is."
         hint = "Give node_rank, from 0, another on each node."
         if "RANK_TABLE_FILE" in who:
             hint += " For a job on this machine alone, unset RANK_TABLE_FILE or give rank_table."
         problems.append(Finding(ERROR, message, hint, option="node_rank"))
     if config.max_restarts:
-        message = f"max_restarts={config.max_restarts} is given, but the job has {of.value} nodes "
-        message += f"({of}), whose launchers start nothing again together."
+        message = (
+            f"max_restarts={config.max_restarts} is given, but the job has {count.value} nodes "
+            f"({count}), whose launchers start nothing again together."
+        )
         problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
-    if problems:
-        raise ConfigError.of(problems, "the launch")
+    return problems
 
 
-def _first_of(table: "Optional[TableNodes]", own: int) -> Optional[str]:
-    address = "" if table is None else table.nodes[0].address
-    if table is None or not address:
-        return None
-    host = f"[{address}]" if ":" in address else address
-    if own == 0 and not is_own_address(address):
+def _find_coordinator(
+    config: LaunchConfig,
+    claim: Optional[Claim],
+    table: "Optional[TableNodes]",
+    rank: int,
+    environ: Mapping[str, str],
+) -> Optional[str]:
+    """Find out where rank 0 listens: by the options, the scheduler, or the table's first node."""
+    from ascend_session.cluster.coordinator import (
+        derive_port,
+        find_coordinator,
+        is_own_address,
+        split_address,
+    )
+
+    if config.coordinator is not None:
+        split_address(config.coordinator)
+        return config.coordinator
+    # A rank's own variable belongs to the job that it is a rank of.
+    is_rank = RANK_FOLDER in environ
+    own = {name: value for name, value in environ.items() if name != COORDINATOR or not is_rank}
+    address = find_coordinator(own, claim)
+    if address or table is None or not table.nodes[0].address:
+        return address
+    host = table.nodes[0].address
+    if rank == 0 and not is_own_address(host):
         raise JobError(
-            f"The ranks of the {len(table.nodes)} nodes were to meet at {address}, the address of "
+            f"The ranks of the {len(table.nodes)} nodes were to meet at {host}, the address of "
             f"the first one in the rank table {table.path}. This is the first one, and has no such "
             "address: a pod has one of its own, unless it uses the network of its host.",
             hint="Give coordinator=HOST:PORT on all nodes, with a name or address by which the "
             "others reach this one: in Kubernetes, that of a headless service.",
         )
-    return f"{host}:{derive_port(table.seed)}"
+    return f"{f'[{host}]' if ':' in host else host}:{derive_port(table.seed)}"
 
 
-def _seed(
-    claim: Optional[Claim], table: "Optional[TableNodes]", coordinator: Optional[str]
-) -> Optional[str]:
-    if claim is not None and claim.seed:
-        return claim.seed
-    if coordinator is not None:
-        return f"job_{coordinator}"
-    return None if table is None else table.seed
-
-
-def _listed(*values: Optional[SourcedNumber]) -> str:
-    return ", ".join(str(value) for value in values if value is not None)
-
-
-def _coordinator(
-    config: LaunchConfig, claim: Optional[Claim], environ: Mapping[str, str]
-) -> Optional[str]:
-    if config.coordinator is not None:
-        split_address(config.coordinator)
-        return config.coordinator
-    # A rank's own variable belongs to the job that it is a rank of.
-    inside = RANK_FOLDER in environ
-    mine = {name: value for name, value in environ.items() if name != COORDINATOR or not inside}
-    return find_coordinator(mine, claim)
-
-
-def _check_one_each(detected: Identity, claim: Claim) -> None:
+def _check_one_launcher_per_node(detected: Identity, claim: Claim) -> None:
     if detected.size is None:
         raise JobError(
             f"{claim.rank} ({claim.name}) numbers this launcher, but nothing says how many there "
             "are.",
             hint=f"export {CHOICE}=none, and give nnodes and node_rank.",
         )
-    here, count = detected.local_size, detected.size.value
+    local_size, count = detected.local_size, detected.size.value
     nodes = count if claim.hosts is None else claim.hosts[0]
-    if nodes == count and (here is None or here.value == 1):
+    if nodes == count and (local_size is None or local_size.value == 1):
         return
-    how = _PER_NODE.get(claim.source, "one launcher on each node.")
+    how = _START_ONE_PER_NODE.get(claim.source, "one launcher on each node.")
     raise JobError(
         f"{claim.source} has started {count} launchers, several of them on one node "
-        f"({_listed(detected.size, here)}); each launcher starts all ranks of its node.",
+        f"({_join([detected.size, local_size])}); each launcher starts all ranks of its node.",
         hint=f"Start one on each node: {how} Or let {claim.source} start the ranks themselves, "
         f"without a launcher; or export {CHOICE}=none for jobs that have nothing to do with each "
         "other.",
     )
 
 
-def _lone_notes(
+def _join(numbers: Sequence[Optional[SourcedNumber]]) -> str:
+    return ", ".join(str(number) for number in numbers if number is not None)
+
+
+def _note_single_node(
     config: LaunchConfig, claim: Optional[Claim], environ: Mapping[str, str]
 ) -> List[str]:
     notes = []
@@ -267,26 +260,17 @@ def _lone_notes(
             f"coordinator={config.coordinator!r} has no effect: the job has one node, for nnodes "
             "says nothing else."
         )
-    allocated = count_allocated_nodes(environ)
-    if allocated < 2 or claim is not None or environ.get(CHOICE) == "none":
-        return notes
-    return [
-        *notes,
-        f"Slurm's job has {allocated} nodes, and this launch uses one of them: it is no task of a "
-        f"step. To use all: {_PER_NODE['Slurm']}",
-    ]
+    allocated = 0 if claim is not None else count_allocated_nodes(environ)
+    if allocated > 1 and environ.get(CHOICE) != "none":
+        notes.append(
+            f"Slurm's job has {allocated} nodes, and this launch uses one of them: it is no task "
+            f"of a step. To use all: {_START_ONE_PER_NODE['Slurm']}"
+        )
+    return notes
 
 
-def table_of(
-    config: LaunchConfig, backend: str, environ: Mapping[str, str], nodes_are_said: bool
-) -> "Optional[TableNodes]":
+def _read_table(plan: "Plan", has_several_nodes: bool) -> "Optional[TableNodes]":
     """Read the nodes of the job's rank table: several, or one if it is this job's on the stub.
-
-    Args:
-        config: What the launch is asked.
-        backend: ``npu`` or ``stub``, where an inherited table of other machines does not count.
-        environ: The launcher's environment with what the user adds.
-        nodes_are_said: Whether something else says that there are several nodes.
 
     Returns:
         None without a table, for one of one server that was inherited or is for devices, and for
@@ -296,82 +280,80 @@ def table_of(
     Raises:
         JobError: If a table of several nodes is none that HCCL takes.
     """
-    path = table_path(config, backend, environ, nodes_are_said)
+    path = _find_table(plan, has_several_nodes)
     if path is None:
         return None
+    environ = plan.environment
     from ascend_session.cluster.rank_table.nodes import may_have_several_nodes, read_nodes
 
+    is_mounted = path == find_mounted_table(environ)
     try:
         nodes = read_nodes(path, environ)
     except JobError:
-        if nodes_are_said or path == find_mounted_table(environ) or may_have_several_nodes(path):
+        if has_several_nodes or is_mounted or may_have_several_nodes(path):
             raise  # or half a job would be planned as a whole one
         return None
-    # Where HCCL reads it, the preflight compares the table of one server with what is asked.
-    is_jobs = not backend_class(backend).needs_rank_table and path in (
-        config.rank_table,
-        find_mounted_table(environ),
+    # On devices the preflight compares the table of one server with the options.
+    is_of_job = not backend_class(plan.backend).needs_rank_table and (
+        is_mounted or path == plan.config.rank_table
     )
-    return nodes if nodes_are_said or len(nodes.nodes) > 1 or is_jobs else None
+    return nodes if has_several_nodes or len(nodes.nodes) > 1 or is_of_job else None
 
 
-def table_path(
-    config: LaunchConfig, backend: str, environ: Mapping[str, str], nodes_are_said: bool
-) -> Optional[str]:
-    """Give the file of the table that counts, which may not be there; None without one.
+def _find_table(plan: "Plan", has_several_nodes: bool) -> Optional[str]:
+    """Find the file of the table that counts, which may not be there; None without one.
 
-    The arguments are those of `table_of`.
+    On the stub an inherited table of other machines does not count.
     """
-    if config.no_rank_table:
+    if plan.config.no_rank_table:
         return None
-    counts = backend_class(backend).needs_rank_table or nodes_are_said or is_in_pod(environ)
+    environ = plan.environment
+    counts = backend_class(plan.backend).needs_rank_table or has_several_nodes or is_in_pod(environ)
     inherited = environ.get("RANK_TABLE_FILE") if counts else None
-    return config.rank_table or inherited or find_mounted_table(environ)
+    return plan.config.rank_table or inherited or find_mounted_table(environ)
 
 
-def choose_devices(
-    config: LaunchConfig,
-    backend: str,
-    nodes: Nodes,
-    environ: Mapping[str, str],
-    notes: List[str],
-) -> Tuple[RankDevice, ...]:
+def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
     """Choose the devices of this node's ranks: those of the rank table, if that counts.
-
-    Args:
-        config: What the launch is asked.
-        backend: ``npu`` or ``stub``.
-        nodes: This node among those of the job.
-        environ: The launcher's environment.
-        notes: Gets what the user should know, in sentences.
 
     Raises:
         DeviceError: If there are no such devices.
-        JobError: If the table says something else than what is asked.
+        JobError: If the table says something else than the options.
     """
-    holds_devices = backend_class(backend).holds_devices
-    choose_among = choose_npu_devices if holds_devices else choose_stub_devices
-    if nodes.part is None:
-        return choose_among(config.devices, config.processes, environ, notes)
-    devices, count = config.devices, config.processes
-    if devices is None and holds_devices:
-        devices = _devices_of(nodes.part, environ)
-    elif devices is None and count is None:
-        count = len(nodes.part.devices)
-    chosen = choose_among(devices, count, environ, notes)
-    _check_devices_of(nodes.part, chosen)
-    return chosen
+    holds_devices = backend_class(plan.backend).holds_devices
+    choose = choose_npu_devices if holds_devices else choose_stub_devices
+    given, count = plan.config.devices, plan.config.processes
+    part = plan.nodes.part
+    if part is not None and given is None and holds_devices:
+        given = _find_devices_of(part, plan.environ)
+    elif part is not None and given is None and count is None:
+        count = len(part.devices)
+    devices, notes = choose(given, count, plan.environ)
+    plan.notes += notes
+    if part is None:
+        return devices
+    if len(devices) != len(part.devices):
+        raise JobError(
+            f"{len(devices)} ranks are to run on this node, but the rank table gives {part.name} "
+            f"{len(part.devices)}.",
+            hint="Leave processes and devices out to go by the table.",
+        )
+    table = [int(device.device_id) for device in part.devices]
+    physical = [int(device.physical) for device in devices if device.physical is not None]
+    if physical and physical != table:
+        raise JobError(
+            f"The ranks of this node are to run on the physical devices {physical}, but the rank "
+            f"table gives {part.name} {table}; HCCL would end them.",
+            hint="Leave devices out to go by the table.",
+        )
+    return devices
 
 
-def _devices_of(node: "TableNode", environ: Mapping[str, str]) -> List[int]:
-    """Give the logical ids of a node's devices, by rank.
-
-    Args:
-        node: The node.
-        environ: The launcher's environment.
+def _find_devices_of(node: "TableNode", environ: Mapping[str, str]) -> List[int]:
+    """Find the logical ids of a node's devices, by rank.
 
     Raises:
-        JobError: If one is not here.
+        JobError: If this process does not get one of them.
     """
     from ascend_session.backends.npu_devices import Devices
 
@@ -387,50 +369,23 @@ def _devices_of(node: "TableNode", environ: Mapping[str, str]) -> List[int]:
     return [physical.index(device) for device in ids]
 
 
-def _check_devices_of(node: "TableNode", devices: Sequence[RankDevice]) -> None:
-    """Compare the devices that were chosen with those of the table.
-
-    Raises:
-        JobError: If they differ.
-    """
-    table = [int(device.device_id) for device in node.devices]
-    chosen = [device.physical for device in devices]
-    if len(chosen) != len(table):
-        raise JobError(
-            f"{len(chosen)} ranks are to run on this node, but the rank table gives {node.name} "
-            f"{len(table)}.",
-            hint="Leave processes and devices out to go by the table.",
-        )
-    here = [int(device) for device in chosen if device is not None]
-    if here and here != table:
-        raise JobError(
-            f"The ranks of this node are to run on the physical devices {here}, but the rank table "
-            f"gives {node.name} {table}; HCCL would end them.",
-            hint="Leave devices out to go by the table.",
-        )
+_TELL_EVERY_S = 60.0
 
 
-_EACH = 60.0  # seconds between two sentences about the same
+def await_table(plan: "Plan", say: Callable[[str], None]) -> None:
+    """Wait until the job's rank table is completed, if it is one at "initializing".
 
-
-def await_table(
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    say: Callable[[str], None],
-) -> None:
-    """Return when the job's table is completed, is none that is waited for, or is missing.
-
-    What else is wrong with it is not looked at here.
+    What else may be wrong with it, or that it is missing, is not looked at here.
 
     Args:
-        config: What the launch is asked.
-        environ: The launcher's environment.
-        say: Is told what is waited for, and again each minute.
+        plan: The job; its backend is known.
+        say: Takes a sentence about what is waited for, again each minute.
 
     Raises:
         PreflightError: If it is not completed in ``wait_for_table`` seconds.
     """
-    path = _path(config, {**environ, **config.env}) if config.wait_for_table else None
+    timeout_s = plan.config.wait_for_table
+    path = _find_table(plan, has_several_nodes=False) if timeout_s else None
     if path is None:
         return
     from ascend_session.checks.tables import TABLE
@@ -443,24 +398,16 @@ def await_table(
             return
     except JobError:
         return
-    last = WaitProgress(2 * _EACH + config.wait_for_table, "")
+    last: Optional[WaitProgress] = None
 
     def tell(now: WaitProgress) -> None:
         nonlocal last
-        if now.why != last.why or last.left - now.left >= _EACH:
+        if last is None or now.why != last.why or last.left - now.left >= _TELL_EVERY_S:
             last = now
             say(f"Waiting for at most {now.left:.0f} s: {path}: {now.why}.")
 
     try:
-        RankTable.wait_for(path, config.wait_for_table, tell)
+        RankTable.wait_for(path, timeout_s, tell)
     except JobError as late:
         finding = Finding(ERROR, late.message, late.hint, rule=TABLE)
         raise PreflightError(late.message, hint=late.hint, findings=[finding]) from None
-
-
-def _path(config: LaunchConfig, environ: Mapping[str, str]) -> Optional[str]:
-    try:
-        backend = choose(config.backend, environ).name
-    except AscendError:  # which the plan says
-        return None
-    return table_path(config, backend, environ, nodes_are_said=False)

@@ -1,26 +1,362 @@
-"""What is shown and logged of a job's ranks; one for all attempts."""
+"""Shows what several ranks write on one file descriptor, fairly, and without making anyone wait.
+
+`Printer` puts a rank's number before each line and shows whole lines only; `Outlet` writes them. A
+thread does the writing, because a terminal may take its time: forever, after Ctrl-S. Each rank
+has a queue. The queues are served in turn, a block at a time, so a quiet rank's line waits for one
+block of each flooding rank at most. A rank whose queue is full should not be read until there is
+room; so a slow terminal holds up only ranks that write more than it takes, as it does without a
+launcher, and memory stays bounded.
+
+On a terminal there can be a footer: a line below all others, without an end. As this thread alone
+writes, a footer never tears a line and is never torn.
+
+`Output` is all of that for one launch, with the log files of its attempts.
+"""
 
 import contextlib
 import os
+import select
+import threading
 import time
-from typing import Callable, Collection, List, Optional, Sequence, Tuple
+from collections import deque
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Collection,
+    Deque,
+    Dict,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
-from ascend_session.launcher.plan import RankPlan
-from ascend_session.launcher.printer import Latest, Notices, Outlet, Printer
-from ascend_session.launcher.process import Signals
+from ascend_session.launcher.lines import LineSplitter
+from ascend_session.launcher.process import Signals, start_thread
 from ascend_session.launcher.pump import LogFile, Pump, RankPipes, Source
 
-__all__ = ["Output"]
+if TYPE_CHECKING:
+    from ascend_session.launcher.plan import RankPlan
+
+
+class Notices:
+    """Passes on the first sentence of each kind, from whatever thread it comes.
+
+    Args:
+        say: Takes the sentence. Where it writes may be gone as well: its OSError is ignored.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._lock = threading.Lock()
+        self._kinds: Set[str] = set()
+
+    def once(self, kind: str, sentence: str) -> None:
+        """Pass on the sentence, unless there was one of this kind before."""
+        with self._lock:
+            is_new = kind not in self._kinds
+            self._kinds.add(kind)
+        if is_new:
+            with contextlib.suppress(OSError):
+                self._say(sentence)
+
+
+QUEUE_BYTES = 256 * 1024
+_WRITE_BYTES = 64 * 1024
+_FOOTER_EVERY_S = 1.0  # when nothing else is written
+_FOOTER_LEAST_S = 0.1  # and when much is
+_ERASE = b"\r\x1b[2K"
+
+
+class _Queue:
+    def __init__(self) -> None:
+        self.blocks: Deque[bytes] = deque()
+        self.size = 0
+        self.when_room: Optional[Callable[[], None]] = None
+
+
+class Outlet:
+    """Where the lines of all ranks go.
+
+    A descriptor that takes no more (a closed terminal, a reader that has gone, a full disk) is
+    reported once; from then on everything is thrown away, and nobody has to wait.
+
+    Args:
+        fd: The file descriptor; it stays open. If it does not block, it is waited for.
+        notices: Takes the report.
+        what: What is written here, as the beginning of a sentence.
+    """
+
+    def __init__(self, fd: int, notices: Notices, what: str = "What the ranks say") -> None:
+        self.written = 0  # bytes, so that whoever waits sees whether somebody reads
+        self._fd = fd
+        self._notices = notices
+        self._what = what
+        self._footer: Optional[Callable[[], bytes]] = None
+        self._is_footer_new = False  # the thread may be busy when it is set
+        self._drawn, self._drawn_at = b"", 0.0
+        self._changed = threading.Condition()
+        self._queues: Dict[int, _Queue] = {}
+        self._turns: Deque[_Queue] = deque()  # those with blocks, the next one first
+        self._is_closing = False
+        self._is_broken = False
+        self._thread = threading.Thread(target=self._run, name="launch-outlet", daemon=True)
+        start_thread(self._thread)
+
+    def put(self, key: int, block: bytes) -> bool:
+        """Queue whole lines of a rank; False if its queue is full now, though they are in it."""
+        with self._changed:
+            if self._is_broken or self._is_closing or not block:
+                return True
+            queue = self._queues.setdefault(key, _Queue())
+            if not queue.blocks:
+                self._turns.append(queue)
+            queue.blocks.append(block)
+            queue.size += len(block)
+            if len(self._turns) == 1 and len(queue.blocks) == 1:
+                self._changed.notify()
+            return queue.size < QUEUE_BYTES
+
+    def when_room(self, key: int, call: Callable[[], None]) -> None:
+        """Call once, from any thread, when the queue of this rank is at most half full."""
+        with self._changed:
+            queue = self._queues.setdefault(key, _Queue())
+            if queue.size > QUEUE_BYTES // 2:
+                queue.when_room = call
+                return
+        call()
+
+    def set_footer(self, footer: Optional[Callable[[], bytes]]) -> None:
+        """Keep a line below all others from now on, or take it away.
+
+        Args:
+            footer: Draws it, in the thread that writes: without an end and not wider than the
+                terminal; empty for none now. It must not wait. None means none any more.
+        """
+        with self._changed:
+            self._footer, self._is_footer_new = footer, True
+            self._changed.notify()
+
+    def close(self, timeout_s: Optional[float] = None) -> bool:
+        """Write what is queued and end; what is put from now on is thrown away.
+
+        Returns:
+            Whether all is written within the time, or was thrown away because nothing can be. If
+            not, the thread stays at it until the process ends.
+        """
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            with self._changed:
+                if not (self._turns or self._is_closing or self._is_footer_new):
+                    self._changed.wait(None if self._footer is None else _FOOTER_EVERY_S)
+                self._is_footer_new = False
+                is_open = bool(self._turns) or not self._is_closing
+                data, calls = self._take_blocks()
+            # Outside the lock, and before the write, so that reading goes on meanwhile.
+            for call in calls:
+                call()
+            try:
+                self._write(self._with_footer(data, is_open))
+            except OSError as failure:
+                self._give_up(failure)
+                return
+
+    def _take_blocks(self) -> Tuple[bytes, List[Callable[[], None]]]:
+        """Take a block of each rank in turn, until there is enough for one write."""
+        blocks: List[bytes] = []
+        calls: List[Callable[[], None]] = []
+        size = 0
+        while self._turns and size < _WRITE_BYTES:
+            queue = self._turns.popleft()
+            block = queue.blocks.popleft()
+            blocks.append(block)
+            size += len(block)
+            queue.size -= len(block)
+            if queue.blocks:
+                self._turns.append(queue)
+            if queue.when_room is not None and queue.size <= QUEUE_BYTES // 2:
+                calls.append(queue.when_room)
+                queue.when_room = None
+        return b"".join(blocks), calls
+
+    def _with_footer(self, data: bytes, is_open: bool) -> bytes:
+        """Put the data above the footer; empty if neither has changed."""
+        if self._footer is None and not self._drawn:
+            return data
+        before, now = self._drawn, time.monotonic()
+        if self._footer is None or not is_open:
+            self._drawn = b""
+        elif not data or not before or now - self._drawn_at >= _FOOTER_LEAST_S:
+            try:
+                self._drawn = self._footer()
+            except Exception as failure:  # it must not leave the job without a reader
+                self._footer, self._drawn = None, b""
+                self._notices.once("footer", f"There is no status line any more: {failure!r}.")
+            self._drawn_at = now
+        if not data and self._drawn == before:
+            return b""
+        return (_ERASE if before else b"") + data + self._drawn
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                written = os.write(self._fd, view)
+                view = view[written:]
+                self.written += written
+            except BlockingIOError:
+                select.select([], [self._fd], [])
+
+    def _give_up(self, failure: OSError) -> None:
+        with self._changed:
+            self._is_broken = True
+            calls = [q.when_room for q in self._queues.values() if q.when_room is not None]
+            self._queues.clear()
+            self._turns.clear()
+        for call in calls:
+            call()
+        self._notices.once(
+            "outlet",
+            f"{self._what} is no longer shown: {failure.strerror} (file descriptor {self._fd}). "
+            "The job goes on, and so do its log files.",
+        )
+
+
+_LAUNCHER = -1  # the key of its own lines
+_LATEST_BYTES = 512
+
+
+class Latest(NamedTuple):
+    """The end of what a rank has written so far, to both streams, shown or not.
+
+    Attributes:
+        time: When the last of it was read, as `time.monotonic` counts.
+        text: At most `_LATEST_BYTES`, as they were written; the last line may not be whole yet.
+    """
+
+    time: float
+    text: bytes
+
+
+class Printer:
+    """What is seen of a job: ``[3] text``, the numbers as wide as the highest one.
+
+    Lines of different ranks, and of a rank's two streams, never mix within a line. What a rank
+    writes to both streams at the same time may change places, because two pipes carry it. One
+    thread feeds; `say` and `latest` may be called from any.
+
+    Args:
+        outlet: Where the lines go.
+        size: Number of ranks in the job.
+        show: The ranks that are shown.
+        timestamps: Whether lines begin with the local time at which they were read.
+        colour: Whether the ranks' colours stay; they should only on a terminal.
+        now: The time in seconds since 1970.
+        words: Where the launcher's own lines go; None means to the ranks'.
+    """
+
+    def __init__(
+        self,
+        outlet: Outlet,
+        size: int,
+        show: Collection[int],
+        timestamps: bool = False,
+        colour: bool = False,
+        now: Callable[[], float] = time.time,
+        words: Optional[Outlet] = None,
+    ) -> None:
+        self._outlet = outlet
+        self._words = outlet if words is None else words
+        self._show = show
+        self._timestamps = timestamps
+        self._colour = colour
+        self._now = now
+        self._prefixes = [f"[{rank:{len(str(size - 1))}}] ".encode() for rank in range(size)]
+        self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
+        self._latest: Dict[int, Latest] = {}
+        self._is_keeping = False
+
+    def keep_latest(self) -> None:
+        """Keep the end of what each rank writes from now on, which nobody pays for otherwise."""
+        self._is_keeping = True
+
+    def latest(self, rank: int) -> Optional[Latest]:
+        """Return the end of what a rank has written since `keep_latest`; None if nothing yet."""
+        return self._latest.get(rank)
+
+    def feed(self, rank: int, stream: str, chunk: bytes, whole_in: str = "") -> bool:
+        """Take what a rank wrote; show the lines that are whole now.
+
+        Args:
+            rank: The rank.
+            stream: Which of its streams, ``stdout`` or ``stderr``.
+            chunk: What was read.
+            whole_in: Where a line too long to be shown can be read; counts at the first chunk.
+
+        Returns:
+            False if the rank should not be read for now: see `when_room`.
+        """
+        if self._is_keeping:
+            end = chunk
+            if len(chunk) < _LATEST_BYTES and rank in self._latest:
+                end = self._latest[rank].text + chunk
+            self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
+        if rank not in self._show:
+            return True
+        splitter = self._splitters.get((rank, stream))
+        if splitter is None:
+            splitter = LineSplitter(self._colour, whole_in)
+            self._splitters[rank, stream] = splitter
+        return self._put(rank, splitter.feed(chunk))
+
+    def end(self, rank: int, stream: str) -> None:
+        """Show the last line of a stream that has ended, if that line had no end."""
+        splitter = self._splitters.pop((rank, stream), None)
+        if splitter is not None:
+            self._put(rank, splitter.end())
+
+    def when_room(self, rank: int, call: Callable[[], None]) -> None:
+        """Call once, from any thread, when the rank should be read again."""
+        self._outlet.when_room(rank, call)
+
+    def say(self, text: str) -> None:
+        """Show lines of the launcher itself, without a number and without waiting."""
+        prefix = self._time()
+        lines = [prefix + line.encode("utf-8", "backslashreplace") for line in text.split("\n")]
+        self._words.put(_LAUNCHER, b"\n".join(lines) + b"\n")
+
+    def _put(self, rank: int, lines: bytes) -> bool:
+        if not lines:
+            return True
+        prefix = self._time() + self._prefixes[rank]
+        newlines = lines.count(b"\n") - 1
+        return self._outlet.put(rank, prefix + lines.replace(b"\n", b"\n" + prefix, newlines))
+
+    def _time(self) -> bytes:
+        if not self._timestamps:
+            return b""
+        now = self._now()
+        second = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
+        return f"{second}.{int(now * 1000) % 1000:03d} ".encode()
+
 
 # How long whoever reads what is shown may take nothing before the launcher gives up on it: as a
-# rule, and when it was told to end. How long an open pipe may be silent when no rank lives.
-_PATIENCE, _HURRY, _QUIET = 30.0, 1.0, 1.0
-_SLICE = 0.1
-_STREAMS = ("stdout", "stderr")
+# rule, and after a signal. How long an open pipe may be silent when no rank lives.
+_READER_S, _HURRIED_READER_S, _QUIET_PIPE_S = 30.0, 1.0, 1.0
+_SLICE_S = 0.1
 
 
 class Output:
-    """Where the lines of all ranks go.
+    """What is shown and logged of a job's ranks; one for all attempts.
 
     Args:
         fd: The file descriptor to which lines are written.
@@ -43,43 +379,51 @@ class Output:
     ) -> None:
         self.fd = fd
         self.troubles: List[str] = []
-        notices = Notices(self._trouble)
-        self.notices = notices
-        self._outlet = Outlet(fd, notices)
-        self._words = self._outlet
+        self.notices = Notices(self._report)
+        self._outlets = [Outlet(fd, self.notices)]
         # Two writers to one pipe or terminal would tear each other's lines.
         if words is not None and not os.path.sameopenfile(fd, words):
-            self._words = Outlet(words, notices, "What the launcher says")
-        self.printer = Printer(self._outlet, size, show, timestamps, colour, words=self._words)
+            self._outlets.append(Outlet(words, self.notices, "What the launcher says"))
+        first, *others = self._outlets
+        own = others[0] if others else None
+        self.printer = Printer(first, size, show, timestamps, colour, words=own)
 
     def say(self, text: str) -> None:
         """Show lines of the launcher itself, without waiting."""
         self.printer.say(f"ascend-session: {text}")
 
     def latest(self, rank: int) -> Optional[Latest]:
-        """Give the end of what a rank has written since there is a footer; from any thread."""
+        """Return the end of what a rank has written since there is a footer; from any thread."""
         return self.printer.latest(rank)
 
     def set_footer(self, footer: Optional[Callable[[], bytes]]) -> None:
         """Keep a line below the ranks' lines; see `Outlet.set_footer`."""
         self.printer.keep_latest()
-        self._outlet.set_footer(footer)
+        self._outlets[0].set_footer(footer)
 
-    def pump(self, ranks: Sequence[RankPlan]) -> Tuple[Pump, List[RankPipes]]:
+    def pump(self, ranks: "Sequence[RankPlan]") -> Tuple[Pump, List[RankPipes]]:
         """Make the pipes and folders of an attempt, and a pump that is not started yet.
 
-        A folder that cannot be made is said once; the job goes on without its log files.
+        A folder that cannot be made is reported once; the job goes on without its log files.
         """
         sources: List[Source] = []
         pipes: List[RankPipes] = []
         for rank in ranks:
-            self._make_folders(rank)
-            ends = []
-            for stream, path in zip(_STREAMS, (rank.stdout, rank.stderr)):
-                read, write = os.pipe()
-                ends.append(write)
-                sources.append(Source(read, rank.rank, stream, LogFile(path, self.notices)))
-            pipes.append(RankPipes(*ends))
+            for folder in (rank.folder, rank.plog, rank.work):
+                try:
+                    os.makedirs(folder, exist_ok=True)
+                except OSError as failure:
+                    self.notices.once(
+                        "folder",
+                        f"The folder {folder} cannot be made: {failure.strerror}. The job goes on "
+                        "without the files that belong there.",
+                    )
+            stdout, stderr = os.pipe(), os.pipe()
+            sources += [
+                Source(stdout[0], rank.rank, "stdout", LogFile(rank.stdout, self.notices)),
+                Source(stderr[0], rank.rank, "stderr", LogFile(rank.stderr, self.notices)),
+            ]
+            pipes.append(RankPipes(stdout[1], stderr[1]))
         return Pump(sources, self.printer), pipes
 
     def finish(self, pump: Pump, signals: Signals) -> None:
@@ -88,44 +432,31 @@ class Output:
         No rank lives. A pipe that is still open and empty is held by a process outside of the job,
         and one that is left alone waits for whoever reads what is shown.
         """
-        patience = _Patience((self._outlet,), signals)
-        while not pump.join(_SLICE):
-            if patience.is_over(_PATIENCE if pump.waits_for_reader else _QUIET):
+        reader = _Reader(self._outlets[:1], signals)
+        while not pump.join(_SLICE_S):
+            if reader.is_idle(_READER_S if pump.waits_for_reader else _QUIET_PIPE_S):
                 pump.stop()
                 pump.join()
 
     def close(self, signals: Signals) -> None:
         """Wait until everything is shown, unless whoever reads it takes nothing for long."""
-        outlets = list(dict.fromkeys((self._outlet, self._words)))
-        patience = _Patience(outlets, signals)
-        while not all(outlet.close(_SLICE) for outlet in outlets):
-            if not patience.is_over(_PATIENCE):
-                continue
-            self.troubles.append(
-                "Not everything that the ranks said could be shown: nobody takes it. Their log "
-                "files have it all."
-            )
-            return
-
-    def _make_folders(self, rank: RankPlan) -> None:
-        for folder in (rank.folder, rank.plog, rank.work):
-            try:
-                os.makedirs(folder, exist_ok=True)
-            except OSError as failure:
-                self.notices.once(
-                    "folder",
-                    f"The folder {folder} cannot be made: {failure.strerror}. The job goes on "
-                    "without the files that belong there.",
+        reader = _Reader(self._outlets, signals)
+        while not all(outlet.close(_SLICE_S) for outlet in self._outlets):
+            if reader.is_idle(_READER_S):
+                self.troubles.append(
+                    "Not everything that the ranks said could be shown: nobody takes it. Their "
+                    "log files have it all."
                 )
+                return
 
-    def _trouble(self, sentence: str) -> None:
+    def _report(self, sentence: str) -> None:
         self.troubles.append(sentence)
         with contextlib.suppress(AttributeError):  # the outlet itself was in trouble at once
             self.say(sentence)
 
 
-class _Patience:
-    """Waits for whoever reads, from now on and anew each time that something was taken."""
+class _Reader:
+    """Whoever reads what the outlets write, who may have stopped doing so."""
 
     def __init__(self, outlets: Sequence[Outlet], signals: Signals) -> None:
         self._outlets = outlets
@@ -133,7 +464,7 @@ class _Patience:
         self._written = -1
         self._since = time.monotonic()
 
-    def is_over(self, seconds: float) -> bool:
+    def is_idle(self, limit_s: float) -> bool:
         """Tell whether nothing was taken for so long.
 
         Less counts after a signal, and nothing after two.
@@ -141,6 +472,7 @@ class _Patience:
         now, written = time.monotonic(), sum(outlet.written for outlet in self._outlets)
         if written != self._written:
             self._written, self._since = written, now
-        signal_count = len(self._signals.noted)
-        limit = 0.0 if signal_count > 1 else min(seconds, _HURRY) if signal_count else seconds
-        return now - self._since >= limit
+        signals = len(self._signals.noted)
+        if signals:
+            limit_s = min(limit_s, _HURRIED_READER_S) if signals == 1 else 0.0
+        return now - self._since >= limit_s

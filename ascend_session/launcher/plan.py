@@ -8,47 +8,53 @@ needed for a chief. On node 0 of several on the stub, the plan holds the coordin
 
 import contextlib
 import os
-import re
 import shutil
 import sys
 from dataclasses import dataclass, field
 from typing import (
+    TYPE_CHECKING,
     Any,
+    Callable,
     Dict,
     FrozenSet,
-    Iterator,
     List,
     Mapping,
     NamedTuple,
     Optional,
-    Sequence,
-    Set,
     Tuple,
+    TypeVar,
 )
 
 from ascend_session.backends import backend_class, choose
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.binding import bind
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, stub_device_count
+from ascend_session.launcher.devices import RankDevice, parse_spans, stub_device_count
 from ascend_session.launcher.environment import (
+    LOG_PATH,
     PLOG_FOLDER,
     WORK_FOLDER,
-    defaults,
-    for_children,
+    WORK_PATH,
+    find_removed_variables,
     id_of_attempt,
     new_job_id,
-    own_variables,
+    note_replaced_folders,
+    rank_variables,
     refuse_task,
-    removed_variables,
-    replaced_folders,
+    shared_variables,
+    variables_for_children,
 )
-from ascend_session.launcher.nodes import Nodes, choose_devices, nodes_of
+from ascend_session.launcher.nodes import Nodes, await_table, choose_devices, find_nodes
 from ascend_session.launcher.rank_main import RUNNER
-from ascend_session.launcher.rendezvous import Chief, find_rendezvous, hold_coordinator_port
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.rendezvous import Chief
+
+_T = TypeVar("_T")
 
 LOGS = "ascend-logs"
 """The folder for logs, where no other is given."""
@@ -68,8 +74,8 @@ class RankPlan(NamedTuple):
         physical: Physical id of its device; None on the stub.
         cpus: The CPUs that it may use; None means those of the launcher.
         folder: Its own folder, absolute. It, ``plog`` and ``work`` are made before the start.
-        stdout: File for what it writes to standard output.
-        stderr: File for what it writes to standard error.
+        stdout: File for its standard output.
+        stderr: File for its standard error.
         plog: Folder for the vendor's logs.
         work: Folder for what the vendor's stack leaves behind.
     """
@@ -90,11 +96,7 @@ class RankPlan(NamedTuple):
     work: str
 
     def as_dict(self, complete: bool = False) -> Dict[str, Any]:
-        """Give the rank as plain values.
-
-        Args:
-            complete: Whether to add the whole environment, which may hold secrets.
-        """
+        """Convert the rank to plain values; ``complete`` as in `Plan.as_dict`."""
         values: Dict[str, Any] = {
             "rank": self.rank,
             "command": list(self.command),
@@ -119,6 +121,8 @@ class Plan:
     With `problems`, what depends on them is empty, and there are no `ranks`.
 
     Attributes:
+        config: The options of the launch.
+        environ: The launcher's environment.
         problems: Why the job cannot be started, in the order in which a user would mend it.
         backend: ``npu`` or ``stub``, for all ranks; empty if it is not known.
         reason: Why it is that one, in a few words.
@@ -139,13 +143,15 @@ class Plan:
         environment: That of the first rank; with problems, the launcher's and what the user adds.
         ranks: The ranks of this node, in order.
         shown: Those whose output is shown.
-        removed: What the ranks do not inherit, each with the reason.
+        removed: Variables that the ranks do not inherit, each with the reason.
         notes: What the user should know, in sentences.
         bound: Where the ranks' CPUs come from, or why they have none of their own, in a few words.
-        held_port: What holds the coordinator's port on node 0 of several, on the stub; to be closed
+        held_port: Holds the coordinator's port on node 0 of several, on the stub; to be closed
             when the job is over.
     """
 
+    config: LaunchConfig
+    environ: Mapping[str, str]
     problems: List[AscendError] = field(default_factory=list)
     backend: str = ""
     reason: str = ""
@@ -157,7 +163,7 @@ class Plan:
     first_rank: int = 0
     size: int = 0
     rank_table: Optional[str] = None
-    chief: Optional[Chief] = None
+    chief: "Optional[Chief]" = None
     rendezvous: Optional[str] = None
     stub_devices: Optional[int] = None
     cwd: Optional[str] = None
@@ -172,19 +178,19 @@ class Plan:
     held_port: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def of(self, rank: int) -> RankPlan:
-        """Give a rank of this node, by its number in the job."""
+        """Return a rank of this node, by its number in the job."""
         return self.ranks[rank - self.first_rank]
 
-    @contextlib.contextmanager
-    def collecting(self) -> Iterator[None]:
-        """Add to the problems what a part of the plan refuses."""
+    def collect(self, decide: Callable[..., _T], *arguments: Any) -> Optional[_T]:
+        """Decide on a part of the plan; add what refuses it to the problems, and return None."""
         try:
-            yield
+            return decide(*arguments)
         except AscendError as problem:
             self.problems.append(problem)
+            return None
 
     def as_dict(self, complete: bool = False) -> Dict[str, Any]:
-        """Give the plan as plain values, which JSON can hold.
+        """Convert the plan to plain values, which JSON can hold.
 
         Args:
             complete: Whether each rank shows its whole environment, which may hold secrets, and
@@ -198,8 +204,8 @@ class Plan:
             "attempt": self.attempt,
             "folder": self.folder,
             "size": self.size,
-            "nodes": self.nodes.of,
-            "node": self.nodes.number,
+            "nodes": self.nodes.count,
+            "node": self.nodes.rank,
             "shown": list(self.shown),
             "removed": dict(self.removed),
             "notes": list(self.notes),
@@ -217,10 +223,10 @@ def plan(
     attempt: int = 1,
     run: Optional[str] = None,
 ) -> Plan:
-    """Make the plan of one attempt.
+    """Plan one attempt.
 
     Args:
-        config: What the launch is asked.
+        config: The options of the launch.
         environ: The launcher's environment.
         attempt: Number of the attempt, from 1; each has a ``JOB_ID`` and a folder of its own.
         run: `Plan.run` of the first attempt; None for the first.
@@ -244,127 +250,130 @@ def draft(
     *,
     attempt: int = 1,
     run: Optional[str] = None,
+    on_wait: Optional[Callable[[str], None]] = None,
 ) -> Plan:
     """Plan one attempt as far as that is possible, and collect all problems instead of the first.
 
-    The arguments are those of `plan`.
+    The arguments are those of `plan`, and ``on_wait``, which takes a sentence about a rank table
+    that is waited for; None means not to wait.
+
+    Raises:
+        PreflightError: If the rank table is not completed in time.
     """
-    drafted = Plan(attempt=attempt, environment={**environ, **config.env})
-    notes: List[str] = []
-    with drafted.collecting():
-        drafted.backend, drafted.reason = choose(config.backend, environ)
-    if drafted.backend:
-        _draft_job(drafted, config, environ, notes)
-    command: Tuple[str, ...] = ()
-    shown: FrozenSet[int] = frozenset()
-    with drafted.collecting():
-        drafted.cwd = working_directory(config)
+    drafted = Plan(config, environ, attempt=attempt, environment={**environ, **config.env})
+    choice = drafted.collect(choose, config.backend, environ)
+    if choice is not None:
+        drafted.backend, drafted.reason = choice
+        if on_wait is not None:
+            await_table(drafted, on_wait)
+        _draft_job(drafted)
+    drafted.cwd = drafted.collect(_find_working_directory, config)
     if config.log_dir is not None:
         drafted.logs = os.path.abspath(config.log_dir)
     elif drafted.cwd is not None:
         drafted.logs = os.path.join(drafted.cwd, LOGS)
+    command = shown = None
     if drafted.cwd is not None:
-        with drafted.collecting():
-            command = command_of(config, drafted.cwd, drafted.environment)
+        command = drafted.collect(_find_command, config, drafted.cwd, drafted.environment)
     if drafted.devices:
-        with drafted.collecting():
-            shown = parse_show(config.show, drafted.nodes.size(len(drafted.devices)))
+        shown = drafted.collect(parse_show, config.show, drafted.size or len(drafted.devices))
     if not drafted.problems:
-        with drafted.collecting():
-            _complete(drafted, config, environ, command, run, notes)
-            here = {rank.rank for rank in drafted.ranks}
-            drafted.shown = tuple(sorted(shown & here))
+        assert command is not None
+        assert shown is not None
+        drafted.collect(_complete, drafted, command, run)
+        drafted.shown = tuple(rank.rank for rank in drafted.ranks if rank.rank in shown)
     return drafted
 
 
-def _draft_job(
-    drafted: Plan, config: LaunchConfig, environ: Mapping[str, str], notes: List[str]
-) -> None:
+def _draft_job(drafted: Plan) -> None:
     """Decide on nodes, devices, and how the ranks find each other."""
-    backend, together = drafted.backend, drafted.environment
-    is_node_known = False
-    with drafted.collecting():
-        drafted.nodes = nodes_of(config, backend, together)
-        is_node_known = True
-    nodes = drafted.nodes
-    notes += nodes.notes
-    with drafted.collecting():
-        drafted.devices = choose_devices(config, backend, nodes, environ, notes)
-    here = len(drafted.devices)
-    drafted.first_rank = nodes.first_rank(here)
-    if is_node_known:
-        drafted.size = nodes.size(here)
+    nodes = drafted.collect(find_nodes, drafted)
+    if nodes is not None:
+        drafted.nodes = nodes
+        drafted.notes += tuple(nodes.notes)
+    drafted.devices = drafted.collect(choose_devices, drafted) or ()
+    local_size = len(drafted.devices)
+    drafted.first_rank = drafted.nodes.first_rank(local_size)
+    size = drafted.nodes.size(local_size)
+    if nodes is not None:
+        drafted.size = size
     if drafted.devices:
-        with drafted.collecting():
-            refuse_task(together, nodes.size(here))
-    if drafted.devices or config.rank_table is not None:
-        with drafted.collecting():
-            drafted.rank_table, drafted.chief = find_rendezvous(
-                config, backend, drafted.devices, together, nodes, notes
-            )
+        drafted.collect(refuse_task, drafted.environment, size)
+    config = drafted.config
+    needs_rank_table = backend_class(drafted.backend).needs_rank_table
+    has_to_meet = config.no_rank_table or (needs_rank_table and size > 1)
+    if config.rank_table is not None or (drafted.devices and has_to_meet):
+        from ascend_session.launcher.rendezvous import find_rendezvous  # the stub needs none
+
+        rendezvous = drafted.collect(find_rendezvous, drafted)
+        drafted.rank_table, drafted.chief = rendezvous or (None, None)
 
 
-def _complete(
-    drafted: Plan,
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    command: Tuple[str, ...],
-    run: Optional[str],
-    notes: Sequence[str],
-) -> None:
+def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> None:
     """Decide what is left of a plan without problems: what each rank gets."""
-    nodes, here = drafted.nodes, len(drafted.devices)
-    bound = bind(config.bind, [device.physical for device in drafted.devices], environ)
-    drafted.bound = bound.said
+    config, environ, nodes = drafted.config, drafted.environ, drafted.nodes
+    local_size = len(drafted.devices)
+    binding = bind(config.bind, [device.physical for device in drafted.devices], environ)
+    drafted.bound = binding.reason
     given = config.job_id
     id_of_job = id_of_attempt(given, drafted.attempt) if given else nodes.job_id
     drafted.job_id = id_of_job or new_job_id()
     if backend_class(drafted.backend).needs_rendezvous:
-        drafted.stub_devices = stub_device_count(environ, here)
+        drafted.stub_devices = max(stub_device_count(environ), local_size)
         drafted.rendezvous = os.urandom(16).hex() if drafted.size > 1 else None
-        drafted.held_port = hold_coordinator_port(nodes)
-    try:
-        _add_ranks(drafted, config, environ, command, bound.cpus, run)
-        place = [nodes.described(here)] if nodes.of > 1 else []
-        folders = replaced_folders(environ, config.env)
-        drafted.notes = tuple(dict.fromkeys([*place, *notes, *bound.notes, *folders]))
-        if config.stall_timeout is not None:
-            from ascend_session.launcher.stall import stall_notes
+        if nodes.count > 1:
+            from ascend_session.launcher.rendezvous import hold_coordinator_port
 
-            drafted.notes += tuple(stall_notes(config.stall_timeout, drafted))
+            drafted.held_port = hold_coordinator_port(nodes)
+    try:
+        assert drafted.logs is not None
+        # Launchers on several nodes may write to the same file server.
+        node = f".node_{nodes.rank}" if nodes.count > 1 else ""
+        drafted.run = run or _find_new_name(drafted.logs, drafted.job_id + node)
+        drafted.folder = os.path.join(drafted.logs, drafted.run, f"attempt_{drafted.attempt}")
+        _add_ranks(drafted, command, binding.cpus)
+        _check_ranks(drafted)
+        place = [nodes.describe(local_size)] if nodes.count > 1 else []
+        folders = note_replaced_folders(environ, config.env)
+        notes = dict.fromkeys([*place, *drafted.notes, *binding.notes, *folders])
+        drafted.notes = tuple(notes)
+        if config.stall_timeout is not None:
+            from ascend_session.launcher.stall import note_short_timeout
+
+            drafted.notes += tuple(note_short_timeout(config.stall_timeout, drafted))
     except BaseException:
         drafted.held_port.close()
         raise
 
 
 def _add_ranks(
-    drafted: Plan,
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    command: Tuple[str, ...],
-    cpus: Sequence[Optional[Tuple[int, ...]]],
-    run: Optional[str],
+    drafted: Plan, command: Tuple[str, ...], cpus: Tuple[Optional[Tuple[int, ...]], ...]
 ) -> None:
+    config, environ = drafted.config, drafted.environ
     assert drafted.cwd is not None
-    assert drafted.logs is not None
-    # Launchers on several nodes may write to the same file server.
-    node = f".node_{drafted.nodes.number}" if drafted.nodes.of > 1 else ""
-    drafted.run = run or _new_folder(drafted.logs, drafted.job_id + node)
-    drafted.folder = os.path.join(drafted.logs, drafted.run, f"attempt_{drafted.attempt}")
-    first_own = own_variables(drafted, 0)
-    drafted.removed = removed_variables(environ, first_own, config.env)
-    kept = {name: value for name, value in environ.items() if name not in drafted.removed}
+    shared = shared_variables(drafted)
+    drafted.removed = find_removed_variables(environ, shared, config.env)
+    inherited = {name: value for name, value in environ.items() if name not in drafted.removed}
     ranks = []
     for local, device in enumerate(drafted.devices):
-        number = drafted.first_rank + local
-        folder = os.path.join(drafted.folder, f"rank_{number}")
-        own = own_variables(drafted, local)
-        environment = {**kept, **defaults(folder), **config.env, **own}
+        rank = drafted.first_rank + local
+        folder = os.path.join(drafted.folder, f"rank_{rank}")
+        plog, work = os.path.join(folder, PLOG_FOLDER), os.path.join(folder, WORK_FOLDER)
+        environment = {
+            **inherited,
+            "PYTHONUNBUFFERED": "1",
+            RANK_FOLDER: folder,
+            LOG_PATH: plog,
+            WORK_PATH: work,
+            **config.env,
+            **shared,
+            **rank_variables(drafted, local),
+        }
         if config.program is not None and backend_class(drafted.backend).replaces_vendor:
-            environment.update(for_children(environment))
+            environment.update(variables_for_children(environment))
         ranks.append(
             RankPlan(
-                rank=number,
+                rank=rank,
                 local=local,
                 command=command,
                 cwd=drafted.cwd,
@@ -376,27 +385,28 @@ def _add_ranks(
                 folder=folder,
                 stdout=os.path.join(folder, "stdout.log"),
                 stderr=os.path.join(folder, "stderr.log"),
-                plog=os.path.join(folder, PLOG_FOLDER),
-                work=os.path.join(folder, WORK_FOLDER),
+                plog=plog,
+                work=work,
             )
         )
-    # What all ranks have in their environment can agree with one of them by chance, not with two.
-    for rank in (ranks[0], ranks[-1]):
-        _check_rank(drafted.backend, rank.environment)
     drafted.ranks = tuple(ranks)
     drafted.environment = ranks[0].environment
 
 
-def _check_rank(backend: str, environment: Mapping[str, str]) -> None:
+def _check_ranks(drafted: Plan) -> None:
     """Refuse what a rank would refuse, before anything is started."""
-    job = Job.detect(environment)
-    if backend_class(backend).needs_rank_table:
+    first, last = drafted.ranks[0], drafted.ranks[-1]
+    job = Job.detect(last.environment)
+    if job.identity.scheduler is not None:
+        # It says the same to all ranks, which can agree with one of them by chance, not with two.
+        Job.detect(first.environment)
+    if backend_class(drafted.backend).needs_rank_table:
         from ascend_session.backends.npu_job import check_job
 
-        check_job(job, environment)
+        check_job(job, last.environment)
 
 
-def _new_folder(logs: str, job_id: str) -> str:
+def _find_new_name(logs: str, job_id: str) -> str:
     """Find a name that no earlier launch with this ``JOB_ID`` has taken.
 
     What such a launch left would be lost, and its failure be taken for one of this launch.
@@ -408,12 +418,7 @@ def _new_folder(logs: str, job_id: str) -> str:
     return name
 
 
-def working_directory(config: LaunchConfig) -> str:
-    """Give the absolute path of the folder in which the ranks run.
-
-    Raises:
-        JobError: If there is no such folder.
-    """
+def _find_working_directory(config: LaunchConfig) -> str:
     try:
         folder = os.path.abspath(config.cwd or os.curdir)
     except FileNotFoundError:
@@ -426,20 +431,19 @@ def working_directory(config: LaunchConfig) -> str:
     return folder
 
 
-def command_of(config: LaunchConfig, folder: str, environ: Mapping[str, str]) -> Tuple[str, ...]:
-    """Give the words of the command; the first is the absolute path of a program.
+def _find_command(config: LaunchConfig, folder: str, environ: Mapping[str, str]) -> Tuple[str, ...]:
+    """Put the command together; its first word is the absolute path of a program.
 
-    Args:
-        config: What the launch is asked.
-        folder: Working directory of the ranks; relative paths count from there.
-        environ: The environment of the ranks, for ``PATH``.
-
-    Raises:
-        JobError: If the script or the program is not there.
+    Relative paths count from ``folder``, the working directory of the ranks.
     """
     if config.program is not None:
-        return (_program("program", config.program, folder, environ), *config.args)
-    python = _python(config, folder, environ)
+        return (_find_program("program", config.program, folder, environ), *config.args)
+    if config.python is not None:
+        python = _find_program("python", config.python, folder, environ)
+    elif sys.executable:
+        python = sys.executable
+    else:
+        raise JobError("This Python does not know its own program.", hint="Give python.")
     if config.module is not None:
         return (python, RUNNER, "-m", config.module, *config.args)
     script = str(config.script)
@@ -449,21 +453,13 @@ def command_of(config: LaunchConfig, folder: str, environ: Mapping[str, str]) ->
             f"The script {script!r} was to be launched: there is no file {path}.",
             hint="Give its path from the ranks' working directory, or an absolute one.",
         )
-    # A script called -m would be taken for a module.
-    path_argument = os.path.join(os.curdir, script) if script.startswith("-") else script
-    return (python, RUNNER, path_argument, *config.args)
+    if script.startswith("-"):  # one called -m would be taken for a module
+        script = os.path.join(os.curdir, script)
+    return (python, RUNNER, script, *config.args)
 
 
-def _python(config: LaunchConfig, folder: str, environ: Mapping[str, str]) -> str:
-    if config.python is not None:
-        return _program("python", config.python, folder, environ)
-    if not sys.executable:
-        raise JobError("This Python does not know its own program.", hint="Give python.")
-    return sys.executable
-
-
-def _program(option: str, name: str, folder: str, environ: Mapping[str, str]) -> str:
-    """Find a program that is named as in a shell; give its absolute path."""
+def _find_program(option: str, name: str, folder: str, environ: Mapping[str, str]) -> str:
+    """Find the absolute path of a program that is named as in a shell."""
     if os.path.dirname(name):
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -479,10 +475,6 @@ def _program(option: str, name: str, folder: str, environ: Mapping[str, str]) ->
     raise JobError(f"{option}={name!r}: {reason}.", hint="Give an absolute path.")
 
 
-_SHOW_EXAMPLE = 'Write all, none, or ranks from 0 as in "0,4-7".'
-_SHOW_PART = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
-
-
 def parse_show(text: str, size: int) -> FrozenSet[int]:
     """Parse which ranks are shown, as in ``--show 0,4-7``.
 
@@ -495,27 +487,17 @@ def parse_show(text: str, size: int) -> FrozenSet[int]:
     Raises:
         ConfigError: If it is none of these, or names a rank that the job does not have.
     """
-    if text == "all":
-        return frozenset(range(size))
-    if text == "none":
-        return frozenset()
-    ranks: Set[int] = set()
-    for part in text.split(","):
-        match = _SHOW_PART.fullmatch(part.strip())
-        if match is None:
-            raise _refusal(
-                text, f"{part.strip()!r} is neither a rank nor a range of them", _SHOW_EXAMPLE
-            )
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first:
-            reason = f"the range {part.strip()} ends before it begins"
-            raise _refusal(text, reason, f"Write {last}-{first}.")
-        if last >= size:
-            reason = f"there is no rank {last}, the job has {size}"
-            raise _refusal(text, reason, f"Its ranks are 0 to {size - 1}.")
-        ranks.update(range(first, last + 1))
-    return frozenset(ranks)
-
-
-def _refusal(text: str, reason: str, hint: str) -> ConfigError:
-    return ConfigError.of([Finding(ERROR, f"show={text!r}: {reason}.", hint, option="show")])
+    if text in ("all", "none"):
+        return frozenset(range(size if text == "all" else 0))
+    try:
+        spans = parse_spans(text, "a rank", digits=7)
+        for _, last in spans:
+            if last >= size:
+                fault = f"there is no rank {last}, the job has {size}"
+                raise ValueError(fault, f"Its ranks are 0 to {size - 1}.")
+    except ValueError as error:
+        fault, hint = error.args
+        hint = hint or 'Write all, none, or ranks from 0 as in "0,4-7".'
+        problem = Finding(ERROR, f"show={text!r}: {fault}.", hint, option="show")
+        raise ConfigError.of([problem]) from None
+    return frozenset(rank for first, last in spans for rank in range(first, last + 1))

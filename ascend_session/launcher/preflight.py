@@ -19,31 +19,43 @@ from ascend_session.checks.job_files import (
 from ascend_session.errors import AscendError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.nodes import await_table
 from ascend_session.launcher.plan import Plan, draft
-
-__all__ = ["checked_plan", "planned_or_refused"]
 
 _logger = logging.getLogger(__name__)
 
-_ASKED = "launch"
-# What another call would mend; all else is the host's.
-_OF_THE_CALL = (_ASKED, FOLDER, PROGRAM)
-_MEND = "Mend what can be mended, or launch with preflight=False, which skips these checks."
-_SKIP = "Or launch with preflight=False, which skips the checks."
+_PLAN = "launch"  # the rule of what the plan refuses
+_RULES_OF_THE_CALL = (_PLAN, FOLDER, PROGRAM)
+"""What another call would mend; all else is the host's."""
 
 
-def planned_or_refused(config: LaunchConfig, environ: Mapping[str, str]) -> Plan:
-    """Give the plan of a first attempt.
+def planned_or_refused(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    on_wait: Optional[Callable[[str], None]] = None,
+) -> Plan:
+    """Plan a first attempt; the arguments are those of `plan.draft`.
 
     Raises:
-        PreflightError: If there are several reasons why there is none, with all of them.
-        AscendError: If there is one, as `plan` says it.
+        PreflightError: If there are several reasons why there is no plan, with all of them.
+        AscendError: If there is one, as `plan.plan` raises it.
     """
-    drafted = draft(config, environ)
-    if drafted.problems:
-        raise _all_of(drafted, config, environ)
-    return drafted
+    drafted = draft(config, environ, on_wait=on_wait)
+    if not drafted.problems:
+        return drafted
+    findings: List[Finding] = []
+    if config.preflight:
+        findings += _check_files(drafted)
+        if drafted.devices and backend_class(drafted.backend).holds_devices:
+            from ascend_session.launcher.preflight_npu import check_host
+
+            findings += check_host(drafted)
+    problems = {problem.message: problem for problem in drafted.problems}
+    findings = [finding for finding in findings if finding.message not in problems]
+    if len(problems) == 1 and not errors_of(findings):
+        raise drafted.problems[0]
+    new = [problem for problem in problems.values() if not _is_covered(problem, findings)]
+    of_call = [Finding(ERROR, problem.message, problem.hint, rule=_PLAN) for problem in new]
+    raise _refuse([*of_call, *findings])
 
 
 def checked_plan(
@@ -51,15 +63,15 @@ def checked_plan(
     environ: Mapping[str, str],
     say: Optional[Callable[[str], None]] = None,
 ) -> Plan:
-    """Give the plan of a first attempt, after everything was checked that a job needs.
+    """Plan a first attempt, and check everything that a job needs.
 
     Nothing is started or made, but for ``npu-smi`` and ``hccn_tool`` where there are devices.
 
     Args:
-        config: What the launch is asked; with ``preflight=False`` only the plan is made, and what
-            ``wait_for_devices`` and ``wait_for_table`` ask for is waited for.
+        config: The options of the launch; with ``preflight=False`` only the plan is made, after
+            the waits for which ``wait_for_devices`` and ``wait_for_table`` ask.
         environ: The launcher's environment.
-        say: Is told who or what is waited for; None means that it is logged.
+        say: Takes a sentence about who or what is waited for; None means that it is logged.
 
     Returns:
         The plan; its notes say what a user should know and what could not be checked.
@@ -67,39 +79,28 @@ def checked_plan(
     Raises:
         PreflightError: With all that stands in the way.
         DeviceTimeoutError: If devices were waited for and are still held.
-        AscendError: If there is no plan, for one reason; see `plan`.
+        AscendError: If there is no plan, for one reason; see `plan.plan`.
     """
-    await_table(config, environ, say or _logger.warning)
-    planned = planned_or_refused(config, environ)
+    planned = planned_or_refused(config, environ, say or _logger.warning)
     try:
-        findings = _looked_at(planned, config, environ, say)
+        findings = _check_files(planned) if config.preflight else []
+        if backend_class(planned.backend).holds_devices:
+            from ascend_session.launcher.preflight_npu import check_and_wait
+
+            findings = check_and_wait(planned, findings, say)
+        if errors_of(findings):
+            raise _refuse(findings)
     except BaseException:
         planned.held_port.close()
         raise
-    notes = [*planned.notes, *(_noted(finding) for finding in remarks_of(findings))]
+    notes = [*planned.notes, *map(_word_remark, remarks_of(findings))]
     planned.notes = tuple(dict.fromkeys(notes))
     return planned
 
 
-def _looked_at(
-    planned: Plan,
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    say: Optional[Callable[[str], None]],
-) -> List[Finding]:
-    findings: List[Finding] = []
-    if config.preflight:
-        findings += _of_every_job(config, planned)
-    if backend_class(planned.backend).holds_devices:
-        from ascend_session.launcher.preflight_npu import look_and_wait
-
-        findings = look_and_wait(planned, config, environ, findings, say)
-    _refuse(findings)
-    return findings
-
-
-def _of_every_job(config: LaunchConfig, planned: Plan) -> List[Finding]:
-    """Check what matters on devices and on the stub alike."""
+def _check_files(planned: Plan) -> List[Finding]:
+    """Check the logs' folder and the program, which matter on devices and on the stub alike."""
+    config = planned.config
     findings: List[Finding] = []
     if planned.logs is not None:
         findings += check_folder(planned.logs)
@@ -110,68 +111,47 @@ def _of_every_job(config: LaunchConfig, planned: Plan) -> List[Finding]:
     return findings
 
 
-def _all_of(drafted: Plan, config: LaunchConfig, environ: Mapping[str, str]) -> AscendError:
-    """Say why there is no plan, and what else stands in the way; one problem alone as it is."""
-    findings: List[Finding] = []
-    if config.preflight:
-        findings += _of_every_job(config, drafted)
-        if drafted.devices and backend_class(drafted.backend).holds_devices:
-            from ascend_session.launcher.preflight_npu import on_devices
-
-            findings += on_devices(drafted, environ)
-    refused = {problem.message: problem for problem in drafted.problems}
-    findings = [finding for finding in findings if finding.message not in refused]
-    if len(refused) == 1 and not errors_of(findings):
-        return drafted.problems[0]
-    unseen = [one for one in refused.values() if not _is_said(one, findings)]
-    call_findings = [Finding(ERROR, one.message, one.hint, rule=_ASKED) for one in unseen]
-    return _refusal([*call_findings, *findings])
-
-
-def _is_said(refusal: AscendError, findings: Sequence[Finding]) -> bool:
-    """Tell whether a check has found all that a refusal, as that of a rank table, is made of."""
-    faults = [finding.message for finding in errors_of(getattr(refusal, "findings", ()))]
+def _is_covered(problem: AscendError, findings: Sequence[Finding]) -> bool:
+    """Tell whether the checks have all faults of which a refusal, as of a rank table, consists."""
+    faults = [finding.message for finding in errors_of(getattr(problem, "findings", ()))]
     messages = [finding.message for finding in errors_of(findings)]
     return bool(faults) and all(
         any(message.endswith(fault) for message in messages) for fault in faults
     )
 
 
-def _refuse(findings: Sequence[Finding]) -> None:
-    if errors_of(findings):
-        raise _refusal(findings)
-
-
-def _refusal(findings: Sequence[Finding]) -> PreflightError:
+def _refuse(findings: Sequence[Finding]) -> PreflightError:
     """Make one error of all findings but those that are fine."""
-    wrong, others = errors_of(findings), remarks_of(findings)
-    is_wrong_call = any(finding.rule in _OF_THE_CALL for finding in wrong)
-    if len(wrong) == 1 and not others:
-        message, advice = wrong[0].message, wrong[0].hint
-        skip = None if is_wrong_call else _SKIP
-        hint = " ".join(part for part in (advice, skip) if part) or None
+    errors, remarks = errors_of(findings), remarks_of(findings)
+    is_wrong_call = any(finding.rule in _RULES_OF_THE_CALL for finding in errors)
+    if len(errors) == 1 and not remarks:
+        message, hint = errors[0].message, errors[0].hint
+        if not is_wrong_call:
+            skip = "Or launch with preflight=False, which skips the checks."
+            hint = f"{hint} {skip}" if hint else skip
     else:
-        message = "\n".join(_lines(wrong, others))
-        hint = "Mend them, and launch again." if is_wrong_call else _MEND
-    return PreflightError(
-        message, hint=hint, findings=[*wrong, *others], is_wrong_call=is_wrong_call
-    )
+        message = "\n".join(_list_findings(errors, remarks))
+        hint = "Mend what can be mended, or launch with preflight=False, which skips these checks."
+        if is_wrong_call:
+            hint = "Mend them, and launch again."
+    findings = [*errors, *remarks]
+    return PreflightError(message, hint=hint, findings=findings, is_wrong_call=is_wrong_call)
 
 
-def _lines(wrong: Sequence[Finding], others: Sequence[Finding]) -> List[str]:
-    count = f"{len(wrong)} things stand" if len(wrong) > 1 else "One thing stands"
+def _list_findings(errors: Sequence[Finding], remarks: Sequence[Finding]) -> List[str]:
+    is_one = len(errors) == 1
+    count = "One thing stands" if is_one else f"{len(errors)} things stand"
     lines = [f"{count} in the way of this job:"]
-    numbers = [f"{number}. " for number in range(1, len(wrong) + 1)] if len(wrong) > 1 else [""]
-    lines += [f"  {number}{_within(str(finding))}" for number, finding in zip(numbers, wrong)]
-    if others:
-        lines += ["Besides:", *(f"  - {_within(_noted(finding))}" for finding in others)]
+    for number, finding in enumerate(errors, 1):
+        lines.append(f"  {'' if is_one else f'{number}. '}{_indent(str(finding))}")
+    if remarks:
+        lines += ["Besides:", *(f"  - {_indent(_word_remark(finding))}" for finding in remarks)]
     return lines
 
 
-def _within(text: str) -> str:
-    """Indent a text of several lines as one point of a list."""
+def _indent(text: str) -> str:
     return text.replace("\n", "\n     ")
 
 
-def _noted(finding: Finding) -> str:
+def _word_remark(finding: Finding) -> str:
     return f"Not checked. {finding}" if finding.severity == NOT_CHECKED else str(finding)

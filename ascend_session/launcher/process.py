@@ -1,4 +1,4 @@
-"""What the launcher takes over of its own process: signals, standard streams, limits, threads."""
+"""What the launcher needs of its own process: signals, standard streams, limits, threads."""
 
 import contextlib
 import os
@@ -9,11 +9,11 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ascend_session.errors import JobError
 
-_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def name_of(number: int) -> Optional[str]:
-    """Give a signal's name, as ``SIGKILL``; None for those that have none."""
+    """Look up a signal's name, as ``SIGKILL``; None for those that have none."""
     try:
         return signal.Signals(number).name
     except ValueError:  # most of the real-time signals
@@ -21,14 +21,14 @@ def name_of(number: int) -> Optional[str]:
 
 
 def signal_name(number: int) -> str:
-    """Give a signal's name; or what stands for it, for those that have none."""
+    """Name a signal: ``SIGKILL``, or ``signal 40`` for those that have no name."""
     return name_of(number) or f"signal {number}"
 
 
 class Signals:
-    """Within its block these signals do nothing but to be noted.
+    """Notes the signals that end a process, which do nothing else within its block.
 
-    One that was ignored, as SIGHUP is below ``nohup``, stays so. Signals reach the main thread
+    One that was ignored, as SIGHUP is below ``nohup``, stays ignored. Signals reach the main thread
     only: in another one nothing is noted, and nothing is changed.
     """
 
@@ -43,7 +43,7 @@ class Signals:
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         if threading.current_thread() is threading.main_thread():
-            for number in _NUMBERS:
+            for number in _ENDING:
                 # None: a handler that was not set by Python, and could not be put back
                 if signal.getsignal(number) not in (signal.SIG_IGN, None):
                     self._previous[number] = signal.signal(number, self._note)
@@ -56,7 +56,7 @@ class Signals:
         os.close(self._write)
 
     def fileno(self) -> int:
-        """Become readable when a signal was noted, for poll(2)."""
+        """Return a descriptor that poll(2) finds readable when a signal was noted."""
         return self._read
 
     def take(self) -> List[int]:
@@ -82,8 +82,7 @@ class Signals:
             os.write(self._write, bytes([number]))
 
 
-_EACH = 6
-_BESIDES = 64
+_FILES_PER_RANK, _OTHER_FILES = 6, 64
 
 
 @contextlib.contextmanager
@@ -108,15 +107,15 @@ def standard_streams() -> Iterator[None]:
 
 @contextlib.contextmanager
 def enough_open_files(ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
-    """Raise the limit where it is too low for so many ranks, and lower it again afterwards.
+    """Raise the limit of open files if it is too low for so many ranks, and lower it afterwards.
 
     Yields:
-        The limits that were found and that ranks should have; None if nothing was changed.
+        The limits as they were, which ranks should have; None if nothing was changed.
 
     Raises:
         JobError: If this user may not have so many.
     """
-    needed = len(os.listdir("/proc/self/fd")) + _BESIDES + _EACH * ranks
+    needed = len(os.listdir("/proc/self/fd")) + _OTHER_FILES + _FILES_PER_RANK * ranks
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or needed <= soft:
         yield None
@@ -133,7 +132,7 @@ def enough_open_files(ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def start(thread: threading.Thread) -> None:
+def start_thread(thread: threading.Thread) -> None:
     """Start a thread.
 
     Raises:

@@ -16,26 +16,28 @@ import termios
 import threading
 import time
 from collections import deque
-from typing import Deque, Dict, List, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Deque, Dict, List, NamedTuple, Optional, Sequence
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.printer import Notices, Printer
-from ascend_session.launcher.process import start
+from ascend_session.launcher.process import start_thread
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.output import Notices, Printer
 
 
 class LogFile:
     """A new file; what an earlier one of this name held is gone.
 
-    A file that cannot be opened is said once and takes nothing. When the disk is full, what it
-    does not take is lost, which is said once; if there is room again, the file says how much was
-    lost and goes on. No method raises OSError.
+    A file that cannot be opened is reported once and takes nothing. When the disk is full, what it
+    does not take is lost, which is reported once; if there is room again, the file says how much
+    was lost and goes on. No method raises OSError.
 
     Args:
         path: The file; its folder is there.
-        notices: Who is told.
+        notices: Takes the reports.
     """
 
-    def __init__(self, path: str, notices: Notices) -> None:
+    def __init__(self, path: str, notices: "Notices") -> None:
         self.path = path
         self._notices = notices
         self._lost = 0
@@ -44,7 +46,7 @@ class LogFile:
         try:
             self._fd = os.open(path, flags, 0o666)
         except OSError as failure:
-            self._complain(failure, "cannot be opened")
+            self._report(failure, "cannot be opened")
 
     def write(self, chunk: bytes) -> None:
         """Append the bytes."""
@@ -52,11 +54,11 @@ class LogFile:
             return
         if self._lost:
             mark = f"\n[{self._lost} bytes are missing here: they could not be written]\n".encode()
-            if self._written(mark) < len(mark):
+            if self._append(mark) < len(mark):
                 self._lost += len(chunk)
                 return
             self._lost = 0
-        self._lost += len(chunk) - self._written(chunk)
+        self._lost += len(chunk) - self._append(chunk)
 
     def close(self) -> None:
         """Close the file, if it is open."""
@@ -65,9 +67,9 @@ class LogFile:
             try:
                 os.close(fd)
             except OSError as failure:  # some file systems say only now that there was no room
-                self._complain(failure, "is not complete")
+                self._report(failure, "is not complete")
 
-    def _written(self, data: bytes) -> int:
+    def _append(self, data: bytes) -> int:
         """Write, and return how many of the bytes the file took."""
         assert self._fd is not None
         done = 0
@@ -75,10 +77,10 @@ class LogFile:
             while done < len(data):
                 done += os.write(self._fd, data[done:] if done else data)
         except OSError as failure:
-            self._complain(failure, "is not complete")
+            self._report(failure, "is not complete")
         return done
 
-    def _complain(self, failure: OSError, what: str) -> None:
+    def _report(self, failure: OSError, what: str) -> None:
         self._notices.once(
             f"log file, errno {failure.errno}",
             f"The log file {self.path} {what}: {failure.strerror}. The job goes on; what other "
@@ -123,23 +125,22 @@ class Pump:
         printer: Shows the lines.
     """
 
-    def __init__(self, sources: Sequence[Source], printer: Printer) -> None:
+    def __init__(self, sources: Sequence[Source], printer: "Printer") -> None:
         self._printer = printer
         self._open: Dict[int, List[Source]] = {}
-        for source in sources:
-            self._open.setdefault(source.rank, []).append(source)
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._selector.register(self._wake_read, selectors.EVENT_READ)
         for source in sources:
+            self._open.setdefault(source.rank, []).append(source)
             self._selector.register(source.fd, selectors.EVENT_READ, source)
         self._lock = threading.Lock()  # guards the pipe that wakes
         self._has_ended = False
         self._paused: Dict[int, bool] = {}
         self._resumed: Deque[int] = deque()
         self._stop_at: Optional[float] = None
-        self._heard_at: Dict[int, float] = {}
+        self._wrote_at: Dict[int, float] = {}
         self._failure: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._main, name="launch-pump", daemon=True)
 
@@ -150,37 +151,34 @@ class Pump:
             JobError: If there can be no thread; all pipes are closed then.
         """
         try:
-            start(self._thread)
+            start_thread(self._thread)
         except JobError:
             self.stop()
             self._main()
             raise
         return self
 
-    def stop(self, within: float = 0.0) -> None:
-        """End it although pipes may not have ended.
+    def stop(self, within_s: float = 0.0) -> None:
+        """End it although pipes may not have ended; returns at once, see `join`.
 
-        What is in the pipes at that moment is still read. Returns at once; see `join`.
+        What is in the pipes at that moment is still read.
 
         Args:
-            within: Seconds during which it goes on as before, unless all pipes end earlier.
+            within_s: How long it goes on as before, unless all pipes end earlier.
         """
-        self._stop_at = time.monotonic() + within
+        self._stop_at = time.monotonic() + within_s
         self._wake()
 
-    def join(self, patience: Optional[float] = None) -> bool:
+    def join(self, timeout_s: Optional[float] = None) -> bool:
         """Wait until all was read and handed on; the printer's outlet may still be writing.
 
-        Args:
-            patience: Seconds to wait; None means as long as it takes.
-
         Returns:
-            Whether it has ended.
+            Whether it has ended within the time.
 
         Raises:
             BaseException: What ended the thread, if that was a mistake in this package.
         """
-        self._thread.join(patience)
+        self._thread.join(timeout_s)
         if self._failure is not None:
             raise self._failure
         return not self._thread.is_alive()
@@ -190,13 +188,13 @@ class Pump:
         """Whether a rank is left alone because whoever reads what is shown takes nothing."""
         return any(self._paused.values())
 
-    def heard_at(self, rank: int) -> Optional[float]:
+    def wrote_at(self, rank: int) -> Optional[float]:
         """Say when a rank last wrote something (`time.monotonic`); None if it has not yet.
 
         A rank that is not read because the terminal is slow counts as writing now: what it does
         cannot be known, and it must not be taken for one that hangs.
         """
-        return time.monotonic() if self._paused.get(rank) else self._heard_at.get(rank)
+        return time.monotonic() if self._paused.get(rank) else self._wrote_at.get(rank)
 
     def _main(self) -> None:
         try:
@@ -204,9 +202,8 @@ class Pump:
         except BaseException as failure:
             self._failure = failure
         finally:
-            for sources in list(self._open.values()):
-                for source in list(sources):
-                    self._end(source)
+            for source in self._open_sources():
+                self._end(source)
             self._selector.close()
             with self._lock:
                 self._has_ended = True
@@ -215,18 +212,21 @@ class Pump:
 
     def _run(self) -> None:
         while self._open:
-            patience = None
+            timeout_s = None
             if self._stop_at is not None:
-                patience = self._stop_at - time.monotonic()
-                if patience <= 0:
+                timeout_s = self._stop_at - time.monotonic()
+                if timeout_s <= 0:
                     self._drain()
                     return
-            for key, _ in self._selector.select(patience):
+            for key, _ in self._selector.select(timeout_s):
                 if key.data is None:
                     os.read(self._wake_read, 4096)
                     self._resume()
                 elif not self._paused.get(key.data.rank):
                     self._read(key.data, READ_BYTES)
+
+    def _open_sources(self) -> List[Source]:
+        return [source for sources in self._open.values() for source in sources]
 
     def _read(self, source: Source, size: int) -> None:
         try:
@@ -236,7 +236,7 @@ class Pump:
         if not chunk:
             self._end(source)
             return
-        self._heard_at[source.rank] = time.monotonic()
+        self._wrote_at[source.rank] = time.monotonic()
         path = ""
         if source.log is not None:
             source.log.write(chunk)
@@ -261,11 +261,12 @@ class Pump:
         self._paused[rank] = True
         for source in self._open[rank]:
             self._selector.unregister(source.fd)
-        self._printer.when_room(rank, lambda: self._has_room(rank))
 
-    def _has_room(self, rank: int) -> None:
-        self._resumed.append(rank)
-        self._wake()
+        def resume() -> None:
+            self._resumed.append(rank)
+            self._wake()
+
+        self._printer.when_room(rank, resume)
 
     def _resume(self) -> None:
         while self._resumed:
@@ -283,15 +284,10 @@ class Pump:
 
     def _drain(self) -> None:
         """Read what is in the pipes now, and not what comes meanwhile: that may never end."""
-        for sources in list(self._open.values()):
-            for source in list(sources):
-                left = _bytes_in(source.fd)
-                while left > 0 and source in self._open.get(source.rank, ()):
-                    self._read(source, min(left, READ_BYTES))
-                    left -= READ_BYTES
-
-
-def _bytes_in(fd: int) -> int:
-    count = array.array("i", [0])
-    fcntl.ioctl(fd, termios.FIONREAD, count)
-    return count[0]
+        for source in self._open_sources():
+            count = array.array("i", [0])
+            fcntl.ioctl(source.fd, termios.FIONREAD, count)
+            left = count[0]
+            while left > 0 and source in self._open.get(source.rank, ()):
+                self._read(source, min(left, READ_BYTES))
+                left -= READ_BYTES

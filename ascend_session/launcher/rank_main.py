@@ -20,8 +20,7 @@ RANK_FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
 """Environment variable with the absolute path of the rank's folder."""
 
 RUN_VARIABLE = "ASCEND_SESSION_RUN"
-"""Environment variable with what ``ascend-session run`` was called with; the program does not see
-it."""
+"""Environment variable with the options of ``ascend-session run``, hidden from the program."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -49,9 +48,9 @@ def main(runner: str) -> None:
 
 
 def load_by_path(path: str) -> "Any":
-    """Import a file of this package that needs no other; Python keeps what it compiled of it.
+    """Import a file of this package that needs no other; Python caches its compiled code.
 
-    The module is in no `sys.modules`, where the program's own of that name may belong.
+    The module does not stay in `sys.modules`, where the program's own of that name may belong.
     """
     folder, name = os.path.split(path[: -len(".py")])
     sys.path.insert(0, folder)
@@ -63,7 +62,7 @@ def load_by_path(path: str) -> "Any":
 
 
 class RankMain:
-    """One program, what is done before it starts and what is done when it fails.
+    """Runs one program, with what is done before it starts and after it fails.
 
     Everything is loaded at once: the files may be gone or others when the program fails.
     """
@@ -75,16 +74,16 @@ class RankMain:
         self._record_writer = load_by_path(os.path.join(_PACKAGE, "failures", "record_writer.py"))
         self._vendor = None  # type: Optional[Vendor]
         request = os.environ.pop(RUN_VARIABLE, None)
-        # The vendor's packages are looked after by `run`, and in ranks on the stub; to ask the
-        # backend for `replaces_vendor`, this file would have to import it.
+        # The vendor's packages are replaced by `run`, and in ranks on the stub; to ask the backend
+        # for `replaces_vendor`, this file would have to import it.
         is_on_stub = self._folder and os.environ.get(_BACKEND_VARIABLE) == "stub"
-        compat = os.path.join(_PACKAGE, "compat", "finder.py")
-        if (request is not None or is_on_stub) and os.path.isfile(compat):
-            self._vendor = Vendor(self._pid, compat, request)  # an installation may do without
+        importing = os.path.join(_PACKAGE, "compat", "finder.py")
+        if (request is not None or is_on_stub) and os.path.isfile(importing):
+            self._vendor = Vendor(self._pid, importing, request)  # an installation may do without
         self._files = {runner, GLUE, main.__code__.co_filename}
 
     def run(self) -> None:
-        """Run the program that the command line names; what it raises comes out."""
+        """Run the program that the command line names, and let through what it raises."""
         words = sys.argv
         if len(words) < 2 or (words[1] == "-m" and len(words) < 3):
             sys.exit("usage: python runner.py (script | -m module) [arguments]")
@@ -127,9 +126,9 @@ _OUT_OF_THE_WAY = (1000, 250)
 
 
 def watch_stacks(folder: str) -> None:
-    """Open the file in the rank's folder; nothing happens if it cannot be opened.
+    """Have `faulthandler` write to a file in the rank's folder, if that can be opened.
 
-    Who asked for ``faulthandler`` in the environment keeps it on standard error.
+    If the environment asks for ``faulthandler``, crashes stay on standard error.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
@@ -162,13 +161,11 @@ GLUE = "sys"
 def run_program(words: "List[str]", on_unreadable: "Callable[[Exception], None]") -> None:
     """Run a script, a folder, an archive or a module as ``__main__``, as plain Python does.
 
-    What the program raises comes out.
-
     Args:
         words: ``sys.argv`` as it is for the program, with ``-m`` and the module's name or with the
             script in front; is changed in place.
-        on_unreadable: Is told why a script cannot be read or compiled. Then plain Python takes
-            this process over and says it: it reads files in another way than ``compile`` does.
+        on_unreadable: Takes the reason why a script cannot be read or compiled. Then plain Python
+            takes this process over and reports it: it reads files in another way than ``compile``.
     """
     if words[0] == "-m":
         _run_module(words.pop(1))
@@ -238,7 +235,7 @@ def _new_main() -> "Dict[str, Any]":
 
 
 def _importer(path: str) -> "Any":
-    """Find what imports from a folder or an archive; None for a file. As PyImport_GetImporter."""
+    """Find what imports from a folder or an archive, as PyImport_GetImporter; None for a file."""
     cache = sys.path_importer_cache  # type: Dict[str, Any]
     if path not in cache:
         cache[path] = None
@@ -252,7 +249,7 @@ def _importer(path: str) -> "Any":
 
 
 def _compiled(path: str) -> "Any":
-    """Load the code of a script, or of what was compiled from one, and its loader."""
+    """Load the code of a script or of a compiled one; return it with its loader."""
     external = sys.modules["_frozen_importlib_external"]  # type: Any
     with open(path, "rb") as file:
         data = file.read()
@@ -319,15 +316,15 @@ def _say(text: str) -> None:
 
 
 class Vendor:
-    """What stands for the vendor's packages, or their system's end, in this process.
+    """What stands for the vendor's packages in this process, or ends their system.
 
     Args:
         pid: The process that runs the program.
-        path: The file of `compat.finder`.
-        request: What `run` was called with, lines ``name=value``; None in a rank of a launch.
+        importing: The file of `compat.finder`.
+        request: The options of `run`, lines ``name=value``; None in a rank of a launch.
     """
 
-    def __init__(self, pid: int, path: str, request: "Optional[str]") -> None:
+    def __init__(self, pid: int, importing: str, request: "Optional[str]") -> None:
         self._pid = pid
         self._options: Dict[str, str] = {}
         self._is_run = request is not None
@@ -335,12 +332,12 @@ class Vendor:
             name, _, value = line.partition("=")
             if name:
                 self._options[name] = value
-        self._importing: Any = load_by_path(os.path.join(_PACKAGE, "compat", "finder.py"))
+        self._importing: Any = load_by_path(importing)
         self._finder: Any = None
-        self._failed = False
+        self._has_failed = False
 
     def begin(self) -> None:
-        """Put the finder in its place, before the program starts."""
+        """Install the finder, before the program starts."""
         if self._options.get("replaces_vendor", "yes") != "yes":
             self._finder = self._importing.install("on_device", False, self._options)
             return
@@ -356,11 +353,11 @@ class Vendor:
             atexit.register(self._say_if_unused)
 
     def fail(self, error: BaseException) -> None:
-        """Tell those whom it concerns that the program fails; never raise."""
+        """Pass on that the program fails to what ends the vendor's system; never raise."""
         if self._finder is None or os.getpid() != self._pid:
             return
         kinds = AttributeError, ImportError, RuntimeError, ValueError
-        self._failed = True
+        self._has_failed = True
         try:
             if self._finder.started:
                 self._importing.run_end().fail(error)
@@ -371,7 +368,7 @@ class Vendor:
             _tell_user(f"{type(second).__name__}: {second}")
 
     def _say_if_unused(self) -> None:
-        is_late = self._finder.started or self._failed
+        is_late = self._finder.started or self._has_failed
         if not is_late and os.getpid() == self._pid:
             _tell_user(
                 "this process has imported neither npu_bridge nor hccl; all that it computes is "

@@ -1,7 +1,6 @@
-"""How the ranks of a job find each other: by a rank table, at a chief, or not at all.
+"""How ranks on devices find each other, by a rank table or a chief, and where nodes of the stub do.
 
-Source: launch_facts.md, A6 (``CM_CHIEF_PORT`` is 0 to 65520) and A9 (ports that HCCL itself takes:
-16666 on devices, 32 from ``HCCL_IF_BASE_PORT``, by default 60000, on the host).
+Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md#hccl-ports
 
 On the stub, rank 0 of a job of several nodes listens at a TCP port. The launcher of node 0 binds
 it, without listening, until the job is over: no other program is given the port meanwhile, and a
@@ -10,16 +9,21 @@ port that is already taken is reported before any rank starts.
 
 import contextlib
 import os
+import random
 import socket
-from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.backends import backend_class
+from ascend_session.checks.ports import ports_of_hccl
 from ascend_session.cluster.coordinator import bind_port, claim_port, split_address
 from ascend_session.cluster.kubernetes import find_mounted_table
+from ascend_session.cluster.rank_table.source import find_name_fault
 from ascend_session.errors import JobError
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice
+from ascend_session.launcher.devices import check_chief
 from ascend_session.launcher.nodes import Nodes
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.plan import Plan
 
 _TABLE = "RANK_TABLE_FILE"
 
@@ -38,23 +42,8 @@ class Chief(NamedTuple):
     device: int
 
 
-def find_rendezvous(
-    config: LaunchConfig,
-    backend: str,
-    devices: Sequence[RankDevice],
-    environ: Mapping[str, str],
-    nodes: Nodes,
-    notes: List[str],
-) -> Tuple[Optional[str], Optional[Chief]]:
+def find_rendezvous(plan: "Plan") -> Tuple[Optional[str], Optional[Chief]]:
     """Decide how the ranks find each other on devices.
-
-    Args:
-        config: What the launch is asked.
-        backend: ``npu`` or ``stub``.
-        devices: The devices of the ranks.
-        environ: The launcher's environment with what the user adds.
-        nodes: This node among those of the job.
-        notes: Gets what the user should know, in sentences.
 
     Returns:
         The absolute path of the job's rank table, and the chief; at most one of them.
@@ -63,98 +52,92 @@ def find_rendezvous(
         JobError: If several devices are to be one job and nothing says how, if the table is not
             there, or if the chief cannot be where it was asked for.
     """
+    config, environ, nodes = plan.config, plan.environment, plan.nodes
     if config.rank_table is not None:
-        return _checked_table(config.rank_table, "rank_table", notes), None
-    if config.no_rank_table:
-        if not backend_class(backend).needs_rank_table:
-            notes.append(f"no_rank_table has no effect on the {backend}, which has no chief.")
-            return None, None
-        if nodes.of > 1:
-            raise JobError(
-                f"no_rank_table is given, but the job has {nodes.of} nodes: the launcher finds "
-                "a chief for the ranks of one node only.",
-                hint="Give rank_table, the table of all nodes.",
-            )
-        return None, _find_chief(config, devices, environ, notes)
-    if not backend_class(backend).needs_rank_table or nodes.size(len(devices)) == 1:
+        return _check_table(plan, config.rank_table, "rank_table"), None
+    needs_rank_table = backend_class(plan.backend).needs_rank_table
+    if config.no_rank_table and not needs_rank_table:
+        plan.notes += (f"no_rank_table has no effect on the {plan.backend}, which has no chief.",)
         return None, None
-    if environ.get(_TABLE):
-        notes.append(
-            f"{_TABLE}={environ[_TABLE]!r} was inherited, and is the rank table of this job."
+    if config.no_rank_table and nodes.count > 1:
+        raise JobError(
+            f"no_rank_table is given, but the job has {nodes.count} nodes: the launcher finds "
+            "a chief for the ranks of one node only.",
+            hint="Give rank_table, the table of all nodes.",
         )
-        return _checked_table(environ[_TABLE], _TABLE, notes), None
+    if config.no_rank_table:
+        return None, _find_chief(plan)
+    size = nodes.size(len(plan.devices))
+    if not needs_rank_table or size == 1:
+        return None, None
+    inherited = environ.get(_TABLE)
+    if inherited:
+        plan.notes += (f"{_TABLE}={inherited!r} was inherited, and is the rank table of this job.",)
+        return _check_table(plan, inherited, _TABLE), None
     mounted = find_mounted_table(environ)
     if mounted is not None:
-        notes.append(f"{mounted} is mounted, and is the rank table of this job.")
-        return _checked_table(mounted, "the mounted rank table", []), None
+        plan.notes += (f"{mounted} is mounted, and is the rank table of this job.",)
+        return os.path.abspath(mounted), None
     raise JobError(
-        f"{nodes.size(len(devices))} devices were asked for, but neither a rank table nor "
-        "no_rank_table: each rank would train alone, without a word of the adapter.",
+        f"{size} devices were asked for, but neither a rank table nor no_rank_table: each rank "
+        "would train alone, without a word of the adapter.",
         hint="Give rank_table, or no_rank_table on Atlas training and A2.",
     )
 
 
-def _checked_table(given: str, name: str, notes: List[str]) -> str:
-    """Give the absolute path of a rank table that is there."""
+def _check_table(plan: "Plan", given: str, name: str) -> str:
+    """Return the absolute path of a rank table, which has to be a file."""
     path = os.path.abspath(given)
-    if os.path.exists(path) and not os.path.isfile(path):
+    if not os.path.exists(path):
+        raise JobError(
+            f"{name}={given!r}: there is no file {path}; HCCL would end the ranks.",
+            hint="Give the path of the job's rank table.",
+        )
+    if not os.path.isfile(path):
         kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
         raise JobError(
             f"{name}={given!r}: {path} is {kind}, and HCCL reads a rank table from a file.",
             hint="Give the path of the job's rank table.",
         )
-    if not os.path.isfile(path):
-        raise JobError(
-            f"{name}={given!r}: there is no file {path}; HCCL would end the ranks.",
-            hint="Give the path of the job's rank table.",
-        )
-    from ascend_session.cluster.rank_table.source import find_name_fault
-
     fault = find_name_fault(path)
     if fault:
-        notes.append(f"{name}={given!r}: {fault}")
+        plan.notes += (f"{name}={given!r}: {fault}",)
     return path
 
 
-def _find_chief(
-    config: LaunchConfig,
-    devices: Sequence[RankDevice],
-    environ: Mapping[str, str],
-    notes: List[str],
-) -> Chief:
-    from ascend_session.launcher.devices import check_chief
-
-    physical = [device.physical for device in devices if device.physical is not None]
-    notes += check_chief(physical, environ)
+def _find_chief(plan: "Plan") -> Chief:
+    config, environ = plan.config, plan.environment
+    physical = [device.physical for device in plan.devices if device.physical is not None]
+    plan.notes += tuple(check_chief(physical, environ))
     address = config.chief_ip or own_address()
-    if config.chief_port is None:
-        port = free_port(address, environ)
-        notes.append(
-            f"Port {port} on {address} was free when this plan was made; it is not reserved, and "
-            "can be lost until rank 0 uses it."
-        )
-    else:
-        port = config.chief_port
+    port = config.chief_port
+    if port is not None:
         check_port(address, port, environ)
-    return Chief(address, port, int(devices[0].logical))
+    else:
+        port = free_port(address, environ)
+        plan.notes += (
+            f"Port {port} on {address} was free when this plan was made; it is not reserved, and "
+            "can be lost until rank 0 uses it.",
+        )
+    return Chief(address, port, int(plan.devices[0].logical))
 
 
 # Below the ports that Linux gives to outgoing connections (ip_local_port_range, from 32768), so
 # that none of these takes the port before the chief does.
 _CANDIDATES = range(20000, 32768)
 _TRIES = 200
-# Addresses for documentation (RFC 5737): nothing is sent there, only the route is looked up.
+# An address for documentation (RFC 5737): nothing is sent there, only the route is looked up.
 _ELSEWHERE = ("192.0.2.1", 9)
 
 
 def own_address() -> str:
     """Find the IPv4 address of the interface that leads out of this server, else loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            asking.connect(_ELSEWHERE)
+            probe.connect(_ELSEWHERE)
         except OSError:
             return "127.0.0.1"
-        return str(asking.getsockname()[0])
+        return str(probe.getsockname()[0])
 
 
 def free_port(address: str, environ: Mapping[str, str]) -> int:
@@ -169,7 +152,7 @@ def free_port(address: str, environ: Mapping[str, str]) -> int:
     Raises:
         JobError: If the address is none of this server's, or no port was free.
     """
-    taken_by_hccl = _ports_of_hccl(environ)
+    taken_by_hccl: Set[int] = set(ports_of_hccl(environ))
     for port in _shuffled():
         if port not in taken_by_hccl and _is_free(address, port):
             return port
@@ -187,7 +170,7 @@ def check_port(address: str, port: int, environ: Mapping[str, str]) -> None:
         JobError: If it is bound, or is one that HCCL takes itself, or the address is none of this
             server's.
     """
-    if port in _ports_of_hccl(environ):
+    if port in ports_of_hccl(environ):
         why = "HCCL uses that port itself"
     elif not _is_free(address, port, reuse=True):
         why = "another process has bound it, or this user may not"
@@ -200,49 +183,37 @@ def check_port(address: str, port: int, environ: Mapping[str, str]) -> None:
 
 
 def _shuffled() -> Iterator[int]:
-    import random  # only a job without a rank table needs it
-
     # Not the process's own generator: a seeded one would give all launches the same ports.
     return iter(random.SystemRandom().sample(_CANDIDATES, _TRIES))
-
-
-def _ports_of_hccl(environ: Mapping[str, str]) -> Set[int]:
-    from ascend_session.checks.ports import ports_of_hccl  # few launches need it
-
-    return set(ports_of_hccl(environ))
 
 
 def _is_free(address: str, port: int, reuse: bool = False) -> bool:
     """Tell whether the port can be bound on all addresses of the family.
 
     Args:
-        address: Says the family, and has to be one of this server's.
+        address: Decides the family, and has to be one of this server's.
         port: The port.
         reuse: Whether one on which an ended job's connections still linger counts as free.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    _check_address(family, address)
-    with socket.socket(family, socket.SOCK_STREAM) as trying:
-        trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(reuse))
-        if family == socket.AF_INET6:
-            trying.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:
-            trying.bind(("", port))
-        except OSError:
-            return False
-    return True
-
-
-def _check_address(family: int, address: str) -> None:
-    with socket.socket(family, socket.SOCK_STREAM) as trying:
-        try:
-            trying.bind((address, 0))
+            probe.bind((address, 0))
         except OSError as error:
             raise JobError(
                 f"chief_ip={address!r} is no address of this server ({error.strerror}), where all "
                 "ranks of the job run.",
                 hint="Leave chief_ip out, or give an address that `ip addr` shows.",
             ) from error
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(reuse))
+        if family == socket.AF_INET6:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
 
 
 def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
@@ -253,19 +224,17 @@ def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
         rank that listens there keeps.
 
     Raises:
-        JobError: If several nodes are to meet and nothing says where, if a program listens at the
-            port, or if another launcher holds it.
+        JobError: If nothing says where the nodes meet, if a program listens at the port, or if
+            another launcher holds it.
     """
     held = contextlib.ExitStack()
-    if nodes.of == 1:
-        return held
     if nodes.coordinator is None:
         raise JobError(
-            f"The job has {nodes.of} nodes, and nothing says where their ranks meet.",
+            f"The job has {nodes.count} nodes, and nothing says where their ranks meet.",
             hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
             "free there.",
         )
-    if nodes.number == 0:
+    if nodes.rank == 0:
         port = split_address(nodes.coordinator)[1]
         try:
             held.enter_context(claim_port(port))

@@ -1,7 +1,4 @@
-"""What became of a launch, of each attempt and of each rank; plain data, which JSON can hold.
-
-An attempt that succeeded is judged without the table of failures, which takes its time to load.
-"""
+"""What became of a launch, of each attempt and of each rank; plain data, which JSON can hold."""
 
 from __future__ import annotations
 
@@ -10,13 +7,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Tuple
 
-from ascend_session.launcher.plan import Plan, RankPlan
-
 if TYPE_CHECKING:
     from ascend_session.failures import Condition, Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
-    from ascend_session.launcher.events import NotStarted
-    from ascend_session.launcher.supervisor import Noticed
+    from ascend_session.launcher.events import NotBound, NotStarted
+    from ascend_session.launcher.plan import Plan, RankPlan
 
 
 class Outcome:
@@ -48,9 +43,9 @@ class RankResult:
         started: When it was started, in seconds since 1970; None if it was not.
         ended: When its end was noticed, likewise.
         trouble: Why it could not be started, as a sentence; empty if it was.
-        error: What it recorded of its own exception, or None.
-        stdout: File with what it wrote to standard output.
-        stderr: File with what it wrote to standard error.
+        error: Its own record of the exception that ended it, or None.
+        stdout: File with its standard output.
+        stderr: File with its standard error.
         plog: Folder of the vendor's logs.
     """
 
@@ -66,11 +61,6 @@ class RankResult:
     stderr: str = ""
     plog: str = ""
 
-    @classmethod
-    def of(cls, rank: RankPlan) -> RankResult:
-        """Begin the record of a rank that nothing has become of yet."""
-        return cls(rank.rank, stdout=rank.stdout, stderr=rank.stderr, plog=rank.plog)
-
     @property
     def exit_code(self) -> int:
         """Its exit code as a shell counts: 128+n for a signal, 127 if it was not started."""
@@ -79,7 +69,7 @@ class RankResult:
         return self.status if self.status >= 0 else 128 - self.status
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the result as plain values."""
+        """Convert the result to plain values."""
         values = dict(vars(self))
         values["error"] = None if self.error is None else self.error._asdict()
         return {**values, "exit_code": self.exit_code}
@@ -115,7 +105,7 @@ class Cause:
     elsewhere: Optional[int] = None
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the cause as plain values; the failure by its code and the line with it."""
+        """Convert the cause to plain values; the failure to its code and the line with it."""
         values = dict(vars(self))
         failure, kind = self.failure, self.failure_class
         values["failure"] = failure and {"code": failure.code, "line": failure.line}
@@ -123,9 +113,9 @@ class Cause:
         return values
 
 
-@dataclass(frozen=True)
+@dataclass
 class Attempt:
-    """One attempt at the job.
+    """One attempt at the job: filled as things happen, and complete when it is judged.
 
     Attributes:
         number: From 1.
@@ -133,28 +123,67 @@ class Attempt:
         folder: Its folder, with those of the ranks.
         started: In seconds since 1970.
         ended: Likewise; no process of the job lived then, but for those in ``left``.
-        ranks: The ranks, in order.
+        ranks: The ranks of this node, in order.
         cause: Why it failed; None if every rank ended with 0.
         swept: What was left of the job when its ranks had ended, and was then ended.
         left: Processes that could not be ended.
+        stopped: When everyone was asked to end; None if nobody was.
+        signal: The signal to the launcher because of which everyone was, or None.
+        stall: What the ranks were doing when they stalled, in sentences; empty if they did not.
+        guardian_died: Whether the guardian did not live to the end.
+        not_bound: The ranks that could not be bound to their CPUs.
     """
 
     number: int
     job_id: str
     folder: str
     started: float
-    ended: float
-    ranks: Tuple[RankResult, ...]
-    cause: Optional[Cause]
+    ended: float = 0.0
+    ranks: Tuple[RankResult, ...] = ()
+    cause: Optional[Cause] = None
     swept: Tuple[str, ...] = ()
     left: Tuple[str, ...] = ()
+    stopped: Optional[float] = None
+    signal: Optional[int] = None
+    stall: Tuple[str, ...] = ()
+    guardian_died: bool = False
+    not_bound: Tuple[NotBound, ...] = ()
+
+    @classmethod
+    def begin(cls, plan: Plan, started: float) -> Attempt:
+        """Open the record of an attempt of which nothing has happened yet."""
+        ranks = [
+            RankResult(rank.rank, stdout=rank.stdout, stderr=rank.stderr, plog=rank.plog)
+            for rank in plan.ranks
+        ]
+        return cls(plan.attempt, plan.job_id, plan.folder, started, ranks=tuple(ranks))
+
+    def of(self, rank: int) -> RankResult:
+        """Return what is known of a rank, by its number in the job."""
+        return self.ranks[rank - self.ranks[0].rank]
+
+    @property
+    def alive(self) -> Dict[int, int]:
+        """Rank and pid of those that were started and have not ended."""
+        return {
+            rank.rank: rank.pid
+            for rank in self.ranks
+            if rank.pid is not None and rank.ended is None
+        }
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the attempt as plain values."""
-        values = dict(vars(self))
-        values["ranks"] = [rank.as_dict() for rank in self.ranks]
-        values["cause"] = None if self.cause is None else self.cause.as_dict()
-        return values
+        """Convert the attempt to plain values."""
+        return {
+            "number": self.number,
+            "job_id": self.job_id,
+            "folder": self.folder,
+            "started": self.started,
+            "ended": self.ended,
+            "ranks": [rank.as_dict() for rank in self.ranks],
+            "cause": None if self.cause is None else self.cause.as_dict(),
+            "swept": self.swept,
+            "left": self.left,
+        }
 
 
 @dataclass(frozen=True)
@@ -191,92 +220,59 @@ class LaunchResult:
         return self.attempts[-1].ranks
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the result as plain values, which JSON can hold."""
+        """Convert the result to plain values, which JSON can hold."""
         values = dict(vars(self))
         return {**values, "attempts": [attempt.as_dict() for attempt in self.attempts]}
 
 
-def judge(planned: Plan, noticed: Noticed, stall_timeout: Optional[float] = None) -> Attempt:
-    """Say what became of an attempt: `judge_ranks` and `cause_of` together.
-
-    Args:
-        planned: The attempt.
-        noticed: What was noticed of it.
-        stall_timeout: The seconds after which it counted as stalled.
-    """
-    judge_ranks(planned, noticed)
-    return Attempt(
-        number=planned.attempt,
-        job_id=planned.job_id,
-        folder=planned.folder,
-        started=noticed.began,
-        ended=noticed.over,
-        ranks=tuple(noticed.ranks),
-        cause=cause_of(planned, noticed, stall_timeout=stall_timeout),
-        swept=noticed.swept,
-        left=noticed.left,
-    )
-
-
-def judge_ranks(planned: Plan, noticed: Noticed) -> None:
-    """Complete what is known of each rank: what it recorded of its exception, and its outcome.
+def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) -> None:
+    """Complete an attempt that is over: the outcome of each rank, and the cause if one failed.
 
     A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
-    recorded an exception before.
-    """
-    for rank, result in zip(planned.ranks, noticed.ranks):
-        result.error = None
-        if result.pid is not None and result.status != 0:
-            from ascend_session.failures.record import read_record
-
-            result.error = read_record(rank.folder)
-        result.outcome = _outcome_of(result, noticed.stopped)
-        if result.pid is None and not result.trouble:
-            result.trouble = (
-                f"Rank {rank.rank} was not started, because the job was ending by then."
-            )
-
-
-def cause_of(
-    planned: Plan,
-    noticed: Noticed,
-    *,
-    stall_timeout: Optional[float] = None,
-    conditions: Iterable[Condition] = (),
-) -> Optional[Cause]:
-    """Find out why the attempt failed; None if every rank ended with 0 by itself.
+    recorded an exception before. What judges failures takes its time to load, and is not loaded
+    for an attempt that succeeded.
 
     Args:
-        planned: The attempt.
-        noticed: What was noticed of it, after `judge_ranks`.
-        stall_timeout: The seconds after which it counted as stalled, for the sentence.
+        plan: The attempt as it was planned.
+        attempt: What was noticed of it.
         conditions: What is known besides the texts; what the plan and the ranks say of it
             (``NO_PRIMARY``, ``SHARED_BY_RANKS``) is found here.
     """
-    if all(rank.outcome == Outcome.SUCCEEDED for rank in noticed.ranks):
-        return None
-    from ascend_session.launcher.report import find_cause
+    for planned, rank in zip(plan.ranks, attempt.ranks):
+        rank.error = None
+        if rank.pid is not None and rank.status != 0:
+            from ascend_session.failures.record import read_record
 
-    return find_cause(planned, noticed, stall_timeout, conditions)
+            rank.error = read_record(planned.folder)
+        rank.outcome = _judge_rank(rank, attempt.stopped)
+        if rank.pid is None and not rank.trouble:
+            rank.trouble = f"Rank {rank.rank} was not started, because the job was ending by then."
+    attempt.cause = None
+    if any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks):
+        from ascend_session.launcher.report import find_cause
+
+        attempt.cause = find_cause(plan, attempt, conditions)
 
 
-def why_not_started(rank: RankPlan, event: NotStarted) -> str:
+def _judge_rank(rank: RankResult, stopped: Optional[float]) -> str:
+    if rank.pid is None:
+        return Outcome.NOT_STARTED
+    if stopped is not None:
+        failed_before = rank.error is not None and rank.error.time < stopped
+        ended_before = rank.ended is not None and rank.ended <= stopped
+    else:
+        failed_before = rank.error is not None
+        ended_before = rank.ended is not None
+    if not failed_before and not ended_before:
+        return Outcome.STOPPED  # one whose end nobody saw is one that the launcher had to end
+    return Outcome.SUCCEEDED if rank.status == 0 else Outcome.FAILED
+
+
+def why_not_started(planned: RankPlan, event: NotStarted) -> str:
     """Say in a sentence why the program of a rank could not be started."""
     what, text = "", event.text
     if event.tried == "started":
-        what = f"{rank.command[0]}: "
-        if event.number == errno.ENOENT and os.path.isfile(rank.command[0]):
+        what = f"{planned.command[0]}: "
+        if event.number == errno.ENOENT and os.path.isfile(planned.command[0]):
             text += " (the file is there; the interpreter that its first line names is not)"
-    return f"Rank {rank.rank} could not be {event.tried}: {what}{text}."
-
-
-def _outcome_of(result: RankResult, stopped: Optional[float]) -> str:
-    if result.pid is None:
-        return Outcome.NOT_STARTED
-    error = result.error
-    failed_before = error is not None and (stopped is None or error.time < stopped)
-    # One whose end nobody saw is one that the launcher had to end.
-    ended_before = result.ended is not None and (stopped is None or result.ended <= stopped)
-    if not failed_before and not ended_before:
-        return Outcome.STOPPED
-    return Outcome.SUCCEEDED if result.status == 0 else Outcome.FAILED
+    return f"Rank {planned.rank} could not be {event.tried}: {what}{text}."

@@ -1,10 +1,10 @@
-"""Whether a job stalls: no rank writes anything or uses a CPU. If so, what each rank does then.
+"""Whether a job stalls: no rank writes anything or uses a CPU. If so, what each rank is doing.
 
 A rank uses a CPU if all its processes together take at least 1 % of one: idle programs do not stand
 still, their threads wake up for a moment. A new process counts as use. How much the vendor's own
 threads poll while a collective hangs is not known; if it is more, HCCL's own limits end the job.
 
-Source of these limits: launch_facts.md, A9; options_notes.md, section b.
+Source of these limits: guides/facts/launch.md#hccl-timeouts
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.pump import Pump
-from ascend_session.launcher.sentences import without_runner
+from ascend_session.launcher.report import without_runner
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
 
 # How often to look, as a part of the time and in seconds: a stall is noticed a tenth late at most.
@@ -51,17 +51,18 @@ class StallWatch:
         self._looked = self._sign = self._next = time.monotonic()
 
     def patience(self) -> float:
-        """Give the seconds until `look` should be called; before that it does nothing."""
+        """Compute the seconds until `look` should be called; before that it does nothing."""
         return max(0.0, self._next - time.monotonic())
 
     def look(self, alive: Mapping[int, int]) -> List[str]:
-        """Look whether any rank has shown a sign of life within the time.
+        """Look for a sign of life of any rank; the end of a rank is one too.
 
-        The end of a rank is one too. If this was not called for long, because the launcher or the
-        machine was stopped, nothing is known of that time and the wait begins anew.
+        If this was not called for long, because the launcher or the machine was stopped, nothing is
+        known of that time and the wait begins anew.
 
         Returns:
-            If none has, what each does, a sentence or a block of lines for each; else nothing.
+            If there was none within the time, what each rank is doing, a sentence or a block of
+            lines for each; else nothing.
         """
         now = time.monotonic()
         if now < self._next:
@@ -70,7 +71,7 @@ class StallWatch:
         is_new = was_away or not alive or dict(alive) != self._alive
         if is_new:
             self._sign, self._alive = now, dict(alive)
-        self._sign = max([self._sign, *(self._pump.heard_at(rank) or 0.0 for rank in alive)])
+        self._sign = max([self._sign, *(self._pump.wrote_at(rank) or 0.0 for rank in alive)])
         is_due = now - self._sign >= self._seconds
         used = self._processes.look(alive, thorough=is_new or is_due)
         for rank in alive:
@@ -86,17 +87,17 @@ class StallWatch:
         report = [f"No rank has written anything or used a CPU for {self._seconds:g} s."]
         # Before the stacks, whose signal wakes whoever writes them.
         blocks = {rank: self._describe_rank(rank, families[rank], now) for rank in sorted(families)}
-        stacks = stacks_of(self._plan, families)
+        stacks = _collect_stacks(self._plan, families)
         report += [block + stacks.get(rank, "") for rank, block in blocks.items()]
         ended = [str(one.rank) for one in self._plan.ranks if one.rank not in self._alive]
         if ended:
             report.append(f"Ended with exit code 0 before that: rank {', '.join(ended)}.")
-        return report + limits_in_words(self._seconds, self._plan)
+        return report + _describe_limits(self._seconds, self._plan)
 
     def _describe_rank(self, rank: int, family: Sequence[psutil.Process], now: float) -> str:
-        heard_at = self._pump.heard_at(rank)
+        wrote_at = self._pump.wrote_at(rank)
         wrote = (
-            "has written nothing" if heard_at is None else f"last wrote {now - heard_at:.0f} s ago"
+            "has written nothing" if wrote_at is None else f"last wrote {now - wrote_at:.0f} s ago"
         )
         used = f"last used a CPU {now - self._meters[rank].last:.0f} s ago"
         processes = [_describe_process(process) for process in family[:_MOST_NAMED]]
@@ -108,7 +109,7 @@ def _describe_process(process: psutil.Process) -> str:
     try:
         words = " ".join(" ".join(process.cmdline()).split()) or process.name()
         named = clean(os.fsencode(words), colour=False).decode()[:_LONGEST_COMMAND]
-        place = text_of(f"/proc/{process.pid}/wchan").strip("0")
+        place = _read_text(f"/proc/{process.pid}/wchan").strip("0")
         state = process.status() + (f" in {place}" if place else "")
         return f"process {process.pid} ({named}) is {state}, threads: {process.num_threads()}"
     except psutil.Error:
@@ -145,7 +146,7 @@ class _Use(NamedTuple):
 
 
 class Processes:
-    """The processes of the ranks, and what each had used when it was last looked at."""
+    """The processes of the ranks, and the CPU time of each at the last look."""
 
     def __init__(self, plan: Plan) -> None:
         self._marks = {(plan.job_id, str(rank.local)): rank.rank for rank in plan.ranks}
@@ -154,7 +155,7 @@ class Processes:
         self._others: Set[int] = set()  # are not read each time
 
     def of(self, rank: int, pid: int) -> List[psutil.Process]:
-        """Give the processes of a rank, its own first."""
+        """List the processes of a rank, its own first."""
         pids = [number for number, owner in self._rank_of.items() if owner == rank]
         return [
             self._uses[number].process
@@ -164,7 +165,8 @@ class Processes:
     def look(self, alive: Mapping[int, int], thorough: bool) -> Dict[int, float]:
         """Measure the seconds of CPU time that each rank has used since the last look.
 
-        Infinite if it has a new process. With ``thorough``, somebody else's are read again too.
+        They are infinite if it has a new process. Only a ``thorough`` look reads the processes
+        again that belonged to nobody here at the last one.
         """
         before, pids = self._uses, set(psutil.pids())
         self._others = set() if thorough else self._others & pids
@@ -186,7 +188,7 @@ class Processes:
         return self._used(before, stayed, alive)
 
     def _used(self, before: Dict[int, _Use], stayed: Set[int], alive: Any) -> Dict[int, float]:
-        # What a child had used before it ended is no use now, although its parent gets it now.
+        # What a child used before it ended counts for its parent only now, and is no new use.
         owed: Dict[int, float] = {}
         for pid in before.keys() - stayed:
             heir = _climb(pid, before, stayed)
@@ -220,41 +222,48 @@ def _climb(pid: int, uses: Mapping[int, _Use], stop: Container[int]) -> int:
     return pid
 
 
-_ANSWER = 2.0  # seconds that ranks have to write their stacks
+_ANSWER_S = 2.0  # that ranks have to write their stacks
 _MOST_BYTES = 16 * 1024
 _DEAF = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 
 
-def stacks_of(plan: Plan, families: Mapping[int, Sequence[psutil.Process]]) -> Dict[int, str]:
+def _collect_stacks(plan: Plan, families: Mapping[int, Sequence[psutil.Process]]) -> Dict[int, str]:
     """Let the ranks write the stacks of their threads; return what each wrote, as lines."""
-    paths = {rank: os.path.join(plan.of(rank).folder, STACKS_NAME) for rank in families}
-    begun = {rank: _size(path) for rank, path in paths.items()}
-    signalled = [
-        rank for rank in paths if any(_ask(process, paths[rank]) for process in families[rank])
-    ]
-    sizes: Dict[int, int] = {}
+    begun: Dict[str, int] = {}
+    paths: Dict[int, str] = {}
+    for rank, family in families.items():
+        path = os.path.join(plan.of(rank).folder, STACKS_NAME)
+        begun[path] = _size(path)
+        if any(_request_stacks(process, path) for process in family):
+            paths[rank] = path
+    sizes: Dict[str, int] = {}
 
     def is_written() -> bool:
         before = dict(sizes)
-        sizes.update({rank: _size(paths[rank]) for rank in signalled})
-        return all(begun[rank] < sizes[rank] == before.get(rank) for rank in signalled)
+        sizes.update({path: _size(path) for path in paths.values()})
+        return all(begun[path] < sizes[path] == before.get(path) for path in paths.values())
 
-    again = tenacity.retry_if_result(lambda is_done: not is_done)
-    stop, wait = tenacity.stop_after_delay(_ANSWER), tenacity.wait_fixed(0.05)
-    tenacity.Retrying(stop=stop, wait=wait, retry=again, retry_error_callback=bool)(is_written)
-    written = {rank: text_of(paths[rank], begun[rank]).rstrip() for rank in signalled}
-    texts = {rank: "\n".join(without_runner(text.splitlines())) for rank, text in written.items()}
-    silent = f" It wrote no stacks within {_ANSWER:g} s."
-    return {rank: f"\n{text}" if text else silent for rank, text in texts.items()}
+    tenacity.Retrying(
+        stop=tenacity.stop_after_delay(_ANSWER_S),
+        wait=tenacity.wait_fixed(0.05),
+        retry=tenacity.retry_if_result(lambda is_done: not is_done),
+        retry_error_callback=bool,
+    )(is_written)
+    stacks = {}
+    for rank, path in paths.items():
+        text = "\n".join(without_runner(_read_text(path, begun[path]).rstrip().splitlines()))
+        stacks[rank] = f"\n{text}" if text else f" It wrote no stacks within {_ANSWER_S:g} s."
+    return stacks
 
 
-def _ask(process: psutil.Process, path: str) -> bool:
+def _request_stacks(process: psutil.Process, path: str) -> bool:
     """Send the signal to a process that writes its stacks there; return whether it is one.
 
     By default the signal ends a program. It goes only to one that catches it and has the file open.
     """
     with contextlib.suppress(psutil.Error, OSError, LookupError):
-        caught = int(text_of(f"/proc/{process.pid}/status").partition("SigCgt:")[2].split()[0], 16)
+        status = _read_text(f"/proc/{process.pid}/status")
+        caught = int(status.partition("SigCgt:")[2].split()[0], 16)
         files = [f"/proc/{process.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{process.pid}/fd")]
         is_able = caught >> (STACK_SIGNAL - 1) & 1 and process.status() not in _DEAF
         if is_able and any(map(os.path.samefile, files, repeat(path))):
@@ -269,8 +278,8 @@ def _size(path: str) -> int:
     return 0
 
 
-def text_of(path: str, begin: int = 0) -> str:
-    """Read the end of a file's text from ``begin`` on; empty if it cannot be read."""
+def _read_text(path: str, begin: int = 0) -> str:
+    """Read a file's text from ``begin`` on, or the end of that; empty if it cannot be read."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         file.seek(max(begin, _size(path) - _MOST_BYTES))
         return clean(file.read(_MOST_BYTES), colour=False).decode().strip()
@@ -280,8 +289,8 @@ def text_of(path: str, begin: int = 0) -> str:
 _CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"
 
 
-def stall_notes(seconds: float, plan: Plan) -> List[str]:
-    """Say, before the start, in sentences that a slow start would be taken for a stall."""
+def note_short_timeout(seconds: float, plan: Plan) -> List[str]:
+    """Warn before the start, in sentences, that a slow start would be taken for a stall."""
     link, _ = _limits(plan)
     note = (
         f"stall_timeout={seconds:g} s is shorter than the {link:g} s that HCCL gives ranks to find "
@@ -292,7 +301,7 @@ def stall_notes(seconds: float, plan: Plan) -> List[str]:
 
 
 def _limits(plan: Plan) -> Tuple[float, float]:
-    """Give the seconds after which HCCL gives up linking up and a collective; 0 without HCCL."""
+    """Compute the seconds after which HCCL gives up linking and a collective; 0 without HCCL."""
     by_hccl = backend_class(plan.backend).needs_rank_table
     if not by_hccl or not any(uses_collectives(rank.environment) for rank in plan.ranks):
         return 0, 0
@@ -304,8 +313,8 @@ def _limits(plan: Plan) -> Tuple[float, float]:
     return link + CONNECT_SECONDS_MORE, wait
 
 
-def limits_in_words(seconds: float, plan: Plan) -> List[str]:
-    """Say when HCCL would have given up a job that stalled for so long, in sentences."""
+def _describe_limits(seconds: float, plan: Plan) -> List[str]:
+    """Say in sentences when HCCL would have given up a job that stalled for so long."""
     link, wait = _limits(plan)
     sentences = []
     if seconds < link:

@@ -6,7 +6,7 @@ import sys
 from time import perf_counter
 from typing import List
 
-from ascend_session.launcher.printer import Notices, Outlet, Printer
+from ascend_session.launcher.output import Notices, Outlet, Printer
 from ascend_session.launcher.pump import Pump, Source
 from timing import Row, best
 

@@ -21,12 +21,7 @@ _OWN = [fault for fault in FAULTS if fault.only != "doctor"]
 def _waits_for(request: Any, monkeypatch: Any) -> None:
     fault = getattr(request.node, "callspec", None) and request.node.callspec.params["fault"]
     timeout = SOON if fault and fault.name.endswith("hangs") else PATIENCE
-    look = preflight_npu.on_devices
-    monkeypatch.setattr(
-        preflight_npu,
-        "on_devices",
-        lambda job, environ, say=None: look(job, environ, timeout=timeout, say=say),
-    )
+    monkeypatch.setattr(preflight_npu, "TIME_LIMIT", timeout)
 
 
 def _config(healthy: Healthy, **more: Any) -> LaunchConfig:

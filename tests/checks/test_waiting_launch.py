@@ -108,25 +108,22 @@ def test_nobody_waits_for_a_job_that_something_else_is_in_the_way_of(held: Healt
 
 
 def test_another_attempt_does_not_begin_on_a_device_that_is_held(held: Healthy) -> None:
-    planned = plan(_config(held), held.environ)
-
     def never(*anything: Any) -> None:
         raise AssertionError(anything)
 
     with pytest.raises(PreflightError, match="is held by process 4321"):
-        check_free_again(planned, _config(held), held.environ, never, never)
-    check_free_again(planned, _config(held, preflight=False), held.environ, never, never)
+        check_free_again(plan(_config(held), held.environ), never, never)
+    check_free_again(plan(_config(held, preflight=False), held.environ), never, never)
 
 
 def test_another_attempt_waits_if_that_was_asked_for(held: Healthy) -> None:
-    config = _config(held, wait_for_devices=600)
-    planned = plan(config, held.environ)
+    planned = plan(_config(held, wait_for_devices=600), held.environ)
     said: List[str] = []
 
     def sleep(seconds: float) -> None:
         shutil.rmtree(str(held.host.root / "proc" / "4321"))
 
-    check_free_again(planned, config, held.environ, said.append, sleep)
+    check_free_again(planned, said.append, sleep)
     assert len(said) == 1
 
 

@@ -8,15 +8,15 @@ from tests.launcher.supervised import job
 
 asked = json.loads(sys.argv[1])
 run = job(Path(asked["folder"]), asked["code"], asked["ranks"], asked["grace"])
-noticed = run.noticed
+attempt = run.attempt
 print(
     json.dumps(
         {
             "statuses": run.statuses,
-            "signal": noticed.signal,
-            "swept": noticed.swept,
-            "left": noticed.left,
-            "guardian_died": noticed.guardian_died,
+            "signal": attempt.signal,
+            "swept": attempt.swept,
+            "left": attempt.left,
+            "guardian_died": attempt.guardian_died,
         }
     )
 )

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any, List, Optional, Sequence
 
-from ascend_session.launcher.printer import Notices, Outlet, Printer
+from ascend_session.launcher.output import Notices, Outlet, Printer
 from ascend_session.launcher.pump import LogFile, Pump, Source
 
 PATIENCE = 60.0

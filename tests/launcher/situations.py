@@ -8,14 +8,7 @@ from typing import Any, Dict, Optional, Tuple
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import NotStarted
 from ascend_session.launcher.plan import plan
-from ascend_session.launcher.result import (
-    Cause,
-    RankResult,
-    cause_of,
-    judge_ranks,
-    why_not_started,
-)
-from ascend_session.launcher.supervisor import Noticed
+from ascend_session.launcher.result import Attempt, Cause, RankResult, judge, why_not_started
 
 __all__ = ["STOP", "Situation", "printed"]
 
@@ -37,23 +30,22 @@ class Situation:
             LaunchConfig(program="/bin/sh", processes=ranks, backend="stub", log_dir=str(folder)),
             dict(os.environ),
         )
-        results = [RankResult.of(rank) for rank in self.plan.ranks]
-        for result in results:
+        self.attempt = Attempt.begin(self.plan, 0.0)
+        for result in self.attempt.ranks:
             result.pid, result.status = 1000 + result.rank, 0
             result.started, result.ended = 1.0, 10.0
-        self.noticed = Noticed(results, began=0.0)
         for rank in self.plan.ranks:
             os.makedirs(rank.plog)
 
     def ended(self, rank: int, status: Optional[int], at: float = 10.0) -> "Situation":
         """The rank ended with this code, or by minus this signal."""
-        seen = self.noticed.ranks[rank]
+        seen = self.attempt.ranks[rank]
         seen.status, seen.ended = status, None if status is None else at
         return self
 
     def stopped(self, *ranks: int, status: int = -15) -> "Situation":
         """Everyone was asked to end, and these ranks did."""
-        self.noticed.stopped = STOP
+        self.attempt.stopped = STOP
         for rank in ranks:
             self.ended(rank, status, STOP + 1)
         return self
@@ -86,7 +78,7 @@ class Situation:
 
     def not_started(self, rank: int, number: int, tried: str = "started") -> "Situation":
         """The rank's program could not be started."""
-        seen = self.noticed.ranks[rank]
+        seen = self.attempt.ranks[rank]
         seen.pid = seen.status = None
         event = NotStarted(rank, tried, number, os.strerror(number), 10.0)
         seen.trouble = why_not_started(self.plan.ranks[rank], event)
@@ -94,13 +86,14 @@ class Situation:
 
     def never_tried(self, rank: int) -> "Situation":
         """The rank's turn never came."""
-        self.noticed.ranks[rank] = RankResult.of(self.plan.ranks[rank])
+        seen = self.attempt.ranks[rank]
+        seen.pid = seen.status = seen.started = seen.ended = None
         return self
 
     def judged(self, **more: Any) -> Tuple[Tuple[RankResult, ...], Optional[Cause]]:
         """The results and the cause."""
-        judge_ranks(self.plan, self.noticed)
-        return tuple(self.noticed.ranks), cause_of(self.plan, self.noticed, **more)
+        judge(self.plan, self.attempt, **more)
+        return self.attempt.ranks, self.attempt.cause
 
     def outcomes(self) -> Tuple[str, ...]:
         """How the ranks ended."""

@@ -15,7 +15,8 @@ from ascend_session.launcher.events import Event
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
 from ascend_session.launcher.process import Signals
-from ascend_session.launcher.supervisor import Noticed, supervise
+from ascend_session.launcher.result import Attempt
+from ascend_session.launcher.supervisor import supervise
 
 __all__ = ["PATIENCE", "Gate", "JobRun", "alive", "in_launcher", "job"]
 
@@ -61,14 +62,14 @@ class Gate:
 class JobRun:
     """What became of an attempt, and what was told while it ran."""
 
-    def __init__(self, noticed: Noticed, events: List[Event], planned: Plan) -> None:
-        self.noticed = noticed
+    def __init__(self, attempt: Attempt, events: List[Event], planned: Plan) -> None:
+        self.attempt = attempt
         self.events = events
         self.plan = planned
 
     @property
     def statuses(self) -> List[Optional[int]]:
-        return [rank.status for rank in self.noticed.ranks]
+        return [rank.status for rank in self.attempt.ranks]
 
     def said(self, rank: int, stream: str = "stdout") -> str:
         return Path(getattr(self.plan.ranks[rank], stream)).read_text()
@@ -84,7 +85,7 @@ def job(
     **asked: Any,
 ) -> JobRun:
     """Runs a program of Python, or what ``asked`` names, as a job of several ranks."""
-    planned = change(plan(config(folder, code, ranks, **asked), dict(os.environ)))
+    planned = change(plan(config(folder, code, ranks, grace=grace, **asked), dict(os.environ)))
     events: List[Event] = []
 
     def note(event: Event) -> None:
@@ -96,11 +97,11 @@ def job(
     output = Output(null, ranks, (), False, False)
     try:
         with planned.held_port, Signals() as signals:
-            noticed = supervise(planned, grace, output, signals, note)
+            attempt = supervise(planned, output, signals, note)
     finally:
         output.close(Signals())
         os.close(null)
-    return JobRun(noticed, events, planned)
+    return JobRun(attempt, events, planned)
 
 
 def config(folder: Path, code: str, ranks: int, **asked: Any) -> LaunchConfig:

@@ -34,7 +34,7 @@ if not os.path.exists(folder + ".was"):
 @pytest.fixture
 def held_later(tmp_path: Path, monkeypatch: Any) -> Iterator[Healthy]:
     """A host on which the second device is held once the first attempt is over."""
-    monkeypatch.setattr(api, "_RELEASE", 0.0)
+    monkeypatch.setattr(api, "_RELEASE_S", 0.0)
     monkeypatch.setattr(api._Launch, "_wait", lambda launch, why, seconds: True)
     made = Healthy(tmp_path)
     made.script.write_text(_ONCE)
@@ -51,7 +51,7 @@ def _launched(host: Healthy, on_event: Callable[[Event], None], **more: Any) -> 
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         with Signals() as signals:
-            return launch_within(signals, config, environ, first, null, on_event)
+            return launch_within(first, signals, null, on_event)
     finally:
         os.close(null)
 

@@ -31,7 +31,7 @@ def _decide(
 ) -> Binding:
     from ascend_session.launcher.devices import choose_npu_devices
 
-    devices = choose_npu_devices(None, ranks, bench.environ, [])
+    devices, _ = choose_npu_devices(None, ranks, bench.environ)
     return bind(asked, [device.physical for device in devices], bench.environ, allowed)
 
 
@@ -55,7 +55,7 @@ def test_ranks_are_near_their_devices_and_share_what_is_near_several(bench: Benc
     assert _ranges(found) == [
         (144, 155), (156, 167), (96, 107), (108, 119), (0, 11), (12, 23), (48, 59), (60, 71),
     ]  # fmt: skip
-    assert (found.said, found.notes) == ("near each device, by npu-smi", ())
+    assert (found.reason, found.notes) == ("near each device, by npu-smi", ())
 
 
 def test_only_ranks_of_the_job_share(bench: Bench) -> None:
@@ -84,14 +84,14 @@ def test_outside_of_the_cpuset_nothing_is_near_and_all_get_the_same(bench: Bench
     _host(bench, a2_chips(2), ["0-23", "24-47"])
     found = _decide(bench, 2, range(24))
     assert _ranges(found) == [(0, 11), (12, 23)]
-    assert found.said == "each an equal part of 24 CPUs, for none of them is near device 1"
+    assert found.reason == "each an equal part of 24 CPUs, for none of them is near device 1"
 
 
 def test_too_few_cpus_nearby_are_not_shared_by_more_ranks(bench: Bench) -> None:
     _host(bench, a2_chips(3), ["0", "0", "1-9"])
     found = _decide(bench, 3, range(9))
     assert _ranges(found) == [(0, 2), (3, 5), (6, 8)]
-    assert "only 1 CPU of them for 2 ranks" in found.said
+    assert "only 1 CPU of them for 2 ranks" in found.reason
 
 
 def test_cores_are_not_torn(bench: Bench) -> None:
@@ -114,7 +114,7 @@ def test_numa_nodes_count_where_npu_smi_has_no_cpus(bench: Bench) -> None:
     bench.host.numa(["0-15", "16-31"], {chip.bus: 1 - chip.npu // 2 for chip in chips})
     found = _decide(bench, 4)
     assert _ranges(found) == [(16, 23), (24, 31), (0, 7), (8, 15)]
-    assert found.said == "near each device, by NUMA nodes"
+    assert found.reason == "near each device, by NUMA nodes"
 
 
 def test_where_nothing_is_known_all_get_the_same(bench: Bench) -> None:
@@ -122,7 +122,7 @@ def test_where_nothing_is_known_all_get_the_same(bench: Bench) -> None:
     found = _decide(bench, 5, range(100, 124))
     assert _ranges(found) == [(100, 103), (104, 108), (109, 113), (114, 118), (119, 123)]
     assert (
-        found.said == "each an equal part of 24 CPUs, for it is not known which are near device 0"
+        found.reason == "each an equal part of 24 CPUs, for it is not known which are near device 0"
     )
     assert found.notes == ()
 
@@ -174,14 +174,14 @@ def test_no_cpu_is_given_twice_where_two_sources_overlap(bench: Bench) -> None:
     bench.host.numa(["0-47", "48-95"], {chip.bus: 0 for chip in chips})
     found = _decide(bench, 3)
     assert _ranges(found) == [(0, 15), (16, 31), (32, 47)]
-    assert found.said == "near each device, by NUMA nodes"
+    assert found.reason == "near each device, by NUMA nodes"
 
 
 def test_what_is_near_in_part_to_others_is_divided_evenly(bench: Bench) -> None:
     _host(bench, a2_chips(2), ["0-23", "0-47"])
     found = _decide(bench, 2, range(48))
     assert _ranges(found) == [(0, 23), (24, 47)]
-    assert found.said == (
+    assert found.reason == (
         "each an equal part of 48 CPUs, for some of them are near several devices that have others "
         "besides"
     )
@@ -243,7 +243,7 @@ def test_a_rank_that_cannot_be_bound_runs_all_the_same(tmp_path: Path) -> None:
     assert said == [str([_OWN[0]]), str(_OWN), str(_OWN)]
     (told,) = [event for event in run.events if isinstance(event, NotBound)]
     assert (told.rank, told.text) == (1, os.strerror(22))
-    assert run.noticed.not_bound == (told,)
+    assert run.attempt.not_bound == (told,)
 
 
 def test_the_result_says_who_was_not_bound(tmp_path: Path, monkeypatch: Any) -> None:

@@ -10,7 +10,7 @@ from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job
 from ascend_session.cluster.job import Job
 from ascend_session.errors import JobError
-from ascend_session.launcher.environment import removed_variables
+from ascend_session.launcher.environment import find_removed_variables
 from tests.fake_host import a2_chips, a3_chips, atlas_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 from tests.schedulers.situations import recorded
@@ -281,5 +281,5 @@ def test_what_the_user_adds_beats_what_ranks_get_anyway(bench: Bench) -> None:
 )
 def test_what_numbers_a_task_goes_only_where_there_is_one(name: str, is_removed: bool) -> None:
     environ = recorded(name)
-    gone = set(removed_variables(environ, {}, {}))
+    gone = set(find_removed_variables(environ, {}, {}))
     assert ("SLURM_NTASKS" in gone, "SLURM_PROCID" in gone) == (is_removed, is_removed)

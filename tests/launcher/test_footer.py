@@ -7,9 +7,7 @@ from typing import List, Optional, Tuple
 
 import pytest
 
-from ascend_session.launcher import printer
-from ascend_session.launcher.output import Output
-from ascend_session.launcher.printer import Notices, Outlet, Printer
+from ascend_session.launcher.output import Notices, Outlet, Output, Printer
 from ascend_session.launcher.process import Signals
 
 _ERASE = b"\r\x1b[2K"
@@ -59,7 +57,7 @@ def test_lines_appear_above_it(bench: Bench) -> None:
 def test_it_is_drawn_again_by_itself_when_it_has_changed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(printer, "_TICK", 0.1)
+    monkeypatch.setattr("ascend_session.launcher.output._FOOTER_EVERY_S", 0.1)
     texts = iter([b"one", b"two", b"two", b"three"])
     bench.outlet.set_footer(lambda: next(texts, b"three"))
     shown = [bench.next() for _ in range(3)]

@@ -180,7 +180,7 @@ def test_several_launchers_on_a_node_are_refused(bench: Bench, situation: str, s
     # Without it each launcher, with all its ranks, gets one core.
     assert ("mpirun --bind-to none" in str(refused.value.hint)) is (situation == "mpirun")
     bench.environ[CHOICE] = "none"
-    assert bench.plan(processes=2).nodes.of == 1
+    assert bench.plan(processes=2).nodes.count == 1
 
 
 @pytest.mark.parametrize("asked", [{"nnodes": 3, "node_rank": 1}, {"nnodes": 2, "node_rank": 0}])
@@ -189,7 +189,7 @@ def test_a_flag_and_a_scheduler_that_differ_are_refused(bench: Bench, asked: Any
     with pytest.raises(JobError, match="Two say different things of the nodes") as refused:
         bench.plan(processes=2, coordinator=MEETING, **asked)
     assert "Slurm, step 1.0" in refused.value.message
-    assert "what is asked" in refused.value.message
+    assert "the options of this launch" in refused.value.message
     bench.environ[CHOICE] = "none"
     bench.plan(processes=2, coordinator=MEETING, **asked)
 
@@ -200,7 +200,7 @@ def test_a_launch_that_leaves_nodes_of_the_allocation_out_says_so(
 ) -> None:
     bench.environ.update(recorded(situation))
     made = bench.plan(processes=2)
-    assert made.nodes.of == 1
+    assert made.nodes.count == 1
     assert made.notes[0].startswith("Slurm's job has 2 nodes, and this launch uses one of them")
 
 
@@ -260,8 +260,14 @@ class TestTables:
     @pytest.mark.parametrize(
         ("asked", "said"),
         [
-            ({"nnodes": 3, "node_rank": 0}, r"nnodes=3 \(what is asked\) and servers=2"),
-            ({"nnodes": 2, "node_rank": 1}, r"node_rank=1 \(what is asked\) and .* server=0"),
+            (
+                {"nnodes": 3, "node_rank": 0},
+                r"nnodes=3 \(the options of this launch\) and servers=2",
+            ),
+            (
+                {"nnodes": 2, "node_rank": 1},
+                r"node_rank=1 \(the options of this launch\) and .* server=0",
+            ),
             ({"processes": 2, "devices": "0,1"}, "2 ranks are to run on this node, but the rank"),
             ({"devices": "0,1,2"}, r"physical devices \[0, 1, 2\], but the rank table"),
         ],
@@ -328,7 +334,7 @@ class TestTables:
     def test_a_table_of_other_machines_means_nothing_on_the_stub(self, bench: Bench) -> None:
         bench.table.write_text(uneven(0))
         bench.environ["RANK_TABLE_FILE"] = str(bench.table)
-        assert bench.plan(processes=2).nodes.of == 1
+        assert bench.plan(processes=2).nodes.count == 1
 
 
 class TestKubernetes:
@@ -363,7 +369,7 @@ class TestKubernetes:
         other = pod.plan()
         pod.environ["XDL_IP"] = "127.0.0.1"
         first = pod.plan()
-        assert first.nodes.number == 0
+        assert first.nodes.rank == 0
         assert first.nodes.coordinator == other.nodes.coordinator
         assert first.job_id == other.job_id
 
@@ -375,13 +381,13 @@ class TestKubernetes:
         made = pod.plan(coordinator="job-0.jobs:4000")
         assert made.nodes.coordinator == "job-0.jobs:4000"
         pod.nodes(range(2))
-        assert pod.plan().nodes.number == 0  # devices meet by the table
+        assert pod.plan().nodes.rank == 0  # devices meet by the table
 
     def test_a_mounted_table_of_one_host_says_how_many_ranks_there_are(self, pod: Bench) -> None:
         mounted = Path(pod.environ["ASCEND_SESSION_HOST_ROOT"], MOUNTED.lstrip("/"))
         mounted.write_text(table({"192.0.2.201": {0: "192.168.1.1", 1: "192.168.1.2"}}))
         made = pod.plan()
-        assert (made.nodes.of, made.size, made.backend) == (1, 2, "stub")
+        assert (made.nodes.count, made.size, made.backend) == (1, 2, "stub")
 
     def test_a_table_of_one_server_that_is_given_counts_on_the_stub(self, bench: Bench) -> None:
         bench.table.write_text(table({"192.0.2.201": {0: "192.168.1.1", 1: "192.168.1.2"}}))

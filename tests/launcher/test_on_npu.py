@@ -70,7 +70,7 @@ def _launch(
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         with Signals() as signals:
-            return launch_within(signals, config, environ, first, null, lambda event: None)
+            return launch_within(first, signals, null, lambda event: None)
     finally:
         os.close(null)
 

@@ -9,7 +9,7 @@ from typing import List
 
 import pytest
 
-from ascend_session.launcher.printer import QUEUE_BYTES, Notices, Outlet, Printer
+from ascend_session.launcher.output import QUEUE_BYTES, Notices, Outlet, Printer
 from ascend_session.launcher.pump import LogFile
 from tests.launcher.showing import PATIENCE, Shown
 
@@ -159,7 +159,7 @@ def test_a_log_file_that_cannot_be_opened_is_said_and_takes_nothing(tmp_path: Pa
 _ROOM_AGAIN = """
 import resource, signal, sys
 from ascend_session.launcher.pump import LogFile
-from ascend_session.launcher.printer import Notices
+from ascend_session.launcher.output import Notices
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 log = LogFile(sys.argv[1], Notices(print))

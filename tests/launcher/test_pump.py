@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 import psutil
 import pytest
 
-from ascend_session.launcher.printer import Printer
+from ascend_session.launcher.output import Printer
 from ascend_session.launcher.pump import Pump, Source
 from tests.launcher.showing import PATIENCE, Job, Shown
 
@@ -136,7 +136,7 @@ def test_a_closed_terminal_does_not_hold_up_the_ranks(tmp_path: Path) -> None:
     flood = "import os\nfor _ in range(500): os.write(1, b'flooding text\\n' * 1000)"
     with Shown() as shown:
         with Job(shown, [flood, flood], tmp_path) as job:
-            wait_until(lambda: job.pump.heard_at(0) is not None)
+            wait_until(lambda: job.pump.wrote_at(0) is not None)
             shown.hang_up()
         assert [program.returncode for program in job.programs] == [0, 0]
         assert len(shown.troubles) == 1
@@ -182,8 +182,8 @@ def test_a_child_that_floods_for_ever_does_not_keep_it_from_stopping() -> None:
 def test_until_its_time_to_stop_it_goes_on_and_it_ends_early_with_the_pipes() -> None:
     with Shown().begin() as shown, Job(shown, [_WAITS + "; os.write(1, b'late')"]) as job:
         begin = time.monotonic()
-        job.pump.stop(within=PATIENCE)
-        wait_until(lambda: job.pump.heard_at(0) is not None)
+        job.pump.stop(within_s=PATIENCE)
+        wait_until(lambda: job.pump.wrote_at(0) is not None)
         job.programs[0].stdin.close()
         assert job.pump.join(PATIENCE)
         assert time.monotonic() - begin < PATIENCE
@@ -193,7 +193,7 @@ def test_until_its_time_to_stop_it_goes_on_and_it_ends_early_with_the_pipes() ->
 
 def test_it_sleeps_while_nothing_is_written() -> None:
     with Shown().begin() as shown, Job(shown, [_WAITS]) as job:
-        wait_until(lambda: job.pump.heard_at(0) is not None)
+        wait_until(lambda: job.pump.wrote_at(0) is not None)
         begin = time.process_time()
         assert not job.pump.join(0.5)
         assert time.process_time() - begin < 0.1
@@ -213,7 +213,7 @@ def test_a_flooding_rank_gets_no_more_than_its_turn(tmp_path: Path) -> None:
     flood = "import os\nwhile True: os.write(1, b'flooding text\\n' * 5000)"
     lines = "import os\nfor _ in range(2000): os.write(1, b'line\\n')"
     with Shown().begin() as shown, Job(shown, [flood, lines], show={0}) as job:
-        wait_until(lambda: job.pump.heard_at(0) is not None)
+        wait_until(lambda: job.pump.wrote_at(0) is not None)
         assert job.programs[1].wait(PATIENCE) == 0
         job.programs[0].kill()
         assert job.programs[0].wait(PATIENCE) == -signal.SIGKILL
@@ -256,7 +256,7 @@ def _counts_as_writing(pump: Pump, rank: int) -> bool:
 
 def _is_heard_now(pump: Pump, rank: int) -> bool:
     begin = time.monotonic()
-    heard = pump.heard_at(rank)
+    heard = pump.wrote_at(rank)
     return heard is not None and heard >= begin
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ascend_session.launcher.plan import Plan
-from ascend_session.launcher.preflight_npu import still_held
+from ascend_session.launcher.preflight_npu import note_held_devices
 from tests.fake_host import USER, FakeProcess, Reply, a2_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 
@@ -25,12 +25,12 @@ def planned(bench: Bench) -> Plan:
 
 def test_free_devices_are_nothing_to_say(bench: Bench, planned: Plan) -> None:
     bench.host.process(7, "python3 other.py", devices=[6, 7])
-    assert still_held(planned, bench.environ, 600) == []
+    assert note_held_devices(planned, 600) == []
 
 
 def test_each_device_that_is_held_is_named_with_its_holder(bench: Bench, planned: Plan) -> None:
     bench.host.process(4321, "python3 train.py", devices=[4, 5])
-    assert still_held(planned, bench.environ, 0) == [
+    assert note_held_devices(planned, 0) == [
         f"After the job, device {logical} (/dev/davinci{physical}) is held by process 4321 "
         f"(python3 train.py) of user {USER}; another job there may fail until that process has "
         "ended."
@@ -43,7 +43,7 @@ def test_a_holder_that_only_npu_smi_lists_is_named(bench: Bench) -> None:
     chips = a2_chips(2)
     bench.host.npu_smi(npu_smi_answers("910B", chips, [FakeProcess(1, 0, 77, "python3", 3000)]))
     planned = bench.with_table(backend="npu", processes=2)
-    (said,) = still_held(planned, bench.environ, 0)
+    (said,) = note_held_devices(planned, 0)
     assert "device 1 (/dev/davinci1) is held by process 77 (python3) on the host" in said
 
 
@@ -56,14 +56,14 @@ def test_holders_are_given_time_to_go(bench: Bench, planned: Plan, monkeypatch: 
         shutil.rmtree(str(bench.host.root / "proc" / "4321"))
 
     monkeypatch.setattr("tenacity.nap.time.sleep", sleep)
-    assert still_held(planned, bench.environ, 600) == []
+    assert note_held_devices(planned, 600) == []
     assert seen.is_set()
 
 
 def test_devices_that_cannot_be_seen_are_said_to_be_so(bench: Bench, planned: Plan) -> None:
     text = "dcmi model initialized failed, because the device is used. ret is -8020\n"
     bench.host.npu_smi({"info": Reply(text, code=1), "info -m": Reply(text, code=1)})
-    assert still_held(planned, bench.environ, 0) == [
+    assert note_held_devices(planned, 0) == [
         "Whether the job's devices are free cannot be seen: another container holds a device, "
         "which hides who holds the others."
     ]
@@ -71,7 +71,7 @@ def test_devices_that_cannot_be_seen_are_said_to_be_so(bench: Bench, planned: Pl
 
 def test_without_proc_that_is_said(bench: Bench, planned: Plan) -> None:
     shutil.rmtree(str(bench.host.root / "proc"))
-    (said,) = still_held(planned, bench.environ, 0)
+    (said,) = note_held_devices(planned, 0)
     assert "/proc could not be read (No such file or directory)" in said
 
 
@@ -79,11 +79,11 @@ def test_a_device_that_has_gone_is_not_mistaken_for_another(bench: Bench, planne
     (bench.host.root / "dev" / "davinci4").unlink()
     bench.host.process(9, "python3 train.py", devices=[5])
     bench.host.process(10, "python3 other.py", devices=[6])
-    held, unseen = still_held(planned, bench.environ, 0)
+    held, unseen = note_held_devices(planned, 0)
     assert f"/dev/davinci5) is held by process 9 (python3 train.py) of user {USER};" in held
     assert "there is no /dev/davinci4 any more" in unseen
 
 
 def test_the_stub_has_nothing_to_release(bench: Bench, planned: Plan, tmp_path: Path) -> None:
     bench.host.process(4321, "python3 train.py", devices=[4, 5])
-    assert still_held(replace(planned, backend="stub"), bench.environ, 600) == []
+    assert note_held_devices(replace(planned, backend="stub"), 600) == []

@@ -17,7 +17,7 @@ from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
 from ascend_session.launcher.process import Signals
-from ascend_session.launcher.stall import Processes, StallWatch, stall_notes
+from ascend_session.launcher.stall import Processes, StallWatch, note_short_timeout
 from tests.launcher.supervised import PATIENCE, config
 
 _SPIN = "while True: pass"
@@ -82,7 +82,7 @@ class Ranks:
     def ready(self, rank: int = 0) -> None:
         """Waits for the rank's first line."""
         limit = time.monotonic() + PATIENCE
-        while self.pump.heard_at(rank) is None:
+        while self.pump.wrote_at(rank) is None:
             assert time.monotonic() < limit
             time.sleep(0.01)
 
@@ -371,16 +371,16 @@ def test_limits_that_are_set_count_and_the_910a_rounds_them(tmp_path: Path) -> N
 
 def test_a_time_shorter_than_a_slow_start_is_noted_before_it(tmp_path: Path) -> None:
     stub = plan(config(tmp_path, "", 2), dict(os.environ))
-    assert stall_notes(1, stub) == []
-    (note,) = stall_notes(139.5, _on_devices(stub))
+    assert note_short_timeout(1, stub) == []
+    (note,) = note_short_timeout(139.5, _on_devices(stub))
     assert "stall_timeout=139.5 s is shorter than the 140 s that HCCL gives ranks" in note
-    assert stall_notes(140, _on_devices(stub)) == []
+    assert note_short_timeout(140, _on_devices(stub)) == []
     # HCCL refuses to start with what is out of range.
     for given, limit in (("600", 620), ("30", 140), ("9000", 140), ("soon", 140)):
-        (note,) = stall_notes(1, _on_devices(stub, HCCL_CONNECT_TIMEOUT=given))
+        (note,) = note_short_timeout(1, _on_devices(stub, HCCL_CONNECT_TIMEOUT=given))
         assert f"the {limit} s that HCCL" in note
     alone = replace(stub, backend="npu")
-    assert stall_notes(1, alone) == []
+    assert note_short_timeout(1, alone) == []
 
 
 def _until(is_so: Any) -> None:

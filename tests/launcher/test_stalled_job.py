@@ -10,7 +10,8 @@ from ascend_session.launcher.events import Ended, Event, Stalled, Stopping
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import plan
 from ascend_session.launcher.process import Signals
-from ascend_session.launcher.supervisor import Noticed, supervise
+from ascend_session.launcher.result import Attempt
+from ascend_session.launcher.supervisor import supervise
 from tests.launcher.supervised import alive, config
 
 # What the runner does for a script; the folder of the vendor's logs is in the rank's own.
@@ -24,42 +25,42 @@ def collective():
 """
 
 
-def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Noticed, List[Event]]:
+def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Attempt, List[Event]]:
     events: List[Event] = []
     null = os.open(os.devnull, os.O_WRONLY)
     output = Output(null, ranks, (), False, False)
-    planned = plan(config(folder, code, ranks), dict(os.environ))
+    planned = plan(config(folder, code, ranks, grace=30, stall_timeout=seconds), dict(os.environ))
     try:
         with Signals() as signals:
-            noticed = supervise(planned, 30.0, output, signals, events.append, seconds)
+            attempt = supervise(planned, output, signals, events.append)
     finally:
         output.close(Signals())
         os.close(null)
-    return noticed, events
+    return attempt, events
 
 
 def test_a_job_that_hangs_is_reported_with_stacks_and_ended(tmp_path: Path) -> None:
-    noticed, events = _job(tmp_path, _OURS + "print(rank)\ncollective()", ranks=3, seconds=1.0)
-    assert [rank.status for rank in noticed.ranks] == [-signal.SIGTERM] * 3
-    assert noticed.stall[0] == "No rank has written anything or used a CPU for 1 s."
-    assert len(noticed.stall) == 4
-    for rank, block in enumerate(noticed.stall[1:]):
+    attempt, events = _job(tmp_path, _OURS + "print(rank)\ncollective()", ranks=3, seconds=1.0)
+    assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM] * 3
+    assert attempt.stall[0] == "No rank has written anything or used a CPU for 1 s."
+    assert len(attempt.stall) == 4
+    for rank, block in enumerate(attempt.stall[1:]):
         assert block.startswith(f"Rank {rank} last wrote ")
-        assert f": process {noticed.ranks[rank].pid} (" in block
+        assert f": process {attempt.ranks[rank].pid} (" in block
         assert " in collective\n" in block
-    assert noticed.left == ()
-    assert alive([rank.pid for rank in noticed.ranks if rank.pid is not None]) == []
+    assert attempt.left == ()
+    assert alive([rank.pid for rank in attempt.ranks if rank.pid is not None]) == []
     kinds = [type(event) for event in events if not isinstance(event, Ended)]
     (stalled,) = [event for event in events if isinstance(event, Stalled)]
-    assert stalled.report == noticed.stall
+    assert stalled.report == attempt.stall
     assert kinds.index(Stalled) < kinds.index(Stopping)
-    assert stalled.time <= min(rank.ended or 0 for rank in noticed.ranks)
+    assert stalled.time <= min(rank.ended or 0 for rank in attempt.ranks)
 
 
 def test_ranks_that_never_say_and_compute_anything_are_ended_too(tmp_path: Path) -> None:
-    noticed, _ = _job(tmp_path, "sys.exit(0) if rank == 1 else time.sleep(1000)", 3, seconds=1.0)
-    assert [rank.status for rank in noticed.ranks] == [-signal.SIGTERM, 0, -signal.SIGTERM]
-    zero, two, ended = noticed.stall[1:]
+    attempt, _ = _job(tmp_path, "sys.exit(0) if rank == 1 else time.sleep(1000)", 3, seconds=1.0)
+    assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM, 0, -signal.SIGTERM]
+    zero, two, ended = attempt.stall[1:]
     assert zero.startswith("Rank 0 has written nothing and last used a CPU ")
     assert two.startswith("Rank 2 has written nothing and last used a CPU ")
     assert ended == "Ended with exit code 0 before that: rank 1."
@@ -70,9 +71,9 @@ def test_a_job_that_lives_longer_than_the_limit_is_left_alone(tmp_path: Path) ->
 end = time.monotonic() + 3
 while rank == 0 and time.monotonic() < end: pass
 """
-    noticed, events = _job(tmp_path, code, ranks=2, seconds=1.0)
-    assert [rank.status for rank in noticed.ranks] == [0, 0]
-    assert noticed.stall == ()
+    attempt, events = _job(tmp_path, code, ranks=2, seconds=1.0)
+    assert [rank.status for rank in attempt.ranks] == [0, 0]
+    assert attempt.stall == ()
     assert not any(isinstance(event, (Stalled, Stopping)) for event in events)
 
 
@@ -90,15 +91,16 @@ if not os.fork():
 os.wait()
 os.read(read, 1)
 """
-    noticed, _ = _job(tmp_path, code, ranks=1, seconds=1.0)
-    assert [rank.status for rank in noticed.ranks] == [0]
-    assert noticed.stall == ()
+    attempt, _ = _job(tmp_path, code, ranks=1, seconds=1.0)
+    assert [rank.status for rank in attempt.ranks] == [0]
+    assert attempt.stall == ()
 
 
 def test_a_failure_is_no_stall(tmp_path: Path) -> None:
     code = "sys.exit(7) if rank else time.sleep(1000)"
-    noticed, _ = _job(tmp_path, code, ranks=2, seconds=30.0)
-    assert [rank.status for rank in noticed.ranks] == [-signal.SIGTERM, 7]
-    assert noticed.failed_first
-    assert noticed.stall == ()
-    assert noticed.over - noticed.began < 25
+    attempt, events = _job(tmp_path, code, ranks=2, seconds=30.0)
+    assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM, 7]
+    (stopping,) = [event for event in events if isinstance(event, Stopping)]
+    assert stopping.why == "failure"
+    assert attempt.stall == ()
+    assert attempt.ended - attempt.started < 25

@@ -19,13 +19,13 @@ from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Finished, Restarting, Started, Stopping
 from ascend_session.launcher.pump import RankPipes
 from ascend_session.launcher.result import LaunchResult
-from ascend_session.launcher.supervisor import Guarding
+from ascend_session.launcher.supervisor import Guardian
 from tests.launcher.supervised import PATIENCE, Gate, config, job
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _TRANSIENT = "sys.exit('EJ0001: Failed to initialize the HCCP process')"
 
-# A rank of `guardian.start` that gets SIGINT before it is a program.
+# A rank of `guardian.start_rank` that gets SIGINT before it is a program.
 _EARLY = """
 import os, signal
 from ascend_session.launcher import guardian
@@ -33,7 +33,7 @@ signal.signal(signal.SIGINT, lambda number, frame: None)
 os.chdir = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 rank = {"stdout": 1, "stderr": 2, "open_files": None, "cpus": None, "cwd": b"/",
         "command": [b"/bin/true"], "environment": {}}
-pid, pipe = guardian.start(rank)
+pid, pipe = guardian.start_rank(rank)
 print(os.waitpid(pid, 0)[1])
 """
 
@@ -41,18 +41,18 @@ print(os.waitpid(pid, 0)[1])
 _SLOW = """
 import os, socket, sys
 from ascend_session.launcher import channel, guardian
-start = guardian.start
+start = guardian.start_rank
 def slowly(rank):
     pid, pipe = start(rank)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     return pid, pipe
-guardian.start = slowly
+guardian.start_rank = slowly
 ours, theirs = socket.socketpair()
 ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
 asked = {"ranks": ranks, "grace": 1.0, "psutil": []}
 guardian.GuardedJob(channel.Channel(theirs.fileno()), asked).run([])
-print([message[:2] for message in channel.Channel(ours.fileno()).hear()])
+print([message[:2] for message in channel.Channel(ours.fileno()).receive()])
 """
 
 # A launch by a program that has closed its standard streams.
@@ -102,7 +102,7 @@ def test_a_signal_before_a_rank_is_a_program_ends_it() -> None:
 
 def test_a_rank_that_fails_while_others_are_started_is_noticed_and_no_other_started() -> None:
     messages = _run(_SLOW)
-    kinds = "('started', 0), ('ended', 0), ('started', 1), ('ended', 1), ('over', ())"
+    kinds = "('start', 0), ('exit', 0), ('start', 1), ('exit', 1), ('over', ())"
     assert messages == f"[{kinds}]\n"
 
 
@@ -117,7 +117,7 @@ tell("ready")
 time.sleep(1000)
 """
     run = job(tmp_path, code, ranks=2, grace=1e8)
-    assert not run.noticed.guardian_died
+    assert not run.attempt.guardian_died
     assert run.statuses == [4, 3]
 
 
@@ -164,7 +164,7 @@ def test_a_signal_to_a_fork_of_the_launcher_ends_the_fork_and_not_the_job(
     code = "open(os.environ['GATE']).readline() if rank == 2 else None"
     run = job(tmp_path, code, on_event=fork_and_end_it)
     assert ends == [signal.SIGTERM]
-    assert run.noticed.signal is None
+    assert run.attempt.signal is None
     assert run.statuses == [0, 0, 0]
 
 
@@ -215,7 +215,7 @@ def test_without_a_socket_for_the_guardian_no_pipe_stays_open(monkeypatch: Any) 
     monkeypatch.setattr("socket.socketpair", none_left)
     read, write = os.pipe()
     with pytest.raises(JobError, match="could not be started: Too many open files"):
-        Guarding([], [RankPipes(write, os.dup(write))], 1.0)
+        Guardian([], [RankPipes(write, os.dup(write))], 1.0)
     assert os.read(read, 1) == b""
     os.close(read)
 

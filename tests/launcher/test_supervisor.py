@@ -13,7 +13,16 @@ from typing import Any, Iterator, List
 import psutil
 import pytest
 
-from ascend_session.launcher.events import Ended, Event, Killing, NotStarted, Over, Planned, Started
+from ascend_session.launcher.events import (
+    Ended,
+    Event,
+    Killing,
+    NotStarted,
+    Over,
+    Planned,
+    Started,
+    Stopping,
+)
 from tests.launcher.supervised import PATIENCE, Gate, alive, in_launcher, job
 
 # A rank that says that it is there and then stays.
@@ -51,8 +60,8 @@ def test_a_job_whose_ranks_end_with_0_is_over_and_nobody_was_stopped(tmp_path: P
     run = job(tmp_path, "print('rank', rank)")
     assert run.statuses == [0, 0, 0]
     assert [run.said(rank) for rank in range(3)] == ["rank 0\n", "rank 1\n", "rank 2\n"]
-    assert run.noticed.stopped is None
-    assert run.noticed.left == run.noticed.swept == ()
+    assert run.attempt.stopped is None
+    assert run.attempt.left == run.attempt.swept == ()
     kinds = [type(event) for event in run.events]
     assert kinds[:4] == [Planned, Started, Started, Started]
     assert sorted(kinds[4:7], key=str) == [Ended] * 3
@@ -68,10 +77,11 @@ if rank == 1:
 """
     run = job(tmp_path, code)
     assert run.statuses == [-signal.SIGTERM, 7, -signal.SIGTERM]
-    noticed = run.noticed
-    assert noticed.failed_first
-    first, failed, last = noticed.ranks
-    assert failed.ended <= noticed.stopped <= min(first.ended, last.ended) <= noticed.over
+    (stopping,) = [event for event in run.events if isinstance(event, Stopping)]
+    assert stopping.why == "failure"
+    attempt = run.attempt
+    first, failed, last = attempt.ranks
+    assert failed.ended <= attempt.stopped <= min(first.ended, last.ended) <= attempt.ended
 
 
 def test_a_signal_that_ends_a_rank_is_its_status(tmp_path: Path) -> None:
@@ -93,7 +103,7 @@ sys.exit(3)
     run = job(tmp_path, code, ranks=2, grace=0.2)
     assert run.statuses == [3, -signal.SIGKILL]
     killing = next(event for event in run.events if isinstance(event, Killing))
-    assert killing.time - run.noticed.stopped >= 0.2
+    assert killing.time - run.attempt.stopped >= 0.2
 
 
 def test_what_a_crashed_rank_left_behind_is_ended(tmp_path: Path, gate: Gate) -> None:
@@ -107,7 +117,7 @@ time.sleep(1000)
     assert run.statuses == [-signal.SIGKILL, -signal.SIGTERM, -signal.SIGTERM]
     (left,) = _told_by(gate, 1)
     assert alive([left]) == []
-    assert [words.split()[0] for words in run.noticed.swept] == [str(left)]
+    assert [words.split()[0] for words in run.attempt.swept] == [str(left)]
 
 
 def test_what_is_left_when_all_ranks_have_ended_well_is_ended_too(
@@ -116,9 +126,9 @@ def test_what_is_left_when_all_ranks_have_ended_well_is_ended_too(
     run = job(tmp_path, _LEAVE, ranks=2, grace=0.2)
     left = _told_by(gate, 2)
     assert run.statuses == [0, 0]
-    assert run.noticed.stopped is None
+    assert run.attempt.stopped is None
     assert alive(left) == []
-    assert sorted(int(words.split()[0]) for words in run.noticed.swept) == sorted(left)
+    assert sorted(int(words.split()[0]) for words in run.attempt.swept) == sorted(left)
 
 
 def test_fifty_children_in_groups_of_their_own_are_ended(tmp_path: Path, gate: Gate) -> None:
@@ -163,7 +173,7 @@ def test_a_program_that_cannot_be_started_says_why_and_stops_the_others(tmp_path
     said = [event for event in run.events if isinstance(event, NotStarted)]
     assert {(event.tried, event.text) for event in said} == {("started", "Exec format error")}
     # The others may have been stopped before they came so far.
-    assert any(r.pid is None and "Exec format error" in r.trouble for r in run.noticed.ranks)
+    assert any(r.pid is None and "Exec format error" in r.trouble for r in run.attempt.ranks)
 
 
 def test_a_working_directory_that_has_gone_is_said(tmp_path: Path) -> None:
@@ -210,7 +220,8 @@ def test_a_job_runs_off_the_main_thread(tmp_path: Path) -> None:
     thread.start()
     thread.join(PATIENCE)
     assert 9 in found[0].statuses
-    assert found[0].noticed.failed_first
+    (stopping,) = [event for event in found[0].events if isinstance(event, Stopping)]
+    assert stopping.why == "failure"
 
 
 def test_an_exception_in_the_launcher_ends_the_job(tmp_path: Path, gate: Gate) -> None:

@@ -71,6 +71,7 @@ def said_by(situation: Situation) -> str:
             "Rank 1 was ended by SIGKILL, which is what the kernel's out-of-memory killer sends.",
         ),
         (lambda s: s.raised(1, "SystemExit", "7", 9.0, 7), 7, "Rank 1 ended with exit code 7."),
+        (lambda s: s.raised(1, "SystemExit", "", 9.0), 1, "Rank 1 ended with exit code 1."),
         (
             lambda s: s.raised(1, "SystemExit", "no data", 9.0),
             1,
@@ -239,14 +240,14 @@ def test_what_the_caller_knows_counts(tmp_path: Path) -> None:
 )
 def test_a_signal_to_the_launcher_is_the_cause(tmp_path: Path, number: int, said: str) -> None:
     made = Situation(tmp_path, 2).stopped(0, 1, status=0)
-    made.noticed.signal = number
+    made.attempt.signal = number
     cause = made.cause()
     assert (cause.rank, cause.exit_code, cause.said) == (None, 128 + number, said)
 
 
 def test_a_signal_that_everyone_got_is_the_launchers(tmp_path: Path) -> None:
     made = Situation(tmp_path, 2).ended(0, -15, STOP - 0.01).stopped(1)
-    made.noticed.signal, made.noticed.failed_first = signal.SIGTERM, True
+    made.attempt.signal = signal.SIGTERM
     assert made.cause().rank is None
     made.ended(0, 5, STOP - 0.01)
     assert made.cause().rank == 0
@@ -255,15 +256,16 @@ def test_a_signal_that_everyone_got_is_the_launchers(tmp_path: Path) -> None:
 def test_a_rank_that_raised_and_then_hung_is_the_cause_of_the_stall(tmp_path: Path) -> None:
     made = Situation(tmp_path, 2).stopped(0, 1).raised(1, "ValueError", "x", 5.0)
     made.ended(1, -signal.SIGKILL, STOP + 5)
-    made.noticed.stall = ("Rank 0 sleeps.",)
+    made.attempt.stall = ("Rank 0 sleeps.",)
     cause = made.cause()
     assert (cause.rank, cause.exit_code, cause.said) == (1, 1, "Rank 1 raised ValueError: x.")
 
 
 def test_a_stall_is_a_cause(tmp_path: Path) -> None:
     made = Situation(tmp_path, 2).stopped(0, 1)
-    made.noticed.stall = ("Rank 0 sleeps.",)
-    cause = made.cause(stall_timeout=300)
+    made.attempt.stall = ("Rank 0 sleeps.",)
+    made.plan.config = replace(made.plan.config, stall_timeout=300)
+    cause = made.cause()
     assert (cause.rank, cause.exit_code) == (None, 124)
     assert cause.said == "The job stalled: no rank wrote anything or used a CPU for 300 s."
     made.wrote(1, printed(NO_MEMORY))
@@ -275,7 +277,7 @@ def test_a_stall_is_a_cause(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("died", "code"), [(True, 137), (False, 143)])
 def test_a_guardian_that_was_ended_is_the_cause(tmp_path: Path, died: bool, code: int) -> None:
     made = Situation(tmp_path, 2).ended(0, None).ended(1, None)
-    made.noticed.guardian_died = died
+    made.attempt.guardian_died = died
     ranks, cause = made.judged()
     assert [rank.outcome for rank in ranks] == ["stopped", "stopped"]
     assert cause is not None
@@ -339,7 +341,7 @@ def test_who_only_missed_others_is_no_cause_while_there_are_other_nodes(
     tmp_path: Path, nodes: int
 ) -> None:
     made = Situation(tmp_path, 2)
-    made.plan = replace(made.plan, nodes=Nodes(of=nodes))
+    made.plan = replace(made.plan, nodes=Nodes(count=nodes))
     made.ended(1, 1).wrote(1, printed(NO_LINK))
     cause = made.cause()
     assert cause.rank == 1

@@ -8,7 +8,6 @@ bytes at most (unix(7)).
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import re
 import socket
@@ -268,4 +267,6 @@ def _without(name: str, numbers: Sequence[str]) -> str:
 
 
 def _digest(*parts: str) -> str:
+    import hashlib  # it takes longer to load than all else here
+
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
