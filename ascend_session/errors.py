@@ -1,4 +1,4 @@
-"""Every error and warning of the package, and nothing else.
+"""Every error and warning of the package, and how a warning is issued.
 
 The tree (the builtin that each leaf also is, in brackets)::
 
@@ -21,6 +21,8 @@ The tree (the builtin that each leaf also is, in brackets)::
     AscendConfigWarning        [UserWarning]      taken, but it does not do what it says
 """
 
+import sys
+import warnings
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.findings import Finding
@@ -203,3 +205,12 @@ class DeviceTimeoutError(AscendError, TimeoutError):
 
 class AscendConfigWarning(UserWarning):
     """A value that is taken but does not do what it says, or that is deprecated."""
+
+
+def warn(message: str) -> None:
+    """Issue an AscendConfigWarning at the first line outside this package and pydantic."""
+    inside = (__name__.split(".")[0] + ".", "pydantic.", "pydantic")
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, AscendConfigWarning, stacklevel=level)

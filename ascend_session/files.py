@@ -1,13 +1,19 @@
 """Files of others: read without waiting for a pipe, replaced so that nobody sees half of one."""
 
 import contextlib
+import errno
+import fcntl
+import hashlib
 import os
 import stat
-from typing import Optional
+from typing import Iterator, Optional, Type
+
+from ascend_session.errors import AscendError, ConfigError
 
 _OTHER_FILE = "Name the file itself."
 _MISSING = "Relative paths start in the directory where the program runs; nobody expands ~."
 _DENIED = "Whoever runs the program must be able to read it."
+_DIGEST_DIGITS = 16  # of a SHA-256 in hexadecimal: enough that no two files ever share a name
 
 
 class UnreadableError(Exception):
@@ -66,6 +72,23 @@ def read_regular_file(path: str, most_bytes: int, what: str = "such a file") -> 
     return content
 
 
+def load_file(
+    path: str,
+    what: str,
+    error: Type[AscendError] = ConfigError,
+    most_bytes: int = 64 << 20,
+) -> bytes:
+    """Read a file as `read_regular_file` does.
+
+    Raises:
+        AscendError: Of the type ``error``, if that is not possible.
+    """
+    try:
+        return read_regular_file(path, most_bytes, what)
+    except UnreadableError as reason:
+        raise error(f"{path}: {reason}.", hint=reason.hint) from reason
+
+
 def replace_file(path: str, content: bytes) -> None:
     """Write a file under another name and rename it, so that a reader finds the old or the new.
 
@@ -81,3 +104,154 @@ def replace_file(path: str, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def write_file(
+    path: str, content: bytes, *, force: bool = False, error: Type[AscendError] = ConfigError
+) -> None:
+    """Write a file that a user keeps: whole and on the disk, or not at all.
+
+    Args:
+        path: Its name; a link is followed.
+        content: What goes into it.
+        force: Whether a file that is there may be replaced; its permissions are kept.
+        error: The type of the error that says that it cannot be.
+
+    Raises:
+        AscendError: Of that type, if there is a file already, or it cannot be written. Nothing is
+            left behind then.
+    """
+    exists = error(f"{path}: is there already.", hint="Give force to replace it.")
+    try:
+        if os.path.lexists(path) and not force:
+            raise exists
+        target = os.path.realpath(path)
+        folder = os.path.dirname(target)
+        temporary = os.path.join(folder, f".ascend-{os.getpid()}-{os.urandom(4).hex()}.part")
+        try:
+            _write_to_disk(temporary, content, _mode_of(target))
+            if force:
+                os.replace(temporary, target)
+            else:
+                _rename_to_new(temporary, target)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+        _sync_folder(folder)
+    except FileExistsError:
+        raise exists from None
+    except OSError as reason:
+        raise error(f"{path}: cannot be written: {reason.strerror}.") from reason
+    except ValueError as reason:
+        if isinstance(reason, AscendError):
+            raise
+        raise error(f"{path!r} is no file name.") from None
+
+
+def store_file(folder: str, name: str, content: bytes) -> str:
+    """Write a file into ``folder`` under a name that holds a digest of its content.
+
+    The same content always has the same name, so that several processes may store it at the same
+    time, and a file that is in use never changes.
+
+    Args:
+        folder: Where to; it is made if it is not there.
+        name: What the file is called without the digest, ``op_precision.ini``.
+        content: What goes into it.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        ConfigError: If it cannot be written.
+    """
+    path = stored_path(folder, name, content)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if not _holds(path, content):
+            write_file(path, content, force=True)
+    except OSError as reason:
+        raise ConfigError(f"{path}: cannot be written: {reason.strerror}.") from reason
+    return path
+
+
+def stored_path(folder: str, name: str, content: bytes) -> str:
+    """Give the path at which `store_file` puts a file."""
+    stem, suffix = os.path.splitext(name)
+    digest = hashlib.sha256(content).hexdigest()[:_DIGEST_DIGITS]
+    return os.path.join(os.path.abspath(folder), f"{stem}-{digest}{suffix}")
+
+
+@contextlib.contextmanager
+def lock_folder_of(path: str) -> Iterator[None]:
+    """Let one process after the other change a file that it has to read before.
+
+    The file's folder is locked for that, as far as its file system has locks.
+    """
+    with contextlib.ExitStack() as opened:
+        with contextlib.suppress(OSError, ValueError):
+            folder = os.path.dirname(os.path.realpath(path))
+            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            opened.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+def _holds(path: str, content: bytes) -> bool:
+    try:
+        facts = os.stat(path)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size != len(content):
+            return False
+        with open(path, "rb") as file:
+            return file.read() == content
+    except FileNotFoundError:
+        return False
+
+
+def _mode_of(target: str) -> Optional[int]:
+    """Give the permissions of the file that is replaced; None if there is none."""
+    try:
+        facts = os.stat(target)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(facts.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "Is a directory")
+    if not stat.S_ISREG(facts.st_mode):
+        raise OSError(errno.EINVAL, "It is no file, but a pipe or a device")
+    return stat.S_IMODE(facts.st_mode)
+
+
+def _write_to_disk(path: str, content: bytes, mode: Optional[int]) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o666), "wb") as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _rename_to_new(temporary: str, target: str) -> None:
+    """Give a file its name unless another has that.
+
+    Raises:
+        FileExistsError: If another has it.
+    """
+    try:
+        os.link(temporary, target)  # unlike a renaming, it never takes the place of another file
+    except FileExistsError:
+        raise
+    except OSError:  # not every file system has links
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "File exists") from None
+        os.replace(temporary, target)
+
+
+def _sync_folder(folder: str) -> None:
+    """Put the name on the disk as well, where the file system knows how."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,9 +1,11 @@
 """Words, numbers and the text of others, as messages show them."""
 
+import re
 from itertools import groupby
 from typing import Iterable, Optional, Sequence
 
 _LONGEST_WORD = 60  # characters; comparing longer ones takes long, and nobody mistypes these
+_STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as "surrogateescape" decodes it
 
 
 def printable(text: str, longest: int = 400) -> str:
@@ -66,3 +68,30 @@ def did_you_mean(word: str, known: Iterable[str], near: float = 0.6) -> Optional
 
     found = difflib.get_close_matches(word[:_LONGEST_WORD], list(known), n=1, cutoff=near)
     return found[0] if found else None
+
+
+def find_stray_byte(text: str) -> Optional[int]:
+    """Find the first byte that is no UTF-8 in a text decoded with ``surrogateescape``."""
+    match = _STRAY_BYTE.search(text)
+    return None if match is None else match.start()
+
+
+def is_writable(text: str, strict: bool = False) -> bool:
+    """Whether ``text`` is read back as it is once it is written; half a surrogate pair is not.
+
+    Args:
+        text: The text.
+        strict: Whether it may not have bytes that are no UTF-8 either, as in JSON.
+    """
+    errors = "strict" if strict else "surrogateescape"
+    try:
+        return text.encode("utf-8", errors).decode("utf-8", errors) == text
+    except UnicodeEncodeError:
+        return False
+
+
+def shorten(text: str, most: int = 60) -> str:
+    """Put three dots for what is too long, or stands behind the first byte that is no UTF-8."""
+    at = find_stray_byte(text)
+    shown = text if at is None else text[:at] + "..."
+    return shown if len(shown) <= most else shown[: most - 3] + "..."

@@ -32,8 +32,8 @@ from ascend_session.aoe.result_files import (
 )
 from ascend_session.errors import ResultError
 from ascend_session.files import UnreadableError, read_regular_file
-from ascend_session.findings import ERROR, WARNING, Finding, Place
-from ascend_session.option_files.source import Places, decoded
+from ascend_session.findings import ERROR, WARNING, Finding, TextPlaces
+from ascend_session.option_files.source import foreign_encoding
 
 _WHAT = "a result file of AOE"
 _MOST_BYTES = 100 << 20
@@ -111,7 +111,7 @@ def parse_result(content: bytes, name: str = "<text>") -> ResultFile:
         ResultError: If it is empty, is UTF-16 or compressed, or has no task and not even the
             beginning of one.
     """
-    mark = decoded(name, content[:2]).mark
+    mark = foreign_encoding(content)
     if mark is not None:
         raise ResultError(
             f"{name}:1:1: is {mark}, not UTF-8 text; AOE writes {_WHAT} as that.",
@@ -130,8 +130,8 @@ def parse_result(content: bytes, name: str = "<text>") -> ResultFile:
                 hint=_HINT,
             )
         if error is not None and not (_is_cut_off(error) and text.lstrip()[0] in "{["):
-            line, column = reader.places.of(error.pos)
-            raise ResultError(f"{name}:{line}:{column}: {_explain(error)}", hint=_HINT)
+            place = reader.places.of(error.pos)
+            raise ResultError(f"{name}:{place}: {_explain(error)}", hint=_HINT)
     damage = reader.find_damage(content)
     doubts = reader.doubts[:_MOST_DOUBTS]
     if len(reader.doubts) > _MOST_DOUBTS:
@@ -151,7 +151,7 @@ class _FileReader:
     """
 
     def __init__(self, text: str) -> None:
-        self.places = Places(text)
+        self.places = TextPlaces(text)
         self.error: Optional[json.JSONDecodeError] = None
         self.doubts: List[Finding] = []
         self.tasks: List[Task] = []
@@ -186,14 +186,14 @@ class _FileReader:
             rest = f"{tasks} can be read; the rest is lost."
             if _is_cut_off(self.error):
                 rest = f"Before it: {tasks}."
-            place = Place(*self.places.of(self.error.pos))
+            place = self.places.of(self.error.pos)
             return Finding(ERROR, f"{_explain(self.error)} {rest}", place=place)
         try:
             content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             at = len(content[: error.start].decode("utf-8-sig"))
             message = "This byte is not UTF-8 text; a sign stands for it in what follows."
-            return Finding(ERROR, message, place=Place(*self.places.of(at)))
+            return Finding(ERROR, message, place=self.places.of(at))
         return None
 
     def _read_member(self, key: Union[str, int], at: int, value_at: int) -> int:
@@ -210,7 +210,7 @@ class _FileReader:
         self._repeated_keys = []
         value, end = self._decode(value_at)
         reader = _TaskReader()
-        task = reader.read(key, self.places.of(at)[0], value)
+        task = reader.read(key, self.places.of(at).line, value)
         if task is not None and (key or task.name or task.tunings):
             self.tasks.append(task)
         for repeated in dict.fromkeys(self._repeated_keys):
@@ -225,7 +225,7 @@ class _FileReader:
 
     def _doubt(self, at: int, message: str) -> None:
         # Places are not looked for any more where nobody will see them.
-        place = Place(*self.places.of(at)) if len(self.doubts) <= _MOST_DOUBTS else None
+        place = self.places.of(at) if len(self.doubts) <= _MOST_DOUBTS else None
         self.doubts.append(Finding(WARNING, message, place=place))
 
     def _skip_blanks(self, at: int) -> int:

@@ -19,15 +19,15 @@ from ascend_session.audit.objects import (
 from ascend_session.audit.options import check_assigned, check_path, check_status, known_option
 from ascend_session.audit.source import Script, SyntaxTree
 from ascend_session.audit.values import UNKNOWN, EnvironmentText, Known
-from ascend_session.config.names import REFUSED_BY_GE, unknown_key
-from ascend_session.config.proto import (
+from ascend_session.config.entry import (
     ENTRY_NAME,
-    OPTIMISES,
     is_misnamed,
     misnamed_entry,
     several_entries,
     wrong_field,
 )
+from ascend_session.config.names import REFUSED_BY_GE, unknown_key
+from ascend_session.config.proto import OPTIMISES
 from ascend_session.findings import ERROR, WARNING, Finding, Place
 from ascend_session.text import did_you_mean
 

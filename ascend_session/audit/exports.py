@@ -14,12 +14,10 @@ from urllib.parse import quote
 
 from ascend_session.audit.report import AUDIT_RULES, AuditReport, place_of
 from ascend_session.errors import AuditError
+from ascend_session.files import load_file, write_file
 from ascend_session.findings import ERROR, INFO, WARNING, Finding
-from ascend_session.option_files.source import Kind, read_content, write_content
 
 _Key = Tuple[str, str, str]
-
-_KIND = Kind("a baseline", "the audit", AuditError)
 
 
 def write_baseline(file: str, report: AuditReport) -> None:
@@ -34,7 +32,8 @@ def write_baseline(file: str, report: AuditReport) -> None:
         for (name, rule, text), count in sorted(counts.items())
     ]
     text = json.dumps({"version": 1, "known": known}, indent=1, ensure_ascii=False)
-    write_content(file, f"{text}\n".encode("utf-8", "surrogateescape"), _KIND, force=True)
+    content = f"{text}\n".encode("utf-8", "surrogateescape")
+    write_file(file, content, force=True, error=AuditError)
 
 
 def read_baseline(file: str) -> "Counts[_Key]":
@@ -43,7 +42,7 @@ def read_baseline(file: str) -> "Counts[_Key]":
     Raises:
         AuditError: If the file cannot be read, or is no baseline.
     """
-    content = read_content(file, _KIND)
+    content = load_file(file, "a baseline", AuditError)
     try:
         known: Any = json.loads(content)["known"]
         return Counter(

@@ -13,10 +13,10 @@ from ascend_session.audit.options import known_option
 from ascend_session.audit.report import place_of
 from ascend_session.audit.scripts import audit_bytes
 from ascend_session.audit.vendor_classes import is_vendor_module
+from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.names import OBSOLETE
 from ascend_session.config.option import adapter_options
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.proto import ENTRY_NAME
 from ascend_session.findings import ERROR, Finding, errors_of
 from ascend_session.text import did_you_mean
 

@@ -35,10 +35,9 @@ from ascend_session.audit.objects import (
 )
 from ascend_session.audit.values import EnvironmentText, Known, OneOf
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.checking import findings
+from ascend_session.config.entry import unflatten
 from ascend_session.config.option import Option, options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.parameter_map import unflatten
 from ascend_session.config.profiling_options import profiling_members
 from ascend_session.config.reference import all_options, values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
@@ -191,7 +190,8 @@ def check_status(key: str, place: Place) -> Iterator[Finding]:
     option = options_by_key(AdapterOptions).get(key)
     is_dead = option is not None and option.dead
     rule, severity = ("unread-option", WARNING) if is_dead else ("deprecated-option", INFO)
-    for remark in findings(DEPRECATIONS, FlatOptions({key: None})):
+    options = FlatOptions({key: None})
+    for remark in (found for each in DEPRECATIONS for found in each.findings(options)):
         hint = remark.hint or _STATUS_HINTS[rule]
         yield Finding(severity, remark.message, hint, rule, key, place)
 
@@ -228,7 +228,7 @@ def apply_rules(
         otherwise: Where a finding stands that is about none of them.
     """
     for rule in RULES:
-        for remark in findings([rule], options) if rule not in DEPRECATIONS else ():
+        for remark in rule.findings(options) if rule not in DEPRECATIONS else ():
             key = _key_of(remark.option or "", rule, options)
             name, severity = "option-without-effect", WARNING
             if remark.severity == ERROR:

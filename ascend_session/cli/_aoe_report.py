@@ -79,10 +79,9 @@ def write_page(path: str, force: bool, view: View) -> None:
         ResultError: If that is not possible.
     """
     from ascend_session.cli._aoe_page import draw_page
-    from ascend_session.option_files.source import Kind, write_content
+    from ascend_session.files import write_file
 
-    kind = Kind("a page", "a browser", ResultError)
-    write_content(path, draw_page(view).encode("utf-8"), kind, force)
+    write_file(path, draw_page(view).encode("utf-8"), force=force, error=ResultError)
     complain(f"{path}: a page of what was tuned.")
 
 

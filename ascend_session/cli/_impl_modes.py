@@ -129,13 +129,13 @@ def decide_mode(
 
 def _decide_by_select(op: str, mode: str, types: str, lists: ModeLists) -> "Decision":
     from ascend_session.option_files import OpPrecision, decide_by_select
-    from ascend_session.option_files.op_precision import not_implemented
+    from ascend_session.option_files.op_precision import find_missing_mode
 
     listed = tuple(word.strip() for word in types.split(",") if word.strip())
     path = None if lists.folder is None else os.path.join(lists.folder, f"{mode}.ini")
     own = {mode: OpPrecision.read(path).by_type} if path and os.path.isfile(path) else None
     decision = decide_by_select(op, mode, listed, own)
-    missing = not_implemented(op, decision.mode or "", lists.implemented)
+    missing = find_missing_mode(op, decision.mode or "", lists.implemented)
     if decision.mode is None or not missing:
         return decision
     return decision._replace(

@@ -148,7 +148,7 @@ def _port(paths: List[str]) -> bool:
 
 def _fix(report: "AuditReport") -> None:
     """Show what would be changed in the scripts, and change it; on a terminal it asks first."""
-    from ascend_session.option_files.source import Kind, write_content
+    from ascend_session.files import write_file
 
     fixes = list(_list_fixes(report))
     for file, fixed in fixes:
@@ -165,7 +165,7 @@ def _fix(report: "AuditReport") -> None:
         return
     with exit_on_error():
         for file, fixed in fixes:
-            write_content(file, fixed.after.encode("utf-8"), Kind("a script"), force=True)
+            write_file(file, fixed.after.encode("utf-8"), force=True)
     complain(f"{changes} written to {files}.")
 
 

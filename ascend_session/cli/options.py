@@ -157,7 +157,7 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     yield "Group", reference.group_of(option)
     for label, (when, rule) in label_first("Rules", reference.rules_of(option)):
         yield label, f"{_WHEN[when]}{rule.sentence} [{rule.source}]"
-    yield from label_first("Manual", reference.documents_of(option))
+    yield from label_first("Manual", reference.pages_of(option))
 
 
 def _list_defaults(option: "Option") -> Iterator[str]:

@@ -184,24 +184,19 @@ def _parse_modes(words: List[str], node: bool) -> Dict[str, str]:
 
 def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
     """Change modes in a file, whoever else does so at the same time."""
+    from ascend_session.files import load_file, lock_folder_of, write_file
     from ascend_session.option_files import OpPrecision
     from ascend_session.option_files.op_precision import with_mode
-    from ascend_session.option_files.source import (
-        decoded,
-        encoded,
-        one_at_a_time,
-        read_content,
-        write_content,
-    )
+    from ascend_session.option_files.source import SourceFile, encode
 
-    with one_at_a_time(name):
-        source = decoded(name, read_content(name, OpPrecision.KIND))
-        if source.mark is not None:
+    with lock_folder_of(name):
+        source = SourceFile(name, load_file(name, OpPrecision.WHAT))
+        if source.encoding is not None:
             raise ConfigError(
-                f"{name}: is {source.mark}, not UTF-8 text.",
+                f"{name}: is {source.encoding}, not UTF-8 text.",
                 hint=f"ascend-session config check-file {_OPTION} {name} --fix",
             )
         text = source.text
         for operator, mode in modes.items():
             text = with_mode(text, operator, mode, node=node)
-        write_content(name, encoded(text), OpPrecision.KIND, force=True)
+        write_file(name, encode(text), force=True)

@@ -19,8 +19,8 @@ from tensorflow.python.util import function_utils, tf_inspect
 from ascend_session.backends.npu_training import ITERATION_OP, outermost
 from ascend_session.backends.stub_loops import StubLoop
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.config.checking import warn
-from ascend_session.config.proto import ENTRY_NAME
+from ascend_session.config.entry import ENTRY_NAME
+from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
 
 _SCOPE = "npu_runconfig"

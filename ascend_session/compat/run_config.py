@@ -15,11 +15,10 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from ascend_session.compat.tensorflow_names import RunConfig, tf
-from ascend_session.config.checking import warn
+from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.proto import ENTRY_NAME
-from ascend_session.errors import UnsupportedError
+from ascend_session.errors import UnsupportedError, warn
 
 
 def add_npu_optimizer(proto: Any) -> Any:

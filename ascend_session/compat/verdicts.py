@@ -13,20 +13,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Sequence, Set, Tuple
 
-from ascend_session.config.checking import findings
+from ascend_session.config.entry import (
+    ENTRY_NAME,
+    is_misnamed,
+    misnamed_entry,
+    several_entries,
+    unflatten,
+    wrong_field,
+)
 from ascend_session.config.grammar import INT32_MAX
 from ascend_session.config.names import REFUSED_BY_GE, unknown_key
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.parameter_map import unflatten
-from ascend_session.config.proto import (
-    ENTRY_NAME,
-    is_misnamed,
-    left_on,
-    misnamed_entry,
-    several_entries,
-    wrong_field,
-)
+from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, dynamic, execution, paths, variables
 from ascend_session.config.rules.rule import FlatOptions, Rule
 from ascend_session.errors import ConfigError
@@ -165,7 +164,7 @@ def _judge_parameters(
     options = FlatOptions(verdict.values, bad, environ)
     seen = {(finding.option, finding.message) for finding in (*verdict.refused, *verdict.ignored)}
     for rule in _ALL_RULES:
-        for finding in findings([rule], options):
+        for finding in rule.findings(options):
             if (finding.option, finding.message) not in seen:
                 seen.add((finding.option, finding.message))
                 verdict.add(finding, _ends_run(rule, finding, options))

@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
 
-from ascend_session.config import checking
 from ascend_session.config.options import AdapterOptions
+from ascend_session.config.parts import MemoryConfig
+from ascend_session.config.tuning import TUNING_OPTIONS, mode_number
+from ascend_session.config.validation import refusal_of, validate, validate_host
 from ascend_session.findings import Finding
 
 if TYPE_CHECKING:
@@ -36,15 +38,15 @@ class AscendConfig(AdapterOptions):
 
         def __init__(__self, *args: Any, **values: Any) -> None:  # noqa: N805
             super().__init__(*args, **values)
-            checking.check(__self.values())
+            validate(__self.values())
 
     @classmethod
     def _refusal(cls, problems: "Sequence[Finding]", values: Dict[str, Any]) -> "ConfigError":
-        return checking.refusal(cls, problems, values)
+        return refusal_of(cls, problems, values)
 
     def values(self) -> Dict[str, Any]:
         """Give all that is set, flat: ``{vendor key or NPURunConfig keyword: value}``."""
-        from ascend_session.config.parameter_map import flatten
+        from ascend_session.config.entry import flatten
 
         return flatten(self)
 
@@ -54,7 +56,7 @@ class AscendConfig(AdapterOptions):
         Needs no TensorFlow, and writes nothing: of a file that is given as an object it has the
         path that it will get. `to_config_proto` writes the same values into a proto.
         """
-        from ascend_session.config.parameter_map import adapter_part
+        from ascend_session.config.entry import adapter_part
 
         return adapter_part(self)
 
@@ -69,8 +71,9 @@ class AscendConfig(AdapterOptions):
     def for_tuning(self, mode: str = "operator", work_path: Optional[str] = None) -> "AscendConfig":
         """Change this configuration so that AOE can tune with it.
 
-        ``aoe_mode`` is set, static_memory_policy is 0, and profiling_config is left out, as seed
-        003 asks for; everything else stays. ``AoePlan`` says what else a tuning run needs.
+        ``aoe_mode`` is set, static_memory_policy is 0, and profiling_config is left out, as the
+        manual of AOE asks for; everything else stays. ``AoePlan`` says what else a tuning run
+        needs.
 
         Args:
             mode: What is tuned: ``"operator"``, ``"subgraph"`` or ``"gradient"``, or the number
@@ -81,9 +84,15 @@ class AscendConfig(AdapterOptions):
         Raises:
             ConfigError: For another mode, and as from the constructor.
         """
-        from ascend_session.config.tuning import to_tune
-
-        return to_tune(self, mode, work_path)
+        memory = {} if self.memory_config is None else self.memory_config.given()
+        changes: Dict[str, Any] = {
+            "aoe_mode": mode_number(mode),
+            "memory_config": MemoryConfig(**{**memory, "static_memory_policy": 0}),
+            "profiling_config": None,
+        }
+        if work_path is not None:
+            changes["work_path"] = work_path
+        return self.replace(**changes)
 
     def for_verifying(self, mode: Optional[str] = None) -> "AscendConfig":
         """Change this configuration so that a run shows what tuning has brought.
@@ -100,9 +109,11 @@ class AscendConfig(AdapterOptions):
         Raises:
             ConfigError: For another mode, and as from the constructor.
         """
-        from ascend_session.config.tuning import to_verify
-
-        return to_verify(self, mode)
+        number = mode_number(self.aoe_mode or "operator" if mode is None else mode)
+        changes: Dict[str, Any] = dict.fromkeys(TUNING_OPTIONS)
+        if number == mode_number("operator"):
+            changes["op_compiler_cache_mode"] = "force"
+        return self.replace(**changes)
 
     @classmethod
     def from_parameter_map(cls, parameters: Mapping[str, Any]) -> "AscendConfig":
@@ -114,7 +125,7 @@ class AscendConfig(AdapterOptions):
         Raises:
             ConfigError: On keys that the adapter does not read, and as from the constructor.
         """
-        from ascend_session.config.parameter_map import unflatten
+        from ascend_session.config.entry import unflatten
 
         return unflatten(cls, parameters)
 
@@ -184,9 +195,7 @@ class AscendConfig(AdapterOptions):
             AscendConfigWarning: For what the environment makes ineffective, for what GE skips in
                 a file without telling, and for files that cannot be read here.
         """
-        from ascend_session.config.checking import check_host
-
-        check_host(self, environ)
+        validate_host(self.values(), environ)
 
     def to_run_config_kwargs(self) -> Dict[str, Any]:
         """Give the keyword arguments for the vendor's ``NPURunConfig``; files as `to_config_proto`.

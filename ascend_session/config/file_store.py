@@ -10,7 +10,7 @@ FOLDER = "ascend_option_files"
 
 
 def is_file(value: object) -> bool:
-    """Say whether an option's value is a file as an object, and not its path."""
+    """Whether an option's value is a file as an object, and not its path."""
     if value is None or type(value) in (str, int, bool, float):
         return False
     from ascend_session.option_files.base import OptionFile
@@ -24,15 +24,18 @@ class FileStore:
     A file has a digest of its content in its name: ranks and systems that say the same share it,
     and one that is in use never changes.
 
+    Args:
+        environ: Where ``ASCEND_WORK_PATH`` is looked for; None means ``os.environ``.
+        writes: Whether files are written at all; their paths are the same if not.
+
     Attributes:
         folder: ``ascend_option_files`` below ``ASCEND_WORK_PATH``, else the current directory.
     """
 
     def __init__(self, environ: Optional[Mapping[str, str]] = None, writes: bool = True) -> None:
-        """Nothing is written yet, and never if ``writes`` is False; paths are told all the same."""
-        known = os.environ if environ is None else environ
-        above = os.path.abspath(known.get("ASCEND_WORK_PATH") or os.curdir)
-        self.folder = os.path.join(above, FOLDER)
+        environ = os.environ if environ is None else environ
+        parent = os.path.abspath(environ.get("ASCEND_WORK_PATH") or os.curdir)
+        self.folder = os.path.join(parent, FOLDER)
         self._writes = writes
         self._files: Dict[str, OptionFile] = {}
 

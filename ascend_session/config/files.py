@@ -1,21 +1,22 @@
 """Configurations in YAML and JSON files; every problem is reported with its line."""
 
-import json
 import os
 import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple, Union
 
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.checking import findings
 from ascend_session.config.option import option_fields, options_by_key
 from ascend_session.config.rules import HOST_RULES, RULES
-from ascend_session.config.rules.rule import FlatOptions
+from ascend_session.config.rules.rule import FlatOptions, apply_rules
 from ascend_session.errors import AscendConfigWarning, ConfigError
-from ascend_session.findings import ERROR, Finding, Place
+from ascend_session.findings import ERROR, Finding, Place, TextPlaces, errors_of
+from ascend_session.jsonfile import JsonError, Node, parse_json
 
 # Their values are Python objects, which no file can hold
 _OBJECTS = ("distribute", "session_config", "train_distribute", "eval_distribute")
+_DEEPEST = 32  # levels; a real configuration has five, and PyYAML is slow with very many
+_MOST_KEYS = 10_000
 
 
 def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
@@ -24,17 +25,17 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
     try:
         config, problems, _ = _load(model, name)
     except _DocumentError as error:
-        raise ConfigError(_located(name, error.finding).message, hint=error.finding.hint) from (
-            error.__cause__
-        )
+        problem = _with_place(name, error.finding)
+        raise ConfigError(problem.message, hint=problem.hint) from error.__cause__
     if problems:
-        raise ConfigError.of([_located(name, problem) for problem in problems], name)
+        raise ConfigError.of([_with_place(name, problem) for problem in problems], name)
     return config
 
 
-def _located(name: str, finding: Finding) -> Finding:
+def _with_place(name: str, finding: Finding) -> Finding:
     """Write file and line in front of the message."""
-    place = name if finding.place is None else f"{name}:{_line_of(finding)}"
+    line = _line_of(finding)
+    place = name if line is None else f"{name}:{line}"
     return finding._replace(message=f"{place}: {finding.message}", place=None)
 
 
@@ -104,13 +105,10 @@ def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileR
     if config is None or problems:
         return FileReport(name, None, tuple(problems))
     rules = RULES if environ is None else RULES + HOST_RULES
-    checked = [
-        _placed(finding, AscendConfig, places)
-        for finding in findings(rules, FlatOptions(config.values(), environ=environ))
-    ]
-    refusals = tuple(finding for finding in checked if finding.severity == ERROR)
-    remarks = tuple(finding for finding in checked if finding.severity != ERROR)
-    return FileReport(name, config, refusals, remarks)
+    findings = apply_rules(rules, FlatOptions(config.values(), environ=environ))
+    findings = [_placed(finding, AscendConfig, places) for finding in findings]
+    remarks = tuple(finding for finding in findings if finding.severity != ERROR)
+    return FileReport(name, config, tuple(errors_of(findings)), remarks)
 
 
 def resolved_entry(config: AscendConfig) -> List[Dict[str, Any]]:
@@ -123,17 +121,6 @@ def resolved_entry(config: AscendConfig) -> List[Dict[str, Any]]:
 
 
 _Places = Dict[str, Place]
-_Document = Tuple[Dict[str, Any], _Places, List[Finding]]
-
-
-class _DocumentError(Exception):
-    """A file that cannot be read or parsed, or holds no mapping."""
-
-    def __init__(
-        self, message: str, place: Optional[Place] = None, hint: Optional[str] = None
-    ) -> None:
-        super().__init__(message)
-        self.finding = Finding(ERROR, message, hint, place=place)
 
 
 def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
@@ -145,7 +132,8 @@ def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
     Raises:
         _DocumentError: If there is nothing to build it from.
     """
-    values, places, problems = read_document(name)
+    document = _read_document(name)
+    values, problems = document.values, document.problems
     problems += [
         Finding(ERROR, f"{key} takes a Python object and cannot be given in a file.", option=key)
         for key in _OBJECTS
@@ -153,10 +141,11 @@ def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
     ]
     config = None
     try:
-        config = model(**{k: v for k, v in values.items() if k not in _OBJECTS})
+        config = model(**{key: value for key, value in values.items() if key not in _OBJECTS})
     except ConfigError as error:
         problems += error.problems
-    return config, [_placed(problem, model, places) for problem in problems], places
+    placed = [_placed(problem, model, document.places) for problem in problems]
+    return config, placed, document.places
 
 
 def _placed(finding: Finding, model: Any, places: _Places) -> Finding:
@@ -170,11 +159,50 @@ def _placed(finding: Finding, model: Any, places: _Places) -> Finding:
     return finding._replace(place=next((places[path] for path in paths if path in places), None))
 
 
-def read_document(name: str) -> _Document:
-    """Read a mapping from a ``.json`` file, or from YAML under any other name.
+class _DocumentError(Exception):
+    """A file that cannot be read or parsed, or holds no mapping."""
 
-    Returns:
-        The mapping, the place of each ``path.of.keys``, and what is wrong with the keys.
+    def __init__(
+        self, message: str, place: Optional[Place] = None, hint: Optional[str] = None
+    ) -> None:
+        super().__init__(message)
+        self.finding = Finding(ERROR, message, hint, place=place)
+
+
+def _no_mapping(kind: str) -> _DocumentError:
+    return _DocumentError(
+        f"options are needed as 'name: value' lines, this is {kind}.",
+        hint="`ascend-session options` lists the names.",
+    )
+
+
+class _Document:
+    """The mapping that a file holds.
+
+    Attributes:
+        values: The mapping.
+        places: The place of each ``path.of.keys``.
+        problems: What is wrong with the keys.
+    """
+
+    def __init__(self) -> None:
+        self.values: Dict[str, Any] = {}
+        self.places: _Places = {}
+        self.problems: List[Finding] = []
+
+    def add_key(self, path: str, place: Place, is_repeated: bool) -> None:
+        """Note where a key stands, and whether it stands in its mapping already."""
+        if is_repeated:
+            first = f"it stands in line {self.places[path].line} already"
+            message = f"{path} is given twice: {first}."
+            self.problems.append(Finding(ERROR, message, option=path))
+        if len(self.places) > _MOST_KEYS:  # as by aliases of aliases
+            raise _DocumentError(f"has more than {_MOST_KEYS:,} names in it.", place)
+        self.places[path] = place
+
+
+def _read_document(name: str) -> _Document:
+    """Read a mapping from a ``.json`` file, or from YAML under any other name.
 
     Raises:
         _DocumentError: If the file cannot be read, decoded or parsed, or holds no mapping.
@@ -186,86 +214,103 @@ def read_document(name: str) -> _Document:
         raise _DocumentError(f"cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise _DocumentError(f"is not UTF-8 text (byte {error.start}).") from error
-    try:
-        return _read_json(text) if name.endswith(".json") else _read_yaml(text)
-    except RecursionError:
-        raise _DocumentError("is nested too deeply, or within itself.") from None
+    return _JsonDocument(text) if name.endswith(".json") else _YamlDocument(text)
 
 
-def _read_json(text: str) -> _Document:
-    try:
-        values = json.loads(text)
-    except ValueError as error:
-        place = Place(getattr(error, "lineno", 1), getattr(error, "colno", 1))
-        message = getattr(error, "msg", str(error))
-        raise _DocumentError(f"this is not JSON: {message}.", place) from None
-    # JSON is YAML but for its tabs, and YAML's reader tells the lines.
-    _, places, problems = _read_yaml(text.replace("\t", " "))
-    return values, places, problems
+class _JsonDocument(_Document):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text_places = TextPlaces(text)
+        try:
+            root, end = parse_json(text)
+            if end < len(text):
+                raise JsonError(end, "more stands behind its value")
+        except JsonError as error:
+            place = self._text_places.of(error.at)
+            known = "this is not JSON: "
+            reason = error.reason[len(known) :] if error.reason.startswith(known) else error.reason
+            raise _DocumentError(f"{known}{reason}.", place) from None
+        if not isinstance(root.value, tuple):
+            raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
+        self.values = self._read_object(root, "")
+
+    def _read_object(self, node: Node, prefix: str) -> Dict[str, Any]:
+        values: Dict[str, Any] = {}
+        for member in node.value:
+            path = f"{prefix}{member.key}"
+            self.add_key(path, self._text_places.of(member.at), member.key in values)
+            is_object = isinstance(member.node.value, tuple)
+            plain = self._read_object(member.node, f"{path}.") if is_object else member.node.plain
+            values[member.key] = plain
+        return values
 
 
-def _read_yaml(text: str) -> _Document:
+class _YamlDocument(_Document):
+    def __init__(self, text: str) -> None:
+        import yaml
+
+        super().__init__()
+        try:
+            self._loader = _bounded_loader(text)
+            root = self._loader.get_single_node()
+            if root is None:
+                raise _no_mapping("empty")
+            if not isinstance(root, yaml.MappingNode):
+                raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
+            self.values = self._read_mapping(root, "")
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = _place_of(mark) if mark else Place(1, 1)
+            raise _DocumentError(f"this is not YAML: {error.problem}.", place) from None
+        except yaml.YAMLError as error:
+            raise _DocumentError(f"this is not YAML: {error}.") from None
+        except RecursionError:  # an alias of what it stands in
+            raise _DocumentError("is nested within itself.") from None
+
+    def _read_mapping(self, node: Any, prefix: str) -> Dict[str, Any]:
+        """Read a mapping; keys stay as written, where YAML reads ``on:`` as True."""
+        own = [key for key, _ in node.value]
+        self._loader.flatten_mapping(node)  # puts what "<<" merges before the mapping's own keys
+        values: Dict[str, Any] = {}
+        seen: Set[str] = set()  # own keys; one that comes by "<<" may be overridden
+        for key, value in node.value:
+            place = _place_of(key.start_mark)
+            if key.id != "scalar":
+                self.places.setdefault("", place)
+                message = "A key that is a list or a mapping is no option."
+                self.problems.append(Finding(ERROR, message, option=""))
+                continue
+            path = f"{prefix}{key.value}"
+            self.add_key(path, place, key in own and path in seen)
+            if key in own:
+                seen.add(path)
+            if value.id == "mapping":
+                values[key.value] = self._read_mapping(value, f"{path}.")
+            else:
+                values[key.value] = self._loader.construct_object(value, deep=True)
+        return values
+
+
+def _bounded_loader(text: str) -> Any:
+    """Make a loader that refuses what is nested more deeply than any configuration."""
     import yaml
 
-    reader = _MappingReader()
-    try:
-        reader.loader = yaml.SafeLoader(text)
-        root = reader.loader.get_single_node()
-        if not isinstance(root, yaml.MappingNode):
-            raise _no_mapping(root)
-        return reader.mapping(root, ""), reader.places, reader.problems
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = _place_of(mark) if mark else Place(1, 1)
-        raise _DocumentError(f"this is not YAML: {error.problem}.", place) from None
-    except yaml.YAMLError as error:
-        raise _DocumentError(f"this is not YAML: {error}.") from None
+    class BoundedLoader(yaml.SafeLoader):
+        depth = 0
 
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.depth > _DEEPEST:
+                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+                message = f"this is nested more than {_DEEPEST} levels deep."
+                raise _DocumentError(message, _place_of(mark))
+            self.depth += 1
+            try:
+                return super().compose_node(parent, index)
+            finally:
+                self.depth -= 1
 
-def _no_mapping(root: Any) -> _DocumentError:
-    kind = "empty" if root is None else "a list" if isinstance(root.value, list) else "one value"
-    return _DocumentError(
-        f"options are needed as 'name: value' lines, this is {kind}.",
-        hint="`ascend-session options` lists the names.",
-    )
+    return BoundedLoader(text)
 
 
 def _place_of(mark: Any) -> Place:
     return Place(mark.line + 1, mark.column + 1)
-
-
-class _MappingReader:
-    """Makes mappings of YAML nodes; keys stay as written, where YAML reads ``on:`` as True."""
-
-    def __init__(self) -> None:
-        self.loader: Any = None
-        self.places: _Places = {}
-        self.problems: List[Finding] = []
-
-    def mapping(self, node: Any, prefix: str) -> Dict[str, Any]:
-        """Read the mapping of ``node``, whose keys stand below the path ``prefix``."""
-        own = [key for key, _ in node.value]
-        self.loader.flatten_mapping(node)  # puts what "<<" merges before the mapping's own keys
-        values: Dict[str, Any] = {}
-        seen: Set[str] = set()  # own keys; one that comes by "<<" may be overridden
-        for key, value in node.value:
-            if key.id != "scalar":
-                self._add_problem(key, "", "A key that is a list or a mapping is no option.")
-                continue
-            path = f"{prefix}{key.value}"
-            if key in own and path in seen:
-                first = f"it stands in line {self.places[path].line} already"
-                self._add_problem(key, path, f"{path} is given twice: {first}.")
-            seen.update([path] if key in own else [])
-            self.places[path] = _place_of(key.start_mark)
-            values[str(key.value)] = self._value(value, path)
-        return values
-
-    def _value(self, node: Any, path: str) -> Any:
-        if node.id == "mapping":
-            return self.mapping(node, f"{path}.")
-        return self.loader.construct_object(node, deep=True)
-
-    def _add_problem(self, key: Any, path: str, message: str) -> None:
-        self.places.setdefault(path, _place_of(key.start_mark))
-        self.problems.append(Finding(ERROR, message, option=path))

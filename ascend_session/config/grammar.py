@@ -1,31 +1,70 @@
-"""What the grammars of structured options share: ASCII numbers, lists, and how a refusal is said.
+"""What the grammars of structured options share: ASCII numbers, lists, and the refusal of a value.
 
-A grammar raises ValueError with one sentence without the option's name; the caller adds it.
+A grammar is a function that gives the text which the adapter gets. It raises ValueError with one
+sentence without the option's name; the caller adds it.
 """
 
+import functools
 import re
-from typing import Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, TypeVar
 
 from typing_extensions import TypeGuard
+
+_Read = TypeVar("_Read")
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
-_LONGEST = 100
+_MOST_QUOTED = 100
 # std::regex and atoi know the ten ASCII digits only; twenty of them hold any 64-bit number.
 # Patterns stay text: re compiles them at their first use, so that the import does not pay.
 _DIGITS = "[0-9]{1,20}"
 
 
-def quoted(given: object) -> str:
-    """Write ``given`` as Python does, shortened in the middle when it is long."""
-    text = repr(given)
-    return text if len(text) <= _LONGEST else f"{text[:70]}...{text[-20:]}"
+class UnusableError(Exception):
+    """A value that a grammar refuses.
+
+    Attributes:
+        reason: What is wrong with it, as half a sentence; None for a type that has no form.
+        example: A right value, if the grammar's own example does not show it.
+    """
+
+    def __init__(self, reason: Optional[str] = None, example: Any = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.example = example
 
 
-def refused(given: object, wrong: str, example: object) -> ValueError:
+def grammar(forms: str, example: Any) -> Callable[[Callable[[Any], _Read]], Callable[[Any], _Read]]:
+    """Turn the UnusableError of the decorated function into the sentence about its value.
+
+    Args:
+        forms: What may be written, in words.
+        example: A right value.
+    """
+
+    def decorate(read: Callable[[Any], _Read]) -> Callable[[Any], _Read]:
+        @functools.wraps(read)
+        def read_or_refuse(value: Any) -> _Read:
+            try:
+                return read(value)
+            except UnusableError as error:
+                right = example if error.example is None else error.example
+                if error.reason is None:
+                    raise wrong_type(value, forms, right) from None
+                raise refused(value, error.reason, right) from None
+
+        return read_or_refuse
+
+    return decorate
+
+
+def refused(given: object, reason: str, example: object) -> ValueError:
     """Make the error for a value: what was given, what is wrong with it, and a right one."""
-    return ValueError(f"{quoted(given)} cannot be used: {wrong}; write for example {example!r}.")
+    shown = repr(given)
+    if len(shown) > _MOST_QUOTED:
+        shown = f"{shown[:70]}...{shown[-20:]}"
+    return ValueError(f"{shown} cannot be used: {reason}; write for example {example!r}.")
 
 
 def wrong_type(given: object, forms: str, example: object) -> ValueError:
@@ -36,7 +75,7 @@ def wrong_type(given: object, forms: str, example: object) -> ValueError:
     return refused(given, f"{kind} is not among the accepted forms ({forms})", example)
 
 
-def whole(text: str, low: int, high: int) -> Optional[int]:
+def parse_whole(text: str, low: int, high: int) -> Optional[int]:
     """Read the number that ``text`` writes in ASCII digits, or None if it is not ``low..high``."""
     if re.fullmatch(_DIGITS, text) is None:
         return None
@@ -45,15 +84,15 @@ def whole(text: str, low: int, high: int) -> Optional[int]:
 
 
 def has_blank(text: str) -> bool:
-    """Say whether a space, tab, line break or the like stands anywhere in ``text``."""
+    """Whether a space, tab, line break or the like stands anywhere in ``text``."""
     return any(character.isspace() for character in text)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Say whether ``value`` is an int; a bool is none."""
+    """Whether ``value`` is an int; a bool is none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Say whether ``value`` is a list, tuple or the like; text and bytes are none."""
+    """Whether ``value`` is a list, tuple or the like; text and bytes are none."""
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))

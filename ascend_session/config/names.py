@@ -1,9 +1,9 @@
 """Names that are not options here but that people write: where they belong, or what replaced them.
 
-Sources: options.json (kinds seed_only, removed, write_only; aliases), options_notes.md e and g.
+Source: guides/facts/options.md#former-names, guides/facts/adapter.md#unknown-keys.
 """
 
-from typing import Any, Dict, List, Optional, Type
+from typing import Any, Dict, List, Type
 
 from pydantic import BaseModel
 
@@ -29,40 +29,35 @@ OBSOLETE: Dict[str, str] = {
 
 REFUSED_BY_GE = ("auto_tune_mode",)
 """Keys that are no option any more, but that the adapter still sends to GE, which takes no value of
-them but an empty one (options_notes.md, e)."""
+them but an empty one (guides/facts/options.md#former-names)."""
 
 
 def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Finding:
     """Report a keyword that ``model`` does not have."""
-    owner = model.__name__
     if name in OBSOLETE:
-        return Finding(ERROR, f"{name} is a known name, but {OBSOLETE[name]}", option=name)
-    home = _home_of(name)
-    if home is not None and home != name:
-        return Finding(
-            ERROR,
-            f"{owner} has no option {name!r}: it belongs there: {written(home, repr(value))}.",
-            option=name,
-        )
+        return _obsolete_name(name)
+    message = f"{model.__name__} has no option {name!r}"
+    home = next((o.path for o in _options() if name in (o.key, o.name)), name)
+    if home != name:
+        message = f"{message}: it belongs there: {write_keyword(home, repr(value))}."
+        return Finding(ERROR, message, option=name)
     # The options of this class under their names, those of the parts under their paths
-    known = {**{option.name: option.path for option in _options()}, **_own_names(model)}
+    known = {option.name: option.path for option in _options()}
+    known.update((field, field) for field in model.model_fields)
     near = did_you_mean(name, list(known))
     hint = f"Did you mean {known[near]}?" if near else "`ascend-session options` lists all options."
-    return Finding(
-        ERROR, f"{owner} has no option {name!r}; the adapter would ignore it.", hint, option=name
-    )
+    return Finding(ERROR, f"{message}; the adapter would ignore it.", hint, option=name)
 
 
 def unknown_key(key: str) -> Finding:
     """Report a key of an NpuOptimizer entry that the adapter does not read."""
     if key in OBSOLETE:
-        return Finding(ERROR, f"{key} is a known name, but {OBSOLETE[key]}", option=key)
+        return _obsolete_name(key)
     for option in _options():
         if option.field is None and option.key == key:
             message = f"{key} is an argument of NPURunConfig, not a key of the NpuOptimizer entry."
-            return Finding(
-                ERROR, message, f"Write AscendConfig({written(option.path, '...')}).", option=key
-            )
+            hint = f"Write AscendConfig({write_keyword(option.path, '...')})."
+            return Finding(ERROR, message, hint, option=key)
     if key in _ascend_config().model_fields:
         message = f"{key} holds several options, each of which has a key of its own in the entry."
         return Finding(ERROR, message, f"Write AscendConfig({key}=...), or the keys.", option=key)
@@ -70,9 +65,23 @@ def unknown_key(key: str) -> Finding:
     named = [option.key for option in _options() if option.name == key]
     near = named[0] if named else did_you_mean(key, keys)
     hint = f"Did you mean {near!r}?" if near else "`ascend-session options` lists all keys."
-    return Finding(
-        ERROR, f"The adapter reads no key {key!r} and ignores it without a word.", hint, option=key
-    )
+    message = f"The adapter reads no key {key!r} and ignores it without a word."
+    return Finding(ERROR, message, hint, option=key)
+
+
+def write_keyword(path: str, value: str) -> str:
+    """Write the keyword argument of AscendConfig that gives ``path`` the ``value``."""
+    *containers, leaf = path.split(".")
+    model: Type[BaseModel] = _ascend_config()
+    before, after = "", ""
+    for name in containers:
+        model = part_of(model.model_fields[name].annotation) or model
+        before, after = f"{before}{name}={model.__name__}(", f"){after}"
+    return f"{before}{leaf}={value}{after}"
+
+
+def _obsolete_name(name: str) -> Finding:
+    return Finding(ERROR, f"{name} is a known name, but {OBSOLETE[name]}", option=name)
 
 
 def _ascend_config() -> Type[BaseModel]:
@@ -83,25 +92,3 @@ def _ascend_config() -> Type[BaseModel]:
 
 def _options() -> List[Option]:
     return adapter_options(_ascend_config())
-
-
-def _own_names(model: Type[BaseModel]) -> Dict[str, str]:
-    return {name: name for name in model.model_fields}
-
-
-def _home_of(name: str) -> Optional[str]:
-    for option in _options():
-        if name in (option.key, option.name):
-            return option.path
-    return None
-
-
-def written(path: str, value: str) -> str:
-    """Write the keyword argument of AscendConfig that gives ``path`` the ``value``."""
-    *containers, leaf = path.split(".")
-    model: Type[BaseModel] = _ascend_config()
-    before, after = "", ""
-    for name in containers:
-        model = part_of(model.model_fields[name].annotation) or model
-        before, after = f"{before}{name}={model.__name__}(", f"){after}"
-    return f"{before}{leaf}={value}{after}"

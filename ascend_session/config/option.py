@@ -6,6 +6,7 @@ rules about scope and deprecation) is derived from it.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
 
 from pydantic import BaseModel
@@ -35,7 +36,7 @@ class Option:
         also: Further scopes it is sent at.
         sticky: Whether the value stays in the process after its session has gone.
         dead: Whether nothing in the stack reads it any more.
-        seeds: Numbers of the seed documents that describe it.
+        pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
             it in, like ``annotation``.
         annotation: The Python type of the field.
@@ -55,7 +56,7 @@ class Option:
     also: Tuple[str, ...] = ()
     sticky: bool = False
     dead: bool = False
-    seeds: str = ""
+    pages: str = ""
     path: str = ""
     annotation: Any = None
 
@@ -89,16 +90,13 @@ def part_of(annotation: Any) -> Optional[Type[BaseModel]]:
     return None
 
 
-_tables: Dict[Type[BaseModel], List[Option]] = {}
-
-
+@lru_cache(maxsize=None)
 def adapter_options(model: Type[BaseModel]) -> List[Option]:
-    """List the options of ``model`` and its parts, without the parts; computed once per class."""
-    if model not in _tables:
-        _tables[model] = [o for o in option_fields(model) if part_of(o.annotation) is None]
-    return _tables[model]
+    """List the options of ``model`` and its parts, without the parts."""
+    return [option for option in option_fields(model) if part_of(option.annotation) is None]
 
 
+@lru_cache(maxsize=None)
 def options_by_key(model: Type[BaseModel]) -> Dict[str, Option]:
     """Map vendor keys (or NPURunConfig keywords) to the options of ``model``."""
     return {option.key: option for option in adapter_options(model)}

@@ -1,7 +1,8 @@
 """The parts of a configuration: the vendor's own sub-config classes, same names, same order.
 
 Sources: npu_config.py of the adapter (the classes); npu_attrs.cc CheckPath, checkDumpStep,
-checkDumpMode, checkDumpDebugMode, CheckInputShape, CheckDynamicDims; seeds 000, 001 and 002.
+checkDumpMode, checkDumpDebugMode, CheckInputShape, CheckDynamicDims;
+guides/facts/README.md#pages-of-the-manual.
 """
 
 from typing import Optional
@@ -33,7 +34,7 @@ class MemoryConfig(ConfigPart):
     """
 
     atomic_clean_policy: Annotated[Optional[Switch], Option("i", "session", "0 clears all memset-type operator memory in one go, 1 clears it per operator to save memory.", adapter=0)] = None
-    static_memory_policy: Annotated[Optional[UpTo4], Option("i", "init", "Chooses how device memory is allocated: dynamic, or expandable for static and/or dynamic graphs.", adapter=0, seeds="3")] = None
+    static_memory_policy: Annotated[Optional[UpTo4], Option("i", "init", "Chooses how device memory is allocated: dynamic, or expandable for static and/or dynamic graphs.", adapter=0, pages="3")] = None
     memory_optimization_policy: Annotated[Optional[Literal["MemoryPriority"]], Option("s", "session", "Asks GE to prefer a memory-saving topological order.")] = None
     variable_use_1g_huge_page: Annotated[Optional[UpTo2], Option("i", "session", "Backs variables and constants with 1 GB huge pages: 0 off, 1 required, 2 preferred with 2 MB fallback.", adapter=0, applies="Ascend 950, Atlas A3 and Atlas A2 families only", also=("init",))] = None
 
@@ -64,12 +65,12 @@ class DumpConfig(ConfigPart):
         ConfigError: On an unknown name, a wrong type or a value that is not allowed.
     """
 
-    enable_dump: Annotated[Optional[bool], Option("b", "session", "Turns on operator data dump.", adapter=False, seeds="2")] = None
-    dump_path: Annotated[Optional[PathText], Option("s", "session", "Existing writable directory that receives dump files.", seeds="2")] = None
-    dump_step: Annotated[Optional[DumpStep], Option("s", "session", "Steps to dump, as numbers and ranges.", seeds="2")] = None
-    dump_mode: Annotated[Optional[Literal["input", "output", "all"]], Option("s", "session", "Dump inputs, outputs or both.", adapter="output", seeds="2")] = None
-    enable_dump_debug: Annotated[Optional[bool], Option("b", "session", "Turns on overflow detection dump.", adapter=False, seeds="2")] = None
-    dump_debug_mode: Annotated[Optional[Literal["aicore_overflow", "atomic_overflow", "all"]], Option("s", "session", "Kind of overflow to detect.", adapter="all", applies="only 'all' on Ascend 950, Atlas A3 and Atlas A2 families", seeds="2")] = None
+    enable_dump: Annotated[Optional[bool], Option("b", "session", "Turns on operator data dump.", adapter=False, pages="2")] = None
+    dump_path: Annotated[Optional[PathText], Option("s", "session", "Existing writable directory that receives dump files.", pages="2")] = None
+    dump_step: Annotated[Optional[DumpStep], Option("s", "session", "Steps to dump, as numbers and ranges.", pages="2")] = None
+    dump_mode: Annotated[Optional[Literal["input", "output", "all"]], Option("s", "session", "Dump inputs, outputs or both.", adapter="output", pages="2")] = None
+    enable_dump_debug: Annotated[Optional[bool], Option("b", "session", "Turns on overflow detection dump.", adapter=False, pages="2")] = None
+    dump_debug_mode: Annotated[Optional[Literal["aicore_overflow", "atomic_overflow", "all"]], Option("s", "session", "Kind of overflow to detect.", adapter="all", applies="only 'all' on Ascend 950, Atlas A3 and Atlas A2 families", pages="2")] = None
     dump_data: Annotated[Optional[Literal["tensor", "stats"]], Option("s", "init", "Dump raw tensors or per-tensor statistics (CSV).", adapter="tensor")] = None
     dump_layer: Annotated[Optional[DumpLayer], Option("s", "session", "Space-separated operator names to restrict the dump to.")] = None
 
@@ -91,8 +92,8 @@ class ProfilingConfig(ConfigPart):
         ConfigError: On an unknown name, a wrong type or a value that is not allowed.
     """
 
-    enable_profiling: Annotated[Optional[bool], Option("b", "init", "Turns profiling on for the whole process.", key="profiling_mode", adapter=False, seeds="2")] = None
-    profiling_options: Annotated[Optional[ProfilingText], Option("s", "init", "JSON object selecting what profiling collects.", product=DEFAULT_PROFILING, seeds="2")] = None
+    enable_profiling: Annotated[Optional[bool], Option("b", "init", "Turns profiling on for the whole process.", key="profiling_mode", adapter=False, pages="2")] = None
+    profiling_options: Annotated[Optional[ProfilingText], Option("s", "init", "JSON object selecting what profiling collects.", product=DEFAULT_PROFILING, pages="2")] = None
 
 
 class GraphMemoryOptimizeConfig(ConfigPart):
@@ -122,6 +123,6 @@ class ExperimentalConfig(ConfigPart):
     graph_memory_optimize_config: Annotated[Optional[GraphMemoryOptimizeConfig], Option(None, "", "Container for recompute and graph slicing.")] = None
     enable_graph_parallel: Annotated[Optional[bool], Option("b", "session", "Automatic graph parallelism.", adapter=False)] = None
     graph_parallel_option_path: Annotated[Optional[PathText], Option("s", "session", "Configuration for automatic graph parallelism.")] = None
-    graph_compiler_cache_dir: Annotated[Optional[PathText], Option("s", "session", "Directory that caches whole compiled graphs.", seeds="1")] = None
+    graph_compiler_cache_dir: Annotated[Optional[PathText], Option("s", "session", "Directory that caches whole compiled graphs.", pages="1")] = None
     resource_config_path: Annotated[Optional[PathText], Option("s", "session", "Resource description file, also handed to AOE.")] = None
-    accelerate_train_mode: Annotated[Optional[AccelerateMode], Option("s", "pass", "Runs the first part of training at reduced precision.", key="experimental_accelerate_train_mode", seeds="1")] = None
+    accelerate_train_mode: Annotated[Optional[AccelerateMode], Option("s", "pass", "Runs the first part of training at reduced precision.", key="experimental_accelerate_train_mode", pages="1")] = None

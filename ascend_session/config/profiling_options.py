@@ -1,6 +1,7 @@
 """The profiling_options JSON object: its grammar, and `ProfilingOptions`, which renders it.
 
-Sources: section c of the option notes; seed 002 for the colon list of earlier releases.
+Sources: guides/facts/option_files.md#profiling_options; guides/facts/options.md#profiling; manual,
+initialize_system, for the colon list of earlier releases.
 """
 
 import json
@@ -9,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 from typing_extensions import Literal
 
-from ascend_session.config.grammar import is_whole, refused, whole, wrong_type
+from ascend_session.config.grammar import UnusableError, grammar, is_whole, parse_whole, refused
 from ascend_session.text import did_you_mean
 
 
@@ -29,7 +30,7 @@ def _words(*words: str) -> ProfilingMember:
 
 def _hertz(low: int, high: int) -> ProfilingMember:
     def accepts(text: str) -> bool:
-        return whole(text, low, high) is not None and not text.startswith("0")
+        return parse_whole(text, low, high) is not None and not text.startswith("0")
 
     return ProfilingMember(str(high), f"{low} to {high} (Hz), in digits", accepts, _TEXT)
 
@@ -47,7 +48,7 @@ def _is_directory(text: str) -> bool:
 
 
 def _is_storage(text: str) -> bool:
-    return text.endswith("MB") and whole(text[:-2], 200, 2**32 - 1) is not None
+    return text.endswith("MB") and parse_whole(text[:-2], 200, 2**32 - 1) is not None
 
 
 def _is_metric(text: str) -> bool:
@@ -60,7 +61,7 @@ def _is_metric(text: str) -> bool:
 def _is_register(text: str) -> bool:
     if re.fullmatch(_HEX, text) is not None:
         return 1 <= int(text, 16) <= 0x6E
-    return whole(text, 1, 0x6E) is not None
+    return parse_whole(text, 1, 0x6E) is not None
 
 
 def _is_anything(text: str) -> bool:
@@ -119,7 +120,7 @@ MEMBERS: Dict[str, ProfilingMember] = {
 _NOT_MISSES: Tuple[str, ...] = ("aiv_metrics",)
 
 
-def near_miss(name: str) -> Optional[str]:
+def find_near_miss(name: str) -> Optional[str]:
     """Guess the known member that an unknown ``name`` was meant to be, or None."""
     if name in MEMBERS or name in _NOT_MISSES:
         return None
@@ -128,17 +129,17 @@ def near_miss(name: str) -> Optional[str]:
     return did_you_mean(name, list(MEMBERS), near=0.8)
 
 
-def wrong_member(name: object, value: object) -> Optional[Tuple[str, Dict[str, str]]]:
+def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[str, str]]]:
     """Say what is wrong with one member, in half a sentence, and a right one; None if nothing is.
 
     Members with an unknown name are not judged: newer releases have more of them.
     """
     if not isinstance(name, str):
         return f"{name!r} is no member name (text is needed)", {"task_time": "on"}
-    meant = near_miss(name)
+    meant = find_near_miss(name)
     if meant is not None:
-        wrong = f"there is no member {name!r} (did you mean {meant!r}?)"
-        return wrong, {meant: MEMBERS[meant].example}
+        reason = f"there is no member {name!r} (did you mean {meant!r}?)"
+        return reason, {meant: MEMBERS[meant].example}
     member = MEMBERS.get(name)
     right = {name: "on" if member is None else member.example}
     if not isinstance(value, str):
@@ -156,7 +157,6 @@ _Hertz = Union[int, str]
 
 MOST_BYTES = 2047  # longer text is cut, and then no longer is JSON
 _EXAMPLE = '{"output":"./","task_time":"on"}'
-_FORMS = "JSON text, a mapping, ProfilingOptions"
 _OLD_WORDS = ("training_trace", "traing_trace", "task_trace", "op_trace")
 _OLD_FORM = "({0})(:({0}))*".format("|".join(_OLD_WORDS))
 
@@ -208,7 +208,7 @@ class ProfilingOptions:
             if name in members:
                 raise refused(others, f"the member {name!r} is given twice", {"task_tsfw": "on"})
             members[name] = value
-        _check(members, members)
+        _check_members(members)
         self._members: Tuple[Tuple[str, str], ...]
         object.__setattr__(self, "_members", tuple(members.items()))
 
@@ -237,7 +237,7 @@ class ProfilingOptions:
 
     def render(self) -> str:
         """Write the JSON text for the adapter: string values, only what was given."""
-        return _rendered(self.members)
+        return _write_json(self.members)
 
     @classmethod
     def parse(cls, text: str) -> "ProfilingOptions":
@@ -253,28 +253,30 @@ class ProfilingOptions:
         return cls(others={k: v for k, v in members.items() if k not in MEMBERS}, **known)
 
 
+@grammar("JSON text, a mapping, ProfilingOptions", _EXAMPLE)
 def profiling_options(value: object) -> str:
     """What profiling collects: JSON text, a mapping of strings, or `ProfilingOptions`.
 
     The text has at most 2047 bytes in UTF-8. Empty text is legal: the adapter's default.
 
     Raises:
-        ValueError: For text that GE would refuse at initialisation, the colon list of seed 002
-            among it, and for a member whose name is nearly a known one.
+        ValueError: For text that GE would refuse at initialisation, the colon list of earlier
+            releases among it, and for a member whose name is nearly a known one.
     """
     if isinstance(value, str):
         profiling_members(value)
         return value
     if isinstance(value, ProfilingOptions):
-        return _fitting(value.render(), value)
+        return _check_size(value.render())
     if not isinstance(value, Mapping):
-        raise wrong_type(value, _FORMS, _EXAMPLE)
-    _check(value, value)
-    return _fitting(_rendered(value), value)
+        raise UnusableError
+    _check_members(value)
+    return _check_size(_write_json(value))
 
 
+@grammar("JSON text", _EXAMPLE)
 def profiling_members(text: str) -> Dict[str, str]:
-    """The members that ``text`` gives; none for empty text.
+    """Read the members that ``text`` gives; none for empty text.
 
     Raises:
         ValueError: As `profiling_options`.
@@ -283,18 +285,21 @@ def profiling_members(text: str) -> Dict[str, str]:
         return {}
     if re.fullmatch(_OLD_FORM, text) is not None:
         raise _old_form(text)
-    pairs = _pairs(_fitting(text, text))
+    pairs = _parse_pairs(_check_size(text))
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise refused(text, f"the member {twice!r} is given twice", _EXAMPLE)
-    _check(members, text)
+        raise UnusableError(f"the member {twice!r} is given twice")
+    for name, value in members.items():
+        fault = find_member_fault(name, value)
+        if fault is not None:
+            raise UnusableError(fault[0], _write_json(fault[1]))
     return members
 
 
 def unknown_members(text: str) -> List[str]:
-    """The members of a legal ``text`` that are not known here; newer releases have more."""
+    """List the members of a legal ``text`` that are not known here; newer releases have more."""
     return [name for name in profiling_members(text) if name not in MEMBERS]
 
 
@@ -302,49 +307,48 @@ class _Pairs(List[Tuple[str, Any]]):
     """The members of one JSON object, doubles included."""
 
 
-def _pairs(text: str) -> _Pairs:
-    wrong = "it is no JSON object"
+def _parse_pairs(text: str) -> _Pairs:
+    reason = "it is no JSON object"
     try:
         members = json.loads(text, object_pairs_hook=_Pairs)
     except json.JSONDecodeError as error:
-        wrong = f"it is no JSON ({error.msg} at character {error.pos + 1})"
+        reason = f"it is no JSON ({error.msg} at character {error.pos + 1})"
     except (ValueError, RecursionError):
-        wrong = "it is no JSON"
+        reason = "it is no JSON"
     else:
         if isinstance(members, _Pairs):
             return members
-    raise refused(text, wrong, _EXAMPLE) from None
+    raise UnusableError(reason) from None
 
 
-def _check(members: Mapping[Any, Any], given: object) -> None:
+@grammar("a mapping", _EXAMPLE)
+def _check_members(members: Mapping[Any, Any]) -> None:
     for name, value in members.items():
-        problem = wrong_member(name, value)
-        if problem is not None:
-            wrong, right = problem
-            raise refused(given, wrong, right if isinstance(given, Mapping) else _rendered(right))
+        fault = find_member_fault(name, value)
+        if fault is not None:
+            raise UnusableError(*fault)
 
 
-def _fitting(text: str, given: object) -> str:
+def _check_size(text: str) -> str:
     try:
         size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
-        raise refused(given, "it has half a surrogate pair in it", _EXAMPLE) from None
+        raise UnusableError("it has half a surrogate pair in it") from None
     if size > MOST_BYTES:
-        wrong = f"its text has {size} bytes and at most {MOST_BYTES} are read"
-        raise refused(given, wrong, _EXAMPLE)
+        raise UnusableError(f"its text has {size} bytes and at most {MOST_BYTES} are read")
     return text
 
 
-def _rendered(members: Mapping[str, str]) -> str:
+def _write_json(members: Mapping[str, str]) -> str:
     return json.dumps(dict(members), ensure_ascii=False, separators=(",", ":"))
 
 
 def _digits(name: str, value: object) -> Any:
-    """A frequency given as an int becomes digits; everything else stays for the check."""
+    """Turn a frequency given as an int into digits; everything else stays for the check."""
     return str(value) if is_whole(value) and name.endswith("_freq") else value
 
 
-def _old_form(text: str) -> ValueError:
+def _old_form(text: str) -> UnusableError:
     words = text.replace("traing_trace", "training_trace").split(":")
     members = {"output": "./"}
     if "training_trace" in words or "task_trace" in words:  # task_trace asks for both
@@ -353,7 +357,7 @@ def _old_form(text: str) -> ValueError:
         members["task_trace" if "task_trace" in words else "task_time"] = "on"
     elif "task_trace" in words:
         members["task_trace"] = "on"
-    wrong = "it is the colon list of earlier releases and JSON is needed today"
+    reason = "it is the colon list of earlier releases and JSON is needed today"
     if "op_trace" in words:
-        wrong += ", which has no op_trace"
-    return refused(text, wrong, _rendered(members))
+        reason += ", which has no op_trace"
+    return UnusableError(reason, _write_json(members))

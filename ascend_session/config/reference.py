@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from typing_extensions import get_args
 
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.names import OBSOLETE, unknown_name, written
+from ascend_session.config.names import OBSOLETE, unknown_name, write_keyword
 from ascend_session.config.option import Option, adapter_options, option_fields, part_of
 from ascend_session.config.profiling_options import MEMBERS
 from ascend_session.config.rules import HOST_RULES, RULES, paths
@@ -29,7 +29,7 @@ SCOPES = {
     "NPURunConfig": "no key of the NpuOptimizer entry; NPURunConfig reads it",
     "unread": "nothing reads it",
 }
-"""What the words for a scope mean (options_notes, section 0)."""
+"""What the words for a scope mean (guides/facts/adapter.md#scopes)."""
 
 # Every option belongs to the group whose first option stands above it in options.py.
 _GROUPS = {
@@ -52,13 +52,14 @@ _GROUPS = {
     "distribute": "Read by NPURunConfig only",
 }
 
-_DOCUMENTS = {
-    "0": "NPURunConfig Options (seed 000)",
-    "1": "ExperimentalConfig Constructor (seed 001)",
-    "2": "initialize_system (seed 002)",
-    "3": "Subgraph/Operator Tuning (seed 003)",
-    "4": "--op_select_implmode (seed 004)",
+PAGES = {
+    "0": "NPURunConfig Options",
+    "1": "ExperimentalConfig Constructor",
+    "2": "initialize_system",
+    "3": "Subgraph/Operator Tuning",
+    "4": "--op_select_implmode",
 }
+"""Titles of the pages of the manual (guides/facts/README.md#pages-of-the-manual)."""
 
 _TYPES = {
     "string": "str",
@@ -203,14 +204,14 @@ def members_of(option: Option) -> Dict[str, str]:
     return {name: member.meaning for name, member in MEMBERS.items()}
 
 
-def documents_of(option: Option) -> Tuple[str, ...]:
-    """Give the titles of the vendor's documents that describe an option."""
-    return tuple(_DOCUMENTS[number] for number in option.seeds)
+def pages_of(option: Option) -> Tuple[str, ...]:
+    """Give the titles of the pages of the manual that describe an option."""
+    return tuple(PAGES[digit] for digit in option.pages)
 
 
 def in_python(option: Option) -> str:
     """Show how an option is written: ``AscendConfig(dump_config=DumpConfig(dump_path=...))``."""
-    return f"AscendConfig({written(option.path, '...')})"
+    return f"AscendConfig({write_keyword(option.path, '...')})"
 
 
 def in_file(option: Option) -> Optional[str]:
@@ -275,7 +276,7 @@ def to_dict(option: Option) -> Dict[str, Any]:
             {"sentence": rule.sentence, "source": rule.source, "when": when}
             for when, rule in rules_of(option)
         ],
-        "seeds": documents_of(option),
+        "manual": pages_of(option),
         "schema": values.schema,
         "scope_meaning": SCOPES[option.scope],
     }
@@ -283,9 +284,10 @@ def to_dict(option: Option) -> Dict[str, Any]:
 
 def find(name: str) -> Optional[Option]:
     """Find an option by its name, path or vendor key, in any case; None if there is none."""
-    wanted = name.lower()
-    names = ((option, (option.name, option.path, option.key)) for option in all_options())
-    return next((o for o, own in names if wanted in map(str.lower, own)), None)
+    for option in all_options():
+        if name.lower() in (option.name.lower(), option.path.lower(), option.key.lower()):
+            return option
+    return None
 
 
 def search(words: Sequence[str]) -> List[Option]:
@@ -296,30 +298,16 @@ def search(words: Sequence[str]) -> List[Option]:
     """
     if any(word in OBSOLETE for word in words):
         return []
-    wanted = [word.lower() for word in words]
-    return _mentioning(wanted, _headlines) or _mentioning(wanted, _small_print)
+    return _search(words, _headlines) or _search(words, _small_print)
 
 
-def nothing_found(words: Sequence[str]) -> Finding:
-    """Report that `search` finds nothing, with the nearest name."""
-    for word in words:
-        if word in OBSOLETE:
-            return unknown_name(word, None, AscendConfig)
-    text = " ".join(words)
-    known = [each for o in all_options() for each in (o.name, o.path, o.key)]
-    guesses = [did_you_mean(word, [*known, *OBSOLETE]) for word in words]
-    near = next(filter(None, guesses), None)
-    hint = f"Did you mean {near}?" if near else "`ascend-session options` lists all options."
-    return Finding(ERROR, f"No option is named {text!r}, and none mentions it.", hint, option=text)
-
-
-def _mentioning(words: Sequence[str], texts: Callable[[Option], Tuple[Any, ...]]) -> List[Option]:
-    found = []
+def _search(words: Sequence[str], texts: Callable[[Option], Tuple[Any, ...]]) -> List[Option]:
+    matches = []
     for option in all_options():
-        text = "\n".join(str(each) for each in texts(option)).lower()
-        if all(word in text for word in words):
-            found.append(option)
-    return found
+        text = "\n".join(map(str, texts(option))).lower()
+        if all(word.lower() in text for word in words):
+            matches.append(option)
+    return matches
 
 
 def _headlines(option: Option) -> Tuple[Any, ...]:
@@ -332,6 +320,19 @@ def _small_print(option: Option) -> Tuple[Any, ...]:
     rules = [rule.sentence for _, rule in rules_of(option)]
     facts = (option.applies, option.use, option.adapter, option.product)
     return (*_headlines(option), *rules, *members_of(option), *facts)
+
+
+def nothing_found(words: Sequence[str]) -> Finding:
+    """Report that `search` finds nothing, with the nearest name."""
+    for word in words:
+        if word in OBSOLETE:
+            return unknown_name(word, None, AscendConfig)
+    text = " ".join(words)
+    known = [name for o in all_options() for name in (o.name, o.path, o.key)]
+    guesses = [did_you_mean(word, [*known, *OBSOLETE]) for word in words]
+    near = next(filter(None, guesses), None)
+    hint = f"Did you mean {near}?" if near else "`ascend-session options` lists all options."
+    return Finding(ERROR, f"No option is named {text!r}, and none mentions it.", hint, option=text)
 
 
 def json_schema() -> Dict[str, Any]:

@@ -2,7 +2,7 @@
 
 The vendor's package is never imported here: when the caller has imported it (as one who calls
 NPURunConfig has), its classes are found among the loaded modules; otherwise the parts stay ours.
-Source: npu_config.py; options_notes g6 to g9.
+Source: npu_config.py; guides/facts/adapter.md#npurunconfig-and-npuestimator.
 """
 
 import sys
@@ -16,7 +16,8 @@ from ascend_session.findings import ERROR, Finding
 
 _VENDOR_MODULE = "npu_bridge.estimator.npu.npu_config"
 
-# Read by the adapter, but NPURunConfig has no argument for them (options_notes g, "no path")
+# Read by the adapter, but NPURunConfig has no argument for them
+# (guides/facts/adapter.md#options-without-an-argument-of-npurunconfig).
 NO_ARGUMENT = (
     "use_off_line",
     "job",
@@ -60,20 +61,14 @@ def find_ruined_options(given: Mapping[str, Any]) -> List[Finding]:
 
 
 def _argument(name: str, value: Any) -> Any:
-    if isinstance(value, ConfigPart):
-        return _vendor_part(value)
     if name == "insert_op_file":
-        return value.encode()  # NPUEstimator assigns it to a bytes field as it is (g8)
-    return value
-
-
-def _vendor_part(part: ConfigPart) -> Any:
-    vendor = getattr(sys.modules.get(_VENDOR_MODULE), type(part).__name__, None)
-    if vendor is None:
-        return part
-    given = {name: _argument(name, value) for name, value in part.given().items()}
-    for option in adapter_options(type(part)):
-        if type(part).__name__ == "DynamicInputConfig":
-            # Four mandatory arguments; one None and NPUEstimator drops all of them (g7).
-            given.setdefault(option.name, option.adapter)
-    return vendor(**given)
+        return value.encode()  # NPUEstimator assigns it to a bytes field as it is
+    vendor = getattr(sys.modules.get(_VENDOR_MODULE), type(value).__name__, None)
+    if not isinstance(value, ConfigPart) or vendor is None:
+        return value
+    arguments = {inner: _argument(inner, each) for inner, each in value.given().items()}
+    if type(value).__name__ == "DynamicInputConfig":
+        # Four mandatory arguments; one None and NPUEstimator drops all of them.
+        for option in adapter_options(type(value)):
+            arguments.setdefault(option.name, option.adapter)
+    return vendor(**arguments)

@@ -1,6 +1,6 @@
 """The types that option definitions share: ranges, word lists, and text with a grammar.
 
-Sources: options.json (ranges, allowed values) and SetNpuOptimizerAttr in npu_attrs.cc.
+Sources: npu_attrs.cc SetNpuOptimizerAttr (ranges, allowed values); guides/facts/options.md.
 """
 
 import os

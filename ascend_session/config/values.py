@@ -1,14 +1,13 @@
 """Grammars of options that are numbers, names, paths, or names with values.
 
-Each function takes the vendor's text, which it returns to the letter, or a structured form, and
-returns the text that the adapter gets. It raises ValueError with one sentence.
+Each takes the vendor's text, which it returns to the letter, or a structured form, and returns the
+text that the adapter gets. It raises ValueError with one sentence.
 
 Sources: checkDumpStep and CheckDeviceList in npu_attrs.cc; SetPassSwitch in GE's
 optimization_option.cc; ParserAccelerateTrain in geop_npu.cc, which reads the ratio with
 strings::safe_strtof of TensorFlow 1.15 and compares 32-bit floats; ParseInOutPair in
 om_partition_subgraphs_pass.cc, which drops single quotes, spaces and tabs and knows brackets and
-commas, so that everything else, double quotes too, becomes part of a name; seeds 000, 001 and 002;
-options.json.
+commas, so that everything else, double quotes too, becomes part of a name; guides/facts/options.md.
 """
 
 import ast
@@ -19,21 +18,25 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 from ascend_session.config.grammar import (
     INT32_MAX,
+    UnusableError,
+    grammar,
     has_blank,
     is_list,
     is_whole,
-    refused,
-    whole,
+    parse_whole,
     wrong_type,
 )
 
-_STEPS_EXAMPLE = "0|3-5|10"
-_STEPS_FORMS = "text, one step, a range, a list of steps, of (first, last) pairs and of ranges"
+# Steps, devices, names, cores, sizes and paths --------------------------------------------------
+
 _MOST_STEPS = 100
 _NO_BLANKS = "[^ \t\n\v\f\r]+"  # what >> of a C++ stream reads as one name
 _MOST_BYTES = 2**64 - 1
 
 
+@grammar(
+    "text, one step, a range, a list of steps, of (first, last) pairs and of ranges", "0|3-5|10"
+)
 def dump_step(value: object) -> str:
     """Steps to dump: ``"0|3-5|10"``, or ints, (first, last) pairs and ranges in a list.
 
@@ -43,154 +46,146 @@ def dump_step(value: object) -> str:
     Raises:
         ValueError: Also for what the adapter takes but reads as something else: "5-", "-5", "0|".
     """
-    text = value if isinstance(value, str) else _steps_text(value)
-    parts = text.split("|")
+    if not isinstance(value, str):
+        items = [value] if is_whole(value) or isinstance(value, range) else value
+        if not is_list(items):
+            raise UnusableError
+        value = "|".join(map(_write_step, items))
+    parts = value.split("|")
     if len(parts) > _MOST_STEPS:
-        wrong = f"it has {len(parts)} items and the adapter takes at most {_MOST_STEPS}"
-        raise refused(value, wrong, _STEPS_EXAMPLE)
+        raise UnusableError(f"it has {len(parts)} items and the adapter takes at most 100")
+    if not value:
+        raise UnusableError("it names no step (leave the option out to dump every step)")
     for part in parts:
-        problem = _wrong_step(part, text)
-        if problem is not None:
-            raise refused(value, problem, _STEPS_EXAMPLE)
-    return text
+        if not part:
+            raise UnusableError("a step is missing before or after a '|'")
+        bounds = [parse_whole(bound, 0, INT32_MAX) for bound in part.split("-")]
+        first, last = bounds[0], bounds[-1]
+        if first is None or last is None or len(bounds) > 2:
+            either = f"neither a step (0 to {INT32_MAX}) nor a range such as '3-5'"
+            raise UnusableError(f"{part!r} is {either}")
+        if len(bounds) == 2 and first >= last:
+            raise UnusableError(f"the range {part!r} must go from a lower step to a higher one")
+    return value
 
 
-def _wrong_step(part: str, text: str) -> Optional[str]:
-    if not text:
-        return "it names no step (leave the option out to dump every step)"
-    if not part:
-        return "a step is missing before or after a '|'"
-    bounds = [whole(bound, 0, INT32_MAX) for bound in part.split("-")]
-    first, last = bounds[0], bounds[-1]
-    if first is None or last is None or len(bounds) > 2:
-        return f"{part!r} is neither a step (0 to {INT32_MAX}) nor a range such as '3-5'"
-    if len(bounds) == 2 and first >= last:
-        return f"the range {part!r} must go from a lower step to a higher one"
-    return None
-
-
-def _steps_text(value: object) -> str:
-    items = [value] if is_whole(value) or isinstance(value, range) else value
-    if not is_list(items):
-        raise wrong_type(value, _STEPS_FORMS, _STEPS_EXAMPLE)
-    return "|".join(_step_text(item, value) for item in items)
-
-
-def _step_text(item: object, given: object) -> str:
+def _write_step(item: object) -> str:
     if is_whole(item):
         return str(item)
     if isinstance(item, range):
         if item.step != 1 or not item:
-            raise refused(given, f"{item!r} must count up by 1 and not be empty", range(3, 6))
+            raise UnusableError(f"{item!r} must count up by 1 and not be empty", range(3, 6))
         return str(item[0]) if len(item) == 1 else f"{item[0]}-{item[-1]}"
     if is_list(item) and len(item) == 2 and is_whole(item[0]) and is_whole(item[1]):
         return f"{item[0]}-{item[1]}"
-    wrong = f"{item!r} is neither a step, a (first, last) pair nor a range"
-    raise refused(given, wrong, [0, (3, 5), 10])
+    reason = f"{item!r} is neither a step, a (first, last) pair nor a range"
+    raise UnusableError(reason, [0, (3, 5), 10])
 
 
+@grammar("text, a list of ids", "0,1")
 def local_device_list(value: object) -> str:
     """Devices that the main process feeds: ``"0,1"`` or a list of ints.
 
     Raises:
         ValueError: For ids above 9 too: the adapter reads the list two characters at a time, so
-            that "10,11" becomes 10, 0 and 1 (trap 18 of the option notes).
+            that "10,11" becomes 10, 0 and 1 (guides/facts/options.md#data-distribution).
     """
-    if not isinstance(value, str) and not (is_list(value) and all(is_whole(v) for v in value)):
-        raise wrong_type(value, "text, a list of ids", "0,1")
-    text = value if isinstance(value, str) else ",".join(str(item) for item in value)
-    parts = text.split(",")
+    if is_list(value) and all(map(is_whole, value)):
+        value = ",".join(map(str, value))
+    if not isinstance(value, str):
+        raise UnusableError
+    parts = value.split(",")
     for part in parts:
-        if whole(part, 0, INT32_MAX) is None:
-            raise refused(value, f"{part!r} is no device id (a digit, 0 to 9)", "0,1")
+        if parse_whole(part, 0, INT32_MAX) is None:
+            raise UnusableError(f"{part!r} is no device id (a digit, 0 to 9)")
         if len(part) > 1:
-            wrong = f"{part!r} has more than one digit, and the adapter reads each id as one digit"
-            raise refused(value, wrong, "0,1")
+            reason = "has more than one digit, and the adapter reads each id as one digit"
+            raise UnusableError(f"{part!r} {reason}")
     if len(set(parts)) < len(parts):
-        raise refused(value, "a device is named twice", "0,1")
-    return text
+        raise UnusableError("a device is named twice")
+    return value
 
 
+@grammar("text, a list of names", "Pooling,SoftmaxV2")
 def comma_names(value: object) -> str:
     """Names with commas between: ``"A,B"`` or a list of names (passes, operator types).
 
     Raises:
         ValueError: For an empty name, or a blank or a comma inside one.
     """
-    names = value.split(",") if isinstance(value, str) else _listed(value, "Pooling,SoftmaxV2")
+    names = value.split(",") if isinstance(value, str) else _check_names(value)
     for name in names:
         if not name:
-            raise refused(value, "a name is missing", "Pooling,SoftmaxV2")
+            raise UnusableError("a name is missing")
         if has_blank(name) or "," in name:
-            wrong = f"{name!r} has a blank or a comma in it (names have commas between, no blanks)"
-            raise refused(value, wrong, "Pooling,SoftmaxV2")
+            reason = "has a blank or a comma in it (names have commas between, no blanks)"
+            raise UnusableError(f"{name!r} {reason}")
     return value if isinstance(value, str) else ",".join(names)
 
 
+@grammar("text, a list of names", "conv1 conv2")
 def dump_layer(value: object) -> str:
     """Operators to dump: ``"conv1 conv2"`` with blanks between, or a list of names.
 
     Raises:
         ValueError: For a comma too: no operator name has one, it would be taken into the name.
     """
-    example = "conv1 conv2"
-    names = re.findall(_NO_BLANKS, value) if isinstance(value, str) else _listed(value, example)
+    names = re.findall(_NO_BLANKS, value) if isinstance(value, str) else _check_names(value)
     if not names:
-        raise refused(value, "it names no operator", example)
+        raise UnusableError("it names no operator")
     for name in names:
         if "," in name:
-            wrong = f"{name!r} has a comma in it, and names are separated with blanks"
-            raise refused(value, wrong, example)
+            raise UnusableError(f"{name!r} has a comma in it, and names are separated with blanks")
         if not name or has_blank(name):
-            raise refused(value, f"{name!r} is no operator name", ["conv1", "conv2"])
+            raise UnusableError(f"{name!r} is no operator name", ["conv1", "conv2"])
     return value if isinstance(value, str) else " ".join(names)
 
 
-def _listed(value: object, example: str) -> List[str]:
+def _check_names(value: object) -> List[str]:
     names = [name for name in value if isinstance(name, str)] if is_list(value) else []
     if not is_list(value) or len(names) < len(value):
-        raise wrong_type(value, "text, a list of names", example)
+        raise UnusableError
     if not names:
-        raise refused(value, "it has no name in it", example)
+        raise UnusableError("it has no name in it")
     return names
 
 
+@grammar("text, a (cube, vector) pair of ints", "24|48")
 def aicore_num(value: object) -> str:
     """Upper limit of cube and vector cores: ``"24|48"``, or a (cube, vector) pair.
 
     Chips without vector cores take ``"24|"`` or ``(24, None)``. GE wants plain decimals above 0,
     without leading zeros or blanks, and only warns when the ``|`` is missing.
     """
-    text = value if isinstance(value, str) else _cores_text(value)
-    cube, bar, vector = text.partition("|")
-    if not bar:
-        wrong = "the '|' between cube and vector cores is missing ('24|' where there is no vector)"
-        raise refused(value, wrong, "24|48")
-    for part in [cube, vector] if vector else [cube]:
-        if whole(part, 1, INT32_MAX) is None or part.startswith("0"):
-            wrong = f"{part!r} is no number of cores (decimal above 0, no leading 0, no blank)"
-            raise refused(value, wrong, "24|48")
-    return text
-
-
-def _cores_text(value: object) -> str:
     if is_list(value) and len(value) == 2:
-        cube, vector = value
-        if is_whole(cube) and (vector is None or is_whole(vector)):
-            return f"{cube}|{'' if vector is None else vector}"
-    raise wrong_type(value, "text, a (cube, vector) pair of ints", "24|48")
+        first, second = value
+        if is_whole(first) and (second is None or is_whole(second)):
+            value = f"{first}|{'' if second is None else second}"
+    if not isinstance(value, str):
+        raise UnusableError
+    cube, bar, vector = value.partition("|")
+    if not bar:
+        where = "('24|' where there is no vector)"
+        raise UnusableError(f"the '|' between cube and vector cores is missing {where}")
+    for part in [cube, vector] if vector else [cube]:
+        if parse_whole(part, 1, INT32_MAX) is None or part.startswith("0"):
+            reason = "is no number of cores (decimal above 0, no leading 0, no blank)"
+            raise UnusableError(f"{part!r} {reason}")
+    return value
 
 
+@grammar("a number of bytes, as an int or as decimal text", 2**30)
 def memory_size(value: object) -> str:
     """A size in bytes, above 0: an int or decimal text."""
-    if not isinstance(value, str) and not is_whole(value):
-        raise wrong_type(value, "a number of bytes, as an int or as decimal text", 2**30)
-    text = value if isinstance(value, str) else str(value)
-    if whole(text, 1, _MOST_BYTES) is None:
-        raise refused(value, "a number of bytes above 0 is needed, in digits only", str(2**30))
+    text = str(value) if is_whole(value) else value
+    if not isinstance(text, str):
+        raise UnusableError
+    if parse_whole(text, 1, _MOST_BYTES) is None:
+        raise UnusableError("a number of bytes above 0 is needed, in digits only", str(2**30))
     return text
 
 
+@grammar("text, os.PathLike", "dump/step0")
 def path_text(value: object) -> str:
     """A path as text: str or any os.PathLike.
 
@@ -202,83 +197,79 @@ def path_text(value: object) -> str:
     if not isinstance(path, str):
         raise wrong_type(path, "text, os.PathLike", "dump/step0")
     if not path:
-        raise refused(value, "it is empty (leave the option out to use the default)", "dump/step0")
+        raise UnusableError("it is empty (leave the option out to use the default)")
     if "\0" in path:
-        raise refused(value, "a path has no NUL character in it", "dump/step0")
+        raise UnusableError("a path has no NUL character in it")
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
-        raise refused(value, "it is not UTF-8 text (half a surrogate pair)", "dump/step0") from None
+        raise UnusableError("it is not UTF-8 text (half a surrogate pair)") from None
     return path
 
 
-_ENGINES = "DNN_VM_AICPU:10,AIcoreEngine:1"
-_PASSES = "PassA:on;PassB:off"
-_STREAMS = "(?s)(LoadBalance|MainStream|WeightedLoadBalance)(?::(.*))?"
-_MOST_STREAMS = 64
+# Names with values ------------------------------------------------------------------------------
 
 
+@grammar("text, a mapping of engine names to ints", "DNN_VM_AICPU:10,AIcoreEngine:1")
 def stream_max_parallel_num(value: object) -> str:
     """Parallel tasks per engine: ``"DNN_VM_AICPU:10,AIcoreEngine:1"`` or {engine: count}.
 
     Counts are 1 or more (and at most the number of AI cores, which only the device knows).
     """
-    text = value if isinstance(value, str) else _engines_text(value)
-    for engine, count in _named(text, ",", value, _ENGINES):
-        if whole(count, 1, INT32_MAX) is None:
-            wrong = f"engine {engine!r} has {count!r} tasks, which is no number from 1 up"
-            raise refused(value, wrong, _ENGINES)
-    return text
+    if isinstance(value, Mapping) and all(map(is_whole, value.values())):
+        value = _join_items(value, ",")
+    for engine, count in _split_items(value, ","):
+        if parse_whole(count, 1, INT32_MAX) is None:
+            reason = f"has {count!r} tasks, which is no number from 1 up"
+            raise UnusableError(f"engine {engine!r} {reason}")
+    return str(value)
 
 
-def _engines_text(value: object) -> str:
-    if not isinstance(value, Mapping) or not all(is_whole(count) for count in value.values()):
-        raise wrong_type(value, "text, a mapping of engine names to ints", _ENGINES)
-    return _joined(value, ",", _ENGINES)
-
-
+@grammar("text, a mapping of pass names to True or False", "PassA:on;PassB:off")
 def optimization_switch(value: object) -> str:
     """Passes on or off: ``"PassA:on;PassB:off"`` or {pass: bool}.
 
     GE skips an item it cannot read with no more than a log line, so such items are refused.
     """
-    text = value if isinstance(value, str) else _passes_text(value)
-    for name, state in _named(text, ";", value, _PASSES):
+    if isinstance(value, Mapping) and all(type(on) is bool for on in value.values()):
+        value = _join_items({name: "on" if on else "off" for name, on in value.items()}, ";")
+    for name, state in _split_items(value, ";"):
         if state not in ("on", "off"):
-            wrong = f"pass {name!r} is {state!r}, which is neither 'on' nor 'off'"
-            raise refused(value, wrong, _PASSES)
-    return text
+            raise UnusableError(f"pass {name!r} is {state!r}, which is neither 'on' nor 'off'")
+    return str(value)
 
 
-def _passes_text(value: object) -> str:
-    if not isinstance(value, Mapping) or not all(type(on) is bool for on in value.values()):
-        raise wrong_type(value, "text, a mapping of pass names to True or False", _PASSES)
-    states = {name: "on" if on else "off" for name, on in value.items()}
-    return _joined(states, ";", _PASSES)
-
-
-def _joined(value: Mapping[object, object], separator: str, example: str) -> str:
-    for name in value:
+def _join_items(items: Mapping[object, object], separator: str) -> str:
+    for name in items:
         if not isinstance(name, str) or not name or ":" in name or separator in name:
-            wrong = f"{name!r} is no name (text without ':' and {separator!r})"
-            raise refused(value, wrong, example)
-    return separator.join(f"{name}:{state}" for name, state in value.items())
+            raise UnusableError(f"{name!r} is no name (text without ':' and {separator!r})")
+    return separator.join(f"{name}:{state}" for name, state in items.items())
 
 
-def _named(text: str, separator: str, given: object, example: str) -> List[Tuple[str, str]]:
-    """Read the ``name:value`` items of ``text``, each name once."""
+def _split_items(text: object, separator: str) -> List[Tuple[str, str]]:
+    """Read the ``name:value`` items of a text, each name once."""
+    if not isinstance(text, str):
+        raise UnusableError
     items: List[Tuple[str, str]] = []
     for item in text.split(separator):
         name, colon, state = item.partition(":")
         if not name or not colon or has_blank(name):
-            wrong = f"{item!r} is no item of the form name:value" if text else "it is empty"
-            raise refused(given, wrong, example)
+            raise UnusableError(
+                f"{item!r} is no item of the form name:value" if text else "it is empty"
+            )
         if name in (known for known, _ in items):
-            raise refused(given, f"{name!r} is named twice", example)
+            raise UnusableError(f"{name!r} is named twice")
         items.append((name, state))
     return items
 
 
+# auto_multistream_parallel_mode -----------------------------------------------------------------
+
+_STREAMS = "(?s)(LoadBalance|MainStream|WeightedLoadBalance)(?::(.*))?"
+_MOST_STREAMS = 64
+
+
+@grammar("text", "LoadBalance:8")
 def auto_multistream_parallel_mode(value: object) -> str:
     """How operators are spread over streams: "cv", or an algorithm and 1..64 streams.
 
@@ -287,53 +278,63 @@ def auto_multistream_parallel_mode(value: object) -> str:
 
     Raises:
         ValueError: For a bare "LoadBalance" too: the docstring of NPURunConfig shows it, GE
-            refuses it (trap 22 of the option notes).
+            refuses it (guides/facts/options.md#dynamic-graphs).
     """
     if not isinstance(value, str):
-        raise wrong_type(value, "text", "LoadBalance:8")
+        raise UnusableError
     if value == "cv":
         return value
     match = re.fullmatch(_STREAMS, value)
     if match is None:
         names = "'cv', 'LoadBalance:n', 'MainStream:n', 'WeightedLoadBalance:n'"
-        raise refused(value, f"accepted are {names}, with n from 1 to 64", "LoadBalance:8")
-    if match.group(2) is None:
-        wrong = f"GE wants the number of streams after {value!r}, although NPURunConfig omits it"
-        raise refused(value, wrong, f"{value}:8")
-    if whole(match.group(2), 1, _MOST_STREAMS) is None or match.group(2).startswith("0"):
-        wrong = f"the number of streams is {match.group(2)!r} and must be 1 to {_MOST_STREAMS}"
-        raise refused(value, wrong, f"{match.group(1)}:8")
+        raise UnusableError(f"accepted are {names}, with n from 1 to 64")
+    algorithm, streams = match.groups()
+    if streams is None:
+        reason = f"GE wants the number of streams after {value!r}, although NPURunConfig omits it"
+        raise UnusableError(reason, f"{value}:8")
+    if parse_whole(streams, 1, _MOST_STREAMS) is None or streams.startswith("0"):
+        reason = f"the number of streams is {streams!r} and must be 1 to {_MOST_STREAMS}"
+        raise UnusableError(reason, f"{algorithm}:8")
     return value
 
 
-_ACCELERATE_EXAMPLE = "fast|step|0.9"
+# accelerate_train_mode --------------------------------------------------------------------------
+
 _ACCELERATE_FORMS = "text, (kind, trigger), (kind, trigger, ratio), a mapping with these names"
 _ACCELERATE_FIELDS = ("kind", "trigger", "ratio")
 _KINDS = ("fast", "fast1")
-_LIMITS = {"step": ("0.2", "0.9"), "loss": ("1.01", "1.5")}
+_RATIO_LIMITS = {"step": ("0.2", "0.9"), "loss": ("1.01", "1.5")}
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _LONGEST_RATIO = 31  # safe_strtof refuses 32 characters and more
 
 
+@grammar(_ACCELERATE_FORMS, "fast|step|0.9")
 def accelerate_train_mode(value: object) -> str:
     """Low precision for the first part of training: ``"fast|step|0.9"``, a tuple or a mapping.
 
     kind is fast (float16) or fast1 (bfloat16), trigger step or loss. The ratio may be missing or
     empty (0.9 for step, 1.05 for loss); limits, inclusive: step 0.2..0.9, loss 1.01..1.5.
     """
-    text = value if isinstance(value, str) else _mode_text(value)
+    text = value if isinstance(value, str) else _join_mode(value)
     fields = text.split("|")
     if len(fields) not in (2, 3):
-        wrong = f"it has {len(fields)} fields and must have two or three, with '|' between"
-        raise refused(value, wrong, _ACCELERATE_EXAMPLE)
-    if fields[0] not in _KINDS:
-        wrong = f"the first field is {fields[0]!r} and must be 'fast' or 'fast1'"
-        raise refused(value, wrong, _ACCELERATE_EXAMPLE)
-    if fields[1] not in _LIMITS:
-        wrong = f"the second field is {fields[1]!r} and must be 'step' or 'loss'"
-        raise refused(value, wrong, _ACCELERATE_EXAMPLE)
-    if len(fields) == 3 and fields[2]:
-        _check_ratio(fields[2], fields[1], value)
+        reason = f"it has {len(fields)} fields and must have two or three, with '|' between"
+        raise UnusableError(reason)
+    kind, trigger = fields[:2]
+    if kind not in _KINDS:
+        raise UnusableError(f"the first field is {kind!r} and must be 'fast' or 'fast1'")
+    if trigger not in _RATIO_LIMITS:
+        raise UnusableError(f"the second field is {trigger!r} and must be 'step' or 'loss'")
+    ratio = fields[2] if len(fields) == 3 else ""
+    if ratio:
+        low, high = _RATIO_LIMITS[trigger]
+        example = f"fast|{trigger}|{high}"
+        if re.fullmatch(_DECIMAL, ratio) is None or len(ratio) > _LONGEST_RATIO:
+            reason = f"is no decimal number of at most {_LONGEST_RATIO} characters"
+            raise UnusableError(f"the ratio {ratio!r} {reason}", example)
+        if not _to_float32(low) <= _to_float32(ratio) <= _to_float32(high):
+            reason = f"is outside {low} to {high}, the limits for {trigger!r}"
+            raise UnusableError(f"the ratio {ratio!r} {reason}", example)
     return text
 
 
@@ -342,25 +343,14 @@ def accelerate_trigger(text: str) -> str:
     return text.split("|")[1]
 
 
-def _check_ratio(ratio: str, trigger: str, given: object) -> None:
-    low, high = _LIMITS[trigger]
-    example = f"fast|{trigger}|{high}"
-    if re.fullmatch(_DECIMAL, ratio) is None or len(ratio) > _LONGEST_RATIO:
-        wrong = f"the ratio {ratio!r} is no decimal number of at most {_LONGEST_RATIO} characters"
-        raise refused(given, wrong, example)
-    if not _float32(low) <= _float32(ratio) <= _float32(high):
-        wrong = f"the ratio {ratio!r} is outside {low} to {high}, the limits for {trigger!r}"
-        raise refused(given, wrong, example)
-
-
-def _float32(text: str) -> float:
+def _to_float32(text: str) -> float:
     try:
         return float(struct.unpack("f", struct.pack("f", float(text)))[0])
     except OverflowError:
         return float("inf")
 
 
-def _mode_text(value: object) -> str:
+def _join_mode(value: object) -> str:
     fields: List[object] = []
     if isinstance(value, Mapping) and set(value) <= set(_ACCELERATE_FIELDS):
         fields = [value.get(name) for name in _ACCELERATE_FIELDS]
@@ -368,25 +358,27 @@ def _mode_text(value: object) -> str:
         fields = list(value)
     if len(fields) == 3 and fields[2] is None:
         fields = fields[:2]
-    texts = [_field_text(field) for field in fields]
-    if len(texts) not in (2, 3) or not all(texts):
-        raise wrong_type(value, _ACCELERATE_FORMS, ("fast", "step", 0.9))
+    texts = [
+        repr(float(field)) if isinstance(field, float) else str(field)
+        for field in fields
+        if isinstance(field, float) or is_whole(field) or _is_field(field)
+    ]
+    if len(texts) not in (2, 3) or len(texts) < len(fields):
+        raise UnusableError(example=("fast", "step", 0.9))
     return "|".join(texts)
 
 
-def _field_text(field: object) -> str:
-    if isinstance(field, float):
-        return repr(float(field))
-    if is_whole(field):
-        return str(field)
-    return field if isinstance(field, str) and "|" not in field else ""
+def _is_field(field: object) -> bool:
+    return isinstance(field, str) and bool(field) and "|" not in field
 
+
+# in_out_pair ------------------------------------------------------------------------------------
 
 _PAIRS_EXAMPLE = [[["conv1"], ["relu9"]]]
-_PAIRS_FORMS = "a list of [inputs, outputs] pairs of name lists, or its str()"
 _NOT_IN_NAMES = "[](){},'\"\\:"
 
 
+@grammar("a list of [inputs, outputs] pairs of name lists, or its str()", _PAIRS_EXAMPLE)
 def in_out_pair(value: object) -> str:
     """First and last operators of the parts to offload (or not): ``[[["in1"], ["out1"]], ...]``.
 
@@ -394,36 +386,34 @@ def in_out_pair(value: object) -> str:
     operator names, neither empty (the adapter skips other pairs without a word).
     """
     if isinstance(value, str):
-        return _checked_text(value)
+        reason = _find_text_fault(value)
+        if reason is not None:
+            raise UnusableError(reason, str(_PAIRS_EXAMPLE))
+        return value
     if not is_list(value):
-        raise wrong_type(value, _PAIRS_FORMS, _PAIRS_EXAMPLE)
-    problem = _wrong_pairs(value)
-    if problem is not None:
-        raise refused(value, problem, _PAIRS_EXAMPLE)
-    return _pairs_text(value)
+        raise UnusableError
+    reason = _find_pair_fault(value)
+    if reason is not None:
+        raise UnusableError(reason)
+    return _write_pairs(value)
 
 
-def _checked_text(text: str) -> str:
+def _find_text_fault(text: str) -> Optional[str]:
     if '"' in text:
-        wrong = "the adapter takes double quotes into the names, so single quotes are needed"
-        raise refused(text, wrong, str(_PAIRS_EXAMPLE))
+        return "the adapter takes double quotes into the names, so single quotes are needed"
     if "\\" in text:  # also keeps Python from warning about escapes
-        raise refused(text, "an operator name has no backslash", str(_PAIRS_EXAMPLE))
+        return "an operator name has no backslash"
     try:
         pairs: object = ast.literal_eval(text.strip(" \t"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pairs = None
-    problem = _wrong_pairs(pairs)
-    if problem is None and _squeezed(text) != _squeezed(_pairs_text(pairs)):
-        problem = (
-            "it is not as str() writes it, and the adapter's parser does not know all of Python"
-        )
-    if problem is not None:
-        raise refused(text, problem, str(_PAIRS_EXAMPLE))
-    return text
+    reason = _find_pair_fault(pairs)
+    if reason is None and _drop_blanks(text) != _drop_blanks(_write_pairs(pairs)):
+        return "it is not as str() writes it, and the adapter's parser does not know all of Python"
+    return reason
 
 
-def _wrong_pairs(pairs: object) -> Optional[str]:
+def _find_pair_fault(pairs: object) -> Optional[str]:
     if not is_list(pairs) or not pairs:
         return "it is no list of [inputs, outputs] pairs"
     for pair in pairs:
@@ -433,22 +423,22 @@ def _wrong_pairs(pairs: object) -> Optional[str]:
             if not is_list(names) or not names:
                 return f"{names!r} is no list of at least one operator name"
             for name in names:
-                if not _is_name(name):
+                if not _is_operator_name(name):
                     return f"{name!r} is no operator name (text, no blank, quote, bracket or colon)"
     return None
 
 
-def _is_name(name: object) -> bool:
+def _is_operator_name(name: object) -> bool:
     if not isinstance(name, str) or not name or has_blank(name) or not name.isprintable():
         return False
     return not any(character in _NOT_IN_NAMES for character in name)
 
 
-def _pairs_text(pairs: Any) -> str:
-    """The text of checked pairs; tuples become lists, whose brackets the adapter counts."""
+def _write_pairs(pairs: Any) -> str:
+    """Write checked pairs; tuples become lists, whose brackets the adapter counts."""
     return str([[[str(name) for name in names] for names in pair] for pair in pairs])
 
 
-def _squeezed(text: str) -> str:
-    """``text`` without what the adapter drops."""
+def _drop_blanks(text: str) -> str:
+    """Leave out what the adapter drops."""
     return text.replace(" ", "").replace("\t", "")

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
 
 from ascend_session.backends._tensorflow import operators_of_user
-from ascend_session.config.checking import warn
-from ascend_session.errors import AscendError, FanOutError, LifecycleError
+from ascend_session.errors import AscendError, FanOutError, LifecycleError, warn
 from ascend_session.failures import explain
 from ascend_session.session.system import AscendSystem
 from ascend_session.session.teardown import close_all

@@ -17,8 +17,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.cluster.schedulers import read_identity
-from ascend_session.config.checking import warn
-from ascend_session.errors import CollectiveError, LifecycleError
+from ascend_session.errors import CollectiveError, LifecycleError, warn
 from ascend_session.session.registry import current_system
 from ascend_session.vendor import WORLD_GROUP
 

@@ -5,8 +5,7 @@ would skip or take differently without telling. Names are loaded when they are f
 every configuration looks in here.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Dict, Tuple, Type
+from typing import TYPE_CHECKING, Type
 
 from ascend_session.lazy import late_names
 
@@ -32,32 +31,6 @@ if TYPE_CHECKING:
     from ascend_session.option_files.toolkit import built_in_lists as built_in_lists
     from ascend_session.option_files.toolkit import implemented_modes as implemented_modes
 
-__all__ = [
-    "DEBUG_ITEMS",
-    "FILE_OPTIONS",
-    "LISTS",
-    "MODES",
-    "TYPE_NAMES",
-    "Aipp",
-    "AippOp",
-    "AoeConfigFile",
-    "CustomDtypes",
-    "Decision",
-    "Dtypes",
-    "FusionSwitch",
-    "MixList",
-    "OpCache",
-    "OpDebugConfig",
-    "OpPrecision",
-    "OptionFile",
-    "Policy",
-    "Switching",
-    "built_in_lists",
-    "decide_by_select",
-    "file_type",
-    "implemented_modes",
-]
-
 _HOMES = {
     "DEBUG_ITEMS": "op_debug",
     "LISTS": "mixlist",
@@ -81,34 +54,29 @@ _HOMES = {
     "implemented_modes": "toolkit",
 }
 
-# option: the name of its type, and the module that has it
-_TYPES: Dict[str, Tuple[str, str]] = {
-    "op_precision_mode": ("OpPrecision", "op_precision"),
-    "modify_mixlist": ("MixList", "mixlist"),
-    "customize_dtypes": ("CustomDtypes", "customize_dtypes"),
-    "fusion_switch_file": ("FusionSwitch", "fusion_switch"),
-    "op_debug_config": ("OpDebugConfig", "op_debug"),
-    "aoe_config_file": ("AoeConfigFile", "aoe_config"),
-    "insert_op_file": ("Aipp", "aipp"),
+TYPE_NAMES = {
+    "op_precision_mode": "OpPrecision",
+    "modify_mixlist": "MixList",
+    "customize_dtypes": "CustomDtypes",
+    "fusion_switch_file": "FusionSwitch",
+    "op_debug_config": "OpDebugConfig",
+    "aoe_config_file": "AoeConfigFile",
+    "insert_op_file": "Aipp",
+    # Not the option's own file, but one in the directory that it names
+    "op_compiler_cache_dir": "OpCache",
 }
-# Not an option's own file, but one in the directory that it names
-_INSIDE: Dict[str, Tuple[str, str]] = {"op_compiler_cache_dir": ("OpCache", "op_cache")}
+"""The options that point to a file, and the type of that file."""
 
-FILE_OPTIONS = tuple(_TYPES)
-TYPE_NAMES: Dict[str, str] = {option: name for option, (name, _) in {**_TYPES, **_INSIDE}.items()}
+FILE_OPTIONS = tuple(option for option in TYPE_NAMES if option != "op_compiler_cache_dir")
+
+__getattr__, __dir__ = late_names(__name__, _HOMES, globals())
 
 
 def file_type(option: str) -> "Type[OptionFile]":
-    """The type of the file that ``option`` points to, or that lies where it points to.
+    """Give the type of the file that ``option`` points to, or that lies where it points to.
 
     Raises:
         KeyError: If there is no such option.
     """
-    name, module = {**_TYPES, **_INSIDE}[option]
-    found: Type[OptionFile] = getattr(
-        importlib.import_module(f"ascend_session.option_files.{module}"), name
-    )
-    return found
-
-
-__getattr__, __dir__ = late_names(__name__, _HOMES, globals())
+    kind: Type[OptionFile] = __getattr__(TYPE_NAMES[option])
+    return kind

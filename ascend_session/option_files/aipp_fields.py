@@ -3,8 +3,8 @@
 Sources: insert_op.proto of the vendor (message AippOpParams, as published in Huawei-Ascend/
 tensorflow, inc/register/proto); hicann/ge, aipp_op.cc (SetPaddingData for padding_value, which is
 newer and whose number is not published: it does not stand in text; ValidateParams for what is
-refused; SetDefaultParams, ConvertParamToAttr and GetAndCheckTarget for what is used); options notes
-c for the ranges of the manual.
+refused; SetDefaultParams, ConvertParamToAttr and GetAndCheckTarget for what is used);
+guides/facts/option_files.md#insert_op_file for the ranges of the manual.
 """
 
 import dataclasses
@@ -12,8 +12,8 @@ import functools
 import struct
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.option_files.base import Brief, unusable
-from ascend_session.option_files.source import is_writable
+from ascend_session.option_files.base import Brief, unusable_value
+from ascend_session.text import is_writable
 
 AIPP_MODES = ("undefined", "static", "dynamic")
 INPUT_FORMATS = (
@@ -22,6 +22,7 @@ INPUT_FORMATS = (
     *("RAW10", "RAW12", "RAW16", "RAW24", "RGB16", "RGB20", "RGB24"),
     *("RGB8_IR", "RGB16_IR", "RGB24_IR"),
 )
+ENUMS: Dict[str, Tuple[str, ...]] = {"AippMode": AIPP_MODES, "InputFormat": INPUT_FORMATS}
 _LIMITS = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 _NAN = float("nan")  # one object, so that equal operators are equal
 
@@ -34,7 +35,7 @@ class AippField(NamedTuple):
         number: Its number in the message.
         kind: ``int32``, ``uint32``, ``bool``, ``float``, ``string``, ``AippMode`` or
             ``InputFormat``.
-        form: ``one`` (0 if it is not said), ``once`` (repeated, of which GE takes one) or
+        form: ``one`` (0 if it is not set), ``once`` (repeated, of which GE takes one) or
             ``many``.
     """
 
@@ -136,14 +137,14 @@ class AippOp(Brief):
     raw_rgbir_to_f16_n: int = _int(45, "uint32")
 
     def __post_init__(self) -> None:
-        wrong: List[str] = []
+        faults: List[str] = []
         for field in aipp_fields():
-            value, fault = _checked(field, getattr(self, field.name))
+            value, fault = _check_field(field, getattr(self, field.name))
             object.__setattr__(self, field.name, value)
-            wrong += [f"{field.name}={getattr(self, field.name)!r}: {fault}"] if fault else []
-        wrong = wrong or [f"{name}: {fault}" for name, fault in faults(vars(self))]
-        if wrong:
-            raise unusable("insert_op_file", " ".join(wrong))
+            faults += [f"{field.name}={value!r}: {fault}"] if fault else []
+        faults = faults or [f"{name}: {fault}" for name, fault in find_faults(vars(self))]
+        if faults:
+            raise unusable_value("insert_op_file", " ".join(faults))
 
     def __reduce__(self) -> Tuple[Any, ...]:
         # Made anew, so that what is no number is equal to itself in another process too.
@@ -152,14 +153,14 @@ class AippOp(Brief):
 
 @functools.lru_cache(maxsize=None)
 def aipp_fields() -> Tuple[AippField, ...]:
-    """The fields of the message, in the order in which they are written."""
+    """List the fields of the message, in the order in which they are written."""
     return tuple(
         AippField(field.name, *field.metadata["field"]) for field in dataclasses.fields(AippOp)
     )
 
 
-def faults(values: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
-    """Why GE refuses one block: the field, and a sentence."""
+def find_faults(values: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
+    """Find why GE refuses one block: the field, and a sentence."""
     mode = values["aipp_mode"]
     if mode not in AIPP_MODES[1:]:
         yield "aipp_mode", "It has to be static or dynamic."
@@ -180,22 +181,22 @@ _NOT_NEGATIVE = (
     *("crop_size_w", "resize_output_w", "resize_output_h", "left_padding_size"),
     *("right_padding_size", "top_padding_size", "bottom_padding_size"),
 )
-_WORDS: Dict[str, Tuple[str, ...]] = {"AippMode": AIPP_MODES, "InputFormat": INPUT_FORMATS}
 
 
-def _checked(field: AippField, value: Any) -> Tuple[Any, str]:
-    """The value as it is kept, and why it cannot be; empty if it can."""
+def _check_field(field: AippField, value: Any) -> Tuple[Any, str]:
+    """Give the value as it is kept, and why it cannot be; empty if it can."""
     if field.form == "many":
         if not isinstance(value, (tuple, list)):
             return value, "a list of numbers is needed."
-        checked = [_one_checked(field, one) for one in value]
-        return tuple(one for one, _ in checked), " ".join(filter(None, (f for _, f in checked)))
+        checked = [_check_item(field, item) for item in value]
+        faults = " ".join(fault for _, fault in checked if fault)
+        return tuple(item for item, _ in checked), faults
     if field.form == "once" and value is None:
         return None, ""
-    return _one_checked(field, value)
+    return _check_item(field, value)
 
 
-def _one_checked(field: AippField, value: Any) -> Tuple[Any, str]:
+def _check_item(field: AippField, value: Any) -> Tuple[Any, str]:
     if field.kind in _LIMITS:
         low, high = _LIMITS[field.kind]
         is_legal = type(value) is int and low <= value <= high
@@ -208,7 +209,7 @@ def _one_checked(field: AippField, value: Any) -> Tuple[Any, str]:
     if field.kind == "string":
         is_text = isinstance(value, str) and is_writable(value, strict=True)
         return value, "" if is_text else "text is needed."
-    words = _WORDS[field.kind]
+    words = ENUMS[field.kind]
     if isinstance(value, str) and value.isdigit() and len(value) < 10:  # protobuf takes any number
         value = words[int(value)] if int(value) < len(words) else str(int(value))
         return value, ""
@@ -216,7 +217,7 @@ def _one_checked(field: AippField, value: Any) -> Tuple[Any, str]:
 
 
 def _as_single(value: float) -> float:
-    """The shortest number that is the same in single precision, which is what GE keeps."""
+    """Give the shortest number that is the same in single precision, which is what GE keeps."""
     try:
         packed = struct.pack("<f", value)
     except OverflowError:
@@ -250,8 +251,8 @@ _MOST_PADDING = 32
 _SIZES = {"w": (2, 4096), "h": (1, 4096)}
 
 
-def remarks_about(block: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
-    """A field, and what there is to say about its value."""
+def find_remarks(block: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
+    """Find what GE does not use, or the manual does not have: the field, and a sentence."""
     is_static = block["aipp_mode"] == "static"
     other, word = (_DYNAMIC, "dynamic") if is_static else (_STATIC, "static")
     for name in other:
@@ -260,13 +261,13 @@ def remarks_about(block: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
     if block["input_edge_idx"]:
         yield "input_edge_idx", "GE does not use it."
     if is_static:
-        yield from _about_static(block)
+        yield from _find_static_remarks(block)
 
 
 _STATIC = tuple(field.name for field in aipp_fields() if field.name not in (*_GENERAL, *_DYNAMIC))
 
 
-def _about_static(block: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
+def _find_static_remarks(block: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
     if block["input_format"] not in (*_DOCUMENTED, "UNDEFINED"):
         yield "input_format", f"The manual has {', '.join(_DOCUMENTED)} only."
     for switch, names in _SWITCHED.items():
@@ -276,10 +277,10 @@ def _about_static(block: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
             elif block[switch] and "padding_size" in name and block[name] > _MOST_PADDING:
                 yield name, f"The manual allows at most {_MOST_PADDING}."
     for side, (low, high) in _SIZES.items():
-        yield from _about_side(block, side, low, high)
+        yield from _find_side_remarks(block, side, low, high)
 
 
-def _about_side(
+def _find_side_remarks(
     block: Mapping[str, Any], side: str, low: int, high: int
 ) -> Iterator[Tuple[str, str]]:
     size = block[f"src_image_size_{side}"]

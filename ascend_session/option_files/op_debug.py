@@ -1,19 +1,19 @@
 """op_debug_config: what the operator compiler adds for debugging, and for which operators.
 
-Source: hicann/ge, op_debug_config_parser.cc; options notes c and a39. GE fails for a missing file
-only: a line that it cannot use it reports, and goes on. If that is the line of the items
-(SetOpdebugConfig), the line itself stays where the items should be, and without a list
-(IsOpDebugListOp) it is passed on for all operators.
+GE fails for a missing file only: a line that it cannot use it reports, and goes on. If that is the
+line of the items (SetOpdebugConfig), the line itself stays where the items should be, and without a
+list (IsOpDebugListOp) it is passed on for all operators.
+
+Source: hicann/ge, op_debug_config_parser.cc; guides/facts/option_files.md#op_debug_config.
 """
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Tuple
 
-from ascend_session.option_files.base import OptionFile, check_text_of, unusable
-from ascend_session.option_files.remarks import FileFindings
-from ascend_session.option_files.source import BOM, Kind, Source, lines_of, shortened, trimmed
-
-__all__ = ["DEBUG_ITEMS", "OpDebugConfig"]
+from ascend_session.findings import Place
+from ascend_session.option_files.base import OptionFile, check_writable, unusable_value
+from ascend_session.option_files.source import SourceFile, trim
+from ascend_session.text import shorten
 
 # What may be asked for; dump_bin is known to GE itself and to no manual
 DEBUG_ITEMS = ("oom", "dump_cce", "dump_loc", "ccec_O0", "ccec_g", "check_flag", "dump_bin")
@@ -40,18 +40,19 @@ class OpDebugConfig(OptionFile):
 
     OPTION: ClassVar[str] = "op_debug_config"
     NAME: ClassVar[str] = "op_debug.cfg"
-    KIND: ClassVar[Kind] = Kind("a file of debug items")
+    WHAT: ClassVar[str] = "a file of debug items"
 
     def __post_init__(self) -> None:
         for field in ("items", "names", "types"):
-            given = getattr(self, field)
-            if isinstance(given, (str, bytes)):
-                raise unusable(self.OPTION, f"{field} is a list of words, not {given!r}.")
-            for word in given:
+            words = getattr(self, field)
+            if isinstance(words, (str, bytes)):
+                raise unusable_value(self.OPTION, f"{field} is a list of words, not {words!r}.")
+            for word in words:
                 _check_word(field, word)
-            object.__setattr__(self, field, tuple(dict.fromkeys(given)))
+            object.__setattr__(self, field, tuple(dict.fromkeys(words)))
         if (self.names or self.types) and not self.items:
-            raise unusable(self.OPTION, f"GE looks at {_LIST} with {_CONFIG} only.", "Give items.")
+            message = f"GE looks at {_LIST} with {_CONFIG} only."
+            raise unusable_value(self.OPTION, message, "Give items.")
 
     def covers(self, op_type: str, name: str) -> bool:
         """Whether an operator is compiled with the items."""
@@ -59,85 +60,91 @@ class OpDebugConfig(OptionFile):
         return bool(self.items) and (everything or name in self.names or op_type in self.types)
 
     def text(self) -> str:
-        """One or two lines."""
+        """Write one or two lines."""
         listed = [*self.names, *(f"OpType::{name}" for name in self.types)]
         lines = [f"{_CONFIG}={','.join(self.items)}"] if self.items else []
         lines += [f"{_LIST}={','.join(listed)}"] if listed else []
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
-    def _understood(cls, source: Source, findings: FileFindings, fix: bool) -> Any:
-        found: Dict[str, Tuple[int, str]] = {}
-        for number, line in enumerate(lines_of(source.text), 1):
-            if fix:
-                line = (line[1:] if line.startswith(BOM) else line).partition("#")[0]
-            _take(trimmed(line), number, findings, found)
-        items, usable = _items(found, findings, fix)
-        names, types = _listed(found, findings) if usable and items else ([], [])
-        if not (usable and items) and _LIST in found:
-            message = f"GE does not look at {_LIST}, as there is no usable {_CONFIG}."
-            findings.skip((found[_LIST][0], 1), message)
-        if usable:
-            _remark(items, found, findings)
-        return lambda: cls(tuple(items), tuple(names), tuple(types))
+    def _read(cls, source: SourceFile) -> Dict[str, Any]:
+        lines = _find_lines(source)
+        items: List[str] = []
+        names: List[str] = []
+        types: List[str] = []
+        has_items = False
+        if _CONFIG in lines:
+            place, line = lines[_CONFIG]
+            items, has_items = _read_items(source, place, line)
+            if has_items:
+                _check_items(source, place, items)
+        if _LIST in lines:
+            place, line = lines[_LIST]
+            if has_items and items:
+                names, types = _read_list(source, place, line)
+            else:
+                message = f"GE does not look at {_LIST}, as there is no usable {_CONFIG}."
+                source.skip(place, message)
+        return {"items": tuple(items), "names": tuple(names), "types": tuple(types)}
 
 
-def _take(
-    line: str, number: int, findings: FileFindings, found: Dict[str, Tuple[int, str]]
-) -> None:
-    """Keeps the line if it is one of the two that GE looks for; the last of each counts."""
-    if not line or line.startswith("#"):
-        return
-    place = (number, 1)
-    key = next((key for key in (_CONFIG, _LIST) if key in line), None)
-    if key is None:
-        findings.skip(place, f"GE skips this line: it has neither {_CONFIG} nor {_LIST}.")
-        return
-    said = trimmed(line.partition("=")[0])
-    if said != key:
-        hint = f"Write {key}=..., or # in front."
-        findings.skip(place, f"GE takes this line for {key}: the word occurs in it.", hint)
-    if key in found:
-        message = f"Only line {number} counts for {key}, the last one."
-        findings.skip((found[key][0], 1), message)
-    found[key] = (number, line)
+def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
+    """Find the two lines that GE looks for; the last of each counts."""
+    lines: Dict[str, Tuple[Place, str]] = {}
+    for number, line in source.lines():
+        place, line = Place(number, 1), trim(line.partition("#")[0] if source.fix else line)
+        if not line or line.startswith("#"):
+            continue
+        key = next((key for key in (_CONFIG, _LIST) if key in line), None)
+        if key is None:
+            source.skip(place, f"GE skips this line: it has neither {_CONFIG} nor {_LIST}.")
+            continue
+        if trim(line.partition("=")[0]) != key:
+            hint = f"Write {key}=..., or # in front."
+            source.skip(place, f"GE takes this line for {key}: the word occurs in it.", hint)
+        if key in lines:
+            source.skip(lines[key][0], f"Only line {number} counts for {key}, the last one.")
+        lines[key] = (place, line)
+    return lines
 
 
-def _items(
-    found: Dict[str, Tuple[int, str]], findings: FileFindings, fix: bool
-) -> Tuple[List[str], bool]:
-    """The items, and whether they are what the line means to say."""
-    number, line = found.get(_CONFIG, (0, ""))
-    if not number:
-        return [], False
-    missing = _missing(line)
+def _read_items(source: SourceFile, place: Place, line: str) -> Tuple[List[str], bool]:
+    """Read the items, and whether they are what the line means to say."""
+    missing = _find_missing(line)
     if not missing:
         return _split(line.partition("=")[2]), True
-    findings.skip(
-        (number, 1),
+    source.skip(
+        place,
         f"GE reports an error for this line ({missing}), and passes on the line itself as an item, "
         "for all operators.",
         "Take the line out, or name items.",
     )
-    return ([], False) if fix else (_split(line), False)
+    return ([], False) if source.fix else (_split(line), False)
 
 
-def _listed(
-    found: Dict[str, Tuple[int, str]], findings: FileFindings
-) -> Tuple[List[str], List[str]]:
-    """Names and types; a word with '::' in it is a type, and stands behind that."""
-    number, line = found.get(_LIST, (0, ""))
-    missing = _missing(line) if number else ""
+def _check_items(source: SourceFile, place: Place, items: List[str]) -> None:
+    for item in items:
+        if item not in DEBUG_ITEMS:
+            message = f"{shorten(item, 40)!r} is no known item; GE passes it on unchecked."
+            source.skip(place, message, f"Known are {', '.join(DEBUG_ITEMS)}.")
+    if {"oom", "ccec_O0"} <= set(items):
+        message = "oom and ccec_O0 exclude each other: operators fail on the device."
+        source.skip(place, message, "Take one of them out.")
+
+
+def _read_list(source: SourceFile, place: Place, line: str) -> Tuple[List[str], List[str]]:
+    """Read names and types; a word with '::' in it is a type, and stands behind that."""
+    missing = _find_missing(line)
     if missing:
         message = f"GE reports an error for this line ({missing}), and goes on without it."
-        findings.skip((number, 1), message)
+        source.skip(place, message)
         return [], []
     words = _split(line.partition("=")[2])
     types = [word.partition("::")[2] for word in words if "::" in word]
-    return [word for word in words if "::" not in word], [kind for kind in types if kind]
+    return [word for word in words if "::" not in word], [name for name in types if name]
 
 
-def _missing(line: str) -> str:
+def _find_missing(line: str) -> str:
     _, equals, value = line.partition("=")
     if not equals:
         return "it has no '='"
@@ -145,28 +152,17 @@ def _missing(line: str) -> str:
 
 
 def _split(words: str) -> List[str]:
-    return [trimmed(word) for word in words.split(",") if trimmed(word)]
-
-
-def _remark(items: List[str], found: Dict[str, Tuple[int, str]], findings: FileFindings) -> None:
-    place = (found.get(_CONFIG, (1, ""))[0], 1)
-    for item in items:
-        if item not in DEBUG_ITEMS:
-            message = f"{shortened(item, 40)!r} is no known item; GE passes it on unchecked."
-            findings.skip(place, message, f"Known are {', '.join(DEBUG_ITEMS)}.")
-    if {"oom", "ccec_O0"} <= set(items):
-        message = "oom and ccec_O0 exclude each other: operators fail on the device."
-        findings.skip(place, message, "Take one of them out.")
+    return [trim(word) for word in words.split(",") if trim(word)]
 
 
 def _check_word(field: str, word: object) -> None:
     option = OpDebugConfig.OPTION
-    if not isinstance(word, str) or not word or trimmed(word) != word or set(word) & set(",\n"):
-        raise unusable(
-            option, f"{field}: {word!r} cannot be written: it is one word of text without ','."
-        )
-    check_text_of(option, f"{field}: {word!r}", word)
+    if not isinstance(word, str) or not word or trim(word) != word or set(word) & set(",\n"):
+        message = f"{field}: {word!r} cannot be written: it is one word of text without ','."
+        raise unusable_value(option, message)
+    check_writable(option, f"{field}: {word!r}", word)
     if field == "names" and "::" in word:
-        raise unusable(option, f"names: {word!r} is a type for GE.", "Give it in types.")
+        raise unusable_value(option, f"names: {word!r} is a type for GE.", "Give it in types.")
     if field != "items" and _CONFIG in word:
-        raise unusable(option, f"{field}: GE would take the line of {word!r} for {_CONFIG}.")
+        message = f"{field}: GE would take the line of {word!r} for {_CONFIG}."
+        raise unusable_value(option, message)

@@ -1,142 +1,47 @@
-"""Files as the vendor's C++ sees them: bytes, lines and words with their places; and writing them.
+"""A file as the vendor's C++ sees it, bytes and lines, and what is found while it is read.
 
-Serves every file that the vendor's stack reads and a person writes. Who reads it, and which error
-of this package tells about it, says a `Kind`. GE compares bytes: what is no UTF-8 is kept as it is,
-in Python's form for such bytes (``surrogateescape``). What is written goes into a file beside it
-first, and takes the name only when it is whole and on the disk.
-
-Source: hicann/ge, common/string_utils.h (Trim, which strips what isspace takes), and the standard's
-getline, for which only a line feed ends a line.
+GE compares bytes: what is no UTF-8 is kept as it is, in Python's form for such bytes
+(``surrogateescape``). Source: hicann/ge, common/string_utils.h (Trim, which strips what isspace
+takes), and the standard's getline, for which only a line feed ends a line.
 """
 
 import contextlib
-import errno
-import fcntl
-import hashlib
-import os
-import re
-import stat
-from typing import Iterator, List, NamedTuple, Optional, Tuple, Type
+from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
-from ascend_session.errors import AscendError, ConfigError
-from ascend_session.files import UnreadableError, read_regular_file
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, WARNING, Finding, Place, TextPlaces
+from ascend_session.jsonfile import BOM, JsonError, Member, Node, parse_json
+from ascend_session.text import shorten
 
-BOM = "\ufeff"
 _BLANKS = " \t\n\v\f\r"
-_ESCAPED = re.compile("[\udc80-\udcff]")
-_WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
-_MIB = 1 << 20
-_BLOCK = 4096  # characters
+_FOREIGN_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
+_MOST_KEPT = 1000  # findings of a kind
+_MOST_RAISED = 20
+
+Hint = Union[None, str, Callable[[], str]]
 
 
-class Kind(NamedTuple):
-    """A kind of file.
+def foreign_encoding(content: bytes) -> Optional[str]:
+    """Say what its first bytes make of a file instead of UTF-8 text; None if they do not.
 
-    Attributes:
-        what: What such a file is, with its article.
-        reader: The program of the vendor that reads it, as it is called inside a sentence.
-        error: The error that tells that one cannot be used.
-        most_bytes: What is read of it at most; a larger file is refused.
+    Returns:
+        ``UTF-16`` or ``compressed``.
     """
-
-    what: str
-    reader: str = "GE"
-    error: Type[AscendError] = ConfigError
-    most_bytes: int = 64 * _MIB
+    return next((name for mark, name in _FOREIGN_MARKS if content.startswith(mark)), None)
 
 
-class Places:
-    """Line and column, both from 1, of each character of a text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._before: List[Tuple[int, int]] = []  # of each block: line feeds, and the last one
-
-    def of(self, at: int) -> Tuple[int, int]:
-        """Line and column of the character ``at``, counted from 0."""
-        if not self._before:
-            self._count()
-        start = at // _BLOCK * _BLOCK
-        found, last = self._before[at // _BLOCK]
-        found += self._text.count("\n", start, at)
-        last = max(last, self._text.rfind("\n", start, at))
-        return found + 1, at - last
-
-    def _count(self) -> None:
-        found, last = 0, -1
-        for start in range(0, len(self._text) + 1, _BLOCK):
-            self._before.append((found, last))
-            found += self._text.count("\n", start, start + _BLOCK)
-            last = max(last, self._text.rfind("\n", start, start + _BLOCK))
-
-
-class Source(NamedTuple):
-    """The text of a file.
-
-    Attributes:
-        name: What messages call it: its path, as it was given.
-        text: The text; a byte that is no UTF-8 is a surrogate, as with ``surrogateescape``.
-        places: Line and column of each character.
-        mark: What its first bytes say that it is instead of UTF-8 text, ``UTF-16`` or
-            ``compressed``; None if they do not.
-    """
-
-    name: str
-    text: str
-    places: Places
-    mark: Optional[str] = None
-
-
-def read_content(path: str, kind: Kind) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        AscendError: Of the kind's type, if there is no such file or it cannot be read, is no file
-            or is larger than ``kind.most_bytes``. A pipe is refused and never waited for.
-    """
-    try:
-        return read_regular_file(path, kind.most_bytes, kind.what)
-    except UnreadableError as error:
-        raise kind.error(f"{path}: {error}.", hint=error.hint) from error
-
-
-def decoded(name: str, content: bytes, fix: bool = False) -> Source:
-    """The text of ``content``.
-
-    Args:
-        name: What messages call the file.
-        content: Its bytes.
-        fix: Whether UTF-16 is taken for what it means.
-    """
-    mark = next((found for start, found in _WRONG_MARKS if content.startswith(start)), None)
-    text = content.decode("utf-8", "surrogateescape")
-    if fix and mark == "UTF-16":
-        with contextlib.suppress(UnicodeDecodeError):
-            text, mark = content.decode("utf-16"), None
-    return Source(name, text, Places(text), mark)
-
-
-def encoded(text: str) -> bytes:
-    """The bytes of ``text``; the opposite of `decoded`."""
+def encode(text: str) -> bytes:
+    """Give the bytes of a text as `SourceFile` decodes them."""
     return text.encode("utf-8", "surrogateescape")
 
 
-def is_writable(text: str, strict: bool = False) -> bool:
-    """Whether ``text`` is read back as it is once it is written; half a surrogate pair is not.
-
-    Args:
-        text: The text.
-        strict: Whether it may not have bytes that are no UTF-8 either, as in JSON.
-    """
-    errors = "strict" if strict else "surrogateescape"
-    try:
-        return text.encode("utf-8", errors).decode("utf-8", errors) == text
-    except UnicodeEncodeError:
-        return False
+def trim(text: str) -> str:
+    """Strip the six ASCII blanks from both ends."""
+    return text.strip(_BLANKS)
 
 
-def lines_of(text: str) -> Iterator[str]:
-    """The lines of ``text``, carriage returns included; what follows the last line feed is one."""
+def split_lines(text: str) -> Iterator[str]:
+    """Yield the lines, carriage returns included; what follows the last line feed is one."""
     start = 0
     end = text.find("\n")
     while end >= 0:
@@ -147,177 +52,192 @@ def lines_of(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def trimmed(text: str) -> str:
-    """``text`` without the six ASCII blanks at its ends."""
-    return text.strip(_BLANKS)
+class SourceFile:
+    """The text of a file that is read, and what is found in it.
 
+    Of very many findings the first thousand are kept, and the others are counted.
 
-def strange_bytes(text: str) -> Optional[int]:
-    """Where the first byte that is no UTF-8 stands in ``text``; None if there is none."""
-    found = _ESCAPED.search(text)
-    return None if found is None else found.start()
-
-
-def shortened(text: str, most: int = 60) -> str:
-    """``text`` for a message: what is too long or no UTF-8 at its end becomes three dots."""
-    at = strange_bytes(text)
-    shown = text if at is None else text[:at] + "..."
-    return shown if len(shown) <= most else shown[: most - 3] + "..."
-
-
-_DIGITS = 16  # of a SHA-256 in hexadecimal: enough that no two files ever share a name
-
-
-def write_content(path: str, content: bytes, kind: Kind, force: bool = False) -> None:
-    """Writes a whole file.
-
-    Args:
-        path: Its name; a link is followed.
-        content: What goes into it.
-        kind: What it is.
-        force: Whether a file that is there may be replaced; its permissions are kept.
-
-    Raises:
-        AscendError: Of the kind's type, if there is a file already, or it cannot be written.
-            Nothing is left behind then.
+    Attributes:
+        name: What messages call it: its path, as it was given.
+        text: The text; a byte that is no UTF-8 is a surrogate, as with ``surrogateescape``.
+        fix: Whether to take what a person means where the vendor's reader does not.
+        encoding: What it is instead of UTF-8 text; see `foreign_encoding`.
+        unknown: The first thing that a newer reader may know and this package does not.
     """
-    try:
-        if os.path.lexists(path) and not force:
-            raise _exists(path, kind)
-        target = os.path.realpath(path)
-        folder = os.path.dirname(target)
-        temporary = os.path.join(folder, f".ascend-{os.getpid()}-{os.urandom(4).hex()}.part")
-        mode = _mode_of(target)
-        with _removed_if_left(temporary):
-            _write_whole(temporary, content, mode)
-            _name(temporary, target, force)
-        _settle(folder)
-    except FileExistsError:
-        raise _exists(path, kind) from None
-    except OSError as error:
-        raise kind.error(f"{path}: cannot be written: {error.strerror}.") from error
-    except ValueError as error:
-        if isinstance(error, AscendError):
-            raise
-        raise kind.error(f"{path!r} is no file name.") from None
 
+    def __init__(self, name: str, content: bytes, fix: bool = False) -> None:
+        self.name = name
+        self.text = content.decode("utf-8", "surrogateescape")
+        self.fix = fix
+        self.encoding = foreign_encoding(content)
+        if fix and self.encoding == "UTF-16":
+            with contextlib.suppress(UnicodeDecodeError):
+                self.text, self.encoding = content.decode("utf-16"), None
+        self.unknown: Optional[Finding] = None
+        self._places = TextPlaces(self.text)
+        self._errors: List[Finding] = []
+        self._warnings: List[Finding] = []
+        self._errors_left_out = 0
+        self._warnings_left_out = 0
+        self._first_left_out = Place(1, 1)
 
-@contextlib.contextmanager
-def one_at_a_time(path: str) -> Iterator[None]:
-    """Lets one process after the other change a file that it has to read before.
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether so much is refused that nobody reads on."""
+        return len(self._errors) >= _MOST_KEPT
 
-    Its folder is locked for that, as far as its file system has locks.
-    """
-    with contextlib.ExitStack() as opened:
-        with contextlib.suppress(OSError, ValueError):
-            folder = os.path.dirname(os.path.realpath(path))
-            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            opened.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+    def place(self, at: int) -> Place:
+        """Give line and column of the character ``at``, which is counted from 0."""
+        return self._places.of(at)
 
+    def lines(self) -> Iterator[Tuple[int, str]]:
+        """Yield the lines with their numbers; to fix them, without blanks and a mark in front."""
+        for number, line in enumerate(split_lines(self.text), 1):
+            if self.fix:
+                line = trim(line[1:] if line.startswith(BOM) else line)
+            yield number, line
 
-def store_content(folder: str, name: str, content: bytes, kind: Kind) -> str:
-    """Puts a file into ``folder`` under a name that holds a digest of its content.
+    def refuse(self, where: Union[int, Place], message: str, hint: Optional[str] = None) -> None:
+        """Note why the vendor's reader refuses the file.
 
-    The same content always has the same name, so that several processes may store it at the same
-    time, and a file that is in use never changes.
+        Args:
+            where: A place, or a character counted from 0.
+            message: What is wrong there.
+            hint: What to do about it.
+        """
+        if self.is_hopeless:
+            self._errors_left_out += 1
+            return
+        place = self.place(where) if isinstance(where, int) else where
+        self._errors.append(Finding(ERROR, message, hint, place=place))
 
-    Args:
-        folder: Where to; it is made if it is not there.
-        name: What the file is called without the digest, ``op_precision.ini``.
-        content: What goes into it.
-        kind: What it is.
+    def skip(self, where: Union[int, Place], message: str, hint: Hint = None) -> None:
+        """Note what the vendor's reader skips or takes differently, without an error.
 
-    Returns:
-        The absolute path.
+        Args:
+            where: A place, or a character counted from 0.
+            message: What stands there and what becomes of it.
+            hint: What to write instead, or how to find out, if that takes long.
+        """
+        place = self.place(where) if isinstance(where, int) else where
+        if len(self._warnings) < _MOST_KEPT:
+            advice = hint() if callable(hint) else hint
+            self._warnings.append(Finding(WARNING, message, advice, place=place))
+            return
+        if not self._warnings_left_out:
+            self._first_left_out = place
+        self._warnings_left_out += 1
 
-    Raises:
-        AscendError: Of the kind's type, if it cannot be written.
-    """
-    path = stored_path(folder, name, content)
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        if not _holds(path, content):
-            write_content(path, content, kind, force=True)
-    except OSError as error:
-        raise kind.error(f"{path}: cannot be written: {error.strerror}.") from error
-    return path
+    def skip_unknown(self, place: Place, message: str, hint: Hint = None) -> None:
+        """Note what a newer reader may know; an object of this package would lose it."""
+        self.unknown = self.unknown or Finding(WARNING, message, place=place)
+        self.skip(place, message, hint)
 
-
-def stored_path(folder: str, name: str, content: bytes) -> str:
-    """The path that `store_content` gives to a file."""
-    stem, suffix = os.path.splitext(name)
-    digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
-    return os.path.join(os.path.abspath(folder), f"{stem}-{digest}{suffix}")
-
-
-def _holds(path: str, content: bytes) -> bool:
-    try:
-        facts = os.stat(path)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size != len(content):
-            return False
-        with open(path, "rb") as file:
-            return file.read() == content
-    except FileNotFoundError:
-        return False
-
-
-def _mode_of(target: str) -> Optional[int]:
-    """The permissions of the file that is replaced; None if there is none."""
-    try:
-        facts = os.stat(target)
-    except FileNotFoundError:
-        return None
-    if stat.S_ISDIR(facts.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "Is a directory")
-    if not stat.S_ISREG(facts.st_mode):
-        raise OSError(errno.EINVAL, "It is no file, but a pipe or a device")
-    return stat.S_IMODE(facts.st_mode)
-
-
-def _write_whole(temporary: str, content: bytes, mode: Optional[int]) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with open(os.open(temporary, flags, 0o666), "wb") as file:
-        if mode is not None:
-            os.fchmod(file.fileno(), mode)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _name(temporary: str, target: str, force: bool) -> None:
-    if force:
-        os.replace(temporary, target)
-        return
-    try:
-        os.link(temporary, target)  # unlike a renaming, it never takes the place of another file
-    except FileExistsError:
-        raise
-    except OSError:  # not every file system has links
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, "File exists") from None
-        os.replace(temporary, target)
-
-
-def _settle(folder: str) -> None:
-    """Puts the name on the disk as well, where the file system knows how."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    def parse_json(self) -> Optional[Node]:
+        """Read the JSON value of the text; None if it is none, which is noted."""
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            return self.try_json()
+        except JsonError as error:
+            self.refuse_json(error)
+            return None
 
+    def try_json(self) -> Node:
+        """Read the JSON value of the text.
 
-@contextlib.contextmanager
-def _removed_if_left(temporary: str) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        Raises:
+            JsonError: If it is none.
+        """
+        node, rest = parse_json(self.text, lenient=self.fix)
+        if rest < len(self.text):
+            shown = shorten(self.text[rest : rest + 20], 20)
+            self.skip(rest, f"Behind the JSON value stands {shown!r}, which is never read.")
+        return node
 
+    def refuse_json(self, error: JsonError) -> None:
+        """Note why the text is no JSON."""
+        if error.is_comment:
+            self.refuse(
+                error.at,
+                "This is a comment, and JSON has none: the whole file is refused. The samples in "
+                "the manuals have comments for the reader only.",
+                "Take the comments out, as fixed() and `config check-file --fix` do.",
+            )
+        else:
+            reason = f"{error.reason[0].upper()}{error.reason[1:]}."
+            self.refuse(error.at, reason, error.hint)
 
-def _exists(path: str, kind: Kind) -> AscendError:
-    return kind.error(f"{path}: is there already.", hint="Give force to replace it.")
+    def members_of(self, node: Node, name: str) -> List[Member]:
+        """List the members of an object; of two equal keys the last one counts, which is noted.
+
+        Args:
+            node: The object; what is none is refused.
+            name: What messages call it.
+        """
+        if not isinstance(node.value, tuple):
+            self.refuse(node.at, f"{name} is an object, not {node.kind}.")
+            return []
+        members: Dict[str, Member] = {}
+        for member in node.value:
+            if member.key in members:
+                line = self.place(members[member.key].at).line
+                self.skip(
+                    member.at,
+                    f"The key {member.key!r} stands in line {line} already; only this one counts.",
+                )
+            members[member.key] = member
+        return list(members.values())
+
+    def note_encoding(self, what: str, reader: str) -> None:
+        """Note in place of all else that the file is no UTF-8 text, if it is none.
+
+        Args:
+            what: What such a file is, with its article.
+            reader: The program of the vendor that reads it, as it is called inside a sentence.
+        """
+        if self.encoding is None:
+            return
+        message = (
+            f"This is {self.encoding}, not UTF-8 text; {reader} reads {what} as bytes, and finds "
+            "nothing that it knows."
+        )
+        hint = "Unpack it."
+        if self.encoding != "compressed":
+            hint = "Save it as UTF-8 without a byte order mark."
+        self._warnings = [Finding(WARNING, message, hint, place=Place(1, 1))]
+        self._warnings_left_out = 0
+        if self._errors or self.fix:  # what a parser makes of such bytes helps nobody
+            self._errors = [Finding(ERROR, message, hint, place=Place(1, 1))]
+            self._errors_left_out = 0
+
+    def errors(self) -> Tuple[Finding, ...]:
+        """Give why the file is refused, in its order."""
+        return tuple(sorted(self._errors, key=lambda finding: finding.place))  # type: ignore[arg-type,return-value]
+
+    def warnings(self) -> Tuple[Finding, ...]:
+        """Give what is skipped, in the file's order; how much is left out stands at the end."""
+        warnings = sorted(self._warnings, key=lambda finding: finding.place)  # type: ignore[arg-type,return-value]
+        if self._warnings_left_out:
+            verb = "remark is" if self._warnings_left_out == 1 else "remarks are"
+            message = f"{self._warnings_left_out:,} more such {verb} left out here."
+            warnings.append(Finding(WARNING, message, place=self._first_left_out))
+        return tuple(warnings)
+
+    def raise_errors(self, option: str) -> None:
+        """Raise one error for all that is refused.
+
+        Raises:
+            ConfigError: If anything is.
+        """
+        errors = self.errors()
+        if not errors:
+            return
+        problems = [
+            Finding(ERROR, f"{self.name}:{error.place}: {error.message}", error.hint, option=option)
+            for error in errors[:_MOST_RAISED]
+        ]
+        if len(errors) > _MOST_RAISED:
+            least = "at least " if self.is_hopeless else ""
+            count = len(errors) - _MOST_RAISED + self._errors_left_out
+            message = f"{self.name}: has {least}{count:,} more such faults."
+            problems.append(Finding(ERROR, message, option=option))
+        raise ConfigError.of(problems, self.name)

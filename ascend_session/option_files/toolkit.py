@@ -1,7 +1,8 @@
 """What an installed toolkit says about its operators; read only, and from any root.
 
-Sources: options notes c and f; the vendor's build scripts, which read all_ops_impl_mode.ini as
-``Type=mode,mode`` (hicann, gen_opcinfo); seed 000 for ``precision_reduce`` in the ops-info files.
+Sources: the vendor's build scripts, which read all_ops_impl_mode.ini as ``Type=mode,mode`` (hicann,
+gen_opcinfo); guides/facts/option_files.md#lists-of-a-toolkit for ``precision_reduce`` in the
+ops-info files.
 """
 
 import json
@@ -9,49 +10,50 @@ import os
 from typing import Dict, Tuple
 
 from ascend_session.errors import ConfigError
+from ascend_session.files import load_file
 from ascend_session.option_files.base import PathLike
-from ascend_session.option_files.source import Kind, decoded, lines_of, read_content, trimmed
+from ascend_session.option_files.source import split_lines, trim
 
-__all__ = ["built_in_lists", "implemented_modes"]
-
-_MODES = Kind("the toolkit's list of modes")
-_OPS_INFO = Kind("the toolkit's list of operators")
-_LIST_OF = {"true": "white-list", "false": "black-list"}
+_LIST_OF_FLAG = {"true": "white-list", "false": "black-list"}
 
 
 def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
-    """``{operator type: its modes}`` of all_ops_impl_mode.ini; others have one mode only.
+    """Read ``{operator type: its modes}`` of all_ops_impl_mode.ini; others have one mode only.
 
     Raises:
         ConfigError: If the file cannot be read.
     """
-    name = os.fspath(path)
-    found: Dict[str, Tuple[str, ...]] = {}
-    for line in lines_of(decoded(name, read_content(name, _MODES)).text):
+    modes_by_type: Dict[str, Tuple[str, ...]] = {}
+    for line in split_lines(_read_text(path, "the toolkit's list of modes")):
         operator, equals, modes = line.partition("=")
         if equals and not line.startswith("#"):
-            known = tuple(trimmed(mode) for mode in modes.split(",") if trimmed(mode))
-            found.setdefault(trimmed(operator), known)
-    return found
+            known = tuple(trim(mode) for mode in modes.split(",") if trim(mode))
+            modes_by_type.setdefault(trim(operator), known)
+    return modes_by_type
 
 
 def built_in_lists(path: PathLike) -> Dict[str, str]:
-    """``{operator type: list}`` of an ``aic-<soc>-ops-info.json``, for `MixList.against`.
+    """Read ``{operator type: list}`` of an ``aic-<soc>-ops-info.json``, for `MixList.against`.
 
     Raises:
         ConfigError: If the file cannot be read, or is no JSON object of operators.
     """
     name = os.fspath(path)
-    text = decoded(name, read_content(name, _OPS_INFO)).text
     try:
-        operators = json.loads(text)
+        operators = json.loads(_read_text(path, "the toolkit's list of operators"))
     except (ValueError, RecursionError) as error:
+        if isinstance(error, ConfigError):
+            raise
         raise ConfigError(f"{name}: this is not JSON: {error}.") from None
     if not isinstance(operators, dict):
         raise ConfigError(f"{name}: is no JSON object of operators.")
-    found: Dict[str, str] = {}
+    list_by_type: Dict[str, str] = {}
     for operator, facts in operators.items():
         reduce = facts.get("precision_reduce") if isinstance(facts, dict) else None
         flag = reduce.get("flag") if isinstance(reduce, dict) else None
-        found[operator] = _LIST_OF.get(str(flag).lower(), "gray-list")
-    return found
+        list_by_type[operator] = _LIST_OF_FLAG.get(str(flag).lower(), "gray-list")
+    return list_by_type
+
+
+def _read_text(path: PathLike, what: str) -> str:
+    return load_file(os.fspath(path), what).decode("utf-8", "surrogateescape")

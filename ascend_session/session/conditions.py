@@ -14,10 +14,9 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.checking import warn
 from ascend_session.config.option import options_by_key
 from ascend_session.config.values import accelerate_trigger
-from ascend_session.errors import ConfigError, LifecycleError
+from ascend_session.errors import ConfigError, LifecycleError, warn
 from ascend_session.findings import ERROR, Finding
 
 # Graph collections in which training helpers note what they have put into the graph: the loop

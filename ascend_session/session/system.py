@@ -12,10 +12,10 @@ from ascend_session.backends._tensorflow import destroy, disown, graph_or_defaul
 from ascend_session.backends.base import Backend
 from ascend_session.cluster.job import Job
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.checking import check_opening, report_new, warn
 from ascend_session.config.file_store import FileStore
 from ascend_session.config.proto import add_to_entry, read_entry
-from ascend_session.errors import AscendError, ConfigError, LifecycleError, UnsupportedError
+from ascend_session.config.validation import validate, validate_opening
+from ascend_session.errors import AscendError, ConfigError, LifecycleError, UnsupportedError, warn
 from ascend_session.failures import RetryPolicy, translate
 from ascend_session.session.conditions import (
     Leftovers,
@@ -166,7 +166,7 @@ class Protos:
         fixed = init_options(self.of_system.parameters)
         missing = {key: value for key, value in fixed.items() if key not in parameters}
         if missing:
-            report_new({**parameters, **missing}, parameters, self.of_system.parameters)
+            validate({**parameters, **missing}, parameters, self.of_system.parameters)
             add_to_entry(proto, missing)
         return {**parameters, **missing}
 
@@ -382,7 +382,7 @@ class AscendSystem:
         """Make what a session opens with, checked as the system's own options were."""
         wanted = self._protos.for_session(config, base, device_id)
         if wanted is not self._protos.of_system:
-            check_opening(self._protos.files.restored(wanted.parameters), self._environ)
+            validate_opening(self._protos.files.restored(wanted.parameters), self._environ)
             check_backend(self._backend, self.job, wanted.parameters)
         return wanted
 
@@ -439,7 +439,7 @@ class AscendSystem:
         files = FileStore(environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
         parameters = self._protos.of_system.parameters
-        check_opening({**self.config.values(), **files.restored(parameters)}, environ)
+        validate_opening({**self.config.values(), **files.restored(parameters)}, environ)
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
 

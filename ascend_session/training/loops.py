@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, Optional
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Loop
 from ascend_session.backends.npu_training import ITERATION_OP
-from ascend_session.config.checking import warn
 from ascend_session.config.proto import read_entry
-from ascend_session.errors import ConfigError, LifecycleError
+from ascend_session.errors import ConfigError, LifecycleError, warn
 from ascend_session.hccl._backend import graph_backend
 from ascend_session.session.conditions import LOOPS_APPLIED, refuse_one_shot
 

@@ -59,15 +59,16 @@ rounded down to a multiple of 68 with a minimum of 68
 Key         hccl_timeout in the NpuOptimizer entry, field i (integer)
 Group       Time limits
 Rules       Atlas training products round hccl_timeout down to a multiple of 68 seconds. \
-[options_notes g13; launch_facts A9; options.json]
+[guides/facts/launch.md#hccl-timeouts]
             In a cluster stream_sync_timeout (ms) must be longer than hccl_timeout (s). \
-[options_notes a37; seed 000]
+[guides/facts/options.md#time-limits; manual, NPURunConfig Options]
             On this host: In a cluster stream_sync_timeout (ms) is longer than the collectives' \
-timeout (s). [options_notes a37; seed 000]
+timeout (s). [guides/facts/options.md#time-limits; manual, NPURunConfig Options]
             On this host: hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT. \
-[options_notes a37]
-            On this host: HCCL_EXEC_TIMEOUT is a number of seconds. [options_notes b]
-Manual      NPURunConfig Options (seed 000)
+[guides/facts/options.md#time-limits]
+            On this host: HCCL_EXEC_TIMEOUT is a number of seconds. \
+[guides/facts/launch.md#hccl-timeouts]
+Manual      NPURunConfig Options
 """,
         "",
     )

@@ -1,6 +1,7 @@
 """Configurations in YAML and JSON files: what is read, and the line of everything that is wrong."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -244,7 +245,7 @@ def test_a_file_without_names_is_refused(write: Write, content: str, message: st
         ("deterministic: [1\n", "config.yaml", "config.yaml:2: this is not YAML: "),
         ("a: 1\n---\nb: 2\n", "config.yaml", "config.yaml:2: this is not YAML: "),
         ("a: !!python/object:os.system x\n", "config.yaml", "config.yaml:1: this is not YAML: "),
-        ('{"a": 1,\n}', "config.json", "config.json:2: this is not JSON: "),
+        ('{"a": 1,\n}', "config.json", "config.json:1: this is not JSON: "),
         ("deterministic: 1\n", "config.json", "config.json:1: this is not JSON: "),
         ("", "config.json", "config.json:1: this is not JSON: "),
     ],
@@ -296,3 +297,35 @@ def test_a_key_that_is_no_name_is_refused_without_the_parsers_words(write: Write
     error = refusal(write(f"{key}: 2\n"))
     assert str(error).startswith("config.yaml:1: ")
     assert "Node" not in str(error)
+
+
+# Files that take long -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (f"deterministic: 1\nsoc_config: {'[' * 9000}\n", "a.yaml", "a.yaml:2: this is nested"),
+        (f"soc_config: {'{a: ' * 3000}\n", "a.yaml", "a.yaml:1: this is nested"),
+        ('{"soc_config":\n' + "[" * 9000, "a.json", "a.json:2: this is not JSON: this is nested"),
+    ],
+    ids=["lists", "mappings", "JSON"],
+)
+def test_deep_nesting_is_refused_at_once_with_its_line(
+    write: Write, content: str, name: str, message: str
+) -> None:
+    path = write(content, name)
+    start = time.perf_counter()
+    assert str(refusal(path)).startswith(message)
+    assert time.perf_counter() - start < 1
+
+
+def test_aliases_of_aliases_are_refused_before_they_fill_the_memory(write: Write) -> None:
+    lines = ["l0: &l0 {x: 1}"]
+    lines += [f"l{n}: &l{n} {{a: *l{n - 1}, b: *l{n - 1}}}" for n in range(1, 30)]
+    assert "has more than 10,000 names" in str(refusal(write("\n".join(lines))))
+
+
+def test_half_a_surrogate_pair_in_a_json_file_is_refused_with_its_line(write: Write) -> None:
+    error = refusal(write('{\n"det\\ud800erministic": 1}', "config.json"))
+    assert str(error).startswith("config.json:2: this is not JSON: this text has half a surrogate")

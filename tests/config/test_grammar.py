@@ -3,13 +3,12 @@
 import pytest
 
 from ascend_session.config.grammar import (
+    UnusableError,
+    grammar,
     has_blank,
     is_list,
     is_whole,
-    quoted,
-    refused,
-    whole,
-    wrong_type,
+    parse_whole,
 )
 
 
@@ -18,14 +17,14 @@ from ascend_session.config.grammar import (
     [("0", 0), ("9", 9), ("007", 7), ("10", None), ("", None), ("-1", None), ("+1", None)],
 )
 def test_whole_reads_ascii_digits_within_the_limits(text, number):
-    assert whole(text, 0, 9) == number
+    assert parse_whole(text, 0, 9) == number
 
 
 @pytest.mark.parametrize(
     "text", ["5\n", " 5", "5 ", "\u0665", "\uff15", "\u00b2", "5.0", "1_0", "0x5", "9" * 5000]
 )
 def test_whole_takes_nothing_that_only_python_reads_as_a_number(text):
-    assert whole(text, 0, 10**30) is None
+    assert parse_whole(text, 0, 10**30) is None
 
 
 def test_a_bool_is_no_whole_number():
@@ -45,24 +44,36 @@ def test_blanks_are_found_wherever_they_stand():
     ] * 4
 
 
+@grammar("text, an int", "1")
+def odd_number(value):
+    """A grammar that takes nothing."""
+    if isinstance(value, str):
+        raise UnusableError("it is even", "3" if value == "2" else None)
+    raise UnusableError
+
+
+def refusal(value):
+    with pytest.raises(ValueError, match="cannot be used") as caught:
+        odd_number(value)
+    return str(caught.value)
+
+
 def test_a_refusal_quotes_the_value_and_shows_a_right_one():
-    assert (
-        str(refused("x", "it is no y", "y"))
-        == "'x' cannot be used: it is no y; write for example 'y'."
-    )
+    assert refusal("0") == "'0' cannot be used: it is even; write for example '1'."
+    assert refusal("2") == "'2' cannot be used: it is even; write for example '3'."
 
 
 def test_a_long_value_is_shortened_in_the_middle():
     text = "a" * 80 + "b" * 80
-    assert quoted(text) == repr(text)[:70] + "..." + repr(text)[-20:]
+    assert refusal(text).startswith(repr(text)[:70] + "..." + repr(text)[-20:] + " cannot")
 
 
 def test_bytes_get_the_advice_to_decode_them():
-    assert "decode it first" in str(wrong_type(b"0|5", "text", "0|5"))
+    assert "decode it first" in refusal(b"0|5")
 
 
 def test_a_wrong_type_is_named_with_the_accepted_forms():
-    assert str(wrong_type(1.5, "text, an int", "1")) == (
+    assert refusal(1.5) == (
         "1.5 cannot be used: a value of type float is not among the accepted forms (text, an int); "
         "write for example '1'."
     )

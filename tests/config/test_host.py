@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError, DumpConfig
-from ascend_session.config.checking import check_opening
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import HOST_RULES
 from ascend_session.config.rules.rule import Finding, FlatOptions
+from ascend_session.config.validation import validate_opening
 from ascend_session.findings import ERROR
 from ascend_session.option_files import AoeConfigFile, OpPrecision
 
@@ -44,7 +44,7 @@ class Case(NamedTuple):
         return Case(self.rule, *values)
 
     def findings(self) -> List[Finding]:
-        return list(BY_NAME[self.rule].check(FlatOptions(self.given, environ=self.environ)))
+        return BY_NAME[self.rule].findings(FlatOptions(self.given, environ=self.environ))
 
 
 def case(rule: str, row: Dict[str, Any]) -> Case:
@@ -124,7 +124,7 @@ def test_a_host_rule_finds_what_it_is_about_and_refuses_or_warns(one: Case, fold
         source = BY_NAME[one.rule].source
         assert finding._replace(source=source) in refused.value.problems
         with pytest.raises(ConfigError) as not_opened:
-            check_opening(config.values(), one.environ)
+            validate_opening(config.values(), one.environ)
         assert one.option in [problem.option for problem in not_opened.value.problems]
     else:
         with pytest.warns(AscendConfigWarning) as caught:
@@ -185,17 +185,17 @@ def test_opening_demands_the_files_that_check_host_only_warns_about(folder: Path
     with pytest.warns(AscendConfigWarning, match=r"missing\.cfg' does not exist yet"):
         config.check_host({})
     with pytest.raises(ConfigError, match=r"customize_dtypes='.*missing\.cfg' does not exist;"):
-        check_opening(config.values(), {})
+        validate_opening(config.values(), {})
 
 
 def test_opening_takes_files_that_are_there(folder: Path) -> None:
     file = str(folder / "file.cfg")
-    check_opening({"customize_dtypes": file, "op_precision_mode": file}, {})
+    validate_opening({"customize_dtypes": file, "op_precision_mode": file}, {})
 
 
 def test_opening_does_not_say_of_a_directory_that_it_does_not_exist(folder: Path) -> None:
     with pytest.raises(ConfigError, match="customize_dtypes=") as caught:
-        check_opening({"customize_dtypes": str(folder)}, {})
+        validate_opening({"customize_dtypes": str(folder)}, {})
     assert "does not exist" not in str(caught.value)
 
 
@@ -203,28 +203,28 @@ def test_opening_names_every_file_that_is_missing_and_each_once(folder: Path) ->
     missing = str(folder / "none" / "file.cfg")
     config = AscendConfig(customize_dtypes=missing, op_precision_mode=missing)
     with pytest.raises(ConfigError) as caught:
-        check_opening(config.values(), {})
+        validate_opening(config.values(), {})
     found = [problem.option for problem in caught.value.problems]
     assert sorted(found) == ["customize_dtypes", "op_precision_mode"]
 
 
 def test_files_that_are_read_only_while_aoe_tunes_need_not_be_there_otherwise(folder: Path) -> None:
     entry = {"aoe_config_file": "none.cfg", "distribute_config": "none.json"}
-    check_opening(entry, {})
+    validate_opening(entry, {})
     with pytest.raises(ConfigError) as caught:
-        check_opening(entry, {"AOE_MODE": "2"})
+        validate_opening(entry, {"AOE_MODE": "2"})
     found = [problem.option for problem in caught.value.problems]
     assert sorted(found) == ["aoe_config_file", "distribute_config"]
 
 
 def test_what_is_there_and_no_directory_is_a_file_to_ge() -> None:
     AscendConfig(op_precision_mode="/dev/null").check_host({})
-    check_opening({"op_precision_mode": "/dev/null"}, {})
+    validate_opening({"op_precision_mode": "/dev/null"}, {})
 
 
 def test_opening_warns_like_check_host() -> None:
     with pytest.warns(AscendConfigWarning, match="HCCL_DETERMINISTIC=true takes precedence"):
-        check_opening({"deterministic": 1}, {"HCCL_DETERMINISTIC": "true"})
+        validate_opening({"deterministic": 1}, {"HCCL_DETERMINISTIC": "true"})
 
 
 def test_a_path_that_only_a_shell_would_expand_is_explained() -> None:
@@ -240,7 +240,7 @@ def test_an_environment_that_is_no_mapping_is_refused() -> None:
 
 def test_at_most_five_remarks_about_a_file_are_told(folder: Path) -> None:
     values = {"op_precision_mode": f"{folder}/many.ini"}
-    found = list(BY_NAME["files_say_what_ge_reads"].check(FlatOptions(values, environ={})))
+    found = BY_NAME["files_say_what_ge_reads"].findings(FlatOptions(values, environ={}))
     assert len(found) == 6
     assert "has 2 more such remarks" in str(found[-1])
 

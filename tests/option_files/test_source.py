@@ -8,17 +8,11 @@ from pathlib import Path
 import pytest
 
 from ascend_session import ConfigError, JobError
+from ascend_session.files import load_file
+from ascend_session.findings import TextPlaces
 from ascend_session.option_files import CustomDtypes, MixList, OpCache, OpPrecision
-from ascend_session.option_files.source import (
-    Kind,
-    Places,
-    decoded,
-    encoded,
-    is_writable,
-    read_content,
-)
-
-KIND = Kind("a table", "HCCL", JobError, most_bytes=1 << 20)
+from ascend_session.option_files.source import SourceFile, encode
+from ascend_session.text import is_writable
 
 
 def refusal(path):
@@ -81,9 +75,9 @@ def test_compressed_text_is_refused_where_ge_refuses_the_bytes(tmp_path: Path) -
     assert caught.value.hint == "Unpack it."
 
 
-def test_an_error_is_of_the_kinds_type(tmp_path: Path) -> None:
+def test_an_error_has_the_type_that_the_caller_wants(tmp_path: Path) -> None:
     with pytest.raises(JobError, match="is not there"):
-        read_content(str(tmp_path / "hccl.json"), KIND)
+        load_file(str(tmp_path / "hccl.json"), "a table", JobError)
 
 
 def test_sentences_name_the_reader_as_it_is_called_inside_a_sentence(tmp_path: Path) -> None:
@@ -97,35 +91,37 @@ def test_what_is_written_is_read_back_byte_for_byte() -> None:
     for _ in range(500):
         text = "".join(rng.choice("Aä\ufeff\udc80\udcc3\udca4\ud800") for _ in range(4))
         if is_writable(text):
-            assert decoded("a", encoded(text)).text == text
+            assert SourceFile("a", encode(text)).text == text
         if is_writable(text, strict=True):
-            assert text.encode() == encoded(text)
+            assert text.encode() == encode(text)
     assert is_writable("\udc80")
     assert not is_writable("\udc80", strict=True)
     assert not is_writable("\udcc3\udca4")  # together they are UTF-8
     assert not is_writable("\ud800")
 
 
-def test_a_large_file_is_refused_in_the_words_of_its_kind(tmp_path: Path) -> None:
-    (tmp_path / "t").write_bytes(b"x" * ((1 << 20) + 1))
+def test_a_large_file_is_refused_by_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b"x" * ((1 << 20) + 1))
     with pytest.raises(JobError, match="at most 1 MiB of a table"):
-        read_content(str(tmp_path / "t"), KIND)
-    (tmp_path / "t").write_bytes(b"x" * (1 << 20))
-    assert len(read_content(str(tmp_path / "t"), KIND)) == 1 << 20
+        load_file(str(path), "a table", JobError, most_bytes=1 << 20)
+    path.write_bytes(b"x" * (1 << 20))
+    assert len(load_file(str(path), "a table", JobError, most_bytes=1 << 20)) == 1 << 20
 
 
 def test_places_count_from_one() -> None:
-    places = Places("ab\n\ncd")
-    assert [places.of(at) for at in range(6)] == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 2)]
-    assert Places("").of(0) == (1, 1)
+    places = TextPlaces("ab\n\ncd")
+    assert [str(places.of(at)) for at in range(6)] == ["1:1", "1:2", "1:3", "2:1", "3:1", "3:2"]
+    assert str(TextPlaces("").of(0)) == "1:1"
 
 
 def test_places_are_right_in_long_texts() -> None:
     rng = random.Random(4)
     text = "".join(rng.choice("ab\n") for _ in range(3 * 4096))
-    places = Places(text)
+    places = TextPlaces(text)
     for at in [0, 4095, 4096, 4097, 8192, len(text), *(rng.randrange(len(text)) for _ in "x" * 99)]:
-        assert places.of(at) == (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+        place = (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+        assert places.of(at)[:2] == place
 
 
 def test_of_a_thousand_faults_twenty_are_told_and_nothing_is_read_behind_them() -> None:

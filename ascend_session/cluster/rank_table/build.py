@@ -250,6 +250,6 @@ def write_table(path: str, text: str, force: bool = False) -> None:
     if fault:
         raise JobError(f"{path}: {fault}", hint="Name it hccl.json, for example.")
     # A table is written seldom, and this loads all kinds of files.
-    from ascend_session.option_files.source import Kind, write_content
+    from ascend_session.files import write_file
 
-    write_content(path, text.encode(), Kind("a rank table", "HCCL", JobError), force)
+    write_file(path, text.encode(), force=force, error=JobError)

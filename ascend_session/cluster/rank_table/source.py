@@ -9,18 +9,16 @@ fails at once where it meets half a file. The wait here is seen, has a limit, an
 file.
 """
 
-import json
 import os
-import re
 import time
-from collections import Counter
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2
 from ascend_session.cluster.rank_table.findings import make_finding
 from ascend_session.errors import JobError
 from ascend_session.files import UnreadableError, read_regular_file
-from ascend_session.findings import WARNING, Finding
+from ascend_session.findings import WARNING, Finding, TextPlaces
+from ascend_session.jsonfile import BOM, JsonError, load_json
 from ascend_session.text import printable
 
 _MOST_BYTES = 64 << 20
@@ -28,12 +26,8 @@ _MOST_WITHOUT_BLANKS = 40 << 20
 _LONGEST_NAME = 4095
 _MOST_KEYS_TWICE = 20
 _BLANKS = " \t\r\n"
-_BOM = "\ufeff"
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
 _PAUSE_S = 1.0  # as often as HCCL looks
-
-_KeysTwice = List[Tuple[Dict[str, Any], str]]
 
 
 class UnfinishedError(JobError):
@@ -133,108 +127,42 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     def warn(message: str, place: str = "") -> None:
         findings.append(make_finding(WARNING, "text", place, message))
 
-    if text.startswith(_BOM):
-        text = text[1:]
+    if text.startswith(BOM):
         warn("The file begins with a byte order mark, which other readers refuse.")
-    start = len(text) - len(text.lstrip(_BLANKS))
-    if start == len(text):
+    if not text.strip(_BLANKS + BOM):
         raise UnfinishedError(
             f"{name}: is empty.",
             hint="`ascend-session ranktable make` makes a table.",
             why="it is empty",
         )
-    keys_twice: _KeysTwice = []
-    value, end = _decode(name, text, start, keys_twice)
-    if _SURROGATE.search(text):
-        _check_surrogates(name, value)
-    rest = text[end:].strip(_BLANKS)
+    try:
+        value, end, repeated = load_json(text)
+    except JsonError as error:
+        raise _refuse_json(f"{name}:{TextPlaces(text).of(error.at)}", error) from None
+    rest = text[end:]
     if rest:
-        line = text.count("\n", 0, text.index(rest, end)) + 1
+        line = TextPlaces(text).of(end).line
         warn(f"Behind the table, from line {line} on, stands {rest[:20]!r}; HCCL never reads it.")
-    if keys_twice:
-        places = _find_places(value, keys_twice)
-        for holder, key in keys_twice[:_MOST_KEYS_TWICE]:
-            message = f"The key {key!r} stands here twice; HCCL takes the last."
-            warn(message, places.get(id(holder), ""))
+    for path, key in repeated[:_MOST_KEYS_TWICE]:
+        warn(f"The key {key!r} stands here twice; HCCL takes the last.", path)
     return value, findings
 
 
-def _decode(name: str, text: str, start: int, keys_twice: _KeysTwice) -> Tuple[Any, int]:
-    """Decode the value that begins at ``start``, and note the keys that stand twice in an object.
-
-    Returns:
-        The value, and where it ends.
-    """
-
-    def build_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-        value = dict(pairs)
-        if len(value) != len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            keys_twice.extend((value, key) for key in value if counts[key] > 1)
-        return value
-
-    def parse_whole(digits: str) -> Any:
-        return int(digits) if len(digits) <= 20 else float(digits)  # Python refuses thousands
-
-    def refuse_constant(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON value")
-
-    decoder = json.JSONDecoder(
-        object_pairs_hook=build_object, parse_int=parse_whole, parse_constant=refuse_constant
-    )
-    try:
-        return decoder.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        raise _refuse_json(name, text, error) from None
-    except RecursionError:
-        raise JobError(f"{name}: is nested more deeply than any rank table.") from None
-    except ValueError as error:
-        raise JobError(f"{name}: this is not JSON: {error}.") from None
-
-
-def _refuse_json(name: str, text: str, error: json.JSONDecodeError) -> UnfinishedError:
-    place = f"{name}:{error.lineno}:{error.colno}"
-    if error.pos >= len(text.rstrip(_BLANKS)) or error.msg.startswith("Unterminated string"):
+def _refuse_json(place: str, error: JsonError) -> UnfinishedError:
+    if error.is_cut_off:
         return UnfinishedError(
             f"{place}: the file ends in the middle of its JSON.",
             hint="It was cut off, or is being written just now. HCCL fails at once on such a "
             "file: write a table to another name and rename it.",
             why="its JSON is not complete",
         )
-    if text.startswith(("//", "/*", "#"), error.pos):
+    if error.is_comment:
         return UnfinishedError(
-            f"{place}: this is a comment, and JSON has none.",
+            f"{place}: {error.reason}.",
             hint="Take the comments out; the vendor's examples have them as explanations only.",
             why="it has a comment, and is not JSON",
         )
-    return UnfinishedError(f"{place}: this is not JSON: {error.msg}.", why="it is not JSON")
-
-
-def _check_surrogates(name: str, value: Any) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except RecursionError:
-        raise JobError(f"{name}: is nested more deeply than any rank table.") from None
-    except UnicodeEncodeError:
-        raise JobError(
-            f"{name}: this is not JSON: a text in it has half a surrogate pair (\\uD8xx)."
-        ) from None
-
-
-def _find_places(value: Any, keys_twice: _KeysTwice) -> Dict[int, str]:
-    """Find the place in the value of each object that has a key twice, by the object's id."""
-    wanted = {id(holder) for holder, _ in keys_twice}
-    places: Dict[int, str] = {}
-    waiting: List[Tuple[str, Any]] = [("", value)]
-    while waiting and len(places) < len(wanted):
-        place, item = waiting.pop()
-        if id(item) in wanted:
-            places[id(item)] = place
-        if isinstance(item, dict):
-            waiting += [(f"{place}.{key}" if place else key, below) for key, below in item.items()]
-        elif isinstance(item, list):
-            waiting += [(f"{place}[{index}]", below) for index, below in enumerate(item)]
-    return places
+    return UnfinishedError(f"{place}: {error.reason}.", why="it is not JSON")
 
 
 def wait_until_completed(path: str, seconds: float, tell: Optional[Tell] = None) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 
 from ascend_session.compat import sessions
 from ascend_session.compat.unavailable import define_unavailable
-from ascend_session.config.checking import warn
+from ascend_session.errors import warn
 
 __all__ = [
     "OPTION_EXEC_ENABLE_SCOPE_FUSION_PASSES",

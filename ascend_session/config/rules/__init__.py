@@ -17,7 +17,7 @@ __all__ = ["DEPRECATIONS", "HOST_RULES", "RULES"]
 DEPRECATIONS = RuleBook()
 
 
-@DEPRECATIONS.add(source="seed 000, options that will be deprecated; options.json")
+@DEPRECATIONS.add(source="guides/facts/options.md#former-releases; manual, NPURunConfig Options")
 def deprecated_options(entry: FlatOptions) -> RuleFindings:
     """Deprecated options are said, with what replaces them."""
     known = options_by_key(AdapterOptions)
@@ -26,10 +26,10 @@ def deprecated_options(entry: FlatOptions) -> RuleFindings:
         if option is None or not option.deprecated:
             continue
         if option.dead:
-            yield warning(option.path, f"{key} is deprecated and nothing reads it any more.")
+            yield warning(f"{key} is deprecated and nothing reads it any more.", option=option.path)
         else:
             use = f"Use {option.use}." if option.use else None
-            yield warning(option.path, f"{key} is deprecated by the vendor's manual.", use)
+            yield warning(f"{key} is deprecated by the vendor's manual.", use, option=option.path)
 
 
 RULES: List[Rule] = [*accuracy.RULES, *dynamic.RULES, *execution.RULES, *DEPRECATIONS]

@@ -9,12 +9,15 @@ MIXED = ("allow_mix_precision", "allow_mix_precision_fp16", "allow_mix_precision
 MIXED_V2 = ("mixed_float16", "mixed_bfloat16", "mixed_hif8")
 
 
-@RULES.add("precision_mode", "precision_mode_v2", source="options_notes a1; npu_attrs.cc")
+@RULES.add(
+    "precision_mode",
+    "precision_mode_v2",
+    source="guides/facts/options.md#precision-modes; npu_attrs.cc",
+)
 def one_precision_mode(entry: FlatOptions) -> RuleFindings:
     """precision_mode and precision_mode_v2 exclude each other, whatever their values."""
     if "precision_mode" in entry and "precision_mode_v2" in entry:
         yield error(
-            "precision_mode",
             f"{entry.text('precision_mode')} and {entry.text('precision_mode_v2')} exclude each "
             "other; the adapter fails on both.",
             "Keep precision_mode_v2.",
@@ -25,7 +28,7 @@ def one_precision_mode(entry: FlatOptions) -> RuleFindings:
     "modify_mixlist",
     "precision_mode",
     "precision_mode_v2",
-    source="options_notes a2; npu_attrs.cc",
+    source="guides/facts/options.md#precision-modes; npu_attrs.cc",
 )
 def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
     """modify_mixlist needs a mixed-precision mode; precision_mode is looked at first."""
@@ -39,14 +42,16 @@ def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
         text = f"precision_mode={mode!r}" if mode else f"precision_mode_v2={mode_v2!r}"
         reason = f"{text} is not mixed"
     yield error(
-        "modify_mixlist",
         f"{entry.text('modify_mixlist')} edits the lists of mixed precision, but {reason}.",
         "Set precision_mode_v2='mixed_float16' (or another mixed mode), or drop modify_mixlist.",
     )
 
 
 @RULES.add(
-    "customize_dtypes", "precision_mode", "precision_mode_v2", source="options_notes a3; seed 000"
+    "customize_dtypes",
+    "precision_mode",
+    "precision_mode_v2",
+    source="guides/facts/options.md#dtypes-of-single-operators; manual, NPURunConfig Options",
 )
 def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
     """customize_dtypes does nothing while the original dtypes are kept."""
@@ -56,9 +61,8 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
     )
     if "customize_dtypes" in entry and kept:
         yield warning(
-            "customize_dtypes",
             f"{entry.text('customize_dtypes')} has no effect while the precision "
-            "mode keeps the original dtypes.",
+            "mode keeps the original dtypes."
         )
 
 
@@ -66,7 +70,8 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
     "experimental_accelerate_train_mode",
     "precision_mode",
     "precision_mode_v2",
-    source="options_notes a4; geop_npu.cc CheckAndModifyPrecisionMode; seed 001",
+    source="guides/facts/options.md#accelerated-training; "
+    "geop_npu.cc CheckAndModifyPrecisionMode; manual, ExperimentalConfig Constructor",
 )
 def accelerated_training_starts_from_full_precision(entry: FlatOptions) -> RuleFindings:
     """accelerate_train_mode needs a precision mode that leaves something to accelerate."""
@@ -76,23 +81,24 @@ def accelerated_training_starts_from_full_precision(entry: FlatOptions) -> RuleF
     text = f"accelerate_train_mode={entry['experimental_accelerate_train_mode']!r}"
     if mode_v2 not in (None, "origin"):
         yield error(
-            "accelerate_train_mode",
             f"{text} cannot be used with precision_mode_v2={mode_v2!r}.",
             "Set precision_mode_v2='origin' or leave it out.",
+            option="accelerate_train_mode",
         )
     elif mode not in (None, "allow_fp32_to_fp16", "must_keep_origin_dtype"):
         yield error(
-            "accelerate_train_mode",
             f"{text} cannot be used with precision_mode={mode!r}.",
             "Set precision_mode to 'allow_fp32_to_fp16' or 'must_keep_origin_dtype', "
             "or leave it out.",
+            option="accelerate_train_mode",
         )
 
 
 @RULES.add(
     "experimental_accelerate_train_mode",
     "iterations_per_loop",
-    source="seed 001, note 4; options_notes a6",
+    source="guides/facts/options.md#accelerated-training; "
+    "manual, ExperimentalConfig Constructor, note 4",
 )
 def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindings:
     """accelerate_train_mode with iterations_per_loop > 1 switches over at an inexact point."""
@@ -100,9 +106,9 @@ def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindi
     if "experimental_accelerate_train_mode" in entry and loops > 1:
         trigger = accelerate_trigger(entry["experimental_accelerate_train_mode"])
         yield warning(
-            "accelerate_train_mode",
             f"accelerate_train_mode with iterations_per_loop={loops} looks at the {trigger} only "
             f"once every {loops} steps, so the switch to full precision is inexact.",
+            option="accelerate_train_mode",
         )
 
 
@@ -110,22 +116,23 @@ def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindi
     "op_precision_mode",
     "op_select_implmode",
     "optypelist_for_implmode",
-    source="options_notes a31; seed 000",
+    source="guides/facts/options.md#implementation-modes; manual, NPURunConfig Options",
 )
 def op_precision_mode_wins(entry: FlatOptions) -> RuleFindings:
     """op_precision_mode makes op_select_implmode and optypelist_for_implmode ineffective."""
     if "op_precision_mode" in entry and "op_select_implmode" in entry:
         yield warning(
-            "op_select_implmode",
             f"{entry.text('op_select_implmode')} has no effect: "
             "op_precision_mode takes precedence.",
+            option="op_select_implmode",
         )
 
 
 @RULES.add(
     "optypelist_for_implmode",
     "op_select_implmode",
-    source="options_notes a29, a30; npu_attrs.cc; seed 004",
+    source="guides/facts/options.md#implementation-modes; "
+    "npu_attrs.cc; manual of ATC, --op_select_implmode",
 )
 def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
     """optypelist_for_implmode needs op_select_implmode, and not one of the *_for_all modes."""
@@ -135,27 +142,27 @@ def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
     text = entry.text("optypelist_for_implmode")
     if mode is None:
         yield error(
-            "optypelist_for_implmode",
             f"{text} needs op_select_implmode; the adapter aborts the process without it.",
             "Add op_select_implmode='high_precision' or 'high_performance'.",
         )
     elif mode.endswith("_for_all"):
         yield warning(
-            "optypelist_for_implmode",
-            f"{text} has no effect with op_select_implmode={mode!r}, which is for all operators.",
+            f"{text} has no effect with op_select_implmode={mode!r}, which is for all operators."
         )
 
 
-@RULES.add("optypelist_for_implmode", source="seed 000; options.json")
+@RULES.add(
+    "optypelist_for_implmode",
+    source="guides/facts/options.md#implementation-modes; manual, NPURunConfig Options",
+)
 def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
     """The manual names Pooling, SoftmaxV2, LRN and ROIAlign for optypelist_for_implmode."""
     named = str(entry.get("optypelist_for_implmode", "")).split(",")
     others = [n for n in named if n and n not in ("Pooling", "SoftmaxV2", "LRN", "ROIAlign")]
     if others:
         yield warning(
-            "optypelist_for_implmode",
             f"optypelist_for_implmode names {', '.join(others)}; the manual supports Pooling, "
-            "SoftmaxV2, LRN and ROIAlign.",
+            "SoftmaxV2, LRN and ROIAlign."
         )
 
 
@@ -163,27 +170,28 @@ def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
     "dump_path",
     "enable_dump",
     "enable_dump_debug",
-    source="options_notes a24; npu_attrs.cc; seed 002",
+    source="guides/facts/options.md#data-dump; npu_attrs.cc; manual, initialize_system",
 )
 def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug need dump_path."""
     switch = next((k for k in ("enable_dump", "enable_dump_debug") if entry.is_on(k)), None)
     if switch and "dump_path" not in entry:
         yield error(
-            "dump_path",
             f"{switch}=True needs dump_path, an existing directory that you may read and write.",
             f'Write DumpConfig({switch}=True, dump_path="...").',
         )
 
 
-@RULES.add("enable_dump", "enable_dump_debug", source="options_notes a25; GE E10001")
+@RULES.add(
+    "enable_dump", "enable_dump_debug", source="guides/facts/options.md#data-dump; GE E10001"
+)
 def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug exclude each other."""
     if entry.is_on("enable_dump") and entry.is_on("enable_dump_debug"):
         yield error(
-            "enable_dump_debug",
             "enable_dump=True and enable_dump_debug=True exclude each other; GE fails on both.",
             "Dump data (enable_dump) or look for overflow (enable_dump_debug), one at a time.",
+            option="enable_dump_debug",
         )
 
 
@@ -193,7 +201,7 @@ def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     "dump_debug_mode",
     "enable_dump",
     "enable_dump_debug",
-    source="options_notes a26; npu_attrs.cc",
+    source="guides/facts/options.md#data-dump; npu_attrs.cc",
 )
 def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
     """dump_step and dump_mode are read with enable_dump, dump_debug_mode with its own switch."""
@@ -205,19 +213,23 @@ def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
     for detail, switch in pairs:
         if detail in entry and not entry.is_on(switch):
             yield warning(
-                detail, f"{entry.text(detail)} has no effect: it is read with {switch}=True."
+                f"{entry.text(detail)} has no effect: it is read with {switch}=True.", option=detail
             )
 
 
-@RULES.add("enable_exception_dump", "enable_dump", "enable_dump_debug", source="options_notes a27")
+@RULES.add(
+    "enable_exception_dump",
+    "enable_dump",
+    "enable_dump_debug",
+    source="guides/facts/options.md#exception-dump",
+)
 def exception_dump_beside_dump(entry: FlatOptions) -> RuleFindings:
     """enable_exception_dump=1 suppresses the other dumps on dynamic-shape graphs."""
     dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
     if entry.get("enable_exception_dump") == 1 and dumps:
         yield warning(
-            "enable_exception_dump",
             "enable_exception_dump=1 together with a dump: on dynamic-shape graphs only the "
-            "exception dump is written.",
+            "exception dump is written."
         )
 
 
@@ -225,46 +237,52 @@ def exception_dump_beside_dump(entry: FlatOptions) -> RuleFindings:
     "op_compiler_cache_mode",
     "op_debug_level",
     "op_debug_config",
-    source="options_notes a38",
+    source="guides/facts/options.md#operator-debugging",
 )
 def debugging_disables_the_compile_cache(entry: FlatOptions) -> RuleFindings:
     """A non-zero op_debug_level disables the operator compile cache."""
     level = entry.get("op_debug_level", 0)
     if "op_compiler_cache_mode" in entry and level != 0:
         yield warning(
-            "op_compiler_cache_mode",
             f"op_compiler_cache_mode={entry['op_compiler_cache_mode']!r} has no effect with "
-            f"op_debug_level={level}.",
+            f"op_debug_level={level}."
         )
 
 
-@RULES.add("op_debug_level", source="seed 002; options.json")
+@RULES.add(
+    "op_debug_level", source="guides/facts/options.md#operator-debugging; manual, initialize_system"
+)
 def debug_level_slows_training(entry: FlatOptions) -> RuleFindings:
     """op_debug_level 1 and 2 are for finding faults; train with 0 or 3."""
     level = entry.get("op_debug_level")
     if level in (1, 2) and entry.get("graph_run_mode", 1) == 1:
         yield warning(
-            "op_debug_level",
-            f"op_debug_level={level} slows training down; the manual advises 0 or 3 for training.",
+            f"op_debug_level={level} slows training down; the manual advises 0 or 3 for training."
         )
 
 
-@RULES.add("quant_dumpable", "enable_dump", source="seed 000; options.json")
+@RULES.add(
+    "quant_dumpable",
+    "enable_dump",
+    source="guides/facts/options.md#data-dump; manual, NPURunConfig Options",
+)
 def quant_dump_needs_dump(entry: FlatOptions) -> RuleFindings:
     """quant_dumpable='1' matters only while data is dumped."""
     if entry.get("quant_dumpable") == "1" and not entry.is_on("enable_dump"):
-        yield warning(
-            "quant_dumpable", "quant_dumpable='1' has no effect without enable_dump=True."
-        )
+        yield warning("quant_dumpable='1' has no effect without enable_dump=True.")
 
 
-@RULES.add("debug_dir", "op_debug_level", "op_debug_config", source="options.json, debug_dir")
+@RULES.add(
+    "debug_dir",
+    "op_debug_level",
+    "op_debug_config",
+    source="guides/facts/options.md#operator-debugging",
+)
 def debug_directory_needs_debugging(entry: FlatOptions) -> RuleFindings:
     """debug_dir is used only while op_debug_level or op_debug_config keeps debug files."""
     keeps = entry.get("op_debug_level", 0) != 0 or "op_debug_config" in entry
     if "debug_dir" in entry and not keeps:
         yield warning(
-            "debug_dir",
             f"{entry.text('debug_dir')} has no effect: no debug files are kept without "
-            "op_debug_config or op_debug_level.",
+            "op_debug_config or op_debug_level."
         )

@@ -12,21 +12,21 @@ def _has_profiles(entry: FlatOptions) -> bool:
     return all(key in entry for key in _PROFILE)
 
 
-@RULES.add(*_PROFILE, source="options_notes a11; npu_attrs.cc")
+@RULES.add(*_PROFILE, source="guides/facts/options.md#dynamic-profiles; npu_attrs.cc")
 def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
     """input_shape, dynamic_dims and dynamic_node_type are given all three or not at all."""
     given = [key for key in _PROFILE if key in entry]
     if given and len(given) < len(_PROFILE):
         missing = [key for key in _PROFILE if key not in given]
         yield error(
-            given[0],
             f"{', '.join(given)} without {' and '.join(missing)}: the adapter aborts the process "
             "unless all three are there.",
             f"Add {' and '.join(missing)} to the DynamicInputConfig.",
+            option=given[0],
         )
 
 
-@RULES.add(*_PROFILE, source="options_notes a17; options.json")
+@RULES.add(*_PROFILE, source="guides/facts/options.md#dynamic-profiles")
 def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
     if not _has_profiles(entry):
@@ -35,49 +35,47 @@ def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     arity = shapes.profile_arity(entry["dynamic_dims"])
     if unknown != arity:
         yield error(
-            "dynamic_dims",
             f"dynamic_dims={entry['dynamic_dims']!r} gives {arity} value(s) a profile, but "
             f"input_shape={entry['input_shape']!r} has -1 in {unknown} place(s).",
             "Give each profile one value for each -1.",
+            option="dynamic_dims",
         )
 
 
-@RULES.add("dynamic_dims", source="options_notes a17")
+@RULES.add("dynamic_dims", source="guides/facts/options.md#dynamic-profiles")
 def many_profiles(entry: FlatOptions) -> RuleFindings:
     """Only Ascend 950 takes more than 100 profiles."""
     count = shapes.profile_count(entry["dynamic_dims"]) if "dynamic_dims" in entry else 0
     if count > 100:
         yield warning(
-            "dynamic_dims",
-            f"dynamic_dims has {count} profiles; all products but Ascend 950 take at most 100.",
+            f"dynamic_dims has {count} profiles; all products but Ascend 950 take at most 100."
         )
 
 
-@RULES.add("input_shape", source="options_notes a17")
+@RULES.add("input_shape", source="guides/facts/options.md#dynamic-profiles")
 def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
     """The names of input_shape stand in the alphabetical order of the graph's input nodes."""
     names = shapes.shape_names(entry["input_shape"]) if "input_shape" in entry else []
     if names != sorted(names):
         yield warning(
-            "input_shape",
             f"input_shape names its inputs as {', '.join(names)}; GE assigns shapes in "
-            f"alphabetical order ({', '.join(sorted(names))}).",
+            f"alphabetical order ({', '.join(sorted(names))})."
         )
 
 
-@RULES.add("compile_hybrid_mode", *_PROFILE, source="options_notes a12, a13; npu_attrs.cc")
+@RULES.add(
+    "compile_hybrid_mode",
+    *_PROFILE,
+    source="guides/facts/options.md#dynamic-profiles; npu_attrs.cc",
+)
 def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 needs the three profile keys, with dynamic_node_type=1."""
     if entry.get("compile_hybrid_mode") != 1:
         return
     if not _has_profiles(entry):
-        yield error(
-            "compile_hybrid_mode",
-            "compile_hybrid_mode=1 needs input_shape, dynamic_dims and dynamic_node_type.",
-        )
+        yield error("compile_hybrid_mode=1 needs input_shape, dynamic_dims and dynamic_node_type.")
     elif entry["dynamic_node_type"] != 1:
         yield error(
-            "compile_hybrid_mode",
             "compile_hybrid_mode=1 works with placeholders only, but dynamic_node_type=0.",
             "Set dynamic_node_type=1 or compile_hybrid_mode=0.",
         )
@@ -88,7 +86,7 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     "mix_compile_mode",
     "compile_dynamic_mode",
     "insert_op_file",
-    source="options_notes a14, a16; om_partition_subgraphs_pass.cc",
+    source="guides/facts/options.md#dynamic-profiles; om_partition_subgraphs_pass.cc",
 )
 def profiles_exclude(entry: FlatOptions) -> RuleFindings:
     """Profiles exclude mix_compile_mode, compile_dynamic_mode and insert_op_file."""
@@ -97,27 +95,28 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
     for switch in ("mix_compile_mode", "compile_dynamic_mode"):
         if entry.is_on(switch):
             yield error(
-                "dynamic_dims", f"dynamic_dims and {switch}=True exclude each other.", "Drop one."
+                f"dynamic_dims and {switch}=True exclude each other.",
+                "Drop one.",
+                option="dynamic_dims",
             )
     if "insert_op_file" in entry:
-        yield error("dynamic_dims", "dynamic_dims and insert_op_file exclude each other.")
+        yield error("dynamic_dims and insert_op_file exclude each other.", option="dynamic_dims")
 
 
-@RULES.add("dynamic_inputs_shape_range", "dynamic_dims", source="options_notes a16")
+@RULES.add(
+    "dynamic_inputs_shape_range", "dynamic_dims", source="guides/facts/options.md#dynamic-profiles"
+)
 def profiles_beat_shape_ranges(entry: FlatOptions) -> RuleFindings:
     """dynamic_dims makes dynamic_inputs_shape_range ineffective."""
     if "dynamic_inputs_shape_range" in entry and "dynamic_dims" in entry:
-        yield warning(
-            "dynamic_inputs_shape_range",
-            "dynamic_inputs_shape_range has no effect: dynamic_dims takes precedence.",
-        )
+        yield warning("dynamic_inputs_shape_range has no effect: dynamic_dims takes precedence.")
 
 
 @RULES.add(
     "dynamic_graph_execute_mode",
     "dynamic_inputs_shape_range",
     "dynamic_input",
-    source="options_notes a20; npu_attrs.cc; seed 000",
+    source="guides/facts/options.md#dynamic-inputs; npu_attrs.cc; manual, NPURunConfig Options",
 )
 def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     """dynamic_graph_execute_mode and dynamic_inputs_shape_range need dynamic_input=True."""
@@ -125,14 +124,14 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     for key in details:
         if key in entry and not entry.is_on("dynamic_input"):
             yield warning(
-                key, f"{entry.text(key)} has no effect: it is read with dynamic_input=True."
+                f"{entry.text(key)} has no effect: it is read with dynamic_input=True.", option=key
             )
     lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
     if lazy and entry.is_on("dynamic_input") and "dynamic_inputs_shape_range" in entry:
         yield warning(
-            "dynamic_inputs_shape_range",
             "dynamic_inputs_shape_range has no effect with "
             "dynamic_graph_execute_mode='lazy_recompile'.",
+            option="dynamic_inputs_shape_range",
         )
 
 
@@ -140,7 +139,7 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     "dynamic_graph_execute_mode",
     "iterations_per_loop",
     "dynamic_input",
-    source="options_notes a18",
+    source="guides/facts/options.md#iterations-per-loop",
 )
 def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """lazy_recompile needs iterations_per_loop=1."""
@@ -148,16 +147,17 @@ def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     loops = entry.get("iterations_per_loop", 1)
     if entry.is_on("dynamic_input") and lazy and loops > 1:
         yield error(
-            "iterations_per_loop",
             "dynamic_graph_execute_mode='lazy_recompile' needs iterations_per_loop=1, "
             f"not {loops}.",
+            option="iterations_per_loop",
         )
 
 
 @RULES.add(
     "dynamic_inputs_shape_range",
     "enable_data_pre_proc",
-    source="options_notes g19; om_partition_subgraphs_pass.cc ParseInputShapeRange",
+    source="guides/facts/options.md#dynamic-inputs; "
+    "om_partition_subgraphs_pass.cc ParseInputShapeRange",
 )
 def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
     """With one group the adapter ignores its label and goes by enable_data_pre_proc."""
@@ -167,32 +167,30 @@ def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
     read_as = "getnext" if entry.is_on("enable_data_pre_proc") else "data"
     if len(groups) == 1 and groups[0] != read_as:
         yield warning(
-            "dynamic_inputs_shape_range",
             f"dynamic_inputs_shape_range has only a {groups[0]!r} group; the adapter ignores the "
             f"label and applies it to {read_as!r}, because enable_data_pre_proc is "
-            f"{entry.is_on('enable_data_pre_proc')}.",
+            f"{entry.is_on('enable_data_pre_proc')}."
         )
 
 
-@RULES.add("compile_dynamic_mode", "dynamic_input", source="adapter_behaviour, InternalError")
+@RULES.add("compile_dynamic_mode", "dynamic_input", source="guides/facts/options.md#dynamic-inputs")
 def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode and dynamic_input exclude each other."""
     if entry.is_on("compile_dynamic_mode") and entry.is_on("dynamic_input"):
         yield error(
-            "dynamic_input",
             "dynamic_input=True and compile_dynamic_mode=True exclude each other; the adapter "
             "fails on both.",
             "Keep compile_dynamic_mode, which replaces dynamic_input.",
+            option="dynamic_input",
         )
 
 
-@RULES.add("jit_compile", "dynamic_input", source="options_notes a21")
+@RULES.add("jit_compile", "dynamic_input", source="guides/facts/options.md#dynamic-inputs")
 def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
     """dynamic_input=True forces jit_compile to 'true'."""
     if entry.is_on("dynamic_input") and entry.get("jit_compile", "true") != "true":
         yield warning(
-            "jit_compile",
-            f"jit_compile={entry['jit_compile']!r} becomes 'true': dynamic_input=True forces it.",
+            f"jit_compile={entry['jit_compile']!r} becomes 'true': dynamic_input=True forces it."
         )
 
 
@@ -200,7 +198,7 @@ def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
     "shape_generalization_mode",
     "jit_compile",
     "compile_dynamic_mode",
-    source="options_notes a22",
+    source="guides/facts/options.md#dynamic-graphs",
 )
 def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     """shape_generalization_mode needs jit_compile='true' and no compile_dynamic_mode."""
@@ -208,9 +206,8 @@ def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     online = entry.get("jit_compile") == "true" and not entry.is_on("compile_dynamic_mode")
     if mode != "STRICT" and not online:
         yield warning(
-            "shape_generalization_mode",
             f"shape_generalization_mode={mode!r} is ignored: it needs jit_compile='true' and "
-            "compile_dynamic_mode not True.",
+            "compile_dynamic_mode not True."
         )
 
 
@@ -218,7 +215,7 @@ def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     "compile_dynamic_mode",
     "jit_compile",
     "shape_generalization_mode",
-    source="options_notes a23; npu_attrs.cc GetSessOptions",
+    source="guides/facts/options.md#dynamic-graphs; npu_attrs.cc GetSessOptions",
 )
 def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode=False reaches GE only with jit_compile='true' and STRICT."""
@@ -228,16 +225,18 @@ def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
     )
     if entry.get("compile_dynamic_mode") is False and not kept:
         yield warning(
-            "compile_dynamic_mode",
             "compile_dynamic_mode=False becomes True in GE unless jit_compile='true' and "
-            "shape_generalization_mode='STRICT'.",
+            "shape_generalization_mode='STRICT'."
         )
 
 
-@RULES.add("compile_hybrid_mode", "external_weight", source="options_notes a13")
+@RULES.add(
+    "compile_hybrid_mode", "external_weight", source="guides/facts/options.md#dynamic-profiles"
+)
 def hybrid_mode_externalises_weights(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 turns external_weight on."""
     if entry.get("compile_hybrid_mode") == 1 and entry.get("external_weight") is False:
         yield warning(
-            "external_weight", "external_weight=False becomes True: compile_hybrid_mode=1 needs it."
+            "external_weight=False becomes True: compile_hybrid_mode=1 needs it.",
+            option="external_weight",
         )

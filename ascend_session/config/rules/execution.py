@@ -6,12 +6,15 @@ from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings
 RULES = RuleBook()
 
 
-@RULES.add("variable_placement", "mix_compile_mode", source="options_notes a7; seed 000")
+@RULES.add(
+    "variable_placement",
+    "mix_compile_mode",
+    source="guides/facts/options.md#mixed-computing; manual, NPURunConfig Options",
+)
 def host_variables_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """variable_placement='Host' needs mix_compile_mode=True."""
     if entry.get("variable_placement") == "Host" and not entry.is_on("mix_compile_mode"):
         yield error(
-            "variable_placement",
             "variable_placement='Host' needs mixed computing; mix_compile_mode is "
             f"{entry.get('mix_compile_mode')}.",
             "Add mix_compile_mode=True.",
@@ -19,55 +22,57 @@ def host_variables_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "iterations_per_loop", "mix_compile_mode", source="options_notes a8; npu_config.py; seed 000"
+    "iterations_per_loop",
+    "mix_compile_mode",
+    source="guides/facts/options.md#mixed-computing; npu_config.py; manual, NPURunConfig Options",
 )
 def mixed_computing_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """mix_compile_mode=True needs iterations_per_loop=1."""
     loops = entry.get("iterations_per_loop", 1)
     if entry.is_on("mix_compile_mode") and loops != 1:
-        yield error(
-            "iterations_per_loop",
-            f"mix_compile_mode=True needs iterations_per_loop=1, not {loops}.",
-        )
+        yield error(f"mix_compile_mode=True needs iterations_per_loop=1, not {loops}.")
 
 
-@RULES.add("iterations_per_loop", "enable_data_pre_proc", source="options_notes a19; seed 000")
+@RULES.add(
+    "iterations_per_loop",
+    "enable_data_pre_proc",
+    source="guides/facts/options.md#iterations-per-loop; manual, NPURunConfig Options",
+)
 def loops_need_offloaded_input(entry: FlatOptions) -> RuleFindings:
     """iterations_per_loop > 1 needs enable_data_pre_proc=True and tf.data input."""
     loops = entry.get("iterations_per_loop", 1)
     if loops > 1 and not entry.is_on("enable_data_pre_proc"):
         yield warning(
-            "iterations_per_loop",
             f"iterations_per_loop={loops} needs enable_data_pre_proc=True and a tf.data input "
-            "with an initializable iterator; a raw session's default is False.",
+            "with an initializable iterator; a raw session's default is False."
         )
 
 
-@RULES.add("in_out_pair", "mix_compile_mode", source="options_notes a10")
+@RULES.add("in_out_pair", "mix_compile_mode", source="guides/facts/options.md#mixed-computing")
 def partial_offload_needs_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """in_out_pair needs mix_compile_mode=True."""
     if "in_out_pair" in entry and not entry.is_on("mix_compile_mode"):
-        yield error(
-            "in_out_pair",
-            "in_out_pair needs mix_compile_mode=True; the session fails without it.",
-        )
-
-
-@RULES.add("in_out_pair_flag", "in_out_pair", source="options.json")
-def pair_flag_needs_a_pair(entry: FlatOptions) -> RuleFindings:
-    """in_out_pair_flag says nothing without in_out_pair."""
-    if "in_out_pair_flag" in entry and "in_out_pair" not in entry:
-        yield warning("in_out_pair_flag", "in_out_pair_flag has no effect without in_out_pair.")
+        yield error("in_out_pair needs mix_compile_mode=True; the session fails without it.")
 
 
 @RULES.add(
-    "enable_compress_weight", "compress_weight_conf", source="options_notes a33; npu_attrs.cc"
+    "in_out_pair_flag", "in_out_pair", source="guides/facts/options.md#options-without-effect"
+)
+def pair_flag_needs_a_pair(entry: FlatOptions) -> RuleFindings:
+    """in_out_pair_flag says nothing without in_out_pair."""
+    if "in_out_pair_flag" in entry and "in_out_pair" not in entry:
+        yield warning("in_out_pair_flag has no effect without in_out_pair.")
+
+
+@RULES.add(
+    "enable_compress_weight",
+    "compress_weight_conf",
+    source="guides/facts/options.md#weight-compression; npu_attrs.cc",
 )
 def one_way_to_compress(entry: FlatOptions) -> RuleFindings:
     """enable_compress_weight and compress_weight_conf exclude each other, even with False."""
     if "enable_compress_weight" in entry and "compress_weight_conf" in entry:
         yield error(
-            "enable_compress_weight",
             f"{entry.text('enable_compress_weight')} and compress_weight_conf "
             "exclude each other by presence; the adapter aborts the process.",
             "Leave one of them out altogether.",
@@ -75,74 +80,75 @@ def one_way_to_compress(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "enable_small_channel", "graph_run_mode", source="options_notes a34; npu_attrs.cc; seed 000"
+    "enable_small_channel",
+    "graph_run_mode",
+    source="guides/facts/options.md#small-channels; npu_attrs.cc; manual, NPURunConfig Options",
 )
 def inference_forces_small_channel(entry: FlatOptions) -> RuleFindings:
     """graph_run_mode=0 forces enable_small_channel to 1."""
     if entry.get("graph_run_mode") == 0 and entry.get("enable_small_channel") == 0:
-        yield warning(
-            "enable_small_channel",
-            "enable_small_channel=0 becomes 1: inference (graph_run_mode=0) forces it.",
-        )
+        yield warning("enable_small_channel=0 becomes 1: inference (graph_run_mode=0) forces it.")
 
 
-@RULES.add("use_off_line", "job", source="adapter_behaviour, 'Accepted without a word'")
+@RULES.add("use_off_line", "job", source="guides/facts/adapter.md#graphs-that-stay-on-the-cpu")
 def nothing_is_offloaded(entry: FlatOptions) -> RuleFindings:
     """use_off_line=False and the jobs 'ps' and 'default' leave everything on the CPU."""
     if entry.get("use_off_line") is False:
-        yield warning("use_off_line", "use_off_line=False runs the whole graph on the host CPU.")
+        yield warning("use_off_line=False runs the whole graph on the host CPU.")
     if entry.get("job") in ("ps", "default"):
         yield warning(
-            "job", f"job={entry['job']!r} skips the adapter: the graph runs on the host CPU."
+            f"job={entry['job']!r} skips the adapter: the graph runs on the host CPU.", option="job"
         )
 
 
-@RULES.add("input_batch_cpy", "input_fusion_size", source="options_notes a45")
+@RULES.add("input_batch_cpy", "input_fusion_size", source="guides/facts/options.md#input-copies")
 def fusion_takes_inputs_from_the_batch(entry: FlatOptions) -> RuleFindings:
     """input_fusion_size and input_batch_cpy compete for the same inputs."""
     size = entry.get("input_fusion_size", 131072)
     if entry.is_on("input_batch_cpy") and size > 0:
         yield warning(
-            "input_batch_cpy",
             f"input_batch_cpy=True leaves out the inputs that input_fusion_size={size} merges; "
-            "set input_fusion_size=0 to copy all of them in one batch.",
+            "set input_fusion_size=0 to copy all of them in one batch."
         )
 
 
-@RULES.add("aicore_num", "jit_compile", source="options_notes a47")
+@RULES.add(
+    "aicore_num", "jit_compile", source="guides/facts/options.md#numbers-of-cores-and-streams"
+)
 def core_limit_needs_compilation(entry: FlatOptions) -> RuleFindings:
     """aicore_num does nothing where shipped binaries are reused."""
     if "aicore_num" in entry and entry.get("jit_compile") == "false":
         yield warning(
-            "aicore_num",
             f"aicore_num={entry['aicore_num']!r} has no effect on static graphs with "
-            "jit_compile='false', which reuse shipped binaries.",
+            "jit_compile='false', which reuse shipped binaries."
         )
 
 
-@RULES.add("fusion_switch_file", "optimization_switch", source="options_notes a49")
+@RULES.add(
+    "fusion_switch_file", "optimization_switch", source="guides/facts/options.md#fusion-switches"
+)
 def inline_switches_win(entry: FlatOptions) -> RuleFindings:
     """optimization_switch beats fusion_switch_file for a pass that both name."""
     if "fusion_switch_file" in entry and "optimization_switch" in entry:
         yield warning(
-            "fusion_switch_file",
             "optimization_switch takes precedence over fusion_switch_file for every pass that "
-            "both name.",
+            "both name."
         )
 
 
-@RULES.add("variable_format_optimize", source="options_notes g11; options.json")
+@RULES.add("variable_format_optimize", source="guides/facts/options.md#options-without-effect")
 def format_optimisation_cannot_be_turned_off(entry: FlatOptions) -> RuleFindings:
     """variable_format_optimize=False is not understood by GE."""
     if entry.get("variable_format_optimize") is False:
         yield warning(
-            "variable_format_optimize",
             "variable_format_optimize=False does not disable it: the adapter sends '0', GE looks "
-            "for the word False.",
+            "for the word False."
         )
 
 
-@RULES.add("static_memory_policy", "graph_max_parallel_model_num", source="options_notes a44")
+@RULES.add(
+    "static_memory_policy", "graph_max_parallel_model_num", source="guides/facts/options.md#memory"
+)
 def expandable_memory_runs_one_graph(entry: FlatOptions) -> RuleFindings:
     """static_memory_policy 2 and 4 exclude graphs that run at the same time."""
     policy, threads = (
@@ -151,25 +157,25 @@ def expandable_memory_runs_one_graph(entry: FlatOptions) -> RuleFindings:
     )
     if policy in (2, 4) and threads > 1:
         yield warning(
-            "static_memory_policy",
             f"static_memory_policy={policy} does not allow graphs to run at the same time, but "
-            f"graph_max_parallel_model_num={threads} asks for that.",
+            f"graph_max_parallel_model_num={threads} asks for that."
         )
 
 
-@RULES.add("profiling_options", "profiling_mode", source="options_notes a43; npu_attrs.cc")
+@RULES.add(
+    "profiling_options", "profiling_mode", source="guides/facts/options.md#profiling; npu_attrs.cc"
+)
 def profiling_options_need_profiling(entry: FlatOptions) -> RuleFindings:
     """profiling_options are read only with enable_profiling=True."""
     if "profiling_options" in entry and not entry.is_on("profiling_mode"):
         yield warning(
-            "profiling_options",
             "profiling_options have no effect: they are read with profiling_mode=True, which is "
             "enable_profiling=True in a ProfilingConfig.",
             "Turn profiling on, or leave profiling_options out.",
         )
 
 
-@RULES.add("profiling_options", source="options_notes c, profiling_options")
+@RULES.add("profiling_options", source="guides/facts/option_files.md#profiling_options")
 def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
     """task_trace asks for training_trace; unknown members may be refused by GE."""
     if "profiling_options" not in entry:
@@ -178,19 +184,20 @@ def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
     members = profiling_options.profiling_members(text)
     if members.get("task_trace") == "on" and "training_trace" not in members:
         yield warning(
-            "profiling_options",
             "profiling_options: task_trace='on' asks for training_trace='on' too.",
             'Add "training_trace":"on".',
         )
     for name in profiling_options.unknown_members(text):
         yield warning(
-            "profiling_options",
-            f"profiling_options: {name!r} is not in the manual; GE may refuse to initialise.",
+            f"profiling_options: {name!r} is not in the manual; GE may refuse to initialise."
         )
 
 
 @RULES.add(
-    "aoe_mode", "static_memory_policy", "profiling_mode", source="options_notes a40; seed 003"
+    "aoe_mode",
+    "static_memory_policy",
+    "profiling_mode",
+    source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
 )
 def tuning_conditions(entry: FlatOptions) -> RuleFindings:
     """AOE tuning needs static_memory_policy 0 and profiling off."""
@@ -199,31 +206,38 @@ def tuning_conditions(entry: FlatOptions) -> RuleFindings:
     policy = entry.get("static_memory_policy", 0)
     if policy != 0:
         yield error(
-            "static_memory_policy",
             f"static_memory_policy={policy} cannot be used while AOE tunes "
             f"(aoe_mode={entry['aoe_mode']!r}).",
             "Set static_memory_policy=0 for the tuning run.",
+            option="static_memory_policy",
         )
     if entry.is_on("profiling_mode"):
         yield error(
-            "profiling_mode",
             "enable_profiling=True cannot be used while AOE tunes "
             f"(aoe_mode={entry['aoe_mode']!r}).",
             "Turn profiling off for the tuning run.",
+            option="profiling_mode",
         )
 
 
 @RULES.add(
-    "work_path", "distribute_config", "aoe_config_file", "aoe_mode", source="options_notes a40"
+    "work_path",
+    "distribute_config",
+    "aoe_config_file",
+    "aoe_mode",
+    source="guides/facts/options.md#aoe-tuning",
 )
 def tuning_details_need_tuning(entry: FlatOptions) -> RuleFindings:
     """work_path, distribute_config and aoe_config_file are read only while AOE tunes."""
     for key in ("work_path", "distribute_config", "aoe_config_file"):
         if key in entry and "aoe_mode" not in entry:
-            yield warning(key, f"{entry.text(key)} has no effect without aoe_mode (or AOE_MODE).")
+            yield warning(
+                f"{entry.text(key)} has no effect without aoe_mode (or AOE_MODE).", option=key
+            )
 
 
-_STEP = 68  # seconds; HCCL on Atlas training products counts in these (launch_facts A9)
+# HCCL on Atlas training products counts in steps (guides/facts/launch.md#hccl-timeouts).
+_STEP = 68  # seconds
 _ATLAS_MAX = 17340
 
 
@@ -232,7 +246,7 @@ def atlas_timeout(seconds: int) -> int:
     return min(max(seconds // _STEP * _STEP, _STEP), _ATLAS_MAX)
 
 
-@RULES.add("hccl_timeout", source="options_notes g13; launch_facts A9; options.json")
+@RULES.add("hccl_timeout", source="guides/facts/launch.md#hccl-timeouts")
 def hccl_timeout_is_rounded(entry: FlatOptions) -> RuleFindings:
     """Atlas training products round hccl_timeout down to a multiple of 68 seconds."""
     given = entry.get("hccl_timeout")
@@ -240,98 +254,109 @@ def hccl_timeout_is_rounded(entry: FlatOptions) -> RuleFindings:
         return
     if given == 0:
         yield warning(
-            "hccl_timeout",
             "hccl_timeout=0 means 'never' on Ascend 950, A3 and A2; Atlas training products take "
-            f"1 to {_ATLAS_MAX}.",
+            f"1 to {_ATLAS_MAX}."
         )
     elif atlas_timeout(given) != given:
         yield warning(
-            "hccl_timeout",
             f"hccl_timeout={given} becomes {atlas_timeout(given)} s on Atlas training products, "
-            f"which take multiples of {_STEP} up to {_ATLAS_MAX}.",
+            f"which take multiples of {_STEP} up to {_ATLAS_MAX}."
         )
 
 
-@RULES.add("stream_sync_timeout", "hccl_timeout", source="options_notes a37; seed 000")
+@RULES.add(
+    "stream_sync_timeout",
+    "hccl_timeout",
+    source="guides/facts/options.md#time-limits; manual, NPURunConfig Options",
+)
 def stream_sync_outlasts_collectives(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) must be longer than hccl_timeout (s)."""
     stream, hccl = entry.get("stream_sync_timeout", -1), entry.get("hccl_timeout")
     if stream > 0 and hccl is not None and (hccl == 0 or stream <= hccl * 1000):
         yield warning(
-            "stream_sync_timeout",
             f"stream_sync_timeout={stream} ms is not longer than hccl_timeout={hccl} s; in a "
-            "cluster the streams give up before the collectives do.",
+            "cluster the streams give up before the collectives do."
         )
 
 
-@RULES.add("local_rank_id", "local_device_list", source="options_notes a36; seed 000")
+@RULES.add(
+    "local_rank_id",
+    "local_device_list",
+    source="guides/facts/options.md#data-distribution; manual, NPURunConfig Options",
+)
 def preprocessing_needs_both(entry: FlatOptions) -> RuleFindings:
     """local_rank_id and local_device_list go together."""
     if ("local_rank_id" in entry) != ("local_device_list" in entry):
         given, missing = "local_rank_id", "local_device_list"
         if given not in entry:
             given, missing = missing, given
-        yield warning(given, f"{entry.text(given)} is meant to be used with {missing}.")
+        yield warning(f"{entry.text(given)} is meant to be used with {missing}.", option=given)
 
 
 @RULES.add(
     "experimental_logical_device_id",
     "experimental_logical_device_cluster_deploy_mode",
-    source="options_notes a48; npu_config.py",
+    source="guides/facts/options.md#logical-devices; npu_config.py",
 )
 def logical_device_needs_single(entry: FlatOptions) -> RuleFindings:
     """logical_device_id is read only with logical_device_cluster_deploy_mode='SINGLE'."""
     mode = entry.get("experimental_logical_device_cluster_deploy_mode")
     if "experimental_logical_device_id" in entry and mode != "SINGLE":
         yield warning(
-            "logical_device_id",
             "logical_device_id has no effect without logical_device_cluster_deploy_mode='SINGLE'.",
+            option="logical_device_id",
         )
 
 
 @RULES.add(
-    "save_checkpoints_secs", "save_checkpoints_steps", source="options_notes a52; npu_config.py"
+    "save_checkpoints_secs",
+    "save_checkpoints_steps",
+    source="guides/facts/options.md#checkpoints; npu_config.py",
 )
 def one_checkpoint_interval(entry: FlatOptions) -> RuleFindings:
     """save_checkpoints_secs and save_checkpoints_steps exclude each other."""
     if "save_checkpoints_secs" in entry and "save_checkpoints_steps" in entry:
         yield error(
-            "save_checkpoints_secs",
             f"save_checkpoints_secs={entry['save_checkpoints_secs']} and save_checkpoints_steps="
-            f"{entry['save_checkpoints_steps']} exclude each other; TensorFlow refuses both.",
+            f"{entry['save_checkpoints_steps']} exclude each other; TensorFlow refuses both."
         )
 
 
-@RULES.add("save_checkpoints_steps", "iterations_per_loop", source="options_notes a19")
+@RULES.add(
+    "save_checkpoints_steps",
+    "iterations_per_loop",
+    source="guides/facts/options.md#iterations-per-loop",
+)
 def checkpoints_fall_on_loop_ends(entry: FlatOptions) -> RuleFindings:
     """save_checkpoints_steps should be a multiple of iterations_per_loop."""
     loops = entry.get("iterations_per_loop", 1)
     steps = entry.get("save_checkpoints_steps")
     if steps and steps % loops:
         yield warning(
-            "save_checkpoints_steps",
             f"save_checkpoints_steps={steps} is not a multiple of iterations_per_loop={loops}: "
-            "checkpoints are skipped without a word.",
+            "checkpoints are skipped without a word."
         )
 
 
-@RULES.add("distribute", "mix_compile_mode", source="options_notes a9; npu_config.py; seed 000")
+@RULES.add(
+    "distribute",
+    "mix_compile_mode",
+    source="guides/facts/options.md#parameter-servers; npu_config.py; manual, NPURunConfig Options",
+)
 def parameter_servers_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """Distribute (parameter servers) needs mix_compile_mode=True."""
     if "distribute" in entry and not entry.is_on("mix_compile_mode"):
         yield error(
-            "distribute",
             "distribute, a parameter-server job, needs mix_compile_mode=True.",
             "Add mix_compile_mode=True.",
         )
 
 
-@RULES.add("recompute", source="options_notes g9; options.json")
+@RULES.add("recompute", source="guides/facts/adapter.md#npurunconfig-and-npuestimator")
 def recompute_needs_its_helper(entry: FlatOptions) -> RuleFindings:
     """Recompute becomes a graph attribute only through util.set_graph_exec_config."""
     if "recompute" in entry:
         yield warning(
-            "recompute",
             f"recompute={entry['recompute']!r} has no key in the session options; it takes effect "
-            "through npu_bridge's util.set_graph_exec_config only.",
+            "through npu_bridge's util.set_graph_exec_config only."
         )

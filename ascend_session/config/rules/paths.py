@@ -7,6 +7,7 @@ from ascend_session.config import profiling_options
 from ascend_session.config.file_store import is_file
 from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
 from ascend_session.errors import ConfigError, UnsupportedError
+from ascend_session.files import load_file
 from ascend_session.findings import Finding
 from ascend_session.option_files import FILE_OPTIONS, file_type
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 RULES = RuleBook()
 OPENING_RULES = RuleBook()
 
-# Files that GE or AOE reads when it initialises (options_notes c; options.json, python_type path)
+# Files that GE or AOE reads when it initialises (guides/facts/option_files.md)
 _FILES = (
     *FILE_OPTIONS,
     "compress_weight_conf",
@@ -58,13 +59,14 @@ def dump_directory(entry: FlatOptions) -> RuleFindings:
     reason = _unusable_directory(entry["dump_path"]) if dumps and "dump_path" in entry else None
     if reason:
         yield error(
-            "dump_path",
             f"dump_path={entry['dump_path']!r} {reason}; the adapter fails at the first run.",
             _remedy(entry["dump_path"], reason),
         )
 
 
-@RULES.add("work_path", "aoe_mode", source="npu_attrs.cc CheckPath; options_notes a40")
+@RULES.add(
+    "work_path", "aoe_mode", source="npu_attrs.cc CheckPath; guides/facts/options.md#aoe-tuning"
+)
 def tuning_directory(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, work_path (default: the current directory) is readable and writable."""
     if tuning_mode(entry) is None:
@@ -72,31 +74,36 @@ def tuning_directory(entry: FlatOptions) -> RuleFindings:
     path = entry.get("work_path", "./")
     reason = _unusable_directory(path)
     if reason:
-        yield error(
-            "work_path",
-            f"work_path={path!r} {reason}; the adapter aborts the process while tuning.",
-        )
+        yield error(f"work_path={path!r} {reason}; the adapter aborts the process while tuning.")
 
 
-@RULES.add("graph_compiler_cache_dir", source="seed 001")
+@RULES.add(
+    "graph_compiler_cache_dir",
+    source="guides/facts/options.md#graph-cache; manual, ExperimentalConfig Constructor",
+)
 def graph_cache_directory(entry: FlatOptions) -> RuleFindings:
     """graph_compiler_cache_dir exists."""
     path = entry.get("graph_compiler_cache_dir")
     if path is not None and not os.path.isdir(path):
         yield error(
-            "graph_compiler_cache_dir",
             f"graph_compiler_cache_dir={path!r} is not an existing directory; compilation fails.",
             _remedy(path, "does not exist"),
         )
 
 
-@RULES.add("op_compiler_cache_dir", "debug_dir", source="seed 000; options.json")
+@RULES.add(
+    "op_compiler_cache_dir",
+    "debug_dir",
+    source="guides/facts/options.md#operator-cache; manual, NPURunConfig Options",
+)
 def directories_that_are_created(entry: FlatOptions) -> RuleFindings:
     """op_compiler_cache_dir and debug_dir exist or can be created."""
     for key in ("op_compiler_cache_dir", "debug_dir"):
         path = entry.get(key)
         if path is not None and not _can_be_directory(path):
-            yield warning(key, f"{key}={path!r} is no directory and cannot be created by you.")
+            yield warning(
+                f"{key}={path!r} is no directory and cannot be created by you.", option=key
+            )
 
 
 def _can_be_directory(path: str) -> bool:
@@ -115,7 +122,7 @@ def _missing_files(entry: FlatOptions) -> Iterator[Tuple[str, str]]:
             yield key, path
 
 
-@RULES.add(*_FILES, source="options_notes c")
+@RULES.add(*_FILES, source="guides/facts/option_files.md")
 def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
     """Files that options point to can be there: at least their directory exists."""
     for key, path in _missing_files(entry):
@@ -124,20 +131,24 @@ def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
 
 def _missing(key: str, path: str, can_come: bool) -> Finding:
     if os.path.isdir(path):
-        return error(key, f"{key}={path!r} is a directory; a file is needed.")
+        return error(f"{key}={path!r} is a directory; a file is needed.", option=key)
     if can_come:
-        return warning(key, f"{key}={path!r} does not exist yet; GE fails if it is still missing.")
-    return error(key, f"{key}={path!r} does not exist; GE fails to initialise without it.")
+        return warning(
+            f"{key}={path!r} does not exist yet; GE fails if it is still missing.", option=key
+        )
+    return error(f"{key}={path!r} does not exist; GE fails to initialise without it.", option=key)
 
 
-@OPENING_RULES.add(*_FILES, source="options_notes c")
+@OPENING_RULES.add(*_FILES, source="guides/facts/option_files.md")
 def files_are_there(entry: FlatOptions) -> RuleFindings:
     """When a system opens, every file that an option points to exists."""
     for key, path in _missing_files(entry):
         yield _missing(key, path, can_come=False)
 
 
-@RULES.add("profiling_options", "profiling_mode", source="options_notes c, profiling_options")
+@RULES.add(
+    "profiling_options", "profiling_mode", source="guides/facts/option_files.md#profiling_options"
+)
 def profiling_output(entry: FlatOptions) -> RuleFindings:
     """The output directory of profiling_options exists; older manuals demand it."""
     if "profiling_options" not in entry or not entry.is_on("profiling_mode"):
@@ -145,74 +156,65 @@ def profiling_output(entry: FlatOptions) -> RuleFindings:
     output = profiling_options.profiling_members(entry["profiling_options"]).get("output")
     if output is None and not entry.environ.get("ASCEND_WORK_PATH"):
         yield warning(
-            "profiling_options",
             "profiling_options name no output and ASCEND_WORK_PATH is not set; newer manuals need "
-            "one of them.",
+            "one of them."
         )
     elif output and not os.path.isdir(output):
-        yield warning("profiling_options", f"profiling_options: output {output!r} does not exist.")
+        yield warning(f"profiling_options: output {output!r} does not exist.")
 
 
 _AOE = "aoe_config_file"
-_UNREAD = "{}: what stands in it is not checked here: {}"
-_MOST_TOLD = 5
+_MOST_REMARKS = 5
 
 
-@RULES.add(*FILE_OPTIONS, source="options_notes c; hicann/ge, config parsers")
+@RULES.add(*FILE_OPTIONS, source="guides/facts/option_files.md; hicann/ge, config parsers")
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
     """GE takes the files that options point to, and skips nothing that stands in them."""
-    for option, path in _files(entry):
-        content, unread = _content(option, path)
-        if unread:
-            yield warning(option, _UNREAD.format(option, unread))
-        if content is not None:
-            yield from _content_findings(option, path, content)
-
-
-def _files(entry: FlatOptions) -> Iterator[Tuple[str, str]]:
-    """The options whose file is there; that it is there is for the rules about paths."""
     for option in FILE_OPTIONS:
         path = entry.get(option)
         if not isinstance(path, str) or (option == _AOE and tuning_mode(entry) is None):
             continue
-        if os.path.exists(path) and not os.path.isdir(path):
-            yield option, path
+        # That a file is there is for the rules about paths.
+        if not os.path.exists(path) or os.path.isdir(path):
+            continue
+        unchecked = f"{option}: what stands in it is not checked here: "
+        try:
+            # An empty file to GE, which some of its parsers refuse
+            is_empty = os.path.realpath(path) == os.devnull
+            content = b"" if is_empty else load_file(path, file_type(option).WHAT)
+        except ConfigError as error_here:  # GE may read it all the same
+            yield warning(unchecked + error_here.message, option=option)
+            continue
+        try:
+            yield from _find_remarks(option, path, content)
+        except UnsupportedError as missing:
+            yield warning(unchecked + missing.message, missing.hint, option=option)
 
 
-def _content(option: str, path: str) -> Tuple[Optional[bytes], str]:
-    """The bytes of a file, or why they cannot be had here, although GE may have them."""
-    from ascend_session.option_files.source import read_content
+def _find_remarks(option: str, path: str, content: bytes) -> Iterator[Finding]:
+    """Find what GE refuses or skips in a file.
 
-    if os.path.realpath(path) == os.devnull:
-        return b"", ""  # an empty file to GE, which some of its parsers refuse
-    try:
-        return read_content(path, file_type(option).KIND), ""
-    except ConfigError as unread:
-        return None, unread.message
-
-
-def _content_findings(option: str, path: str, content: bytes) -> Iterator[Finding]:
-    # AOE's parser is in a closed library: what it refuses is not known for certain.
-    refusal = warning if option == _AOE else error
+    Raises:
+        UnsupportedError: If what it takes to read it is not installed.
+    """
     try:
         remarks = file_type(option).check_text(content, path)
-    except UnsupportedError as missing:
-        yield warning(option, _UNREAD.format(option, missing.message), missing.hint)
+    except ConfigError as refusal:
+        # AOE's parser is in a closed library: what it refuses is not known for certain.
+        report = warning if option == _AOE else error
+        for problem in refusal.problems:
+            yield report(f"{option}: {problem.message}", problem.hint, option=option)
         return
-    except ConfigError as refused:
-        for problem in refused.problems:
-            yield refusal(option, f"{option}: {problem.message}", problem.hint)
-        return
-    for remark in remarks[:_MOST_TOLD]:
-        place = f"{path}:{remark.place}"
-        yield warning(option, f"{option}: {place}: {remark.message}", remark.hint)
-    if len(remarks) > _MOST_TOLD:
-        more = f"{len(remarks) - _MOST_TOLD:,} more such remarks"
-        shows = f"ascend-session config check-file {option} {path}"
-        yield warning(option, f"{option}: {path} has {more}.", f"`{shows}` shows them.")
+    for remark in remarks[:_MOST_REMARKS]:
+        message = f"{option}: {path}:{remark.place}: {remark.message}"
+        yield warning(message, remark.hint, option=option)
+    if len(remarks) > _MOST_REMARKS:
+        message = f"{option}: {path} has {len(remarks) - _MOST_REMARKS:,} more such remarks."
+        hint = f"`ascend-session config check-file {option} {path}` shows them."
+        yield warning(message, hint, option=option)
 
 
-@RULES.add(_AOE, "aoe_mode", source="options_notes a41")
+@RULES.add(_AOE, "aoe_mode", source="guides/facts/option_files.md#aoe_config_file")
 def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
     """The feature deeper_opat needs aoe_mode 2, nonhomo_split needs aoe_mode 1."""
     mode = tuning_mode(entry)
@@ -225,7 +227,7 @@ def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
     assert isinstance(file, AoeConfigFile)
     where = f"{given}: " if isinstance(given, str) else ""
     for fault in file.against(mode or ""):
-        yield error(_AOE, f"{_AOE}: {where}{fault}")
+        yield error(f"{_AOE}: {where}{fault}", option=_AOE)
 
 
 def _aoe_file(given: object) -> "Optional[OptionFile]":

@@ -1,6 +1,18 @@
 """What a rule is, what it looks at, and how its findings are made."""
 
-from typing import AbstractSet, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+import contextlib
+from typing import (
+    AbstractSet,
+    Any,
+    Callable,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+)
 
 from ascend_session.findings import ERROR, WARNING, Finding
 
@@ -67,12 +79,21 @@ class Rule(NamedTuple):
         """The rule in one sentence, for the reference."""
         return " ".join((self.check.__doc__ or "").split())
 
+    def findings(self, entry: FlatOptions) -> List[Finding]:
+        """Apply the rule; a finding that names no option is about the first key."""
+        findings: List[Finding] = []
+        with contextlib.suppress(RefusedOptionError):
+            for finding in self.check(entry):
+                option = finding.option or self.keys[0]
+                findings.append(finding._replace(option=option, source=self.source))
+        return findings
+
 
 class RuleBook(List[Rule]):
     """The rules of one theme; use as ``@RULES.add("key", source="...")``."""
 
     def add(self, *keys: str, source: str) -> Callable[[Check], Check]:
-        """Add the decorated function as a rule about ``keys``; its first key leads reports."""
+        """Add the decorated function as a rule about ``keys``, of which the first is its own."""
 
         def register(check: Check) -> Check:
             self.append(Rule(check, keys, source))
@@ -81,11 +102,16 @@ class RuleBook(List[Rule]):
         return register
 
 
-def error(option: str, message: str, hint: Optional[str] = None) -> Finding:
+def apply_rules(rules: Iterable[Rule], entry: FlatOptions) -> List[Finding]:
+    """List what the rules find in ``entry``."""
+    return [finding for rule in rules for finding in rule.findings(entry)]
+
+
+def error(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
     """Make a finding that refuses the configuration."""
     return Finding(ERROR, message, hint, option=option)
 
 
-def warning(option: str, message: str, hint: Optional[str] = None) -> Finding:
+def warning(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
     """Make a finding that the configuration is taken with."""
     return Finding(WARNING, message, hint, option=option)

@@ -24,7 +24,10 @@ def _job_size(entry: FlatOptions) -> int:
     return _whole_number(environ.get("RANK_SIZE") or environ.get("CM_WORKER_SIZE")) or 1
 
 
-@RULES.add("session_device_id", source="options_notes b; npu_attrs.cc GetEnvDeviceID")
+@RULES.add(
+    "session_device_id",
+    source="guides/facts/adapter.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID",
+)
 def device_variables(entry: FlatOptions) -> RuleFindings:
     """ASCEND_DEVICE_ID, else DEVICE_ID, is a whole number of 0 or more."""
     name = "ASCEND_DEVICE_ID" if entry.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
@@ -32,19 +35,19 @@ def device_variables(entry: FlatOptions) -> RuleFindings:
     number = _whole_number(text)
     if text and (number is None or number < 0):
         yield error(
-            name,
             f"{name}={text!r} is not a whole number of 0 or more; the adapter aborts the process.",
             f"export {name}=0, or unset it.",
+            option=name,
         )
     elif number is not None and number >= 2**32:
         yield error(
-            name,
             f"{name}={text!r} does not fit into 32 bits; the adapter reads it as {number % 2**32}.",
             f"export {name}={number % 2**32}, if that is meant.",
+            option=name,
         )
 
 
-@RULES.add("aoe_mode", source="options_notes b; npu_attrs.cc CheckAoeMode")
+@RULES.add("aoe_mode", source="guides/facts/options.md#aoe-tuning; npu_attrs.cc CheckAoeMode")
 def tuning_variable(entry: FlatOptions) -> RuleFindings:
     """AOE_MODE is 1, 2 or 4; it is read when aoe_mode is not given."""
     mode = entry.environ.get("AOE_MODE")
@@ -52,12 +55,11 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
         return
     if "aoe_mode" in entry:
         if entry["aoe_mode"] != mode:
-            yield warning(
-                "aoe_mode", f"aoe_mode={entry['aoe_mode']!r} takes precedence over AOE_MODE={mode}."
-            )
+            yield warning(f"aoe_mode={entry['aoe_mode']!r} takes precedence over AOE_MODE={mode}.")
     elif mode not in ("1", "2", "4"):
         yield error(
-            "AOE_MODE", f"AOE_MODE={mode!r}: allowed are 1, 2 and 4; every session fails with it."
+            f"AOE_MODE={mode!r}: allowed are 1, 2 and 4; every session fails with it.",
+            option="AOE_MODE",
         )
 
 
@@ -65,7 +67,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
     "aoe_mode",
     "static_memory_policy",
     "profiling_mode",
-    source="options_notes a40; seed 003",
+    source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
 )
 def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
@@ -73,25 +75,27 @@ def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     if mode is None:
         return
     if "aoe_mode" not in entry and entry.get("static_memory_policy", 0) != 0:
-        yield error("static_memory_policy", f"static_memory_policy must be 0 with AOE_MODE={mode}.")
+        yield error(
+            f"static_memory_policy must be 0 with AOE_MODE={mode}.", option="static_memory_policy"
+        )
     by_variable = entry.environ.get("PROFILING_MODE") == "true"
     by_option = "aoe_mode" not in entry and entry.is_on("profiling_mode")
     if by_variable or by_option:
         switches = ["PROFILING_MODE=true"] * by_variable + ["enable_profiling=True"] * by_option
         yield error(
-            "profiling_mode",
             f"{' and '.join(switches)} cannot be used while AOE tunes (mode {mode}).",
             "Turn profiling off for the tuning run.",
+            option="profiling_mode",
         )
     if _job_size(entry) > 1 and mode in ("1", "2"):
-        yield warning("aoe_mode", f"AOE mode {mode} tunes on one device; this job has several.")
+        yield warning(f"AOE mode {mode} tunes on one device; this job has several.")
 
 
 @RULES.add(
     "enable_dump",
     "enable_dump_debug",
     "enable_exception_dump",
-    source="options_notes a28",
+    source="guides/facts/options.md#data-dump",
 )
 def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
     """NPU_COLLECT_PATH forces the full exception dump and suppresses all other dumps."""
@@ -100,30 +104,31 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
         return
     for switch in ("enable_dump", "enable_dump_debug"):
         if entry.is_on(switch):
-            yield warning(switch, f"{switch}=True has no effect while NPU_COLLECT_PATH is set.")
+            yield warning(
+                f"{switch}=True has no effect while NPU_COLLECT_PATH is set.", option=switch
+            )
     if entry.get("enable_exception_dump", 1) != 1:
         yield warning(
-            "enable_exception_dump",
             f"enable_exception_dump={entry['enable_exception_dump']} becomes 1 while "
             "NPU_COLLECT_PATH is set.",
+            option="enable_exception_dump",
         )
 
 
-@RULES.add("profiling_mode", source="options_notes g16, a43; options.json")
+@RULES.add("profiling_mode", source="guides/facts/options.md#profiling")
 def profiling_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_MODE=true profiles even with enable_profiling=False."""
     mode = entry.environ.get("PROFILING_MODE")
     if mode == "true" and entry.get("profiling_mode") is False:
-        yield warning(
-            "profiling_mode", "enable_profiling=False has no effect: PROFILING_MODE=true is set."
-        )
+        yield warning("enable_profiling=False has no effect: PROFILING_MODE=true is set.")
     if mode and mode not in ("true", "false"):
         yield warning(
-            "PROFILING_MODE", f"PROFILING_MODE={mode!r} is read as off; only 'true' turns it on."
+            f"PROFILING_MODE={mode!r} is read as off; only 'true' turns it on.",
+            option="PROFILING_MODE",
         )
 
 
-@RULES.add("profiling_options", source="options_notes a43, b (PROFILING_OPTIONS)")
+@RULES.add("profiling_options", source="guides/facts/options.md#profiling")
 def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_OPTIONS is legal where GE reads it: with PROFILING_MODE=true and no option."""
     text = entry.environ.get("PROFILING_OPTIONS")
@@ -134,26 +139,29 @@ def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
         profiling_members(text)
     except ValueError as problem:
         yield error(
-            "PROFILING_OPTIONS",
             f"PROFILING_OPTIONS, which PROFILING_MODE=true puts to use: {problem} GE refuses it, "
             "and the adapter aborts the process.",
+            option="PROFILING_OPTIONS",
         )
 
 
-@RULES.add("static_memory_policy", source="options_notes a44")
+@RULES.add("static_memory_policy", source="guides/facts/options.md#memory")
 def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
     """static_memory_policy and GE_USE_STATIC_MEMORY exclude each other."""
     value = entry.environ.get("GE_USE_STATIC_MEMORY")
     if value and "static_memory_policy" in entry:
         yield error(
-            "static_memory_policy",
             f"static_memory_policy={entry['static_memory_policy']} and GE_USE_STATIC_MEMORY="
             f"{value} are both set; GE mixes them.",
             "unset GE_USE_STATIC_MEMORY",
         )
 
 
-@RULES.add("stream_sync_timeout", "hccl_timeout", source="options_notes a37; seed 000")
+@RULES.add(
+    "stream_sync_timeout",
+    "hccl_timeout",
+    source="guides/facts/options.md#time-limits; manual, NPURunConfig Options",
+)
 def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
     stream = entry.get("stream_sync_timeout", -1)
@@ -166,57 +174,56 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
         origin = f"{name}={hccl} s" if hccl else f"{name}=0, which never ends"
     if _job_size(entry) > 1 and stream > 0 and (hccl == 0 or stream <= hccl * 1000):
         yield error(
-            "stream_sync_timeout",
             f"stream_sync_timeout={stream} ms is not longer than {origin}, and this process "
             f"belongs to a job of {_job_size(entry)}.",
             f"Set stream_sync_timeout above {hccl * 1000}, or to -1." if hccl else "Set it to -1.",
         )
 
 
-@RULES.add("hccl_timeout", source="options_notes a37")
+@RULES.add("hccl_timeout", source="guides/facts/options.md#time-limits")
 def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
     variable = entry.environ.get("HCCL_EXEC_TIMEOUT")
     if variable and "hccl_timeout" in entry and _whole_number(variable) != entry["hccl_timeout"]:
         yield warning(
-            "hccl_timeout",
             f"hccl_timeout={entry['hccl_timeout']} takes precedence over "
-            f"HCCL_EXEC_TIMEOUT={variable}.",
+            f"HCCL_EXEC_TIMEOUT={variable}."
         )
 
 
-@RULES.add("deterministic", source="options_notes a54")
+@RULES.add("deterministic", source="guides/facts/options.md#determinism")
 def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     """HCCL_DETERMINISTIC takes precedence over deterministic for collectives."""
     variable = entry.environ.get("HCCL_DETERMINISTIC")
     if variable and "deterministic" in entry:
         yield warning(
-            "deterministic",
             f"HCCL_DETERMINISTIC={variable} takes precedence over deterministic="
-            f"{entry['deterministic']} for collectives.",
+            f"{entry['deterministic']} for collectives."
         )
 
 
-@RULES.add("auto_multistream_parallel_mode", "compile_dynamic_mode", source="options_notes a46")
+@RULES.add(
+    "auto_multistream_parallel_mode",
+    "compile_dynamic_mode",
+    source="guides/facts/options.md#dynamic-graphs",
+)
 def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
     """In dynamic graphs auto_multistream_parallel_mode needs a variable of its own."""
     enabled = entry.environ.get("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM") == "1"
     dynamic = entry.is_on("compile_dynamic_mode") or entry.is_on("dynamic_input")
     if "auto_multistream_parallel_mode" in entry and dynamic and not enabled:
         yield warning(
-            "auto_multistream_parallel_mode",
             "auto_multistream_parallel_mode has no effect in dynamic graphs unless "
-            "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1.",
+            "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1."
         )
 
 
-@RULES.add("distribute", source="options_notes a9; npu_config.py")
+@RULES.add("distribute", source="guides/facts/options.md#parameter-servers; npu_config.py")
 def parameter_servers_need_a_cluster(entry: FlatOptions) -> RuleFindings:
     """A parameter-server job (distribute) needs a cluster in TF_CONFIG."""
     if "distribute" in entry and not _has_cluster(entry.environ.get("TF_CONFIG", "")):
         yield error(
-            "distribute",
-            "distribute is given, but TF_CONFIG names no cluster; NPURunConfig refuses that.",
+            "distribute is given, but TF_CONFIG names no cluster; NPURunConfig refuses that."
         )
 
 
@@ -228,31 +235,35 @@ def _has_cluster(text: str) -> bool:
     return isinstance(config, dict) and bool(config.get("cluster"))
 
 
-@RULES.add("is_tailing_optimization", source="options_notes a35; seed 000")
+@RULES.add(
+    "is_tailing_optimization",
+    source="guides/facts/options.md#tailing-optimization; manual, NPURunConfig Options",
+)
 def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     """is_tailing_optimization is for distributed training."""
     if entry.is_on("is_tailing_optimization") and _job_size(entry) == 1:
-        yield warning(
-            "is_tailing_optimization",
-            "is_tailing_optimization=True has no effect in a job of one process.",
-        )
+        yield warning("is_tailing_optimization=True has no effect in a job of one process.")
 
 
-@RULES.add("aoe_mode", source="options_notes b; seed 003")
+@RULES.add(
+    "aoe_mode", source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning"
+)
 def tuning_bank(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, TUNE_BANK_PATH is an existing directory."""
     path = entry.environ.get("TUNE_BANK_PATH")
     if path and tuning_mode(entry) is not None and not os.path.isdir(path):
         yield error(
-            "TUNE_BANK_PATH",
             f"TUNE_BANK_PATH={path!r} is no existing directory; the tuning ends with an error.",
             f"mkdir -p {path}",
+            option="TUNE_BANK_PATH",
         )
 
 
-@RULES.add("hccl_timeout", source="options_notes b")
+@RULES.add("hccl_timeout", source="guides/facts/launch.md#hccl-timeouts")
 def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
     """HCCL_EXEC_TIMEOUT is a number of seconds."""
     text = entry.environ.get("HCCL_EXEC_TIMEOUT")
     if text and _whole_number(text) is None:
-        yield error("HCCL_EXEC_TIMEOUT", f"HCCL_EXEC_TIMEOUT={text!r} is no number of seconds.")
+        yield error(
+            f"HCCL_EXEC_TIMEOUT={text!r} is no number of seconds.", option="HCCL_EXEC_TIMEOUT"
+        )

@@ -41,7 +41,7 @@ def refused(path):
         (b"3", ": is the number 3; a rank table is an object"),
         (b'{"a": 1,}', ":1:"),
         (b"{'a': 1}", ":1:2: this is not JSON"),
-        (b'{"a":\n  NaN}', "NaN is no JSON value"),
+        (b'{"a":\n  NaN}', ":2:3: this is not JSON: a value is needed"),
         (b'{"a": "\x01"}', ":1:8: this is not JSON: Invalid control character"),
         (b'{"a": "\xff"}', ":1: is not UTF-8 text (byte 7)"),
         (b"\n\n\xc3\x28", ":3: is not UTF-8 text (byte 2)"),

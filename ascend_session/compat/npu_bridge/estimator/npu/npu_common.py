@@ -10,8 +10,7 @@ from typing import Any, Dict, Optional
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.vendor_modules import mirror_names, with_signature
-from ascend_session.config.checking import warn
-from ascend_session.errors import JobError
+from ascend_session.errors import JobError, warn
 
 __getattr__, __all__ = mirror_names(
     __name__,

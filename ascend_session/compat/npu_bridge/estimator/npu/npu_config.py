@@ -16,7 +16,7 @@ from ascend_session.compat import run_config
 from ascend_session.compat.run_config import ARGUMENTS, OF_TENSORFLOW, add_npu_optimizer, attribute
 from ascend_session.compat.tensorflow_names import RunConfig
 from ascend_session.compat.vendor_modules import mirror_names, with_signature
-from ascend_session.config.checking import warn
+from ascend_session.errors import warn
 
 __getattr__, __all__ = mirror_names(
     __name__,

@@ -13,7 +13,7 @@ from ascend_session.compat.npu_bridge import tf_adapter
 from ascend_session.compat.npu_bridge.estimator.npu import npu_scope, util
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.unavailable import define_unavailable
-from ascend_session.config.checking import warn
+from ascend_session.errors import warn
 
 __all__ = [
     "check_graph_run_mode",

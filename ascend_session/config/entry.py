@@ -1,0 +1,114 @@
+"""The NpuOptimizer entry: flat ``{vendor key: value}``, from a configuration and back to one.
+
+What the adapter reads of an entry belongs here: the entry's name, the keys that are there, the
+protobuf field of each, and its value. `proto` moves it in and out of a ``tf.ConfigProto``.
+Source: guides/facts/adapter.md#reading-the-entry; npu_attrs.cc SetNpuOptimizerAttr.
+"""
+
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Type, TypeVar
+
+from pydantic import BaseModel
+
+from ascend_session.config.file_store import FileStore, is_file
+from ascend_session.config.names import unknown_key
+from ascend_session.config.option import Option, adapter_options, options_by_key
+from ascend_session.errors import ConfigError
+from ascend_session.findings import ERROR, Finding
+
+ENTRY_NAME = "NpuOptimizer"
+
+_ZERO = {"s": "''", "i": "0", "b": "False"}
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def flatten(config: BaseModel) -> Dict[str, Any]:
+    """Give all options that are set: ``{vendor key or NPURunConfig keyword: value}``."""
+    return {option.key: value for option, value in _set_options(config)}
+
+
+def adapter_part(config: BaseModel) -> Dict[str, Any]:
+    """Give the options that become keys of the NpuOptimizer entry, in the order of definition.
+
+    Of a file that is given as an object it is the path that it gets; nothing is written.
+    """
+    entry = {option.key: value for option, value in _set_options(config) if option.field}
+    files = [key for key, value in entry.items() if is_file(value)]
+    if files:
+        store = FileStore(writes=False)
+        entry.update({key: store.path(entry[key]) for key in files})
+    return entry
+
+
+def _set_options(config: BaseModel) -> Iterator[Tuple[Option, Any]]:
+    for option in adapter_options(type(config)):
+        value: Any = config
+        for name in option.path.split("."):
+            value = getattr(value, name, None)
+        if value is not None:
+            yield option, value
+
+
+def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
+    """Build ``model`` from flat vendor keys.
+
+    Raises:
+        ConfigError: On unknown keys and on what the model refuses, all at once.
+    """
+    if not isinstance(parameters, Mapping):
+        kind = type(parameters).__name__
+        raise ConfigError(f"A mapping of keys to values is needed, this is {kind}: {parameters!r}.")
+    known = {key: o for key, o in options_by_key(model).items() if o.field is not None}
+    problems = [unknown_key(str(key)) for key in parameters if key not in known]
+    values: Dict[str, Any] = {}
+    for key, option in known.items():  # in the order of definition, in which problems are reported
+        if key in parameters:
+            *containers, name = option.path.split(".")
+            inner = values
+            for container in containers:
+                inner = inner.setdefault(container, {})
+            inner[name] = parameters[key]
+    try:
+        config = model(**values)
+    except ConfigError as error:
+        raise ConfigError.of(problems + list(error.problems), "this entry") from None
+    if problems:
+        raise ConfigError.of(problems, "this entry")
+    return config
+
+
+def is_misnamed(name: str) -> bool:
+    """Whether ``name`` is meant to be the adapter's and is not."""
+    return name != ENTRY_NAME and name.strip().lower().replace("_", "") == ENTRY_NAME.lower()
+
+
+def misnamed_entry(name: str) -> Finding:
+    """Report an entry whose name the adapter does not read."""
+    return Finding(
+        ERROR,
+        f"The proto has an entry named {name!r}; the adapter reads {ENTRY_NAME!r} only and "
+        "ignores this one without a word.",
+        f"Rename it to {ENTRY_NAME!r}.",
+        option=ENTRY_NAME,
+    )
+
+
+def several_entries(count: int) -> Finding:
+    """Report a proto with more than one entry."""
+    return Finding(
+        ERROR,
+        f"The proto has {count} entries named {ENTRY_NAME!r}; of each key the last "
+        "one wins, and what the last one lacks goes back to defaults.",
+        "Keep one entry.",
+        option=ENTRY_NAME,
+    )
+
+
+def wrong_field(key: str, wrong: Optional[str], right: str) -> Finding:
+    """Report a value in the field ``wrong`` (None: in none) instead of ``right``."""
+    where = f"stands in the field {wrong!r}" if wrong else "is there without a value"
+    return Finding(
+        ERROR,
+        f"{key} {where}; the adapter reads the field {right!r} and finds {_ZERO[right]}.",
+        f'Write parameter_map["{key}"].{right} = ...',
+        option=key,
+    )

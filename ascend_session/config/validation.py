@@ -1,0 +1,68 @@
+"""Validation: what the rules find becomes one ConfigError, or AscendConfigWarnings."""
+
+from typing import Any, List, Mapping, Sequence, Type
+
+from pydantic import BaseModel
+
+from ascend_session.config.option import adapter_options
+from ascend_session.config.rules import HOST_RULES, RULES, paths
+from ascend_session.config.rules.rule import FlatOptions, apply_rules
+from ascend_session.errors import ConfigError, warn
+from ascend_session.findings import Finding, errors_of
+
+
+def validate(values: Mapping[str, Any], *known: Mapping[str, Any]) -> None:
+    """Apply all rules to flat values.
+
+    Args:
+        values: ``{vendor key: value}``.
+        known: Other such values; what is found in them is not reported again.
+
+    Raises:
+        ConfigError: With every problem that refuses the configuration.
+
+    Warns:
+        AscendConfigWarning: For each other finding, at the caller's line.
+    """
+    reported = [finding for other in known for finding in apply_rules(RULES, FlatOptions(other))]
+    findings = apply_rules(RULES, FlatOptions(values))
+    _report([finding for finding in findings if finding not in reported])
+
+
+def validate_host(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Check whether a configuration can work on this machine; see `AscendConfig.check_host`."""
+    if not isinstance(environ, Mapping):
+        raise TypeError(f"environ is a mapping such as os.environ, not {environ!r}.")
+    _report(apply_rules(HOST_RULES, FlatOptions(values, environ=environ)))
+
+
+def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Do `validate_host`, and check that every file which an option points to is there now.
+
+    Raises:
+        ConfigError: With all problems at once.
+    """
+    rules = [rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads]
+    _report(apply_rules(rules + paths.OPENING_RULES, FlatOptions(values, environ=environ)))
+
+
+def refusal_of(
+    model: Type[BaseModel], problems: Sequence[Finding], values: Mapping[str, Any]
+) -> ConfigError:
+    """Make the error for wrong types or names, with what the rules find in the other values."""
+    from ascend_session.config.entry import flatten
+    from ascend_session.config.options import AdapterOptions
+
+    wrong = {(problem.option or "").split(".")[0] for problem in problems} & set(values)
+    readable = {name: value for name, value in values.items() if name not in wrong}
+    unreadable = {o.key for o in adapter_options(model) if o.path.split(".")[0] in wrong}
+    entry = FlatOptions(flatten(AdapterOptions(**readable)), unreadable)
+    return ConfigError.of([*problems, *errors_of(apply_rules(RULES, entry))])
+
+
+def _report(findings: List[Finding]) -> None:
+    errors = errors_of(findings)
+    if errors:
+        raise ConfigError.of(errors)
+    for finding in findings:
+        warn(str(finding))

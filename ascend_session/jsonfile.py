@@ -1,0 +1,273 @@
+"""JSON as the vendor's programs read it, with the place of every value or of what is wrong.
+
+GE and HCCL read JSON with nlohmann::json's stream operator: strict JSON, of two equal keys the
+last one counts, a byte order mark is skipped, and what follows the first value is never read.
+Source: hicann/ge, its config parsers; HCOMM, TopoInfoRanktableParser::ReadFile.
+"""
+
+import contextlib
+import json
+import json.decoder
+import math
+import re
+from collections import Counter
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ascend_session.text import find_stray_byte, is_writable, shorten
+
+BOM = "\ufeff"
+_DEEPEST = 64  # no file that is read here has more than a few levels
+_LONGEST_INT = 20  # digits; Python is slow with longer ones, and refuses thousands
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_WORDS = (("true", True), ("false", False), ("null", None))
+
+
+class Node(NamedTuple):
+    """A JSON value.
+
+    Attributes:
+        at: Where it begins in the text, counted from 0.
+        value: Text, a number, True, False, None, a list of `Node`, or a tuple of `Member`.
+    """
+
+    at: int
+    value: Any
+
+    @property
+    def kind(self) -> str:
+        """The JSON type of the value, with its article."""
+        return _KINDS.get(type(self.value), "a number")
+
+    @property
+    def plain(self) -> Any:
+        """The value as `json.loads` gives it; of two equal keys the last one counts."""
+        if isinstance(self.value, tuple):
+            return {member.key: member.node.plain for member in self.value}
+        if isinstance(self.value, list):
+            return [node.plain for node in self.value]
+        return self.value
+
+
+class Member(NamedTuple):
+    """A member of a JSON object; ``at`` is where its key begins."""
+
+    key: str
+    at: int
+    node: Node
+
+
+_KINDS = {
+    tuple: "an object",
+    list: "an array",
+    str: "text",
+    bool: "true or false",
+    type(None): "null",
+}
+
+
+class JsonError(ValueError):
+    """Text that is no JSON.
+
+    Attributes:
+        at: Where, counted from 0.
+        reason: What is wrong there, as a sentence without its capital and its full stop.
+        hint: What to do about it.
+        is_comment: Whether a comment stands there.
+        is_cut_off: Whether the text ends before its value does.
+    """
+
+    def __init__(
+        self,
+        at: int,
+        reason: str,
+        hint: Optional[str] = None,
+        *,
+        is_comment: bool = False,
+        is_cut_off: bool = False,
+    ) -> None:
+        super().__init__(reason)
+        self.at = at
+        self.reason = reason
+        self.hint = hint
+        self.is_comment = is_comment
+        self.is_cut_off = is_cut_off
+
+
+def parse_json(text: str, *, lenient: bool = False) -> Tuple[Node, int]:
+    """Read the first JSON value of a text, which may have ``surrogateescape`` bytes in it.
+
+    Args:
+        text: The text.
+        lenient: Whether comments, and commas in front of a closing bracket, are taken.
+
+    Returns:
+        The value, and where the next thing behind it stands (the text's length if nothing does).
+
+    Raises:
+        JsonError: If it is no JSON.
+    """
+    return _Parser(text, lenient).parse()
+
+
+def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
+    """Read the first JSON value of a text as Python's own types; fast, for files of megabytes.
+
+    Returns:
+        The value, where the next thing behind it stands, and each key that stands twice in an
+        object, behind the path of that object: ``("server_list[0]", "device")``.
+
+    Raises:
+        JsonError: If it is no JSON.
+    """
+    has_repeated = False
+
+    def build_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+        nonlocal has_repeated
+        members = dict(pairs)
+        has_repeated = has_repeated or len(members) != len(pairs)
+        return members
+
+    def parse_int(digits: str) -> Any:  # infinity is for whoever wants a small number there
+        return int(digits) if len(digits) <= _LONGEST_INT else float(digits)
+
+    def parse_float(digits: str) -> float:
+        if math.isinf(float(digits)):
+            raise ValueError
+        return float(digits)
+
+    def refuse_constant(word: str) -> float:
+        raise ValueError(f"{word} is no JSON value")
+
+    decoder = json.JSONDecoder(
+        object_pairs_hook=build_object,
+        parse_int=parse_int,
+        parse_float=parse_float,
+        parse_constant=refuse_constant,
+    )
+    start = 1 if text.startswith(BOM) else 0
+    if _SURROGATE.search(text) is None:
+        with contextlib.suppress(ValueError, RecursionError):
+            value, end = decoder.raw_decode(text, _BLANKS.match(text, start).end())  # type: ignore[union-attr]
+            if not has_repeated:
+                return value, _BLANKS.match(text, end).end(), []  # type: ignore[union-attr]
+    node, end = parse_json(text)  # which says where and what
+    return node.plain, end, list(_find_repeated(node, ""))
+
+
+def _find_repeated(node: Node, path: str) -> Iterator[Tuple[str, str]]:
+    if isinstance(node.value, list):
+        for index, item in enumerate(node.value):
+            yield from _find_repeated(item, f"{path}[{index}]")
+    elif isinstance(node.value, tuple):
+        counts = Counter(member.key for member in node.value)
+        yield from ((path, key) for key, count in counts.items() if count > 1)
+        for member in node.value:
+            yield from _find_repeated(member.node, f"{path}.{member.key}" if path else member.key)
+
+
+class _Parser:
+    def __init__(self, text: str, lenient: bool) -> None:
+        self._text = text
+        self._lenient = lenient
+
+    def parse(self) -> Tuple[Node, int]:
+        start = self._skip_blanks(1 if self._text.startswith(BOM) else 0)
+        if start == len(self._text):
+            raise JsonError(0, "the file is empty", is_cut_off=True)
+        node, end = self._node(start, 0)
+        return node, self._skip_blanks(end)
+
+    def _node(self, at: int, depth: int) -> Tuple[Node, int]:
+        if depth > _DEEPEST:
+            raise JsonError(at, "this is nested more deeply than any such file")
+        first = self._text[at : at + 1]
+        if first == "{":
+            members, end = self._items(at, "}", lambda start: self._member(start, depth + 1))
+            return Node(at, tuple(members)), end
+        if first == "[":
+            nodes, end = self._items(at, "]", lambda start: self._node(start, depth + 1))
+            return Node(at, nodes), end
+        if first == '"':
+            text, end = self._string(at)
+            return Node(at, text), end
+        for word, value in _WORDS:
+            if self._text.startswith(word, at):
+                return Node(at, value), at + len(word)
+        return self._number(at)
+
+    def _items(
+        self, at: int, closing: str, read: Callable[[int], Tuple[Any, int]]
+    ) -> Tuple[List[Any], int]:
+        """Read what stands between two brackets, of which the first is at ``at``."""
+        items: List[Any] = []
+        at = self._skip_blanks(at + 1)
+        while self._text[at : at + 1] != closing:
+            item, end = read(at)
+            items.append(item)
+            at = self._skip_blanks(end)
+            if self._text[at : at + 1] == ",":
+                comma, at = at, self._skip_blanks(at + 1)
+                if self._text[at : at + 1] == closing and not self._lenient:
+                    raise JsonError(
+                        comma, f"a comma must not stand in front of {closing!r} in JSON"
+                    )
+            elif self._text[at : at + 1] != closing:
+                raise self._unexpected(at, f"',' or {closing!r}")
+        return items, at + 1
+
+    def _member(self, at: int, depth: int) -> Tuple[Member, int]:
+        if self._text[at : at + 1] != '"':
+            raise self._unexpected(at, "a key in double quotes")
+        key, end = self._string(at)
+        colon = self._skip_blanks(end)
+        if self._text[colon : colon + 1] != ":":
+            raise self._unexpected(colon, "':'")
+        node, end = self._node(self._skip_blanks(colon + 1), depth)
+        return Member(key, at, node), end
+
+    def _string(self, at: int) -> Tuple[str, int]:
+        try:
+            text, end = json.decoder.scanstring(self._text, at + 1, True)  # type: ignore[attr-defined]
+        except json.JSONDecodeError as error:
+            if error.msg.startswith("Unterminated"):
+                reason = "the file ends in the middle of this text"
+                raise JsonError(at, reason, is_cut_off=True) from None
+            raise JsonError(error.pos, f"this is not JSON: {error.msg}") from None
+        stray = find_stray_byte(self._text[at:end])
+        if stray is not None:
+            raise JsonError(at + stray, "this is not UTF-8 text", "Save the file as UTF-8.")
+        if not is_writable(text, strict=True):
+            raise JsonError(at, "this text has half a surrogate pair (\\uD8xx) in it")
+        return text, end
+
+    def _number(self, at: int) -> Tuple[Node, int]:
+        match = _NUMBER.match(self._text, at)
+        if match is None or self._text[match.end() : match.end() + 1] in (".", "e", "E"):
+            raise self._unexpected(at, "a value")
+        digits, fraction, exponent = match.group(), match.group(1), match.group(2)
+        if fraction is None and exponent is None and len(digits) <= _LONGEST_INT:
+            return Node(at, int(digits)), match.end()
+        if math.isinf(float(digits)):
+            raise JsonError(at, "this number is too large")
+        return Node(at, float(digits)), match.end()
+
+    def _skip_blanks(self, at: int) -> int:
+        """Give what stands behind blanks, and behind comments if they are taken."""
+        while True:
+            blanks = _BLANKS.match(self._text, at)
+            at = at if blanks is None else blanks.end()
+            comment = _COMMENT.match(self._text, at) if self._lenient else None
+            if comment is None:
+                return at
+            at = comment.end()
+
+    def _unexpected(self, at: int, needed: str) -> JsonError:
+        rest = self._text[at : at + 20]
+        if not rest:
+            return JsonError(at, f"the file ends where {needed} is needed", is_cut_off=True)
+        if rest.startswith(("//", "/*", "#")):
+            return JsonError(at, "this is a comment, and JSON has none", is_comment=True)
+        return JsonError(at, f"this is not JSON: {needed} is needed, not {shorten(rest)!r}")
