@@ -22,27 +22,6 @@ CLOSED = re.compile(
     r"|\bSeed 0\d\d|\bseeds=|\"[Ss]eeds\"|\"seed\": \[|\bSeeds {2,}"
 )
 TEXTS = ("", ".json", ".jsonl", ".md", ".py", ".sh", ".txt", ".yaml", ".yml")
-# Rooms that still have such citations. A room that has none is taken off, and stays clean.
-LEFT = (
-    "ascend_session/checks",
-    "ascend_session/cli",
-    "ascend_session/config",
-    "ascend_session/failures",
-    "ascend_session/hardware",
-    "ascend_session/launcher",
-    "ascend_session/option_files",
-    "ascend_session/session",
-    "tests/aoe",
-    "tests/cli",
-    "tests/cluster",
-    "tests/compat",
-    "tests/config",
-    "tests/failures",
-    "tests/golden",
-    "tests/hardware",
-    "tests/option_files",
-    "tests/programs",
-)
 
 
 def slug(heading: str) -> str:
@@ -140,6 +119,4 @@ def test_nothing_cites_what_a_reader_cannot_open(room):
         for number, line in enumerate(text_of(name).splitlines(), 1)
         if CLOSED.search(line)
     ]
-    if found and room in LEFT:
-        pytest.xfail(f"{len(found)} left: " + "; ".join(found[:5]))
     assert found == []

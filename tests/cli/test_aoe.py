@@ -12,7 +12,7 @@ from ascend_session.cli import _aoe_run
 from ascend_session.findings import OK
 from tests.aoe.samples import OPERATOR_TASK, task
 
-# What the adapter and AOE do, as far as one sees it: seed 003 and geop_npu.cc.
+# What the adapter and AOE do, as far as one sees it: manual of AOE and geop_npu.cc.
 _TUNES = """
 import os, sys, json
 folder = os.path.join(os.environ["ASCEND_PROCESS_LOG_PATH"], "debug", "plog")

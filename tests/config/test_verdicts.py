@@ -16,26 +16,26 @@ SAMPLE = Path(__file__).parent / "data" / "verdicts_sample.jsonl"
 # Options that are refused although the adapter takes the value: what it does not look at, GE does,
 # or the manual rules it out.
 STRICTER_THAN_THE_ADAPTER = {
-    "accelerate_train_mode": "looked at in the first graph run only (options_notes a4)",
+    "accelerate_train_mode": "looked at in a run (guides/facts/options.md#accelerated-training)",
     "aicore_num": "GE wants 'cube|vector'",
-    "auto_multistream_parallel_mode": "GE knows its own words only (options_notes g22)",
-    "auto_tune_mode": "GE refuses to initialise with any value of it (options_notes e)",
+    "auto_multistream_parallel_mode": "GE has its words (guides/facts/options.md#dynamic-graphs)",
+    "auto_tune_mode": "GE refuses any value of it (guides/facts/options.md#former-names)",
     "dump_config.dump_debug_mode": "looked at with enable_dump_debug only",
     "dump_config.dump_mode": "looked at with enable_dump only",
     "dump_config.dump_step": "looked at with enable_dump only",
-    "dynamic_dims": "GE counts the -1 (options_notes a17)",
+    "dynamic_dims": "GE counts the -1 (guides/facts/options.md#dynamic-profiles)",
     "dynamic_graph_execute_mode": "looked at with dynamic_input only",
     "graph_memory_max_size": "a number of bytes",
     "in_out_pair": "a list of pairs",
-    "iterations_per_loop": "NPURunConfig demands 1 with mix_compile_mode (options_notes a8)",
+    "iterations_per_loop": "NPURunConfig demands 1 here (guides/facts/options.md#mixed-computing)",
     "optimization_switch": "GE skips what it cannot read",
-    "profiling_mode": "off while AOE tunes (options_notes a40)",
-    "static_memory_policy": "0 while AOE tunes (options_notes a40)",
+    "profiling_mode": "off while AOE tunes (guides/facts/options.md#aoe-tuning)",
+    "static_memory_policy": "0 while AOE tunes (guides/facts/options.md#aoe-tuning)",
     "variable_memory_max_size": "a number of bytes",
-    "variable_placement": "'Host' needs mix_compile_mode (options_notes a7)",
+    "variable_placement": "'Host' needs mix_compile_mode (guides/facts/options.md#mixed-computing)",
 }
 
-# Each is named in adapter_behaviour.md, "What a bad option does"
+# Each is named in guides/facts/adapter.md#what-a-bad-option-does
 ABORTING: List[Dict[str, Any]] = [
     {"graph_run_mode": 2},
     {"session_device_id": -1},

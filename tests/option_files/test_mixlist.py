@@ -18,7 +18,7 @@ FIELDS = ["black_add", "black_remove", "white_add", "white_remove", "gray_add", 
 BITS = dict(zip(FIELDS, (16, 32, 4, 8, 1, 2)))
 ALLOWED = {32, 8, 1, 1 | 32, 1 | 8, 4, 4 | 2, 4 | 32, 16, 16 | 2, 16 | 8}
 
-# Seed 000, to the letter
+# The manual, NPURunConfig Options, to the letter
 SAMPLE = """\
 {
 "black-list": { // Blocklist
