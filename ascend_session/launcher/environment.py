@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Dict, List, Mapping
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     COORDINATOR,
+    GRACE,
     RANK_FOLDER,
     RENDEZVOUS,
     read_task,
@@ -67,6 +68,7 @@ _SET = {
     "JOB_ID": "Give job_id.",
     "ASCEND_SESSION_BACKEND": "Give backend.",
     RANK_FOLDER: "Give log_dir.",
+    GRACE: "Give grace.",
     COORDINATOR: "Give coordinator for several nodes; ranks of one node need none.",
     RENDEZVOUS: "The launcher makes up a new one for each attempt.",
 }
@@ -89,6 +91,7 @@ def shared_variables(plan: "Plan") -> Dict[str, str]:
         "ASCEND_SESSION_BACKEND": plan.backend,
         "JOB_ID": plan.job_id,
         "LOCAL_SIZE": str(len(plan.devices)),
+        GRACE: f"{round(plan.config.grace, 2):g}",
     }
     if plan.chief is None:
         shared["RANK_SIZE"] = str(plan.size)

@@ -360,6 +360,7 @@ def _add_ranks(
         folder = os.path.join(drafted.folder, f"rank_{rank}")
         plog, work = os.path.join(folder, PLOG_FOLDER), os.path.join(folder, WORK_FOLDER)
         environment = {
+            "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
             **inherited,
             "PYTHONUNBUFFERED": "1",
             RANK_FOLDER: folder,

@@ -76,6 +76,7 @@ def test_a_rank_is_told_who_it_is(bench: Bench) -> None:
         "ASCEND_DEVICE_ID": "2",
         "ASCEND_PROCESS_LOG_PATH": f"{folder}/plog",
         "ASCEND_SESSION_BACKEND": "npu",
+        "ASCEND_SESSION_GRACE": "10",
         "ASCEND_SESSION_RANK_FOLDER": folder,
         "ASCEND_WORK_PATH": f"{folder}/work",
         "DEVICE_ID": "6",
@@ -86,8 +87,16 @@ def test_a_rank_is_told_who_it_is(bench: Bench) -> None:
         "RANK_ID": "2",
         "RANK_SIZE": "4",
         "RANK_TABLE_FILE": str(bench.table),
+        "TF_CPP_MIN_LOG_LEVEL": "1",
     }
     assert rank.environment == {**bench.environ, **rank.changed}
+
+
+def test_how_much_tensorflow_says_is_the_users_own_choice(bench: Bench) -> None:
+    bench.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
+    assert bench.plan().ranks[0].environment["TF_CPP_MIN_LOG_LEVEL"] == "0"
+    added = bench.plan(env={"TF_CPP_MIN_LOG_LEVEL": "3"})
+    assert added.ranks[0].environment["TF_CPP_MIN_LOG_LEVEL"] == "3"
 
 
 def test_a_rank_of_a_job_with_a_chief_has_the_whole_family_and_no_rank(bench: Bench) -> None:
