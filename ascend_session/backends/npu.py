@@ -22,6 +22,7 @@ from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError
 from ascend_session.findings import errors_of
 from ascend_session.hardware.nodes import device_nodes, host_root, node_name
+from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 
 if TYPE_CHECKING:
     from ascend_session.failures import RetryPolicy
@@ -176,8 +177,8 @@ def _check_installed(reason: str) -> None:
         raise BackendError(
             f"The npu backend was chosen because {reason}, but {' and '.join(missing)} "
             f"cannot be found by this Python ({sys.executable}).",
-            hint="Source the toolkit's set_env.sh and install the vendor's wheel: pip install "
-            f"--no-index --find-links DIR npu_bridge. {_ANOTHER_BACKEND}",
+            hint="Source the toolkit's set_env.sh and install the vendor's wheel: "
+            f"{VENDOR_WHEEL_COMMAND}. {_ANOTHER_BACKEND}",
         )
 
 

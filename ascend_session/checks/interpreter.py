@@ -13,6 +13,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.program import run_program
+from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 from ascend_session.text import one_line
 
 _CHECK, _ADAPTER = "tensorflow", "adapter"
@@ -161,8 +162,8 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
         if name in errors:
             message = f"{program} cannot import {name}: {errors[name]}"
             hint = (
-                "Source the toolkit's set_env.sh and install the vendor's wheel: pip install "
-                "--no-index --find-links DIR npu_bridge."
+                "Source the toolkit's set_env.sh and install the vendor's wheel: "
+                f"{VENDOR_WHEEL_COMMAND}."
             )
             yield Finding(ERROR, message, hint, rule=_ADAPTER)
         elif name not in versions and python is not None:

@@ -5,6 +5,7 @@ on the screen then. Paths are never folded, so that they can be copied.
 """
 
 import os
+import signal
 import textwrap
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -72,8 +73,10 @@ def summarize(result: LaunchResult, known: Sequence[str] = (), style: Style = St
         lines += ["", style.emphasize(f"Last lines{whose}:", dim=True)]
         lines += [f"  {line}" for line in cause.tail]
     why = "It is not known why." if cause is None else cause.said
-    verdict = f"ascend-session: the job failed. {why}"
-    lines += ["", style.emphasize(verdict, fg="red", bold=True)]
+    by_user = cause is not None and cause.rank is None and cause.exit_code == 128 + signal.SIGINT
+    fate, color = ("was interrupted", "yellow") if by_user else ("failed", "red")
+    verdict = f"ascend-session: the job {fate}. {why}"
+    lines += ["", style.emphasize(verdict, fg=color, bold=True)]
     return "\n".join([*lines, *_grid(list(_list_facts(result)), style)]) + "\n"
 
 

@@ -22,8 +22,9 @@ from ascend_session.config.options import AdapterOptions
 from ascend_session.config.validation import validate
 from ascend_session.errors import BackendError, ConfigError, warn
 from ascend_session.findings import ERROR, Finding
+from ascend_session.requirements import tensorflow_hint
 
-TENSORFLOW = "pip install 'ascend_session[tensorflow]'"
+TENSORFLOW = tensorflow_hint()
 
 
 def to_config_proto(config: Any, base: Any, allow_soft_placement: bool) -> Any:

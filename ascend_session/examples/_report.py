@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, Iterable, List, NamedTuple, Sequence
 
+from ascend_session.requirements import EXAMPLES_COMMAND
+
 __all__ = [
     "Epoch",
     "difference",
@@ -39,7 +41,7 @@ def require_packages() -> None:
     except ImportError as error:
         raise SystemExit(
             "This example needs scikit-learn for its data and matplotlib for its picture, and "
-            f"one of them cannot be imported ({error}): pip install 'ascend_session[demo]'"
+            f"one of them cannot be imported ({error}): {EXAMPLES_COMMAND}"
         ) from None
 
 

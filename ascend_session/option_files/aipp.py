@@ -27,6 +27,7 @@ from ascend_session.option_files.aipp_fields import (
 )
 from ascend_session.option_files.base import OptionFile, unusable_value
 from ascend_session.option_files.source import SourceFile
+from ascend_session.requirements import protobuf_command
 from ascend_session.text import did_you_mean, shorten
 
 _BLOCK = "aipp_op"
@@ -283,7 +284,7 @@ def _import_protobuf(module: str) -> Any:
     except ImportError as error:
         raise UnsupportedError(
             f"An AIPP file is read with protobuf, which cannot be imported: {error}.",
-            hint="It comes with TensorFlow; alone: pip install protobuf.",
+            hint=f"It comes with TensorFlow; alone: {protobuf_command()}.",
         ) from error
 
 

@@ -137,7 +137,7 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
 def test_a_launcher_that_was_stopped_points_to_no_rank():
     cause = Cause(None, 130, "The launcher was told to stop by SIGINT (Ctrl-C).")
     text = summarize(failed(cause))
-    assert "the job failed. The launcher was told to stop by SIGINT (Ctrl-C)." in text
+    assert "the job was interrupted. The launcher was told to stop by SIGINT (Ctrl-C)." in text
     assert facts(text)["Exit code"] == ["130, after 12.3 s"]
     assert "What to do" not in facts(text)
 

@@ -6,6 +6,7 @@ from typing import Any, Tuple
 import pytest
 
 from ascend_session.examples import digits
+from ascend_session.requirements import tensorflow_hint
 from tests.examples.running import Outcome, run
 
 PROGRAM = ("-m", "ascend_session.examples.digits")
@@ -131,14 +132,14 @@ def test_a_missing_package_is_one_sentence(package: str, tmp_path: Path) -> None
     assert outcome.stdout == ""
     (sentence,) = outcome.stderr.splitlines()
     assert package in sentence
-    assert sentence.endswith("pip install 'ascend_session[demo]'")
+    assert sentence.endswith("pip install scikit-learn matplotlib")
 
 
 def test_a_missing_tensorflow_is_said_without_a_traceback(tmp_path: Path) -> None:
     outcome = without("tensorflow", tmp_path)
     assert outcome.code == 1
     assert "Traceback" not in outcome.stderr
-    assert "pip install 'ascend_session[tensorflow]'" in outcome.stderr
+    assert tensorflow_hint() in outcome.stderr
 
 
 def test_an_impossible_backend_is_said_without_a_traceback(tmp_path: Path) -> None:

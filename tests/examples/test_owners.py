@@ -12,6 +12,7 @@ import pytest
 from ascend_session import ascend_session
 from ascend_session.examples import _plane
 from ascend_session.examples._side_by_side import hand_made_proto
+from ascend_session.requirements import tensorflow_hint
 from tests.backend_contract import entry
 from tests.examples.running import launch, run
 
@@ -182,7 +183,7 @@ def test_a_missing_tensorflow_is_said_without_a_traceback(tmp_path: Path) -> Non
     outcome = run("-c", code, cwd=tmp_path)
     assert (outcome.code, outcome.stdout) == (1, "")
     assert "Traceback" not in outcome.stderr
-    assert "pip install 'ascend_session[tensorflow]'" in outcome.stderr
+    assert tensorflow_hint() in outcome.stderr
 
 
 def test_an_impossible_backend_is_said_in_a_sentence(tf: Any, monkeypatch: Any) -> None:

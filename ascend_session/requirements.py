@@ -1,0 +1,50 @@
+"""The pip commands that hints name when a package is missing.
+
+They name packages of known projects only, with the pins of pyproject.toml. The vendor's packages
+are on no index: a package of such a name there would be somebody else's, and would run with the
+rights of the training job. So hints name the vendor's files, and never this project's own name.
+"""
+
+import platform
+import sys
+from typing import Tuple
+
+__all__ = ["EXAMPLES_COMMAND", "VENDOR_WHEEL_COMMAND", "protobuf_command", "tensorflow_hint"]
+
+EXAMPLES_COMMAND = "pip install scikit-learn matplotlib"
+VENDOR_WHEEL_COMMAND = "pip install --no-index DIR/npu_bridge-*.whl"
+_X86_64 = ("x86_64", "amd64")
+
+
+def tensorflow_hint(
+    python: Tuple[int, ...] = sys.version_info[:2], machine: str = platform.machine()
+) -> str:
+    """Say how this Python gets a TensorFlow that fits, or that there is none for it.
+
+    Args:
+        python: Major and minor version.
+        machine: The processor's name as ``platform.machine()`` has it.
+    """
+    is_x86_64 = machine.lower() in _X86_64
+    if python == (3, 8):
+        return (
+            "Use Python 3.7 for TensorFlow 1.15, or 3.9 or newer for 2.x: for Python 3.8 there is "
+            "no TensorFlow that ascend_session has been tested with."
+        )
+    if python < (3, 8):
+        if is_x86_64:
+            return f"pip install tensorflow==1.15.5 {_protobuf(python)}"
+        return (
+            f"Install the TensorFlow 1.15 wheel that was built for {machine}: package indexes have "
+            "it for x86_64 only."
+        )
+    return f"pip install '{'tensorflow-cpu' if is_x86_64 else 'tensorflow'}>=2.8'"
+
+
+def protobuf_command(python: Tuple[int, ...] = sys.version_info[:2]) -> str:
+    """Return the command that installs a protobuf this Python's TensorFlow works with."""
+    return f"pip install {_protobuf(python)}"
+
+
+def _protobuf(python: Tuple[int, ...]) -> str:
+    return "'protobuf<3.21'" if python < (3, 8) else "protobuf"
