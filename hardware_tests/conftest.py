@@ -1,7 +1,6 @@
 """What every test on a device finds: needs that are looked at first, and a line that sums up."""
 
 import os
-import re
 from pathlib import Path
 from typing import Any, Generator, Iterator, List, Optional
 
@@ -12,6 +11,7 @@ from ascend_session.hardware.devices import DeviceReport
 from hardware_tests import limits
 from hardware_tests.first_try import why_it_ends
 from hardware_tests.needs import MARKER, missing_for, needs_packages
+from hardware_tests.running import LEFTOVER
 from hardware_tests.summary import Tally
 from tests.graph_mode import tensorflow_in_graph_mode
 
@@ -19,11 +19,7 @@ pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contr
 
 _HERE = Path(__file__).resolve().parent
 _TALLY = pytest.StashKey[Tally]()
-# What makes a job of a process (guides/facts/launch.md#variables-of-a-rank), and what adds or
-# cancels output (guides/facts/options.md#data-dump).
-_LEFTOVER = re.compile(
-    r"(RANK|CM|LOCAL)_.*|TF_CONFIG|HELP_CLUSTER|NPU_COLLECT_PATH|PROFILING_(MODE|OPTIONS)|AOE_MODE"
-)
+_FOLDER = pytest.StashKey[Path]()
 # TensorFlow and the vendor's packages warn of what is none of this project's business.
 _WARNINGS = pytest.mark.filterwarnings("ignore", "error::ascend_session.errors.AscendConfigWarning")
 
@@ -33,6 +29,11 @@ def pytest_addoption(parser: Any) -> None:
         "--require-npu",
         action="store_true",
         help="a test of hardware_tests that cannot run here has failed, instead of being skipped",
+    )
+    parser.addoption(
+        "--hardware-json",
+        metavar="FILE",
+        help="write the page that a run of hardware_tests ends with as JSON, too",
     )
 
 
@@ -59,9 +60,24 @@ def pytest_runtest_setup(item: Any) -> None:
     missing = missing_for(item)
     if missing:
         pytest.skip(missing)
+    _enter_folder(item.config)
     ends = why_it_ends() if needs_packages(item) else None
     if ends:
         pytest.fail(ends, pytrace=False)
+
+
+def _enter_folder(config: Any) -> None:
+    """Work in a folder of the run: the adapter writes files into the working directory.
+
+    Source: guides/facts/adapter.md#the-end-of-a-process
+    """
+    if _FOLDER not in config.stash:
+        config.stash[_FOLDER] = config._tmp_path_factory.mktemp("run")
+        os.chdir(str(config.stash[_FOLDER]))
+
+
+def pytest_sessionfinish(session: Any) -> None:
+    os.chdir(str(session.config.invocation_params.dir))
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -74,8 +90,15 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, Any, None]:
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
     tally = _tally(config)
-    if tally is not None and not config.option.collectonly:
-        terminalreporter.write_line(tally.line())
+    if tally is None or config.option.collectonly:
+        return
+    page = tally.make_page(str(config.stash.get(_FOLDER, "")))
+    if page.steps:
+        terminalreporter.write_sep("=", "page about this run")
+        terminalreporter.write_line(page.as_text())
+    if config.option.hardware_json:
+        page.write_json(config.option.hardware_json)
+    terminalreporter.write_line(tally.line())
 
 
 def _tally(config: Any) -> Optional[Tally]:
@@ -87,7 +110,7 @@ def _tally(config: Any) -> Optional[Tally]:
 def environment_without_leftovers() -> Iterator[None]:
     """Variables of a job, and those that change what is written, are not for these tests."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if _LEFTOVER.fullmatch(name)]:
+        for name in [name for name in os.environ if LEFTOVER.fullmatch(name)]:
             patch.delenv(name)
         yield
 

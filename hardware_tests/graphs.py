@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
-__all__ = ["ACCUMULATIONS", "CASES", "HALF_WAY", "Case", "product", "train"]
+__all__ = ["ACCUMULATIONS", "CASES", "HALF_WAY", "Case", "list_offloaded", "product", "train"]
 
 
 class Case(NamedTuple):
@@ -42,6 +42,16 @@ def product(tf: Any, factor: float = 1.0) -> Tuple[Any, Dict[Any, Any], Any]:
     whole = (np.arange(256).reshape(16, 16) % 3).astype(np.float32)
     x = tf.placeholder(tf.float32, whole.shape)
     return tf.matmul(x, x * factor), {x: whole}, whole @ whole * factor
+
+
+def list_offloaded(tf: Any, sess: Any, fetch: Any, feed: Dict[Any, Any]) -> List[str]:
+    """Run a graph, and list the operators that stand for what was given to the device."""
+    options = tf.RunOptions(output_partition_graphs=True)
+    metadata = tf.RunMetadata()
+    sess.run(fetch, feed, options=options, run_metadata=metadata)
+    assert metadata.partition_graphs, "TensorFlow did not say what it executed"
+    executed = [node for graph in metadata.partition_graphs for node in graph.node]
+    return [node.name for node in executed if node.op == "GeOp"]
 
 
 def _numbers(seed: int, *shape: int) -> Any:

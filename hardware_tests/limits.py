@@ -4,6 +4,8 @@ from ascend_session.hardware.program import TIME_LIMIT
 
 # A program of hardware_tests/programs, from its start to its end.
 PROGRAM = 600.0
+# A step of the first contact, with all that its ranks import.
+STEP = 300.0
 # One answer of npu-smi.
 ANSWER = TIME_LIMIT
 # Until a device is free whose holder was killed.

@@ -9,7 +9,7 @@ from ascend_session import device_count
 from ascend_session.hardware.nodes import VISIBLE_VARIABLE, device_nodes, host_root
 from ascend_session.hardware.operators import operator_list
 
-__all__ = ["MARKER", "missing_for", "needs_packages"]
+__all__ = ["MARKER", "missing_device", "missing_for", "needs_packages"]
 
 MARKER = (
     "needs(packages=True, devices=1): what a test needs besides a device node: TensorFlow, the "
@@ -23,7 +23,7 @@ def missing_for(item: Any) -> Optional[str]:
     """What keeps this test from running here, in words; None if nothing does."""
     asked = _asked(item)
     return (
-        _missing_device()
+        missing_device()
         or (_missing_package() if asked["packages"] else None)
         or _missing_devices(asked["devices"])
     )
@@ -41,7 +41,8 @@ def _asked(item: Any) -> Dict[str, int]:
     return asked
 
 
-def _missing_device() -> Optional[str]:
+def missing_device() -> Optional[str]:
+    """Say why this process gets no device, in words; None if it gets one."""
     if not device_nodes(host_root(os.environ)):
         return "there is no /dev/davinci<N>"
     if not device_count():

@@ -7,19 +7,25 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import sys
 import tempfile
 import threading
 from pathlib import Path
 from subprocess import PIPE, Popen
-from typing import Any, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple
 
 from hardware_tests import limits
 
-__all__ = ["Ended", "Program", "run", "started"]
+__all__ = ["LEFTOVER", "Ended", "Program", "environment_of_programs", "run", "started"]
 
 _HERE = Path(__file__).resolve().parent
+# What makes a job of a process (guides/facts/launch.md#variables-of-a-rank), and what adds or
+# cancels output (guides/facts/options.md#data-dump).
+LEFTOVER = re.compile(
+    r"(RANK|CM|LOCAL)_.*|TF_CONFIG|HELP_CLUSTER|NPU_COLLECT_PATH|PROFILING_(MODE|OPTIONS)|AOE_MODE"
+)
 _MARK = "@ "
 _PATIENCE = 2.0  # seconds for the rest of the output of a program that has ended
 
@@ -85,14 +91,24 @@ class Program:
         return str(self._log.read())
 
 
+def environment_of_programs() -> Dict[str, str]:
+    """This process's environment, without a job's variables, and with this project's path.
+
+    Folders on ``PYTHONPATH`` are absolute, for programs run in folders of their own.
+    """
+    path = [str(_HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    kept = {name: text for name, text in os.environ.items() if not LEFTOVER.fullmatch(name)}
+    return {**kept, "PYTHONPATH": os.pathsep.join(os.path.abspath(part) for part in path if part)}
+
+
 @contextlib.contextmanager
 def started(name: str, *arguments: str) -> Iterator[Program]:
     """A running program; it is killed when the block is left, or when it takes too long."""
-    path = os.pathsep.join([str(_HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     with tempfile.TemporaryFile("w+") as log:
         process: Any = Popen(
             [sys.executable, str(_HERE / "programs" / f"{name}.py"), *arguments],
-            env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)},
+            env=environment_of_programs(),
+            cwd=os.getcwd(),
             stdin=PIPE,
             stdout=PIPE,
             stderr=log,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ascend_session.hardware.devices import DeviceReport
-from hardware_tests.jobs import ATLAS_TRAINING, asked_of_the_launcher
+from hardware_tests.jobs import ATLAS_TRAINING, launch_settings, why_no_job
 from tests.collective_answers import Answers, answers_of
 from tests.collective_cases import section_of
 from tests.collective_contract import CollectiveContract, sections_asked_for
@@ -17,11 +17,14 @@ _NOT_ON_ATLAS_TRAINING = ("int16", "bfloat16")
 @pytest.fixture(scope="class")
 def answers(request: Any, report: DeviceReport, tmp_path_factory: Any) -> Answers:
     """What so many ranks said as the class has."""
-    asked = asked_of_the_launcher(report, request.cls.ranks)
+    ranks = request.cls.ranks
+    obstacle = why_no_job([device.family for device in report.visible], ranks)
+    if obstacle:
+        pytest.skip(obstacle)
     missing = _missing(report)
     sections = [one for one in sections_asked_for(request) if one not in missing]
     folder = tmp_path_factory.mktemp("job")
-    return answers_of("npu", request.cls.ranks, sections, folder, **asked)
+    return answers_of("npu", ranks, sections, folder, **launch_settings(ranks))
 
 
 class OnDevices(CollectiveContract):

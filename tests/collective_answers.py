@@ -2,11 +2,12 @@
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 from ascend_session import LaunchResult
-from tests.collective_cases import tolerance
+from tests.collective_cases import section_of, split_section, tolerance
 from tests.launched import launched
 
 __all__ = ["Answers", "answers_of"]
@@ -14,23 +15,65 @@ __all__ = ["Answers", "answers_of"]
 _PROGRAM = "collectives.py"
 _MARK = "@ "
 _LAST_LINES = 15
+_ENOUGH_S = 3600.0  # after which no other job is started
 
 Line = Dict[str, Any]
 
 
+class _Job:
+    """What the ranks of one job said.
+
+    Args:
+        result: How it ended.
+        parts: What it was to do, in order.
+
+    Attributes:
+        failed_part: The first that was not done on all ranks; None if each was done, or none begun.
+    """
+
+    def __init__(self, result: LaunchResult, parts: Sequence[str]) -> None:
+        self._lines = [_lines(rank.stdout) for rank in result.ranks]
+        self._logs = [_end_of(rank.stderr) for rank in result.ranks]
+        ranks = range(len(result.ranks))
+        undone = [part for part in parts if not all(self.line(f"done {part}", n) for n in ranks)]
+        begun = all(self.line("begun", n) for n in ranks)
+        self.failed_part = undone[0] if undone and begun else None
+
+    def line(self, check: str, rank: int) -> Line:
+        """What a rank said of a check; empty if it did not."""
+        return next((line for line in self._lines[rank] if line["check"] == check), {})
+
+    def error(self, rank: int) -> Line:
+        """Why a rank did not say something."""
+        errors = [line["error"] for line in self._lines[rank] if "error" in line]
+        return {"error": "; ".join(errors) or f"it says nothing of it:\n{self._logs[rank]}"}
+
+
 class Answers:
-    """What the ranks of a job said.
+    """What the ranks said, in one job or in several that did the rest after one that failed.
 
     Attributes:
         ranks: The number of ranks.
-        code: The exit code of the launch.
+        code: The exit code of the first launch that failed; 0 if none did.
     """
 
-    def __init__(self, result: LaunchResult) -> None:
-        self.ranks = len(result.ranks)
-        self.code = result.code
-        self._lines = [_lines(rank.stdout) for rank in result.ranks]
-        self._logs = [_end_of(rank.stderr) for rank in result.ranks]
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+        self.code = 0
+        self._jobs: List[_Job] = []
+
+    def add(self, result: LaunchResult, parts: Sequence[str]) -> List[str]:
+        """Take in a job that was to do these parts, and name those that are left to do.
+
+        A section that failed is left as its parts, so that what fails in it fails alone.
+        """
+        job = _Job(result, parts)
+        self._jobs.append(job)
+        self.code = self.code or result.code
+        if job.failed_part is None:
+            return []
+        following = list(parts).index(job.failed_part) + 1
+        return [*split_section(job.failed_part), *parts[following:]]
 
     def of(self, check: str) -> List[Line]:
         """The lines of one check, by rank; the error of a rank that has none."""
@@ -42,17 +85,18 @@ class Answers:
         return {rank: words for rank, words in found.items() if words}
 
     def _of(self, check: str, rank: int) -> Line:
-        for line in self._lines[rank]:
-            if line["check"] == check:
-                return line
-        errors = [line["error"] for line in self._lines[rank] if "error" in line]
-        return {"error": "; ".join(errors) or f"it says nothing of it:\n{self._logs[rank]}"}
+        lines = [job.line(check, rank) for job in self._jobs]
+        if check == "end":  # of each job
+            return lines[0] if all(lines) else self._jobs[lines.index({})].error(rank)
+        parts = (check, check.replace("and back", "there"), section_of(check))
+        failed = [job for job in self._jobs if job.failed_part in parts]
+        return next(filter(None, lines), {}) or (failed or self._jobs)[-1].error(rank)
 
 
 def answers_of(
     backend: str, ranks: int, sections: Sequence[str], folder: Path, **asked: Any
 ) -> Answers:
-    """Launches the program.
+    """Launches the program; again with the rest if a part of it failed, but not for ever.
 
     Args:
         backend: ``npu`` or ``stub``.
@@ -61,8 +105,15 @@ def answers_of(
         folder: For logs.
         asked: More of `LaunchConfig`.
     """
-    words = [backend, json.dumps(list(sections))]
-    return Answers(launched(_PROGRAM, ranks, folder, backend=backend, args=words, **asked))
+    answers = Answers(ranks)
+    parts = list(sections)
+    end = time.monotonic() + _ENOUGH_S
+    while True:
+        words = [backend, json.dumps(parts)]
+        result = launched(_PROGRAM, ranks, folder, backend=backend, args=words, **asked)
+        parts = answers.add(result, parts)
+        if not parts or time.monotonic() > end:
+            return answers
 
 
 def _lines(path: str) -> List[Line]:

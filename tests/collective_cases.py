@@ -16,6 +16,7 @@ __all__ = [
     "SHAPES",
     "WORLD_FACTS",
     "section_of",
+    "split_section",
     "tolerance",
 ]
 
@@ -52,6 +53,21 @@ def section_of(check: str) -> str:
     """The section that a check is in."""
     first, last = check.split()[0], check.split()[-1]
     return first if first in SECTIONS else last
+
+
+def split_section(section: str) -> List[str]:
+    """Name the parts of a section that can be done alone, each in a graph of its own.
+
+    Those of a type are its collectives, under the names of their checks; what is sent ``there``
+    comes ``and back``, so that the two are one. Other sections have no parts.
+    """
+    if section not in MOVED:
+        return []
+    calls = ("allreduce", "reduce", "reduce_scatter")
+    reductions = [reduction for reduction, dtype in REDUCING if dtype == section]
+    parts = [f"{call} {reduction} {section}" for reduction in reductions for call in calls]
+    moves = ("allgather", "broadcast", "all_to_all_v", "all_to_all_v_c", "there")
+    return parts + [f"{call} {section}" for call in moves]
 
 
 def tolerance(check: str) -> float:

@@ -565,6 +565,15 @@ ROWS: Tuple[Definition, ...] = (
         role=Role.WRAPPER,
     ),
     _row(
+        AMBIGUOUS,
+        "TFA ge_plugin.cc",
+        "The graph engine's parser did not start, and the process aborts after 3 seconds. The code "
+        "in the lines around, or the process's own log (plog), says why; where there is none, "
+        "check that the toolkit's set_env.sh was sourced and that its parts have one version.",
+        Message("Initialize parser failed", near="[GePlugin]"),
+        role=Role.WRAPPER,
+    ),
+    _row(
         PERMANENT,
         "TFA ge_plugin.cc",
         "This is no failure: a second initialisation in the process was ignored, and the options "

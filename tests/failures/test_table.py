@@ -55,7 +55,7 @@ CLASSES = {
     FailureClass.AMBIGUOUS: (
         "tsd client wait response fail; E39007; dcmi ret is -8005; 207020; 507051; 507901; 507033; "
         "[GePlugin] Initialize ge failed; GEInitialize failed; [GePlugin] Tdt host init failed; "
-        "E19999; EE9999; EH9999; EI9999; EZ9999"
+        "Initialize parser failed; E19999; EE9999; EH9999; EI9999; EZ9999"
     ),
 }
 UNDER_CONDITIONS = [

@@ -71,8 +71,9 @@ class Rank(NamedTuple):
 class Graph:
     """A graph that is being made, with its own inputs, and what is expected of it."""
 
-    def __init__(self, me: Rank) -> None:
+    def __init__(self, me: Rank, only: str = "") -> None:
         self.me = me
+        self._only = only
         self.graph = me.tf.Graph()
         self._feeds: Dict[Any, Any] = {}
         self._asked: List[Tuple[str, Any, Any, bool]] = []
@@ -84,6 +85,10 @@ class Graph:
 
     def __exit__(self, *failure: Any) -> None:
         self._default.__exit__(*failure)
+
+    def wants(self, check: str) -> bool:
+        """Whether this collective is to be in the graph: it is asked for, or all are."""
+        return self._only in ("", check)
 
     def feed(self, value: Any, dtype: str = "") -> Any:
         """A tensor that is fed."""
@@ -122,11 +127,11 @@ def reduced(me: Rank, reduction: str, values: List[Any]) -> Any:
     return steps[reduction]([one.astype(wide) for one in values], axis=0).astype(values[0].dtype)
 
 
-def of_type(dtype: str) -> Callable[[Rank], Iterator[Answer]]:
-    """The section of a type: everything that takes it."""
+def of_type(dtype: str, only: str) -> Callable[[Rank], Iterator[Answer]]:
+    """The section of a type: everything that takes it, or only the collective of that check."""
 
     def section(me: Rank) -> Iterator[Answer]:
-        with Graph(me) as made:
+        with Graph(me, "" if only == dtype else only) as made:
             if dtype in REDUCED:
                 for reduction in [one for one, other in REDUCING if other == dtype]:
                     _reductions(made, reduction, dtype)
@@ -141,34 +146,39 @@ def of_type(dtype: str) -> Callable[[Rank], Iterator[Answer]]:
 def _reductions(made: Graph, reduction: str, dtype: str) -> None:
     me, hccl = made.me, made.me.hccl
     check = f"allreduce {reduction} {dtype}"
-    all_of = me.inputs(check, dtype, (4, 3))
-    result = hccl.allreduce(made.feed(all_of[me.rank], dtype), reduction)
-    made.ask(check, result, reduced(me, reduction, all_of))
+    if made.wants(check):
+        all_of = me.inputs(check, dtype, (4, 3))
+        result = hccl.allreduce(made.feed(all_of[me.rank], dtype), reduction)
+        made.ask(check, result, reduced(me, reduction, all_of))
     check, root = f"reduce {reduction} {dtype}", me.size - 1
-    all_of = me.inputs(check, dtype, (8,))
-    result = hccl.reduce(made.feed(all_of[me.rank], dtype), reduction, root)
-    # HcclReduce.md: the result is the root's; of what the others have no page says anything.
-    made.ask(check, result, reduced(me, reduction, all_of), counts=me.rank == root)
+    if made.wants(check):
+        all_of = me.inputs(check, dtype, (8,))
+        result = hccl.reduce(made.feed(all_of[me.rank], dtype), reduction, root)
+        # HcclReduce.md: the result is the root's; of what the others have no page says anything.
+        made.ask(check, result, reduced(me, reduction, all_of), counts=me.rank == root)
     check = f"reduce_scatter {reduction} {dtype}"
-    all_of = me.inputs(check, dtype, (2 * me.size, 4))
-    result = hccl.reduce_scatter(made.feed(all_of[me.rank], dtype), reduction, me.size)
-    part = slice(2 * me.rank, 2 * me.rank + 2)
-    made.ask(check, result, reduced(me, reduction, all_of)[part])
+    if made.wants(check):
+        all_of = me.inputs(check, dtype, (2 * me.size, 4))
+        result = hccl.reduce_scatter(made.feed(all_of[me.rank], dtype), reduction, me.size)
+        part = slice(2 * me.rank, 2 * me.rank + 2)
+        made.ask(check, result, reduced(me, reduction, all_of)[part])
 
 
 def _moves(made: Graph, dtype: str) -> None:
     me, hccl = made.me, made.me.hccl
     check = f"allgather {dtype}"
-    all_of = me.inputs(check, dtype, (2, 3))
-    result = hccl.allgather(made.feed(all_of[me.rank], dtype), me.size)
-    made.ask(check, result, me.np.concatenate(all_of))
+    if made.wants(check):
+        all_of = me.inputs(check, dtype, (2, 3))
+        result = hccl.allgather(made.feed(all_of[me.rank], dtype), me.size)
+        made.ask(check, result, me.np.concatenate(all_of))
     # Two tensors at a time, the second as large as nothing else here.
     check, root = f"broadcast {dtype}", me.size // 2
-    first, second = me.inputs(check, dtype, (2, 2)), me.inputs(f"{check} second", dtype, (7,))
-    fed = [made.feed(one[me.rank], dtype) for one in (first, second)]
-    results = hccl.broadcast(fed, root)
-    both = me.tf.concat([me.tf.reshape(one, [-1]) for one in results], 0)
-    made.ask(check, both, me.np.concatenate([first[root].reshape(-1), second[root]]))
+    if made.wants(check):
+        first, second = me.inputs(check, dtype, (2, 2)), me.inputs(f"{check} second", dtype, (7,))
+        fed = [made.feed(one[me.rank], dtype) for one in (first, second)]
+        results = hccl.broadcast(fed, root)
+        both = me.tf.concat([me.tf.reshape(one, [-1]) for one in results], 0)
+        made.ask(check, both, me.np.concatenate([first[root].reshape(-1), second[root]]))
 
 
 def _exchanges(made: Graph, dtype: str) -> None:
@@ -177,30 +187,35 @@ def _exchanges(made: Graph, dtype: str) -> None:
     matrix = np.array([[(i + 2 * j) % 4 for j in range(me.size)] for i in range(me.size)])
     begins = np.array([[row[:j].sum() + j for j in range(me.size)] for row in matrix])
     check = f"all_to_all_v {dtype}"
-    all_of = [
-        me.input(check, dtype, (int(row.sum()) + me.size,), rank) for rank, row in enumerate(matrix)
-    ]
-    received = matrix[:, me.rank]
-    where = np.cumsum(received) - received
-    counts = [matrix[me.rank], begins[me.rank], received, where]
-    result = hccl.all_to_all_v(
-        made.feed(all_of[me.rank], dtype), *[me.tf.constant(one, me.tf.int64) for one in counts]
-    )
-    parts = [
-        one[begins[rank, me.rank] :][: matrix[rank, me.rank]] for rank, one in enumerate(all_of)
-    ]
-    made.ask(check, result, np.concatenate(parts))
+    if made.wants(check):
+        all_of = [
+            me.input(check, dtype, (int(row.sum()) + me.size,), rank)
+            for rank, row in enumerate(matrix)
+        ]
+        received = matrix[:, me.rank]
+        where = np.cumsum(received) - received
+        counts = [matrix[me.rank], begins[me.rank], received, where]
+        result = hccl.all_to_all_v(
+            made.feed(all_of[me.rank], dtype), *[me.tf.constant(one, me.tf.int64) for one in counts]
+        )
+        parts = [
+            one[begins[rank, me.rank] :][: matrix[rank, me.rank]] for rank, one in enumerate(all_of)
+        ]
+        made.ask(check, result, np.concatenate(parts))
     check = f"all_to_all_v_c {dtype}"
-    all_of = [me.input(check, dtype, (int(row.sum()),), rank) for rank, row in enumerate(matrix)]
-    ends = np.cumsum(matrix, axis=1)
-    result = hccl.all_to_all_v_c(
-        made.feed(all_of[me.rank], dtype), me.tf.constant(matrix, me.tf.int64), me.rank
-    )
-    parts = [
-        one[ends[rank, me.rank] - matrix[rank, me.rank] : ends[rank, me.rank]]
-        for rank, one in enumerate(all_of)
-    ]
-    made.ask(check, result, np.concatenate(parts))
+    if made.wants(check):
+        all_of = [
+            me.input(check, dtype, (int(row.sum()),), rank) for rank, row in enumerate(matrix)
+        ]
+        ends = np.cumsum(matrix, axis=1)
+        result = hccl.all_to_all_v_c(
+            made.feed(all_of[me.rank], dtype), me.tf.constant(matrix, me.tf.int64), me.rank
+        )
+        parts = [
+            one[ends[rank, me.rank] - matrix[rank, me.rank] : ends[rank, me.rank]]
+            for rank, one in enumerate(all_of)
+        ]
+        made.ask(check, result, np.concatenate(parts))
 
 
 def _pairs(made: Graph, dtype: str) -> None:
@@ -211,7 +226,7 @@ def _pairs(made: Graph, dtype: str) -> None:
     """
     me, tf, hccl = made.me, made.me.tf, made.me.hccl
     partner = me.rank ^ 1
-    if partner >= me.size:
+    if partner >= me.size or not made.wants(f"there {dtype}"):
         return
     there, back = f"there {dtype}", f"and back {dtype}"
     out, answer = (

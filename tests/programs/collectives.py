@@ -1,7 +1,7 @@
 """One rank of the contract of collectives: each answer and what NumPy makes of it, as JSON.
 
-Arguments: the backend, and the sections to do, as JSON. Each line begins with ``@``, for what the
-vendor's libraries print comes in between.
+Arguments: the backend, and the sections to do or parts of them, as JSON. Each line begins with
+``@``, for what the vendor's libraries print comes in between.
 """
 
 import hashlib
@@ -61,6 +61,7 @@ def do(section: str, work: Callable[[Rank], Any]) -> None:
     except Exception as error:
         say(section, error=f"{type(error).__name__}: {error}")
         raise
+    say(f"done {section}")
 
 
 backend, sections = sys.argv[1], json.loads(sys.argv[2])
@@ -74,6 +75,7 @@ with ascend_system(backend=backend) as system:
         keeper: Any = system.session(graph)
     with keeper as sess:
         sess.run(square, {number: np.eye(2)})
+        say("begun")
         for name in sections:
-            do(name, MORE.get(name) or of_type(name))
+            do(name, MORE.get(name) or of_type(*name.split()[-1:], only=name))
         say("end", found="orderly", expected="orderly")

@@ -32,7 +32,7 @@ class Nursery:
 
     def popen(self, command: List[str], **settings: Any) -> "Forked":
         """What ``subprocess.Popen`` does for the programs of hardware_tests."""
-        return Forked(self._socket, command[1:], settings["env"], settings["stderr"])
+        return Forked(self._socket, command[1:], settings)
 
     def close(self) -> None:
         """Ends the copy."""
@@ -43,14 +43,14 @@ class Nursery:
 class Forked:
     """A running program, with what the hardware tests use of ``subprocess.Popen``."""
 
-    def __init__(
-        self, nursery: socket.socket, words: List[str], env: Dict[str, str], log: Any
-    ) -> None:
+    def __init__(self, nursery: socket.socket, words: List[str], settings: Dict[str, Any]) -> None:
         stdin, write = os.pipe()
         read, stdout = os.pipe()
         self._news, told = socket.socketpair()
-        request = json.dumps({"words": words, "env": env}).encode()
-        descriptors = array.array("i", [stdin, stdout, log.fileno(), told.fileno()])
+        request = json.dumps(
+            {"words": words, **{name: settings[name] for name in ("env", "cwd")}}
+        ).encode()
+        descriptors = array.array("i", [stdin, stdout, settings["stderr"].fileno(), told.fileno()])
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
         nursery.sendmsg([len(request).to_bytes(8, "big")], rights)
         nursery.sendall(request)
@@ -135,6 +135,7 @@ def _become(request: Dict[str, Any], descriptors: List[int]) -> None:
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(request["env"])
+    os.chdir(request["cwd"])
     sys.argv = request["words"]
     program = sys.argv[0]
     added = request["env"]["PYTHONPATH"].split(os.pathsep)

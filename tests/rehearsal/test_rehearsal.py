@@ -56,6 +56,11 @@ RUNS = {
     "a table": Run([*_REQUIRED, "-k", "OnTwo and world"], "a_rank_table_is_given"),
     "another product": Run(["hardware_tests", "-k", "OnTwo and world"], "another_product"),
     "Atlas training": Run(["hardware_tests", "-k", "OnTwo and sum"], "atlas_training"),
+    "one collective": Run(
+        ["hardware_tests", "-k", "OnTwo and (int32 or float32 or ends_well)"],
+        engine="hccl-fails=HcomReduce/float32",
+    ),
+    "files": Run(["hardware_tests", "-k", "offload"], "the_adapter_writes_files"),
     "stopped": Run(["hardware_tests", "-x", "-k", "presence"], "a_control_node_is_gone"),
     "ended": Run([*_REQUIRED, "-k", "offload or follow or one_session"], engine="init=EJ0001"),
 }
@@ -336,6 +341,45 @@ def test_a_required_test_that_sees_too_little_fails(results: Dict[str, Result], 
     assert list(result.outcomes.values()) == ["failed"] * 2
     assert set(result.texts.values()) == set(reasons)
     assert result.summary == f"hardware: 0 ran, 2 could not run: {'; '.join(reasons)}"
+
+
+@pytest.mark.parametrize("run", ["one collective"])
+def test_a_collective_that_fails_fails_its_own_tests(results: Dict[str, Result], run: str) -> None:
+    result = results[run]
+    failed = {
+        one.split("::")[-1] for one, outcome in result.outcomes.items() if outcome != "passed"
+    }
+    reductions = ("sum", "prod", "max", "min")
+    name = "test_reduce_is_the_reduction_on_the_root"
+    assert failed == {
+        "test_the_job_ends_well",
+        *(f"{name}[reduce {reduction} float32]" for reduction in reductions),
+    }
+    assert len(result.outcomes) > 30
+    assert [
+        text for text in result.texts.values() if text and "HcomReduce failed" not in text
+    ] == []
+
+
+@pytest.mark.parametrize("run", ["files"])
+def test_files_of_the_adapter_are_in_a_folder_of_the_run(
+    results: Dict[str, Result], run: str
+) -> None:
+    result = results[run]
+    assert result.outcomes == dict.fromkeys(result.chosen, "passed")
+    (folder,) = [line for line in result.output.splitlines() if line.startswith("folder ")]
+    assert (Path(folder.split()[-1]) / "check_result.tf.json").exists()
+    assert not (_REPOSITORY / "check_result.tf.json").exists()
+
+
+@pytest.mark.parametrize("run", ["one device"])
+def test_the_run_ends_with_a_page(results: Dict[str, Result], run: str) -> None:
+    lines = results[run].output.splitlines()
+    page = lines[next(n for n, line in enumerate(lines) if "page about this run" in line) :]
+    for words in ("driver", "24.1.rc2", "toolkit", "8.0.RC2", "npu_bridge", "v1.15.0", "910B3"):
+        assert any(words in line for line in page), page
+    assert any(line.startswith("fan_out (1 ran, 2 not run)") for line in page), page
+    assert "Tests: 1 ran, 2 skipped." in page
 
 
 @pytest.mark.parametrize("run", ["stopped"])

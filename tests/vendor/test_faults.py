@@ -198,5 +198,7 @@ def test_a_fault_that_does_not_exist_is_refused(host: FakeHost) -> None:
 
 
 def test_each_fault_is_shown_here_or_where_it_belongs() -> None:
-    text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    tests = Path(__file__).parents[1]
+    files = [*tests.glob("vendor/test_*.py"), tests / "rehearsal/test_rehearsal.py"]
+    text = "".join(path.read_text() for path in files)
     assert [name for name in known_faults() if f'"{name}' not in text] == []

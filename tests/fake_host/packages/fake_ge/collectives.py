@@ -178,6 +178,8 @@ def _same_counts(turn: Turn, parts: Sequence[Any], received: Any) -> None:
 
 def _asked(tag: str, arrays: Sequence[Any], **more: Any) -> Any:
     """What must be the same on all ranks."""
+    if fault("hccl-fails") == f"{tag}/{arrays[0].dtype.name}":
+        raise RuntimeError(f"[HCCL] {tag} failed, ret[4294967295]")
     # param_link_stage.md, EI0005: "tag", "count", "dataType", "reduceOp", "root"
     return {
         "tag": tag,

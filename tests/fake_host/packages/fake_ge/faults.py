@@ -35,6 +35,7 @@ KNOWN: Dict[str, str] = {
     "no-reinit": "GE comes up only once in a process; then InternalError",
     "hang": "GEInitialize takes this many seconds, default 3600",
     "hccl-forgets": "a reduction between ranks leaves the last one out",
+    "hccl-fails": "this operator of this type fails; the value is HcomReduce/float32",
     "hccl-order": "allgather has the ranks in reverse order",
     "hccl-root": "broadcast and reduce take the next rank for the root",
     "hccl-parts": "reduce_scatter and all_to_all give parts that are another rank's",
