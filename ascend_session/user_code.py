@@ -6,17 +6,24 @@ from types import FrameType
 from typing import Optional
 
 _LIBRARIES = tuple(
-    os.path.realpath(folder) + os.sep
+    os.path.abspath(folder) + os.sep
     for folder in {
         os.path.dirname(__file__),
         *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     }
 )
+# Of the user, of Debian, and of the vendor's toolkit, which is found through PYTHONPATH.
+_OTHER_LIBRARIES = ("site-packages", "dist-packages")
 
 
 def is_user_file(path: str) -> bool:
-    """Tell whether a file is neither Python's, nor of an installed package, nor of this one."""
-    return not path.startswith("<") and not os.path.realpath(path).startswith(_LIBRARIES)
+    """Tell whether a file is neither Python's, nor of an installed package, nor of this one.
+
+    The file system is not asked: it may be what a process waits for.
+    """
+    if path.startswith("<") or os.path.abspath(path).startswith(_LIBRARIES):
+        return False
+    return not any(part in _OTHER_LIBRARIES for part in path.split(os.sep))
 
 
 def user_line(frame: Optional[FrameType]) -> str:

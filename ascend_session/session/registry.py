@@ -158,7 +158,7 @@ def _close_at_exit(system: AscendSystem) -> None:
 
 def _forget_in_child() -> None:
     """Have a forked process touch nothing of what its parent has open, nor at its exit."""
-    _slot.lock = threading.RLock()  # another thread may have held it
+    _slot.lock, _slot.busy = threading.RLock(), ""  # of threads that are not here
     system = _slot.system
     if system is not None:
         atexit.unregister(_close_at_exit)

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from ascend_session.cluster.variables import GRACE, read_seconds
 from ascend_session.user_code import user_line
@@ -73,7 +73,7 @@ class SignalGuard:
         self._noticed_at: Dict[int, float] = {}
         self._known_at: Dict[int, float] = {}
         self._received_terms = 0
-        self._resent: Set[int] = set()
+        self._resent: List[int] = []
         self._terminating = False
         self._unwinding = threading.Event()
         self._done = threading.Event()
@@ -182,7 +182,7 @@ class SignalGuard:
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
         if _is_taking_lock(frame):
-            self._resent.add(number)
+            self._resent.append(number)
             again = threading.Timer(_RESEND_S, os.kill, (os.getpid(), number))
             again.daemon = True
             again.start()
@@ -224,8 +224,8 @@ class SignalGuard:
                         self._received_one(number)
 
     def _received_one(self, number: int) -> None:
-        if number in self._resent:  # by the handler, which sends it again only once it has returned
-            self._resent.discard(number)
+        if number in self._resent:  # by the handler: of all these only the user's own counts
+            self._resent.remove(number)
             return
         self._received_terms += number == signal.SIGTERM
         if self._attended or self._received_terms > 1:
@@ -239,6 +239,8 @@ class SignalGuard:
     def _attend(self, number: int) -> None:
         if self._main_thread_notices(number):
             return  # it runs Python and unwinds by itself
+        if self._attended:
+            self._end_at_once(number)
         self._attended = number
         run_s = self._time_for_run()
         place = user_line(sys._current_frames().get(threading.main_thread().ident or 0))
@@ -253,6 +255,8 @@ class SignalGuard:
             if self._done.wait(_SHUTDOWN_S):
                 return
             call = "the shutdown"
+        elif self._noticed.is_set():
+            return  # the run has ended meanwhile, and what the user does then may take its time
         else:
             _start_thread(self._end_forcedly, closing).join(_FORCED_END_S)
         if not self._done.is_set():

@@ -28,6 +28,8 @@ from ascend_session.session.teardown import Closer, close_all, log_failures
 
 _logger = logging.getLogger(__name__)
 
+_ANSWER_S = 0.25  # for ranks that hear of a signal, before sessions are closed
+
 LEFTOVERS = Leftovers()
 """What earlier systems of this process left behind in the adapter."""
 
@@ -521,14 +523,18 @@ class AscendSystem:
     def _interrupt(self, signal_name: str) -> None:
         """Close the sessions, and wait for the runs in them; the blocks do the rest afterwards."""
         self.events.record("signal", signal_name)
-        self._backend.interrupt(f"{signal_name} has ended it.")
-        # All at once: one whose run does not react would keep the others from being closed.
-        closing = [
-            threading.Thread(target=close_all, args=([("session", opened.interrupt)],), daemon=True)
-            for opened in self._sessions
-        ]
-        for thread in closing:
+        # All at once: one whose run does not react would keep the others from being closed, and so
+        # would ranks that do not answer. But these hear the reason first, if they do.
+        reason = f"{signal_name} has ended it."
+        closers: List[Closer] = [("the ranks", partial(self._backend.interrupt, reason))]
+        closers += [("a session", opened.interrupt) for opened in list(self._sessions)]
+        closing: List[threading.Thread] = []
+        for closer in closers:
+            thread = threading.Thread(target=close_all, args=([closer],), daemon=True)
             thread.start()
+            if not closing:
+                thread.join(_ANSWER_S)
+            closing.append(thread)
         for thread in closing:
             thread.join()
         if self._state == "new":

@@ -252,7 +252,7 @@ def test_after_ctrl_c_the_line_is_gone_and_the_summary_stands_alone(start_on, tm
     screen.write(terminal.shown)
     assert any("SIGINT: every rank is asked to end" in line for line in screen.lines)
     assert not any("ranks running" in line for line in screen.lines)
-    assert any("ascend-session: the job failed." in line for line in screen.lines)
+    assert any("ascend-session: the job was interrupted." in line for line in screen.lines)
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])

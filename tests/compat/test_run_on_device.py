@@ -87,7 +87,7 @@ print(os.waitpid(child, 0)[1], second.run(product))
 """
     given = environment(host)
     ended = run_script(
-        tmp_path, SCRIPT + last, python=forking_python, asked="backend=npu", variables=given
+        tmp_path, SCRIPT + last, python=forking_python, asked="replaces_vendor=no", variables=given
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-2:] == ["LifecycleError", "0 [[6.]]"]

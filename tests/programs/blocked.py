@@ -31,6 +31,14 @@ def in_tensorflow_and_swallow(sess: Any) -> None:
         say(f"swallowed {isinstance(error, (tf.errors.OpError, RuntimeError))}")
 
 
+def in_tensorflow_and_clean_up_long(sess: Any) -> None:
+    try:
+        sess.run(blocking_op())
+    except BaseException:  # TensorFlow 2 makes a RuntimeError of the interrupt
+        time.sleep(3)  # longer than a run that does not react is waited for
+        say("cleaned up")
+
+
 def in_a_session_of_others(sess: Any) -> None:
     blocked = blocking_op()
     with tf.Session(config=current_system().session_config()) as mine:

@@ -124,6 +124,21 @@ class TestTheMainThread:
         assert ended.code == -signal.SIGINT
         assert "Second signal (SIGINT): ending at once." in ended.log
 
+    def test_a_body_that_cleans_up_for_long_after_its_run_was_ended(self, interrupted: Any) -> None:
+        ended = interrupted("in_tensorflow_and_clean_up_long", signal.SIGINT)
+        assert ended.lines == ["cleaned up", "outer finally"], ended.log
+        assert "has not returned" not in ended.log
+
+    def test_two_signals_at_once_end_the_process_at_once(self, programs: Host) -> None:
+        with programs.start("blocked", "in_a_run_that_does_not_react") as program:
+            program.expect("ready")
+            program.send(signal.SIGINT)
+            program.send(signal.SIGTERM)
+            ended = program.end()
+        assert ended.code in (-signal.SIGINT, -signal.SIGTERM)
+        assert ended.seconds < 2 + 8
+        assert "Second signal" in ended.log
+
     def test_releasing_a_lock_of_tensorflow(self, programs: Host) -> None:
         ended = programs.run("blocked", "in_the_lock_of_a_graph")
         assert (ended.code, ended.lines) == (0, ["8", "outer finally"]), ended.log

@@ -60,6 +60,7 @@ def reduce_arrays(reduction: str, arrays: Sequence[Any]) -> Any:
 
     function = getattr(np, _FUNCTIONS[reduction])
     total = arrays[0].copy()
-    for array in arrays[1:]:
-        function(total, array, out=total)
+    with np.errstate(all="ignore"):  # gradients may overflow: that is what loss scales look for
+        for array in arrays[1:]:
+            function(total, array, out=total)
     return total
