@@ -2,6 +2,7 @@
 
 import os
 import sysconfig
+from traceback import walk_stack
 from types import FrameType
 from typing import Optional
 
@@ -35,8 +36,7 @@ def user_line(frame: Optional[FrameType]) -> str:
     Returns:
         ``train.py:18``, the path as it was given to Python; empty if there is no such line.
     """
-    while frame is not None:
-        if is_user_file(frame.f_code.co_filename):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
+    for each, line in () if frame is None else walk_stack(frame):
+        if is_user_file(each.f_code.co_filename):
+            return f"{each.f_code.co_filename}:{line}"
     return ""

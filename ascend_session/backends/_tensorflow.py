@@ -4,8 +4,9 @@ import ctypes
 import os
 import sys
 import threading
+from traceback import walk_stack
 from types import FrameType
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Sequence
 
 from ascend_session.errors import BackendError, LifecycleError
 
@@ -78,14 +79,13 @@ def destroy(session: Any) -> None:
     session.__del__()
 
 
-def _is_running(session: Any, frame: Optional[FrameType]) -> bool:
+def _is_running(session: Any, innermost: FrameType) -> bool:
     """Tell whether a thread, of which this is the innermost frame, is in a run of the session."""
-    while frame is not None:
+    for frame, _ in walk_stack(innermost):
         if frame.f_code.co_filename.endswith(_RUNTIME_FILE):
             running = frame.f_locals.get("self")
             if running is session or getattr(running, "_session", None) is session:
                 return True
-        frame = frame.f_back
     return False
 
 

@@ -38,7 +38,7 @@ def check_conditions(
     environ: Mapping[str, str],
     size: Optional[int] = None,
 ) -> None:
-    """Checks ``graph`` and ``environ`` against the options a session opens with.
+    """Check ``graph`` and ``environ`` against the options a session opens with.
 
     Args:
         graph: The graph that the session will run.
@@ -72,7 +72,7 @@ def _op_types(graph: Any) -> List[str]:
 
 
 def refuse_one_shot(graph: Any, loops: int) -> None:
-    """Raises LifecycleError if the graph reads from a one-shot iterator."""
+    """Raise LifecycleError if the graph reads from a one-shot iterator."""
     if operators_of_user(graph, ["OneShotIterator"]):
         raise LifecycleError(
             f"iterations_per_loop={loops} does not work with a one-shot iterator; the adapter "
@@ -82,7 +82,7 @@ def refuse_one_shot(graph: Any, loops: int) -> None:
 
 
 def warn_of_unused_loops(graph: Any, parameters: Mapping[str, Any]) -> None:
-    """Warns of a loop count that was never put into the graph, when the session has closed.
+    """Warn of a loop count that was never put into the graph, when the session has closed.
 
     Not when it opens: the helper needs the open session (util.py, ``set_iteration_per_loop``).
     """
@@ -95,7 +95,7 @@ def warn_of_unused_loops(graph: Any, parameters: Mapping[str, Any]) -> None:
 
 
 def check_tailing(tailing: bool, parameters: Mapping[str, Any], where: str) -> None:
-    """Compares an optimizer's ``is_tailing_optimization`` with the options.
+    """Compare an optimizer's ``is_tailing_optimization`` with the options.
 
     Raises:
         LifecycleError: If they differ; the vendor demands that they do not, and checks nothing.
@@ -160,7 +160,7 @@ def init_options(parameters: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def check_init_options(of_system: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Refuses options that the open system can no longer take on.
+    """Refuse options that the open system can no longer take on.
 
     Raises:
         ConfigError: With each option that differs from what the system was opened with.
@@ -197,7 +197,7 @@ class Leftovers:
         self._stuck: Dict[str, Any] = {}
 
     def check(self, parameters: Mapping[str, Any]) -> None:
-        """Says what an earlier system leaves behind for one that opens with ``parameters``.
+        """Say what an earlier system leaves behind for one that opens with ``parameters``.
 
         Raises:
             ConfigError: If both precision modes would meet in the adapter.
@@ -221,6 +221,6 @@ class Leftovers:
                 )
 
     def remember(self, parameters: Mapping[str, Any]) -> None:
-        """Notes what a system that was opened with ``parameters`` leaves behind."""
+        """Note what a system that was opened with ``parameters`` leaves behind."""
         known = options_by_key(AscendConfig)
         self._stuck.update({k: v for k, v in parameters.items() if known[k].sticky})

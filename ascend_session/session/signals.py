@@ -19,6 +19,7 @@ import socket
 import sys
 import threading
 import time
+from traceback import walk_stack
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
@@ -38,7 +39,7 @@ _last_words: List[Callable[[], None]] = []
 
 
 def at_forced_end(say: Callable[[], None]) -> None:
-    """Has ``say`` called before a signal ends a process whose main thread TensorFlow still blocks.
+    """Have ``say`` called before a signal ends a process whose main thread TensorFlow still blocks.
 
     Such a process comes to no exit handler. The call is made in a thread that is waited for as
     long as for the shutdown, 2 s.
@@ -113,11 +114,11 @@ class SignalGuard:
         threading.Thread(target=self._watch, name="ascend-session-signals", daemon=True).start()
 
     def begin_unwinding(self) -> None:
-        """Tells the guard's thread that the main thread is shutting the system down itself."""
+        """Tell the guard's thread that the main thread is shutting the system down itself."""
         self._unwinding.set()
 
     def cause_of(self, error: Optional[BaseException]) -> Optional[BaseException]:
-        """What ``error`` really is: an interrupt, if the guard's thread closed the sessions.
+        """Return ``error``, or the interrupt for which the guard's thread closed the sessions.
 
         TensorFlow 2 turns an exception that a handler raises while it reports another into a
         RuntimeError ("MISMATCH of original and normalized active exception types"), and a body
@@ -131,7 +132,7 @@ class SignalGuard:
 
     @contextlib.contextmanager
     def deferring(self) -> Iterator[List[BaseException]]:
-        """Puts off interrupts while something is closed that has to be closed to the end.
+        """Put off interrupts while something is closed that has to be closed to the end.
 
         Yields:
             The list in which they wait when the block has ended; whoever closes raises them.
@@ -150,7 +151,7 @@ class SignalGuard:
                 self._deferred = []
 
     def remove(self) -> None:
-        """Gives the default handlers back; does nothing if they were not taken."""
+        """Give the default handlers back; do nothing if they were not taken."""
         self._unwinding.set()
         self._done.set()
         if self._writer is None or not _in_main_thread():
@@ -162,7 +163,7 @@ class SignalGuard:
             _guards.remove(self)
 
     def _restore(self) -> None:
-        """Gives back what is still ours; what the body has installed stays."""
+        """Give back what is still ours; what the body has installed stays."""
         for number, handler in self._replaced.items():
             if self._owns(number):
                 signal.signal(number, handler)
@@ -175,7 +176,7 @@ class SignalGuard:
         return number in self._replaced and signal.getsignal(number) == self._handle
 
     def forget_in_child(self) -> None:
-        """After a fork: the child gets the default handlers back and no thread."""
+        """Give a forked child the default handlers back; it has no thread."""
         if self._replaced:
             self._restore()
             signal.set_wakeup_fd(-1)
@@ -204,7 +205,7 @@ class SignalGuard:
         self._deferred.append(error)
 
     def _end_by(self, number: int) -> None:
-        """At exit: what is still open is shut down, then the process ends by its signal."""
+        """Shut down what is still open at exit, then end the process by its signal."""
         if os.getpid() == self._pid:
             self._shut_down()
             _die_of(number)
@@ -280,7 +281,7 @@ class SignalGuard:
             self._shut_down()
 
     def _main_thread_notices(self, number: int) -> bool:
-        """Waits for the handler to run; it may have been quicker than this thread.
+        """Wait for the handler to run; it may have been quicker than this thread.
 
         A run of the handler that is not known yet belongs to this signal, however late this thread
         is; one that is known may stand for two signals that came together.
@@ -310,11 +311,10 @@ def _is_taking_lock(frame: Optional[FrameType]) -> bool:
     An exception there leaves the lock counted as taken, and the next thing that changes the graph
     waits for ever (TensorFlow's ``GroupLock`` in python/util/lock_util.py).
     """
-    while frame is not None:
-        if frame.f_code.co_filename.endswith("util/lock_util.py"):
-            return True
-        frame = frame.f_back
-    return False
+    if frame is None:
+        return False
+    files = (each.f_code.co_filename for each, _ in walk_stack(frame))
+    return any(file.endswith("util/lock_util.py") for file in files)
 
 
 def _in_main_thread() -> bool:
@@ -326,7 +326,7 @@ def _name(number: int) -> str:
 
 
 def _die_of(number: int) -> None:
-    """Restores the default action, from any thread, and raises the signal again."""
+    """Restore the default action, from any thread, and raise the signal again."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a closed terminal does not matter now
             stream.flush()
