@@ -4,20 +4,55 @@ import os
 import sysconfig
 from traceback import walk_stack
 from types import FrameType
-from typing import Optional
+from typing import NamedTuple, Optional
 
-_LIBRARIES = tuple(
-    os.path.abspath(folder) + os.sep
-    for folder in {
-        os.path.dirname(__file__),
-        *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    }
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_EXAMPLES = os.path.join(_PACKAGE, "examples") + os.sep
+_LIBRARIES = (
+    _PACKAGE,
+    *(
+        os.path.abspath(sysconfig.get_paths()[name]) + os.sep
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    ),
 )
 # Of the user, of Debian, and of the vendor's toolkit, which is found through PYTHONPATH.
 _OTHER_LIBRARIES = ("site-packages", "dist-packages")
 
 
-def is_user_file(path: str) -> bool:
+class UserLine(NamedTuple):
+    """A line of a file; as text the file is relative to the working directory, if below it."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        try:
+            path = os.path.relpath(self.file)
+        except OSError:  # there is no working directory any more
+            path = self.file
+        return f"{self.file if path.startswith(os.pardir) else path}:{self.number}"
+
+
+def user_line(frame: Optional[FrameType]) -> Optional[UserLine]:
+    """Find the innermost line of the user's own files that a thread is in.
+
+    Where all files are installed, as with ``python -m package.train``, or none is a file, as in a
+    notebook, it is the innermost line of the main module.
+
+    Args:
+        frame: The thread's innermost frame.
+
+    Returns:
+        The line; None if the thread is in no such file.
+    """
+    frames = [] if frame is None else list(walk_stack(frame))
+    own = [each for each in frames if _is_user_file(each[0].f_code.co_filename)]
+    for each, number in own or [each for each in frames if _is_of_main_module(each[0])]:
+        return UserLine(each.f_code.co_filename, number)
+    return None
+
+
+def _is_user_file(path: str) -> bool:
     """Tell whether a file is neither Python's, nor of an installed package, nor of this one.
 
     The file system is not asked: it may be what a process waits for.
@@ -27,16 +62,9 @@ def is_user_file(path: str) -> bool:
     return not any(part in _OTHER_LIBRARIES for part in path.split(os.sep))
 
 
-def user_line(frame: Optional[FrameType]) -> str:
-    """Name the innermost line of the user's own files that a thread is in.
-
-    Args:
-        frame: The thread's innermost frame.
-
-    Returns:
-        ``train.py:18``, the path as it was given to Python; empty if there is no such line.
-    """
-    for each, line in () if frame is None else walk_stack(frame):
-        if is_user_file(each.f_code.co_filename):
-            return f"{each.f_code.co_filename}:{line}"
-    return ""
+def _is_of_main_module(frame: FrameType) -> bool:
+    """Tell whether a frame is the started module's; a runner of this package does not count."""
+    path = os.path.abspath(frame.f_code.co_filename)
+    if path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES):
+        return False
+    return frame.f_globals.get("__name__") == "__main__"

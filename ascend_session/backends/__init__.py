@@ -17,10 +17,11 @@ _REGISTRY = {"npu": "npu:NpuBackend", "stub": "stub:StubBackend"}
 
 
 class Choice(NamedTuple):
-    """A backend's name, and the reason for it in a few words."""
+    """A backend's name, the reason for it in a few words, and whether nobody asked for it."""
 
     name: str
     reason: str
+    automatic: bool = False
 
 
 def backend_class(name: str) -> "Type[Backend]":
@@ -48,7 +49,7 @@ def choose(backend: str, environ: Mapping[str, str]) -> Choice:
     if check_name(variable, BACKEND_VARIABLE) != "auto":
         return Choice(variable, f"{BACKEND_VARIABLE}={variable} is set")
     reasons = ((name, backend_class(name).detect(environ)) for name in _REGISTRY)
-    return next(Choice(name, reason) for name, reason in reasons if reason is not None)
+    return next(Choice(name, reason, True) for name, reason in reasons if reason is not None)
 
 
 def check_name(name: str, where: str = "backend") -> str:

@@ -10,7 +10,15 @@ from typing import Any, List, Sequence
 
 from ascend_session.errors import BackendError, LifecycleError
 
-__all__ = ["destroy", "disown", "graph_or_default", "mark_as_own", "operators_of_user", "tf1"]
+__all__ = [
+    "destroy",
+    "disown",
+    "graph_or_default",
+    "is_running",
+    "mark_as_own",
+    "operators_of_user",
+    "tf1",
+]
 
 _OWN = "_ascend_session"  # an attribute
 _RUNTIME_FILE = "client/session.py"  # of TensorFlow, where every run passes
@@ -73,14 +81,19 @@ def destroy(session: Any) -> None:
     A session in which another thread is still running is only closed; it goes with its object.
     """
     session.close()
-    for thread, innermost in sys._current_frames().items():
-        if thread != threading.get_ident() and _is_running(session, innermost):
-            return
-    session.__del__()
+    if not is_running(session):
+        session.__del__()
 
 
-def _is_running(session: Any, innermost: FrameType) -> bool:
-    """Tell whether a thread, of which this is the innermost frame, is in a run of the session."""
+def is_running(session: Any) -> bool:
+    """Tell whether another thread is in a run of the ``tf.Session``."""
+    return any(
+        thread != threading.get_ident() and _is_in_run(session, innermost)
+        for thread, innermost in sys._current_frames().items()
+    )
+
+
+def _is_in_run(session: Any, innermost: FrameType) -> bool:
     for frame, _ in walk_stack(innermost):
         if frame.f_code.co_filename.endswith(_RUNTIME_FILE):
             running = frame.f_locals.get("self")

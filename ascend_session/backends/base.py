@@ -9,6 +9,7 @@ for what a rank needs, so the module imports neither TensorFlow nor what else ta
 """
 
 import abc
+import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
@@ -95,6 +96,7 @@ class Backend(abc.ABC):
         tf1()  # a missing TensorFlow is reported before anything else
         self._environ = environ
         self._keeper: Optional[Any] = None
+        self._closing = threading.RLock()  # a signal may close while the main thread does
         self._initialize_op: Any = None
         self._shutdown_op: Any = None
 
@@ -106,6 +108,14 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuse by name what this backend does not do, before anything is started."""
+
+    def explain_automatic(self, reason: str) -> Optional[str]:
+        """Say what ``auto`` should not choose in silence; None if everybody expects it.
+
+        Args:
+            reason: What `detect` has given.
+        """
+        return None
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
         """List, in sentences, what a session with ``parameters`` unexpectedly does here."""
@@ -213,9 +223,10 @@ class Backend(abc.ABC):
 
     def close(self) -> None:
         """Close and free the keeper session, whatever state it is in; twice does nothing."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            destroy(keeper)
+        with self._closing:
+            keeper, self._keeper = self._keeper, None
+            if keeper is not None:
+                destroy(keeper)
 
     def forget_in_child(self) -> None:
         """Have a forked process leave alone what belongs to this one."""

@@ -172,7 +172,7 @@ def unregister_exit_handler() -> None:
 
 
 def _check_installed(reason: str) -> None:
-    missing = [name for name in ("npu_bridge", "hccl") if not _is_installed(name)]
+    missing = [name for name in ("npu_bridge", "hccl") if not is_installed(name)]
     if missing:
         raise BackendError(
             f"The npu backend was chosen because {reason}, but {' and '.join(missing)} "
@@ -182,7 +182,8 @@ def _check_installed(reason: str) -> None:
         )
 
 
-def _is_installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
+    """Tell whether this Python can import a top-level package; it is not imported."""
     try:
         return name in sys.modules or importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):

@@ -3,6 +3,7 @@
 It never pretends: what it cannot do it refuses by name, or says in `StubBackend.capabilities`.
 """
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
@@ -11,6 +12,9 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Backend, Loop
 from ascend_session.cluster.job import Job
 from ascend_session.errors import BackendError, DeviceError
+from ascend_session.hardware.nodes import host_root
+from ascend_session.hardware.operators import OPP_VARIABLE
+from ascend_session.hardware.versions import DEFAULT_PREFIX, TOOLKIT_VARIABLES
 
 if TYPE_CHECKING:
     from ascend_session.backends.stub_job import StubJob
@@ -87,6 +91,18 @@ class StubBackend(Backend):
                     hint=f"export {DEVICES_VARIABLE}={device + 1}",
                 )
 
+    def explain_automatic(self, reason: str) -> str:
+        """Say that the CPU computes, and if a device is to be expected here, what to look at."""
+        silence = "Set ASCEND_SESSION_BACKEND=stub if that is intended; it silences this warning."
+        signs = _signs_of_device(self._environ)
+        if not signs:
+            return f"This program runs on the CPU: {reason}. {silence}"
+        return (
+            f"This program runs on the CPU and not on a device, although {' and '.join(signs)}: "
+            f"{reason}. In a container, pass the device in with --device=/dev/davinci0; on a "
+            f"host, look at the driver with `npu-smi info`. {silence}"
+        )
+
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
         """List the options that are on but have no visible effect here, each with the reason."""
         return list(without_effect(parameters).values())
@@ -117,8 +133,9 @@ class StubBackend(Backend):
 
     def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
         """Free the threads of this process that wait for other ranks."""
-        if self._ranks is not None:
-            self._ranks.process_group.fail(reason, error)
+        ranks = self._ranks
+        if ranks is not None:
+            ranks.process_group.fail(reason, error)
 
     def shutdown(self) -> None:
         """Run the shutdown op, and leave the other ranks in order."""
@@ -135,9 +152,10 @@ class StubBackend(Backend):
             super().close()
 
     def _leave(self) -> None:
-        ranks, self._ranks = self._ranks, None
-        if ranks is not None:
-            ranks.close()
+        with self._closing:
+            ranks, self._ranks = self._ranks, None
+            if ranks is not None:
+                ranks.close()
 
     def system_ops(self) -> Tuple[Any, Any]:
         """Add no-op twins of initialize_system and shutdown_system, under the vendor's names."""
@@ -164,6 +182,19 @@ def _without_spinning(proto: Any) -> Any:
     copy = type(proto).FromString(proto.SerializeToString())
     copy.experimental.disable_thread_spinning = True
     return copy
+
+
+def _signs_of_device(environ: Mapping[str, str]) -> List[str]:
+    """List what lets one expect a device on this host, in half sentences."""
+    from ascend_session.backends.npu import is_installed
+
+    signs = [f"{name} is set" for name in (*TOOLKIT_VARIABLES, OPP_VARIABLE) if environ.get(name)]
+    signs = signs[:1]  # set_env.sh sets all of them
+    if os.path.isdir(os.path.join(host_root(environ), DEFAULT_PREFIX)):
+        signs.append(f"/{DEFAULT_PREFIX} exists")
+    if is_installed("npu_bridge"):
+        signs.append("npu_bridge is installed")
+    return signs
 
 
 def _refuse_adapter() -> None:

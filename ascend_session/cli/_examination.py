@@ -101,7 +101,7 @@ def examine(
     findings: List[Finding] = []
     on_npu = False
     try:
-        backend, reason = choose("auto", environ)
+        backend, reason, _ = choose("auto", environ)
         on_npu = backend_class(backend).holds_devices
     except BackendError as error:
         backend, reason = "unknown", error.message

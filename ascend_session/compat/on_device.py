@@ -7,19 +7,27 @@ first, that which has run NPUInit last, whose end is the device's (npu_sys_ctl_o
 
 import atexit
 import os
+import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional
+from functools import partial
+from typing import Any, Dict, List, Optional
 
+from ascend_session.backends._tensorflow import destroy, disown, is_running
 from ascend_session.session.signals import SignalGuard
-from ascend_session.session.teardown import close_all, log_failures
+from ascend_session.session.teardown import close_all, close_at_once, log_failures
 
 
 class _Watch:
-    """The sessions of this process, and what looks after its signals."""
+    """The sessions of this process, and what looks after its signals.
+
+    Attributes:
+        closing: Held by whoever closes sessions: a signal, or what is done at exit.
+    """
 
     is_started = False
     references: List[Any] = []  # noqa: RUF012  (there is one of this class)
     guard: Optional[SignalGuard] = None
+    closing = threading.RLock()
     pid = -1
 
 
@@ -54,7 +62,6 @@ def start(request: Optional[Dict[str, str]] = None) -> None:
 
 def _forget_in_child() -> None:
     """Have a forked process leave the device and the parent's sessions alone, also when it ends."""
-    from ascend_session.backends._tensorflow import disown
     from ascend_session.backends.npu import unregister_exit_handler
 
     for session in _sessions():
@@ -67,42 +74,52 @@ def _sessions() -> List[Any]:
     return [session for session in alive if session is not None]
 
 
+def _keeper(sessions: List[Any]) -> Optional[Any]:
+    """Find the session that has run NPUInit; None if there is none.
+
+    Scripts open it first; later ones often have the same graph.
+    """
+    candidates = [each for each in sessions if _system_op(each, "NPUInit") is not None]
+    return next((each for each in candidates if not each._closed), next(iter(candidates), None))
+
+
 def _interrupt(signal_name: str) -> None:
-    """Free a thread that is blocked in a session."""
-    for session in _sessions():
-        session.close()
+    """Free threads that are blocked in a session; NPUShutdown needs its own as long as possible."""
+    sessions = _sessions()
+    keeper = _keeper(sessions)
+    blocking = [each for each in sessions if each is not keeper or is_running(each)]
+    with _Watch.closing:
+        close_at_once([("closing a session", session.close) for session in blocking])
 
 
 def finish() -> None:
-    """Close what is open; nothing happens in a forked process. What fails is logged."""
+    """Close what is open; nothing happens in a forked process. What fails is logged.
+
+    Sessions that are closed already are destroyed, too: the end of NPUInit's ends the device.
+    """
     if _Watch.pid != os.getpid():
         return
     if _Watch.guard is not None:
         _Watch.guard.begin_unwinding()
-    sessions = [session for session in _sessions() if not getattr(session, "_closed", True)]
-    # Scripts open the session of NPUInit first; later ones often have the same graph.
-    keeper = next((each for each in sessions if _system_op(each, "NPUInit") is not None), None)
-    closers = [_closer(each, False) for each in reversed(sessions) if each is not keeper]
-    if keeper is not None:
-        closers.append(_closer(keeper, True))
-    log_failures(close_all([("closing a session", closer) for closer in closers]))
-    del _Watch.references[:]
-    if _Watch.guard is not None:
-        _Watch.guard.remove()
+    with _Watch.closing:  # nothing is freed that is being closed
+        sessions = _sessions()
+        keeper = _keeper(sessions)
+        closers = [partial(destroy, each) for each in reversed(sessions) if each is not keeper]
+        if keeper is not None:
+            closers.append(partial(_shut_down, keeper))
+        log_failures(close_all([("closing a session", closer) for closer in closers]))
+        del _Watch.references[:]
+        if _Watch.guard is not None:
+            _Watch.guard.remove()
 
 
-def _closer(session: Any, is_keeper: bool) -> Callable[[], None]:
-    def close() -> None:
-        from ascend_session.backends._tensorflow import destroy
-
-        shutdown = _system_op(session, "NPUShutdown") if is_keeper else None
-        try:
-            if shutdown is not None:
-                session.run(shutdown)  # GE that has ended already is left as it is (ge_plugin.cc)
-        finally:
-            destroy(session)
-
-    return close
+def _shut_down(keeper: Any) -> None:
+    shutdown = _system_op(keeper, "NPUShutdown")
+    try:
+        if shutdown is not None and not keeper._closed:
+            keeper.run(shutdown)  # GE that has ended already is left as it is (ge_plugin.cc)
+    finally:
+        destroy(keeper)
 
 
 def _system_op(session: Any, kind: str) -> Optional[Any]:

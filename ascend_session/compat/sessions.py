@@ -25,6 +25,7 @@ from ascend_session.session.conditions import (
     refuse_one_shot,
 )
 from ascend_session.session.registry import current_system
+from ascend_session.user_code import UserLine, user_line
 
 STRICT_VARIABLE = "ASCEND_SESSION_STRICT"
 """Environment variable: 1 refuses, too, what the adapter ignores without a word."""
@@ -340,7 +341,8 @@ def _open(
         ConfigError: With all that ends the run on a device.
         AscendError: If the system cannot be opened, or has no such device.
     """
-    log, kind, line = _Watch.log, type(session).__name__, _script_line()
+    log, kind = _Watch.log, type(session).__name__
+    line = user_line(sys._getframe()) or UserLine(sys.argv[0], 1)  # in a thread of a library
     try:
         proto = config if hasattr(config, "graph_options") else None
         verdict = judge_entry(proto, os.environ)
@@ -367,9 +369,7 @@ def _open(
     log.add(kind, str(line), verdict, options, notes)
 
 
-def _warn_of_stub(
-    verdict: EntryVerdict, late: Sequence[Finding], line: "_ScriptLine"
-) -> Dict[str, str]:
+def _warn_of_stub(verdict: EntryVerdict, late: Sequence[Finding], line: UserLine) -> Dict[str, str]:
     """Warn of the options that have no effect on the stub although they have one on a device."""
     from ascend_session.backends.stub import without_effect
 
@@ -396,35 +396,3 @@ def _system_target(values: Dict[str, Any], graph: Any) -> str:
 
         refuse_one_shot(graph or tf1().get_default_graph(), loops)
     return system.target
-
-
-# Packages between the script and a session that others make for it.
-_BETWEEN = (
-    *("tensorflow", "tensorflow_core", "tensorflow_estimator", "keras", "tf_keras"),
-    *("ascend_session", "contextlib", "npu_bridge", "six"),
-)
-
-
-class _ScriptLine(NamedTuple):
-    """A line of the script; as text its file is relative to the working directory, if below it."""
-
-    file: str
-    number: int
-
-    def __str__(self) -> str:
-        try:
-            path = os.path.relpath(self.file)
-        except OSError:  # there is no working directory any more
-            path = self.file
-        return f"{self.file if path.startswith(os.pardir) else path}:{self.number}"
-
-
-def _script_line() -> _ScriptLine:
-    """Find the line of the script that the session is opened for."""
-    frame: Any = sys._getframe(3)
-    while frame.f_back is not None:
-        name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] not in _BETWEEN:
-            break
-        frame = frame.f_back
-    return _ScriptLine(frame.f_code.co_filename, frame.f_lineno)

@@ -13,7 +13,7 @@ from ascend_session.hardware.program import clean_lines
 
 _KEY_VALUE = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
 _INSTALL_INFO = "etc/ascend_install.info"
-_DEFAULT_PREFIX = "usr/local/Ascend"
+DEFAULT_PREFIX = "usr/local/Ascend"
 TOOLKIT_VARIABLES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
 _TOOLKIT_PLACES = (
     "usr/local/Ascend/ascend-toolkit/latest",
@@ -86,7 +86,7 @@ def keys_of(root: str, component: Component) -> Dict[str, str]:
 
 def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[Component]:
     prefix = installed.get(f"{name}_install_path_param", "").strip("/")
-    places = [f"{folder}/{name}/version.info" for folder in (prefix, _DEFAULT_PREFIX) if folder]
+    places = [f"{folder}/{name}/version.info" for folder in (prefix, DEFAULT_PREFIX) if folder]
     for path in [*places, f"var/davinci/{name}/version.info"]:
         component = _describe(root, path)
         if component:

@@ -263,7 +263,7 @@ def draft(
     drafted = Plan(config, environ, attempt=attempt, environment={**environ, **config.env})
     choice = drafted.collect(choose, config.backend, environ)
     if choice is not None:
-        drafted.backend, drafted.reason = choice
+        drafted.backend, drafted.reason = choice.name, choice.reason
         if on_wait is not None:
             await_table(drafted, on_wait)
         _draft_job(drafted)

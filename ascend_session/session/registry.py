@@ -17,12 +17,14 @@ class _Slot:
     """The place for the system. Opening and closing take long, so they are noted, not locked.
 
     Attributes:
+        opening: The system that another thread is opening, for a process that is forked meanwhile.
         users: The threads of the blocks that use it.
         busy: Which thread opens or closes at this moment, empty if none does.
     """
 
     def __init__(self) -> None:
         self.system: Optional[AscendSystem] = None
+        self.opening: Optional[AscendSystem] = None
         self.users: List[int] = []
         self.lock = threading.RLock()  # garbage collection may leave a block meanwhile
         self.busy = ""
@@ -69,6 +71,7 @@ def enter(make: Callable[[], AscendSystem]) -> AscendSystem:
 
 
 def _opened(system: AscendSystem) -> AscendSystem:
+    _slot.opening = system
     try:
         system.open()
         atexit.register(_close_at_exit, system)
@@ -77,6 +80,8 @@ def _opened(system: AscendSystem) -> AscendSystem:
         _slot.system, _slot.users = None, []
         log_failures(system.close())
         raise
+    finally:
+        _slot.opening = None
     return system
 
 
@@ -159,7 +164,7 @@ def _close_at_exit(system: AscendSystem) -> None:
 def _forget_in_child() -> None:
     """Have a forked process touch nothing of what its parent has open, nor at its exit."""
     _slot.lock, _slot.busy = threading.RLock(), ""  # of threads that are not here
-    system = _slot.system
+    system = _slot.system = _slot.system or _slot.opening
     if system is not None:
         atexit.unregister(_close_at_exit)
         system.forget_in_child()

@@ -33,6 +33,7 @@ _LATE_S = 0.25  # by which the guard's thread may learn later of a signal that w
 _FORCED_END_S = 2.0  # for what is still to be done once a run was waited for in vain
 _RESEND_S = 0.01  # after which a signal comes again that could not be raised
 _SHUTDOWN_S = 30.0  # for a shutdown that has begun
+_WRITE_S = 0.5  # for a sentence that nobody may be reading: a full pipe must not keep a process
 _MARGIN_S = 1.0  # by which all of that ends before a launcher kills this process
 
 _last_words: List[Callable[[], None]] = []
@@ -234,7 +235,7 @@ class SignalGuard:
         _start_thread(self._attend, number)
 
     def _end_at_once(self, number: int) -> None:
-        _logger.error("Second signal (%s): ending at once.", _name(number))
+        _write(_logger.error, "Second signal (%s): ending at once.", _name(number))
         _die_of(number)
 
     def _attend(self, number: int) -> None:
@@ -244,14 +245,15 @@ class SignalGuard:
             self._end_at_once(number)
         self._attended = number
         run_s = self._time_for_run()
-        place = user_line(sys._current_frames().get(threading.main_thread().ident or 0))
-        call = f"the call in {place}" if place else "the call that blocks"
-        _logger.warning(
+        line = user_line(sys._current_frames().get(threading.main_thread().ident or 0))
+        call = f"the call in {line}" if line else "the call that blocks"
+        closing = _start_thread(self._interrupt, _name(number))
+        _write(
+            _logger.warning,
             "%s: closing the sessions, and waiting up to %g s for %s to return. A second signal "
             "ends the process at once.",
             *(_name(number), run_s, call),
         )
-        closing = _start_thread(self._interrupt, _name(number))
         if self._unwinding.wait(run_s):
             if self._done.wait(_SHUTDOWN_S):
                 return
@@ -261,7 +263,8 @@ class SignalGuard:
         else:
             _start_thread(self._end_forcedly, closing).join(_FORCED_END_S)
         if not self._done.is_set():
-            _logger.error(
+            _write(
+                _logger.error,
                 "%s: ending now, for %s has not returned. The device was not finalised.",
                 *(_name(number), call),
             )
@@ -305,6 +308,12 @@ def _start_thread(function: Callable[..., Any], *args: Any) -> threading.Thread:
     return thread
 
 
+def _write(function: Callable[..., Any], *args: Any) -> None:
+    """Call what writes to a stream or a log; go on after a while if nobody reads there."""
+    with contextlib.suppress(RuntimeError):  # at exit Python may start no thread any more
+        _start_thread(function, *args).join(_WRITE_S)
+
+
 def _is_taking_lock(frame: Optional[FrameType]) -> bool:
     """Tell whether a thread is taking or releasing a graph's lock, as each run does.
 
@@ -327,11 +336,15 @@ def _name(number: int) -> str:
 
 def _die_of(number: int) -> None:
     """Restore the default action, from any thread, and raise the signal again."""
+    _write(_flush_streams)
+    ctypes.pythonapi.PyOS_setsig(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _flush_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a closed terminal does not matter now
             stream.flush()
-    ctypes.pythonapi.PyOS_setsig(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
 
 
 _guards: List[SignalGuard] = []

@@ -1,5 +1,6 @@
 """AscendSystem: the device as this process has opened it, and the sessions on it."""
 
+import functools
 import logging
 import os
 import threading
@@ -24,7 +25,7 @@ from ascend_session.session.conditions import (
     init_options,
 )
 from ascend_session.session.signals import SignalGuard
-from ascend_session.session.teardown import Closer, close_all, log_failures
+from ascend_session.session.teardown import Closer, close_all, close_at_once, log_failures
 
 _logger = logging.getLogger(__name__)
 
@@ -32,6 +33,11 @@ _ANSWER_S = 0.25  # for ranks that hear of a signal, before sessions are closed
 
 LEFTOVERS = Leftovers()
 """What earlier systems of this process left behind in the adapter."""
+
+
+@functools.lru_cache(maxsize=None)
+def _warn_once(message: str) -> None:
+    logging.getLogger("ascend_session").warning("%s", message)
 
 
 class Event(NamedTuple):
@@ -74,6 +80,9 @@ class OpenSession:
         session: The session; closed if it cannot be made the default.
         parameters: The keys and values of its NpuOptimizer entry.
         as_default: Whether it and its graph become the defaults of the current thread.
+
+    Attributes:
+        closing: Held by whoever closes it.
     """
 
     def __init__(self, session: Any, parameters: Mapping[str, Any], as_default: bool) -> None:
@@ -82,7 +91,7 @@ class OpenSession:
         self.parameters = parameters
         self.thread = threading.get_ident()
         self._is_default = as_default
-        self._closing = threading.Lock()
+        self.closing = threading.RLock()  # nothing may be freed that is being closed
         if not as_default:
             return
         try:
@@ -101,12 +110,11 @@ class OpenSession:
             if self._is_default and self.thread == threading.get_ident():
                 self.session.__exit__(*(failure or (None, None, None)))
         finally:
-            with self._closing:  # nothing may be freed that is being closed
-                destroy(self.session)
+            destroy(self.session)
 
     def interrupt(self) -> None:
         """Close the session while a thread may be blocked in it; wait for that run to end."""
-        with self._closing:
+        with self.closing:
             self.session.close()
 
     def forget_in_child(self) -> None:
@@ -258,9 +266,10 @@ class AscendSystem:
         self.pid = os.getpid()
         self.choice = choice
         self._environ = environ
+        self._backend = create(choice, environ)
         self._sessions: List[OpenSession] = []
         self._state = "new"
-        self._state_lock = threading.Lock()
+        self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self._guard = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
 
     @property
@@ -390,14 +399,14 @@ class AscendSystem:
 
     def close_session(self, opened: OpenSession, *failure: Any) -> bool:
         """Close ``opened``; False if a closing system or an outer block has done that before."""
-        try:
-            self._sessions.remove(opened)
-        except ValueError:
-            return False
-        try:
-            opened.close(*failure)
-        finally:
-            self.events.record("session close")
+        with opened.closing:
+            if opened not in self._sessions:
+                return False
+            try:
+                opened.close(*failure)
+            finally:
+                self._sessions.remove(opened)
+                self.events.record("session close")
         return True
 
     def deferring_interrupts(self) -> ContextManager[List[BaseException]]:
@@ -420,6 +429,7 @@ class AscendSystem:
             InitializationError: If the initialisation itself fails.
         """
         self._check_beforehand()
+        self._warn_if_automatic()
         if self.job.origin:
             self.events.record("job", self.job.origin)
         self._guard.install(self._backend.interrupted_run_s)
@@ -433,9 +443,8 @@ class AscendSystem:
             self._abandon(error)
 
     def _check_beforehand(self) -> None:
-        """Make the backend; check job, options, host and leftovers. Nothing is started."""
+        """Check job, options, host and leftovers. Nothing is started."""
         environ = self._environ
-        self._backend = create(self.choice, environ)
         self._set_place(self._backend.job(environ))
         # A file that nobody reads is not written; what would be in it is checked all the same.
         files = FileStore(environ, writes=self._backend.reads_option_files)
@@ -444,6 +453,13 @@ class AscendSystem:
         validate_opening({**self.config.values(), **files.restored(parameters)}, environ)
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
+
+    def _warn_if_automatic(self) -> None:
+        """Warn of what nobody has asked for: training on the CPU; in one process of a host."""
+        if self.choice.automatic and self.local_rank == 0:
+            warning = self._backend.explain_automatic(self.choice.reason)
+            if warning is not None:
+                _warn_once(warning)
 
     def _set_place(self, job: Job) -> None:
         self.job = job
@@ -488,13 +504,19 @@ class AscendSystem:
     def close(self) -> List[Tuple[str, BaseException]]:
         """Close all sessions, shut the device down, give the signals back.
 
+        A second call does nothing, but waits for a first one that is still at it: a process whose
+        main thread leaves the last block while a signal shuts the system down ends after that.
+
         Returns:
-            What failed, each with its exception; a second call does nothing.
+            What failed, each with its exception.
         """
-        with self._state_lock:
+        with self._closing:
             if self._state != "open":
                 return []
             self._state = "closing"
+            return self._close_all()
+
+    def _close_all(self) -> List[Tuple[str, BaseException]]:
         self._guard.begin_unwinding()
         sessions: List[Closer] = [
             ("closing a session", partial(self.close_session, opened))
@@ -523,20 +545,11 @@ class AscendSystem:
     def _interrupt(self, signal_name: str) -> None:
         """Close the sessions, and wait for the runs in them; the blocks do the rest afterwards."""
         self.events.record("signal", signal_name)
-        # All at once: one whose run does not react would keep the others from being closed, and so
-        # would ranks that do not answer. But these hear the reason first, if they do.
+        # The ranks hear the reason first, if they answer.
         reason = f"{signal_name} has ended it."
         closers: List[Closer] = [("the ranks", partial(self._backend.interrupt, reason))]
         closers += [("a session", opened.interrupt) for opened in list(self._sessions)]
-        closing: List[threading.Thread] = []
-        for closer in closers:
-            thread = threading.Thread(target=close_all, args=([closer],), daemon=True)
-            thread.start()
-            if not closing:
-                thread.join(_ANSWER_S)
-            closing.append(thread)
-        for thread in closing:
-            thread.join()
+        close_at_once(closers, head_start_s=_ANSWER_S)
         if self._state == "new":
             self._backend.close()
 

@@ -1,6 +1,7 @@
 """Closing several things so that nothing is left open and no exception is lost."""
 
 import logging
+import threading
 from typing import Callable, List, Optional, Sequence, Tuple
 
 _logger = logging.getLogger(__name__)
@@ -17,6 +18,27 @@ def close_all(closers: Sequence[Closer]) -> List[Tuple[str, BaseException]]:
         except BaseException as error:  # an interrupt must not keep the device from closing
             failed.append((what, error))
     return failed
+
+
+def close_at_once(closers: Sequence[Closer], head_start_s: float = 0) -> None:
+    """Run every closer in a thread of its own, and wait for all of them.
+
+    For a signal: closing a session waits for its run, which may not react, and must not keep the
+    others from being closed. What fails here fails again when the blocks are left.
+
+    Args:
+        closers: What to run.
+        head_start_s: How long the others wait for the first.
+    """
+    threads: List[threading.Thread] = []
+    for closer in closers:
+        thread = threading.Thread(target=close_all, args=([closer],), daemon=True)
+        thread.start()
+        if not threads:
+            thread.join(head_start_s)
+        threads.append(thread)
+    for thread in threads:
+        thread.join()
 
 
 def log_failures(failed: Sequence[Tuple[str, BaseException]]) -> None:

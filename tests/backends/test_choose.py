@@ -34,7 +34,7 @@ def test_auto_is_the_stub_where_there_is_no_device(empty_host: Dict[str, str]) -
 
 def test_auto_is_the_device_where_there_is_one(host: Dict[str, str]) -> None:
     choice = choose("auto", host)
-    assert choice == Choice("npu", "2 Ascend device(s) are present, first /dev/davinci3")
+    assert choice == Choice("npu", "2 Ascend device(s) are present, first /dev/davinci3", True)
 
 
 @pytest.mark.parametrize("name", ["npu", "stub"])
@@ -54,7 +54,7 @@ def test_a_virtual_device_is_named_as_it_is(tmp_path: Path) -> None:
     host = FakeHost(tmp_path)
     host.nodes([100], virtual=True)
     reason = "1 Ascend device(s) are present, first /dev/vdavinci100"
-    assert choose("auto", host.environ) == Choice("npu", reason)
+    assert choose("auto", host.environ) == Choice("npu", reason, automatic=True)
 
 
 def test_the_code_decides_before_the_variable(host: Dict[str, str]) -> None:

@@ -49,7 +49,7 @@ def test_a_registered_backend_can_be_asked_for_by_name(tf: Any, third: str) -> N
 
 def test_auto_is_the_first_that_fits_the_host(third: str, tmp_path: Path) -> None:
     host = {"ASCEND_SESSION_HOST_ROOT": str(tmp_path)}
-    assert choose("auto", {**host, "THIRD": "1"}) == ("third", "there is a third")
+    assert choose("auto", {**host, "THIRD": "1"}) == ("third", "there is a third", True)
     assert choose("auto", host).name == "stub"
 
 

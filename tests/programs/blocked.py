@@ -66,6 +66,18 @@ def in_a_run_that_does_not_react_and_little_grace(sess: Any) -> None:
     in_a_run_that_does_not_react(sess)
 
 
+def in_a_run_that_does_not_react_and_nobody_reads(sess: Any) -> None:
+    _, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b" " * 4096)
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    os.dup2(writer, 2)
+    in_a_run_that_does_not_react(sess)
+
+
 def in_the_lock_of_a_graph(sess: Any) -> None:
     def interrupt_release(frame: Any, event: str, argument: Any) -> None:
         code = frame.f_code

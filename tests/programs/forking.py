@@ -1,13 +1,15 @@
-"""Forks while a system is open; the child says what it may do, and ends as it was told."""
+"""Forks while a system is open or being opened; the child says what it may do, and ends."""
 
 import os
 import signal
 import sys
+import threading
 
 import tensorflow.compat.v1 as tf
-from common import say
+from common import blocking_op, say
 
 from ascend_session import LifecycleError, ascend_session, ascend_system, current_system
+from ascend_session.backends.stub import StubBackend
 
 
 def refused(what: str) -> None:
@@ -51,7 +53,26 @@ def in_child() -> None:
         raise ZeroDivisionError
 
 
+def fork_while_opening() -> None:
+    """Fork while another thread opens the system."""
+    begun = threading.Event()
+    StubBackend.system_ops = lambda stub: (blocking_op(begun.set), tf.no_op())
+    threading.Thread(target=ascend_system().__enter__, daemon=True).start()
+    begun.wait()
+    child = os.fork()
+    if not child:
+        try:
+            ascend_session().__enter__()
+        except LifecycleError as refusal:
+            say(refusal.message.replace(str(parent), "P"))
+        sys.exit(0)
+    say(f"child ended {os.waitpid(child, 0)[1]}")
+    os._exit(0)
+
+
 parent = os.getpid()
+if sys.argv[1] == "while_opening":
+    fork_while_opening()
 with ascend_system() as system, system.session() as sess:
     callable_before = sess.make_callable(tf.constant(7))
     child = os.fork()

@@ -53,6 +53,18 @@ class FailingClose(StubBackend):
             raise OSError(WORDS)
 
 
+class WaitingStop(StubBackend):
+    """Shutting down waits until the test lets it go on."""
+
+    begun = threading.Event()
+    go_on = threading.Event()
+
+    def shutdown(self) -> None:
+        self.begun.set()
+        assert self.go_on.wait(30)
+        super().shutdown()
+
+
 class Waiting(StubBackend):
     """Initialising waits until the test lets it go on."""
 

@@ -48,3 +48,11 @@ def test_an_error_in_the_child_is_the_childs(programs: Host) -> None:
     assert (ended.code, ended.lines) == (0, ["child ended 1", "parent runs 7", SHUT_DOWN])
     assert "ZeroDivisionError" in ended.log
     assert "LifecycleError" not in ended.log
+
+
+def test_a_system_that_another_thread_is_opening_is_the_parents_as_well(programs: Host) -> None:
+    ended = programs.run("forking", "while_opening")
+    assert ended.code == 0, ended.log
+    refusal, child = ended.lines
+    assert refusal.startswith("This process was forked from process P")
+    assert child == "child ended 0"

@@ -124,6 +124,14 @@ class TestTheMainThread:
         assert ended.code == -signal.SIGINT
         assert "Second signal (SIGINT): ending at once." in ended.log
 
+    def test_blocked_in_such_a_run_while_nobody_reads_what_the_process_writes(
+        self, interrupted: Any
+    ) -> None:
+        where = "in_a_run_that_does_not_react_and_nobody_reads"
+        ended = interrupted(where, signal.SIGTERM, patience=20)
+        assert ended.code == TERMINATED
+        assert ended.seconds < 10
+
     def test_a_body_that_cleans_up_for_long_after_its_run_was_ended(self, interrupted: Any) -> None:
         ended = interrupted("in_tensorflow_and_clean_up_long", signal.SIGINT)
         assert ended.lines == ["cleaned up", "outer finally"], ended.log

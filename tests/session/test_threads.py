@@ -6,14 +6,14 @@ import os
 import signal
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from typing import Any, Callable, Iterator, List
 
 import pytest
 
 from ascend_session import LifecycleError, ascend_session, ascend_system, current_system
 from tests.backend_contract import open_and_close, steps
-from tests.session.backends import Waiting
+from tests.session.backends import Waiting, WaitingStop
 
 
 @pytest.fixture
@@ -60,6 +60,24 @@ def test_opening_from_two_threads_at_once_is_refused_for_the_second(stub: Any) -
         assert current_system() is system
         pool.submit(leave, block).result(30)
     assert steps(system) == ["initialize", "shutdown"]
+
+
+def test_a_block_that_is_left_while_a_signal_shuts_down_waits_until_that_has_ended(
+    stub: Any,
+) -> None:
+    stub(WaitingStop)
+    block = ascend_system()
+    with ThreadPoolExecutor(2) as pool:
+        system = pool.submit(block.__enter__).result(30)
+        shutdown = pool.submit(system.close)
+        assert WaitingStop.begun.wait(30)
+        left = pool.submit(leave, block)
+        with pytest.raises(TimeoutError):
+            left.result(0.3)
+        WaitingStop.go_on.set()
+        assert shutdown.result(30) == []
+        left.result(30)
+    assert steps(system).count("shutdown") == 1
 
 
 def test_threads_have_sessions_of_their_own_on_one_system(tf: Any, system: Any) -> None:

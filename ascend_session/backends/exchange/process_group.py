@@ -191,7 +191,7 @@ class Channel:
             part: See `share`.
 
         Returns:
-            An array as long, which must not be written to.
+            A new array as long.
         """
         import numpy as np
 
