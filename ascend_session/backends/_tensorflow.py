@@ -6,9 +6,12 @@ import sys
 import threading
 from traceback import walk_stack
 from types import FrameType
-from typing import Any, List, Sequence
+from typing import TYPE_CHECKING, Any, List, Sequence
 
 from ascend_session.errors import BackendError, LifecycleError
+
+if TYPE_CHECKING:
+    from tensorflow.compat.v1 import Session as Session
 
 __all__ = [
     "destroy",

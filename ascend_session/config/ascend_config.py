@@ -6,10 +6,8 @@ from ascend_session.config.options import AdapterOptions
 from ascend_session.config.parts import MemoryConfig
 from ascend_session.config.tuning import TUNING_OPTIONS, mode_number
 from ascend_session.config.validation import refusal_of, validate, validate_host
+from ascend_session.errors import ConfigError, with_short_traceback
 from ascend_session.findings import Finding
-
-if TYPE_CHECKING:
-    from ascend_session.errors import ConfigError
 
 
 class AscendConfig(AdapterOptions):
@@ -36,12 +34,13 @@ class AscendConfig(AdapterOptions):
 
     if not TYPE_CHECKING:
 
+        @with_short_traceback
         def __init__(__self, *args: Any, **values: Any) -> None:  # noqa: N805
             super().__init__(*args, **values)
             validate(__self.values())
 
     @classmethod
-    def _refusal(cls, problems: "Sequence[Finding]", values: Dict[str, Any]) -> "ConfigError":
+    def _refusal(cls, problems: Sequence[Finding], values: Dict[str, Any]) -> ConfigError:
         return refusal_of(cls, problems, values)
 
     def values(self) -> Dict[str, Any]:
@@ -60,6 +59,7 @@ class AscendConfig(AdapterOptions):
 
         return adapter_part(self)
 
+    @with_short_traceback
     def replace(self, **changes: Any) -> "AscendConfig":
         """Make a checked copy with other values; None takes an option away.
 
@@ -68,6 +68,7 @@ class AscendConfig(AdapterOptions):
         """
         return type(self)(**{**self.given(), **changes})
 
+    @with_short_traceback
     def for_tuning(self, mode: str = "operator", work_path: Optional[str] = None) -> "AscendConfig":
         """Change this configuration so that AOE can tune with it.
 
@@ -94,6 +95,7 @@ class AscendConfig(AdapterOptions):
             changes["work_path"] = work_path
         return self.replace(**changes)
 
+    @with_short_traceback
     def for_verifying(self, mode: Optional[str] = None) -> "AscendConfig":
         """Change this configuration so that a run shows what tuning has brought.
 
@@ -116,6 +118,7 @@ class AscendConfig(AdapterOptions):
         return self.replace(**changes)
 
     @classmethod
+    @with_short_traceback
     def from_parameter_map(cls, parameters: Mapping[str, Any]) -> "AscendConfig":
         """Read flat vendor keys, as they stand in an NpuOptimizer entry.
 
@@ -129,6 +132,7 @@ class AscendConfig(AdapterOptions):
 
         return unflatten(cls, parameters)
 
+    @with_short_traceback
     def to_config_proto(self, base: Any = None, *, allow_soft_placement: bool = True) -> Any:
         """Build a ``tf.ConfigProto`` with exactly one NpuOptimizer entry.
 
@@ -155,6 +159,7 @@ class AscendConfig(AdapterOptions):
         return to_config_proto(self, base, allow_soft_placement)
 
     @classmethod
+    @with_short_traceback
     def from_config_proto(cls, proto: Any) -> "AscendConfig":
         """Read the NpuOptimizer entry of a ``tf.ConfigProto``.
 
@@ -168,6 +173,7 @@ class AscendConfig(AdapterOptions):
         return config
 
     @classmethod
+    @with_short_traceback
     def from_file(cls, path: Any) -> "AscendConfig":
         """Read a YAML (``.yaml``, ``.yml``) or JSON file with the constructor's names.
 
@@ -180,6 +186,7 @@ class AscendConfig(AdapterOptions):
         config: AscendConfig = from_file(cls, path)
         return config
 
+    @with_short_traceback
     def check_host(self, environ: Mapping[str, str]) -> None:
         """Check what depends on this machine: paths, files, and variables that conflict.
 
@@ -197,6 +204,7 @@ class AscendConfig(AdapterOptions):
         """
         validate_host(self.values(), environ)
 
+    @with_short_traceback
     def to_run_config_kwargs(self) -> Dict[str, Any]:
         """Give the keyword arguments for the vendor's ``NPURunConfig``; files as `to_config_proto`.
 

@@ -4,10 +4,11 @@ pydantic does the checking; its messages are reworded here, so that a user reads
 options and never about "literal_error" or "extra_forbidden".
 """
 
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Type
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from typing_extensions import Literal, get_args, get_origin
+from typing_extensions import Literal, get_args, get_origin, get_type_hints
 
 from ascend_session.config.names import unknown_name
 from ascend_session.config.option import part_of
@@ -15,8 +16,35 @@ from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.text import did_you_mean
 
+if TYPE_CHECKING:
+    _Metaclass = type
+else:
 
-class ConfigModel(BaseModel):
+    class _Metaclass(type(BaseModel)):
+        """Gives config classes a signature that a person can read.
+
+        pydantic's has the validators of each type, and it sets it when it builds the class.
+        """
+
+        @property
+        def __signature__(cls) -> Signature:
+            kind = Parameter.KEYWORD_ONLY
+            if issubclass(cls, ConfigPart):
+                kind = Parameter.POSITIONAL_OR_KEYWORD
+            types = get_type_hints(cls)
+            return Signature(
+                [
+                    Parameter(name, kind, default=None, annotation=types[name])
+                    for name in cls.model_fields
+                ]
+            )
+
+        @__signature__.setter
+        def __signature__(cls, signature: Signature) -> None:
+            pass
+
+
+class ConfigModel(BaseModel, metaclass=_Metaclass):
     """A frozen set of options: what is not set is None and stays unwritten."""
 
     model_config = ConfigDict(

@@ -1,22 +1,57 @@
 """The context managers `ascend_system` and `ascend_session`: what is opened is closed."""
 
+import functools
+import inspect
 import os
 from functools import partial
-from typing import Any, Callable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple, cast
 
 from ascend_session import backends
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.errors import AscendError, LifecycleError, ShutdownError
+from ascend_session.errors import AnyFunction, AscendError, LifecycleError, ShutdownError
 from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session import registry
 from ascend_session.session.conditions import warn_of_unused_loops
 from ascend_session.session.signals import Terminated
 from ascend_session.session.system import AscendSystem, OpenSession, checked
 from ascend_session.session.teardown import close_all, keep_body_error
+from ascend_session.text import did_you_mean
+
+if TYPE_CHECKING:
+    from ascend_session.backends._tensorflow import Session
 
 Failed = List[Tuple[str, BaseException]]
 
 
+def _refuse_unknown_names(function: AnyFunction) -> AnyFunction:
+    """Have ``function`` say where a keyword argument belongs that it does not have."""
+    own = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        for name in named:
+            if name not in own:
+                raise TypeError(_unknown_argument(name, function.__name__, own))
+        try:
+            return function(*args, **named)
+        except AscendError as error:
+            raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
+
+    return cast(AnyFunction, call)
+
+
+def _unknown_argument(name: str, function: str, own: List[str]) -> str:
+    near = did_you_mean(name, [*own, *AscendConfig.model_fields])
+    if near is None:
+        hint = f"{function}() takes {', '.join(own)}; `ascend-session options` lists all options."
+    elif near in own:
+        hint = f"Did you mean {near}?"
+    else:
+        hint = f"Options belong into AscendConfig: {function}(AscendConfig({near}=...))."
+    return f"{function}() has no argument {name!r}.\n  hint: {hint}"
+
+
+@_refuse_unknown_names
 def ascend_system(
     config: Optional[AscendConfig] = None,
     *,
@@ -54,6 +89,7 @@ def ascend_system(
     return SystemContext(checked(config), backends.check_name(backend), wait_for_device, probe)
 
 
+@_refuse_unknown_names
 def ascend_session(
     config: Optional[AscendConfig] = None,
     *,
@@ -112,24 +148,40 @@ def _enter_system(
 
 
 class _Once:
-    """A context manager that is entered once and exited once, in the process that entered it."""
+    """A context manager that is entered once and exited once, in the process that entered it.
+
+    Attributes:
+        call: How it is made.
+        gives: The name that examples give to what a block gets from it.
+    """
+
+    call: str
+    gives: str
 
     def __init__(self) -> None:
         self._entered_in: Optional[int] = None
         self._left = False
 
-    def _begin(self, what: str) -> None:
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"{self.call} has no attribute {name!r}: it is a context manager.\n"
+            f"  hint: with {self.call} as {self.gives}: {self.gives}.{name}"
+        )
+
+    def _begin(self) -> None:
         if self._entered_in is not None:
             state = "was used already" if self._left else "is entered already"
             raise LifecycleError(
-                f"This {what} {state}.", hint=f"Call {what} again for each with block."
+                f"This {self.call} {state}.", hint=f"Call {self.call} again for each with block."
             )
         self._entered_in = os.getpid()
+        self._left = True  # until there is something to leave
 
-    def _end(self, what: str) -> bool:
+    def _end(self) -> bool:
         """Tell whether leaving has something to do: not twice, and not in a forked process."""
         if self._entered_in is None:
-            raise LifecycleError(f"This {what} was not entered.", hint=f"with {what} as ...:")
+            hint = f"with {self.call} as {self.gives}:"
+            raise LifecycleError(f"This {self.call} was not entered.", hint=hint)
         if self._left or self._entered_in != os.getpid():
             return False
         self._left = True
@@ -138,6 +190,9 @@ class _Once:
 
 class SystemContext(_Once):
     """What `ascend_system` returns."""
+
+    call = "ascend_system(...)"
+    gives = "system"
 
     def __init__(
         self,
@@ -150,22 +205,27 @@ class SystemContext(_Once):
         self._arguments = (config, backend, None, wait_s, probe)
 
     def __enter__(self) -> AscendSystem:
-        self._begin("ascend_system(...)")
+        self._begin()
         try:
             self._system = _enter_system(*self._arguments)
-        except BaseException:
-            self._left = True
-            raise
+        except AscendError as error:
+            raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
+        self._left = False
         self._sessions_before = self._system.sessions_here()
         return self._system
 
     def __exit__(self, *failure: Any) -> None:
-        if self._end("ascend_system(...)"):
-            _leave(self._system, None, self._sessions_before, "ascend_system(...)", failure)
+        if self._end():
+            error = _leave(self._system, None, self._sessions_before, self.call, failure)
+            if error is not None:
+                raise error
 
 
 class SessionContext(_Once):
     """What `ascend_session` and `AscendSystem.session` return."""
+
+    call = "ascend_session(...)"
+    gives = "sess"
 
     def __init__(
         self,
@@ -184,8 +244,8 @@ class SessionContext(_Once):
         self._backend = backend
         self._given = system
 
-    def __enter__(self) -> Any:
-        self._begin("ascend_session(...)")
+    def __enter__(self) -> "Session":
+        self._begin()
         try:
             self._system = self._acquired()
             try:
@@ -193,11 +253,13 @@ class SessionContext(_Once):
                     self._config, *self._arguments, as_default=self._as_default
                 )
             except BaseException as error:
-                _finish(self._system, error, registry.leave(self._system))
+                cause = _finish(self._system, error, registry.leave(self._system))
+                if cause is not None:
+                    raise cause from error
                 raise
-        except BaseException:
-            self._left = True
-            raise
+        except AscendError as error:
+            raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
+        self._left = False
         self._sessions_before = self._system.sessions_here()
         return self._opened.session
 
@@ -207,9 +269,11 @@ class SessionContext(_Once):
         return _enter_system(self._config, self._backend, self._arguments[2])
 
     def __exit__(self, *failure: Any) -> None:
-        if self._end("ascend_session(...)"):
+        if self._end():
             before = self._sessions_before
-            _leave(self._system, self._opened, before, "ascend_session(...)", failure)
+            error = _leave(self._system, self._opened, before, self.call, failure)
+            if error is not None:
+                raise error
             if failure[0] is None:
                 warn_of_unused_loops(self._opened.graph, self._opened.parameters)
 
@@ -233,8 +297,8 @@ def _leave(
     before: List[OpenSession],
     what: str,
     failure: Any,
-) -> None:
-    """Close what a block has opened, the latest first, and leave the system."""
+) -> Optional[BaseException]:
+    """Close what a block has opened, the latest first, and leave the system; see `_finish`."""
     ending = isinstance(failure[1], Terminated)
     if isinstance(failure[1], Exception):
         explain(failure[1])
@@ -249,7 +313,7 @@ def _leave(
             failed += registry.leave(system, ending=ending)
         else:
             failed += _release(system, own, ending, *failure)
-    _finish(system, failure[1], failed + [("an interrupt", error) for error in waiting])
+    return _finish(system, failure[1], failed + [("an interrupt", error) for error in waiting])
 
 
 def _out_of_order(what: str, count: int) -> Failed:
@@ -273,18 +337,22 @@ def _release(system: AscendSystem, opened: OpenSession, ending: bool, *failure: 
     return failed + registry.leave(system, ending=ending)
 
 
-def _finish(system: AscendSystem, body: Optional[BaseException], failed: Failed) -> None:
-    """Raise what failed while closing, unless the body's exception comes first."""
+def _finish(
+    system: AscendSystem, body: Optional[BaseException], failed: Failed
+) -> Optional[BaseException]:
+    """Return what is to be raised instead of the body's exception; None if that stays."""
     cause = system.cause_of(body)
     errors = [_as_ours(what, error) for what, error in failed]
     errors.sort(key=lambda error: isinstance(error, Exception))  # interrupts first
     first = cause if cause is not None or not errors else errors.pop(0)
     if first is None:
-        return
+        return None
     for error in errors:
         keep_body_error(first, error)
-    if first is not body:
-        raise first from (body or first.__cause__)
+    if first is body:
+        return None
+    first.__cause__ = body or first.__cause__
+    return first
 
 
 def _as_ours(what: str, error: BaseException) -> BaseException:

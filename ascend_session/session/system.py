@@ -6,7 +6,17 @@ import os
 import threading
 import time
 from functools import partial
-from typing import Any, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ContextManager,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+)
 
 from ascend_session.backends import Choice, create
 from ascend_session.backends._tensorflow import destroy, disown, graph_or_default
@@ -16,7 +26,14 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.file_store import FileStore
 from ascend_session.config.proto import add_to_entry, read_entry
 from ascend_session.config.validation import validate, validate_opening
-from ascend_session.errors import AscendError, ConfigError, LifecycleError, UnsupportedError, warn
+from ascend_session.errors import (
+    AscendError,
+    ConfigError,
+    LifecycleError,
+    UnsupportedError,
+    warn,
+    with_short_traceback,
+)
 from ascend_session.failures import RetryPolicy, translate
 from ascend_session.session.conditions import (
     Leftovers,
@@ -26,6 +43,10 @@ from ascend_session.session.conditions import (
 )
 from ascend_session.session.signals import SignalGuard
 from ascend_session.session.teardown import Closer, close_all, close_at_once, log_failures
+from ascend_session.text import format_count
+
+if TYPE_CHECKING:
+    from ascend_session.session.api import SessionContext
 
 _logger = logging.getLogger(__name__)
 
@@ -272,6 +293,13 @@ class AscendSystem:
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self._guard = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
 
+    def __repr__(self) -> str:
+        state = self._state
+        if self.is_open:
+            state += f", rank {self.rank} of {self.size}, device {self.device_id}, "
+            state += format_count(len(self._sessions), "session")
+        return f"<AscendSystem on the {self.backend}: {state}>"
+
     @property
     def target(self) -> str:
         """The target that a session made by others needs, ``tf.Session(target)``."""
@@ -302,12 +330,13 @@ class AscendSystem:
         wanted = self._protos.files.stored(config).parameter_map()
         check_init_options(self.parameters, wanted)
 
+    @with_short_traceback
     def session(
         self,
         graph: Optional[Any] = None,
         device_id: Optional[int] = None,
         session_config: Optional[Any] = None,
-    ) -> Any:
+    ) -> "SessionContext":
         """Return a context manager that gives a ``tf.Session`` on this system.
 
         Args:
@@ -324,6 +353,7 @@ class AscendSystem:
         self.check_usable()
         return SessionContext(None, graph, device_id, session_config, self.backend, self)
 
+    @with_short_traceback
     def session_config(self, cfg: Optional[AscendConfig] = None, base: Optional[Any] = None) -> Any:
         """Make a ``tf.ConfigProto`` for sessions made by others, as by MonitoredTrainingSession.
 

@@ -1,10 +1,11 @@
 """Config objects as values: frozen, comparable, copied and pickled, what was said and no more."""
 
 import copy
+import inspect
 import os
 import pickle
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import pytest
 
@@ -241,3 +242,17 @@ def test_a_structured_value_equals_its_text() -> None:
 
 def test_a_part_that_says_nothing_writes_nothing() -> None:
     assert AscendConfig(dump_config=DumpConfig()).parameter_map() == {}
+
+
+def test_the_signature_has_the_options_with_types_that_a_person_can_read() -> None:
+    parameters = inspect.signature(AscendConfig).parameters
+    assert list(parameters) == list(AscendConfig.model_fields)
+    device = parameters["session_device_id"]
+    assert (device.kind, device.default) == (device.KEYWORD_ONLY, None)
+    assert device.annotation == Optional[int]
+    assert "Validator" not in str(inspect.signature(AscendConfig))
+
+
+def test_what_the_vendors_class_takes_by_position_is_shown_so() -> None:
+    first = next(iter(inspect.signature(DumpConfig).parameters.values()))
+    assert first.kind == first.POSITIONAL_OR_KEYWORD

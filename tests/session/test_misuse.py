@@ -1,11 +1,18 @@
 """What misuse of the two context managers is told, and that it leaves nothing open."""
 
-from typing import Any, Callable
+import contextlib
+import inspect
+import traceback
+from pathlib import Path
+from typing import Any, Callable, List
 
 import pytest
+from typing_extensions import get_type_hints
 
+import ascend_session as package
 from ascend_session import (
     AscendConfig,
+    AscendError,
     BackendError,
     ConfigError,
     DeviceError,
@@ -14,8 +21,16 @@ from ascend_session import (
     ascend_system,
     current_system,
 )
+from ascend_session.session.api import SessionContext
 from tests.backend_contract import entry, open_and_close, steps
 from tests.running import Host
+
+
+def own_frames(error: BaseException) -> List[str]:
+    """The functions of the package that the traceback of an error shows."""
+    folder = str(Path(str(package.__file__)).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame.name for frame in frames if frame.filename.startswith(folder)]
 
 
 class TestMisuse:
@@ -132,3 +147,95 @@ class TestEagerExecution:
         assert "tf.disable_eager_execution()" in refusal
         assert with_graph == "7"
         assert with_default == "7"
+
+
+class TestWhatANewcomerTries:
+    @pytest.mark.parametrize(
+        ("make", "hint"),
+        [
+            (ascend_session, "with ascend_session(...) as sess: sess.run"),
+            (ascend_system, "with ascend_system(...) as system: system.run"),
+        ],
+    )
+    def test_running_without_a_with_block_says_what_is_missing(
+        self, make: Callable[[], Any], hint: str
+    ) -> None:
+        with pytest.raises(AttributeError, match="it is a context manager") as refused:
+            make().run  # noqa: B018
+        assert hint in str(refused.value)
+
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [
+            ("precision_mode", "ascend_session(AscendConfig(precision_mode=...))"),
+            ("precision_mod", "ascend_session(AscendConfig(precision_mode=...))"),
+            ("devise_id", "Did you mean device_id?"),
+            ("xyzzy", "config, graph, device_id, session_config, backend"),
+        ],
+    )
+    def test_an_unknown_keyword_is_told_where_it_belongs(self, name: str, hint: str) -> None:
+        with pytest.raises(TypeError, match=f"no argument '{name}'") as refused:
+            ascend_session(**{name: "x"})
+        assert hint in str(refused.value)
+
+    def test_the_signature_and_the_doc_are_the_functions_own(self) -> None:
+        assert list(inspect.signature(ascend_session).parameters) == [
+            *("config", "graph", "device_id", "session_config", "backend")
+        ]
+        assert "tf.Session" in str(ascend_session.__doc__)
+
+    def test_a_session_is_typed_as_tensorflows(self, tf: Any) -> None:
+        enter = SessionContext.__enter__
+        assert get_type_hints(enter, {"Session": tf.Session})["return"] is tf.Session
+
+    def test_a_system_shows_what_it_is(self, tf: Any) -> None:
+        with ascend_system(backend="stub") as system, system.session():
+            assert repr(system) == (
+                "<AscendSystem on the stub: open, rank 0 of 1, device 0, 1 session>"
+            )
+        assert repr(system) == "<AscendSystem on the stub: closed>"
+
+
+ERRORS = {
+    "a configuration": lambda: AscendConfig(precision_mod="x"),
+    "two options": lambda: AscendConfig(precision_mode_v2="fp16", precision_mode="force_fp32"),
+    "a changed copy": lambda: AscendConfig().replace(precision_mod="x"),
+    "a dict": lambda: ascend_session({}),
+    "a backend": lambda: ascend_system(backend="gpu"),
+    "opening": lambda: open_and_close(ascend_session(backend="npu")),
+    "a device": lambda: open_and_close(ascend_session(backend="stub", device_id=99)),
+    "a session of a system": lambda: open_and_close(current_system().session(device_id=99)),
+    "a proto of a system": lambda: current_system().session_config({}),
+    "a late option": lambda: open_and_close(
+        ascend_session(AscendConfig(precision_mode="force_fp32"))
+    ),
+}
+
+
+class TestTracebacks:
+    @pytest.mark.parametrize("what", ERRORS)
+    def test_they_show_one_frame_of_ours(self, tf: Any, what: str) -> None:
+        with contextlib.ExitStack() as stack:
+            if "system" in what or "late" in what:
+                stack.enter_context(ascend_system(backend="stub"))
+            with pytest.raises(AscendError) as refused:
+                ERRORS[what]()
+        assert len(own_frames(refused.value)) == 1
+
+    def test_of_what_fails_when_a_block_is_left_too(self, tf: Any) -> None:
+        with pytest.raises(LifecycleError, match="were closed first") as refused:
+            with ascend_system(backend="stub") as system:
+                system.session().__enter__()
+        assert len(own_frames(refused.value)) == 1
+
+    def test_what_the_user_handles_meanwhile_stays(self, tf: Any) -> None:
+        def handle() -> None:
+            try:
+                raise KeyError("theirs")
+            except KeyError:
+                open_and_close(ascend_session(backend="stub", device_id=99))
+
+        with pytest.raises(AscendError) as refused:
+            handle()
+        assert isinstance(refused.value.__context__, KeyError)
+        assert not refused.value.__suppress_context__
