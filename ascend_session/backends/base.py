@@ -180,8 +180,13 @@ class Backend(abc.ABC):
             InitializationError: If the policy's attempts are used up, or none would help.
         """
 
-    def initialize(self, proto: Any) -> None:
-        """Open the keeper session with ``proto`` and run the initialise op in it."""
+    def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
+        """Open the keeper session with ``proto`` and run the initialise op in it.
+
+        Args:
+            proto: The system's ``tf.ConfigProto``.
+            parameters: The keys and values of its NpuOptimizer entry.
+        """
         graph, self._initialize_op, self._shutdown_op = self._keeper_graph()
         self._keeper = tf1().Session(self.target, graph=graph, config=proto)
         self.bring_up()

@@ -125,10 +125,10 @@ class NpuBackend(Backend):
         super().bring_up()
         self.collectives.restore_groups()
 
-    def initialize(self, proto: Any) -> None:
+    def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Initialise as who the scheduler says that this process is, if one does."""
         self._exports.enter_context(exported(self._missing))
-        super().initialize(proto)
+        super().initialize(proto, parameters)
 
     def close(self) -> None:
         """Close the keeper session, and leave the environment as it was."""

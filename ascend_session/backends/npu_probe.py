@@ -141,10 +141,11 @@ def main(parent: int) -> None:
         return
     from ascend_session.backends._tensorflow import tf1
     from ascend_session.backends.npu import NpuBackend
+    from ascend_session.config.proto import read_entry
 
     proto = tf1().ConfigProto.FromString(sys.stdin.buffer.read())
     backend = NpuBackend(os.environ, "a probe runs on it")
-    backend.initialize(proto)
+    backend.initialize(proto, read_entry(proto))
     try:
         backend.shutdown()
         backend.close()

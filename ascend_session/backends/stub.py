@@ -118,18 +118,17 @@ class StubBackend(Backend):
             loop.load(session)
         return loop
 
-    def initialize(self, proto: Any) -> None:
+    def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Meet the other ranks of the job, then open the keeper session.
 
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
         from ascend_session.backends.stub_job import open_job
-        from ascend_session.config.proto import read_entry
 
         job = self._job or self.job(self._environ)
-        self._ranks = open_job(job, read_entry(proto), self._environ)
-        super().initialize(proto if job.size == 1 else _without_spinning(proto))
+        self._ranks = open_job(job, parameters, self._environ)
+        super().initialize(proto if job.size == 1 else _without_spinning(proto), parameters)
 
     def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
         """Free the threads of this process that wait for other ranks."""

@@ -33,26 +33,19 @@ class StubJob:
     """The open system's job.
 
     Attributes:
-        process_group: This rank and the others.
+        process_group: This rank and the others, who have met.
         groups: Who is in which group.
     """
 
     def __init__(self, job: Job, process_group: ProcessGroup) -> None:
         self.process_group = process_group
-        self._job = job
-        self.groups = Groups(job.rank, job.size, job.local_size)
+        self.groups = Groups(job.rank, job.size, job.local_size, process_group.nodes)
 
-    def open(self) -> None:
-        """Meet the others, and learn who shares a node with whom."""
-        self.process_group.open()
-        nodes = self.process_group.nodes
-        self.groups = Groups(self._job.rank, self._job.size, self._job.local_size, nodes)
-
-    def close(self, failure: Optional[BaseException] = None) -> None:
-        """Leave the others in order, or say why not; afterwards no operator finds this job."""
+    def close(self) -> None:
+        """Leave the others in order; afterwards no operator finds this job."""
         global _current
         try:
-            self.process_group.close(failure)
+            self.process_group.close()
         finally:
             if _current is self:
                 _current = None
@@ -83,20 +76,20 @@ def members_now(group: str) -> str:
 
 
 def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> StubJob:
-    """Meets the other ranks, if there are any.
+    """Meet the other ranks, if there are any.
 
     Raises:
         InitializationError: Naming the ranks that did not come.
     """
     global _current
-    opened = StubJob(job, _process_group(job, parameters, environ))
+    process_group = _process_group(job, parameters, environ)
     try:
-        opened.open()
+        process_group.open()
     except BaseException as error:
-        opened.close(error)
+        process_group.close(error)
         raise
-    _current = opened
-    return opened
+    _current = StubJob(job, process_group)
+    return _current
 
 
 def check_meeting(job: Job, environ: Mapping[str, str]) -> None:

@@ -208,7 +208,7 @@ def _read_claims(environ: Mapping[str, str]) -> List[Claim]:
         raise JobError(f"{CHOICE}={choice!r} names no scheduler.", hint=f"Use one of {known}.")
     readers = [read for key, read in _SCHEDULERS.items() if choice in ("", key)]
     claims = [claim for claim in (read(environ) for read in readers) if claim is not None]
-    if choice:
+    if choice or not claims:
         return claims
     if _is_below_mpirun_daemon(environ):
         claims = _drop_daemons(claims)
@@ -280,8 +280,11 @@ def _make_plain(text: str) -> str:
 
 def read_slurm(environ: Mapping[str, str]) -> Optional[Claim]:
     """Read what Slurm says; None if this process is no task of a step."""
-    step, rank = read_number(environ, "SLURM_STEP_ID"), _read_first(environ, "SLURM_PROCID")
-    if step is None or not 0 <= step <= _LAST_SLURM_STEP or rank is None:
+    step = read_number(environ, "SLURM_STEP_ID")
+    if step is None or not 0 <= step <= _LAST_SLURM_STEP:
+        return None
+    rank = _read_first(environ, "SLURM_PROCID")
+    if rank is None:
         return None
     node = read_number(environ, "SLURM_NODEID")
     job = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or "?"
@@ -383,7 +386,7 @@ def _has_terminal(pid: int) -> bool:
 def read_open_mpi(environ: Mapping[str, str]) -> Optional[Claim]:
     """Read what ``mpirun`` says; None if it has not started this process."""
     rank = _read_first(environ, "OMPI_COMM_WORLD_RANK")
-    size = _read_first(environ, "OMPI_COMM_WORLD_SIZE")
+    size = None if rank is None else _read_first(environ, "OMPI_COMM_WORLD_SIZE")
     if rank is None or size is None:
         return None
     job, host = environ.get("PMIX_NAMESPACE", ""), environ.get("PMIX_HOSTNAME", "")

@@ -94,6 +94,13 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
         traps += _find_table_traps(environ)
     if chief:
         traps += _find_chief_traps(environ)
+    if environ.get("TF_CONFIG"):
+        traps += _find_task_traps(environ)
+    return traps
+
+
+def _find_task_traps(environ: Mapping[str, str]) -> List[str]:
+    traps = []
     if not isinstance(read_task(environ), (dict, type(None))):
         traps.append("The task in TF_CONFIG is no object; the adapter ends the process.")
     task_type = read_task_type(environ)

@@ -154,9 +154,10 @@ class AscendConfig(AdapterOptions):
         Warns:
             AscendConfigWarning: Where ``base`` sets rewriter options to something else.
         """
-        from ascend_session.config.proto import to_config_proto
+        from ascend_session.config.file_store import FileStore
+        from ascend_session.config.proto import build_proto
 
-        return to_config_proto(self, base, allow_soft_placement)
+        return build_proto(self, base, FileStore(), allow_soft_placement).proto
 
     @classmethod
     @with_short_traceback

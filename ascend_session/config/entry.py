@@ -26,15 +26,19 @@ def flatten(config: BaseModel) -> Dict[str, Any]:
     return {option.key: value for option, value in _set_options(config)}
 
 
-def adapter_part(config: BaseModel) -> Dict[str, Any]:
+def adapter_part(config: BaseModel, store: Optional[FileStore] = None) -> Dict[str, Any]:
     """Give the options that become keys of the NpuOptimizer entry, in the order of definition.
 
-    Of a file that is given as an object it is the path that it gets; nothing is written.
+    Of a file that is given as an object it is the path that it gets.
+
+    Args:
+        config: The options.
+        store: Where such a file is put; None means that nothing is written.
     """
     entry = {option.key: value for option, value in _set_options(config) if option.field}
     files = [key for key, value in entry.items() if is_file(value)]
     if files:
-        store = FileStore(writes=False)
+        store = store or FileStore(writes=False)
         entry.update({key: store.path(entry[key]) for key in files})
     return entry
 

@@ -4,7 +4,7 @@ The adapter reads entries named exactly NpuOptimizer, and of each value one prot
 field reads as zero without a word (guides/facts/adapter.md#values-in-the-wrong-field).
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.config.entry import (
     ENTRY_NAME,
@@ -27,19 +27,34 @@ from ascend_session.requirements import tensorflow_hint
 TENSORFLOW = tensorflow_hint()
 
 
-def to_config_proto(config: Any, base: Any, allow_soft_placement: bool) -> Any:
-    """Build a new proto with ``config`` in its one entry; see `AscendConfig.to_config_proto`."""
+class SessionProto(NamedTuple):
+    """A ``tf.ConfigProto`` and the keys and values of its NpuOptimizer entry."""
+
+    proto: Any
+    parameters: Dict[str, Any]
+
+
+def build_proto(
+    config: Any, base: Any, store: FileStore, allow_soft_placement: bool = True
+) -> SessionProto:
+    """Build a new proto with ``config`` in its one entry; see `AscendConfig.to_config_proto`.
+
+    Args:
+        config: The options.
+        base: A ``tf.ConfigProto`` to start from, or None.
+        store: Where the files are put that ``config`` holds as objects.
+        allow_soft_placement: What the proto says.
+    """
     proto = _config_pb2().ConfigProto()
     base = _choose_base(config.session_config, base)
-    config = FileStore().stored(config)
-    parameters = adapter_part(config)
+    parameters = adapter_part(config, store)
     if base is not None:
         proto.CopyFrom(base)
         parameters = _merge(config, parameters, read_entry(base))
     proto.allow_soft_placement = allow_soft_placement
     _set_rewriter(proto.graph_options.rewrite_options)
     add_to_entry(proto, parameters)
-    return proto
+    return SessionProto(proto, parameters)
 
 
 def add_to_entry(proto: Any, parameters: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from ascend_session.config.option import adapter_options
 from ascend_session.config.rules import HOST_RULES, RULES, paths
-from ascend_session.config.rules.rule import FlatOptions, apply_rules
+from ascend_session.config.rules.rule import FlatOptions, applicable, apply_rules
 from ascend_session.errors import ConfigError, warn
 from ascend_session.findings import Finding, errors_of
 
@@ -33,7 +33,8 @@ def validate_host(values: Mapping[str, Any], environ: Mapping[str, str]) -> None
     """Check whether a configuration can work on this machine; see `AscendConfig.check_host`."""
     if not isinstance(environ, Mapping):
         raise TypeError(f"environ is a mapping such as os.environ, not {environ!r}.")
-    _report(apply_rules(HOST_RULES, FlatOptions(values, environ=environ)))
+    entry = FlatOptions(values, environ=environ)
+    _report(apply_rules(applicable(HOST_RULES, entry), entry))
 
 
 def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
@@ -42,8 +43,9 @@ def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> N
     Raises:
         ConfigError: With all problems at once.
     """
+    entry = FlatOptions(values, environ=environ)
     rules = [rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads]
-    _report(apply_rules(rules + paths.OPENING_RULES, FlatOptions(values, environ=environ)))
+    _report(apply_rules(applicable(rules + paths.OPENING_RULES, entry), entry))
 
 
 def refusal_of(

@@ -247,7 +247,10 @@ class SessionContext(_Once):
     def __enter__(self) -> "Session":
         self._begin()
         try:
-            self._system = self._acquired()
+            if self._given is not None:
+                self._system = registry.join(self._given)
+            else:
+                self._system = _enter_system(self._config, self._backend, self._arguments[2])
             try:
                 self._opened = self._system.open_session(
                     self._config, *self._arguments, as_default=self._as_default
@@ -262,11 +265,6 @@ class SessionContext(_Once):
         self._left = False
         self._sessions_before = self._system.sessions_here()
         return self._opened.session
-
-    def _acquired(self) -> AscendSystem:
-        if self._given is not None:
-            return registry.join(self._given)
-        return _enter_system(self._config, self._backend, self._arguments[2])
 
     def __exit__(self, *failure: Any) -> None:
         if self._end():
@@ -306,7 +304,7 @@ def _leave(
         if failure[1] is not None and registry.is_last_user(system):
             system.fail(failure[1])
         inner = [opened for opened in system.sessions_here() if opened not in before]
-        failed = _out_of_order(what, len(inner))
+        failed = [("closing in order", _left_too_early(what, len(inner)))] if inner else []
         for opened in reversed(inner):
             failed += _release(system, opened, ending)
         if own is None:
@@ -316,15 +314,12 @@ def _leave(
     return _finish(system, failure[1], failed + [("an interrupt", error) for error in waiting])
 
 
-def _out_of_order(what: str, count: int) -> Failed:
-    if not count:
-        return []
-    error = LifecycleError(
+def _left_too_early(what: str, count: int) -> BaseException:
+    return LifecycleError(
         f"This {what} was left while {count} session(s) opened inside it were still open; they "
         "were closed first.",
         hint="Leave inner blocks before outer ones.",
     )
-    return [("closing in order", error)]
 
 
 def _release(system: AscendSystem, opened: OpenSession, ending: bool, *failure: Any) -> Failed:

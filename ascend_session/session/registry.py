@@ -29,14 +29,6 @@ class _Slot:
         self.lock = threading.RLock()  # garbage collection may leave a block meanwhile
         self.busy = ""
 
-    def refuse_if_busy(self) -> None:
-        """Refuse to open while another thread opens or closes."""
-        if self.busy:
-            raise LifecycleError(
-                f"{self.busy} the Ascend system of this process at this moment.",
-                hint="Open one ascend_system(...) first, then start threads that open sessions.",
-            )
-
 
 _slot = _Slot()
 
@@ -59,7 +51,11 @@ def enter(make: Callable[[], AscendSystem]) -> AscendSystem:
     _refuse_after_fork()
     me = threading.get_ident()
     with _slot.lock:
-        _slot.refuse_if_busy()
+        if _slot.busy:
+            raise LifecycleError(
+                f"{_slot.busy} the Ascend system of this process at this moment.",
+                hint="Open one ascend_system(...) first, then start threads that open sessions.",
+            )
         if _slot.system is not None:
             _slot.users.append(me)
             return _slot.system

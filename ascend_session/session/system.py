@@ -23,8 +23,9 @@ from ascend_session.backends._tensorflow import destroy, disown, graph_or_defaul
 from ascend_session.backends.base import Backend
 from ascend_session.cluster.job import Job
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.entry import adapter_part, flatten
 from ascend_session.config.file_store import FileStore
-from ascend_session.config.proto import add_to_entry, read_entry
+from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
 from ascend_session.config.validation import validate, validate_opening
 from ascend_session.errors import (
     AscendError,
@@ -143,13 +144,6 @@ class OpenSession:
         disown(self.session)
 
 
-class SessionProto(NamedTuple):
-    """A ``tf.ConfigProto`` and the keys and values of its NpuOptimizer entry."""
-
-    proto: Any
-    parameters: Dict[str, Any]
-
-
 class Protos:
     """Makes the protos; all of one system agree on what its initialisation has fixed.
 
@@ -167,8 +161,7 @@ class Protos:
         self._config = config
         self._base = base
         self.files = FileStore() if files is None else files
-        proto = self.files.stored(config).to_config_proto(base)
-        self.of_system = SessionProto(proto, read_entry(proto))
+        self.of_system = build_proto(config, base, self.files)
 
     def for_session(
         self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
@@ -183,8 +176,7 @@ class Protos:
             wanted = _on_device(wanted, device_id)
         if wanted is self._config and base is self._base:
             return self.of_system
-        proto = self.files.stored(wanted).to_config_proto(base)
-        parameters = read_entry(proto)
+        proto, parameters = build_proto(wanted, base, self.files)
         check_init_options(self.of_system.parameters, parameters)
         return SessionProto(proto, self._completed(proto, parameters))
 
@@ -327,8 +319,7 @@ class AscendSystem:
 
     def check_init_options(self, config: AscendConfig) -> None:
         """Raise ConfigError if this system cannot take on init-scope options of ``config``."""
-        wanted = self._protos.files.stored(config).parameter_map()
-        check_init_options(self.parameters, wanted)
+        check_init_options(self.parameters, adapter_part(config, self._protos.files))
 
     @with_short_traceback
     def session(
@@ -459,13 +450,14 @@ class AscendSystem:
             InitializationError: If the initialisation itself fails.
         """
         self._check_beforehand()
-        self._warn_if_automatic()
+        if self.choice.automatic:
+            self._warn_of_choice()
         if self.job.origin:
             self.events.record("job", self.job.origin)
         self._guard.install(self._backend.interrupted_run_s)
         try:
             self._wait_and_probe()
-            self._backend.initialize(self._protos.of_system.proto)
+            self._backend.initialize(*self._protos.of_system)
             self._state = "open"
             self.events.record("initialize", self.backend)
             self._set_place(self._backend.confirmed(self.job))
@@ -480,16 +472,15 @@ class AscendSystem:
         files = FileStore(environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
         parameters = self._protos.of_system.parameters
-        validate_opening({**self.config.values(), **files.restored(parameters)}, environ)
+        validate_opening({**flatten(self.config), **files.restored(parameters)}, environ)
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
 
-    def _warn_if_automatic(self) -> None:
+    def _warn_of_choice(self) -> None:
         """Warn of what nobody has asked for: training on the CPU; in one process of a host."""
-        if self.choice.automatic and self.local_rank == 0:
-            warning = self._backend.explain_automatic(self.choice.reason)
-            if warning is not None:
-                _warn_once(warning)
+        warning = self._backend.explain_automatic(self.choice.reason)
+        if warning is not None and self.local_rank == 0:
+            _warn_once(warning)
 
     def _set_place(self, job: Job) -> None:
         self.job = job
@@ -544,27 +535,24 @@ class AscendSystem:
             if self._state != "open":
                 return []
             self._state = "closing"
-            return self._close_all()
-
-    def _close_all(self) -> List[Tuple[str, BaseException]]:
-        self._guard.begin_unwinding()
-        sessions: List[Closer] = [
-            ("closing a session", partial(self.close_session, opened))
-            for opened in reversed(self._sessions)
-        ]
-        failed = close_all(
-            [
-                *sessions,
-                ("shutdown_system", self._shut_down_device),
-                ("closing the keeper session", self._backend.close),
-                ("giving the signals back", self._guard.remove),
+            self._guard.begin_unwinding()
+            sessions: List[Closer] = [
+                ("closing a session", partial(self.close_session, opened))
+                for opened in reversed(self._sessions)
             ]
-        )
-        self._state = "closed"
-        LEFTOVERS.remember(self.parameters)
-        for what, error in failed:
-            self.events.record("failure", f"{what}: {error}")
-        return failed
+            failed = close_all(
+                [
+                    *sessions,
+                    ("shutdown_system", self._shut_down_device),
+                    ("closing the keeper session", self._backend.close),
+                    ("giving the signals back", self._guard.remove),
+                ]
+            )
+            self._state = "closed"
+            LEFTOVERS.remember(self.parameters)
+            for what, error in failed:
+                self.events.record("failure", f"{what}: {error}")
+            return failed
 
     def _shut_down_device(self) -> None:
         try:

@@ -19,7 +19,7 @@ def keeper(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(tf, "Session", make)
     backend = StubBackend({})
-    backend.initialize(tf.ConfigProto(operation_timeout_in_ms=60000))
+    backend.initialize(tf.ConfigProto(operation_timeout_in_ms=60000), {})
     yield backend, made
     backend.close()
 
@@ -43,7 +43,7 @@ def test_the_graph_is_built_once_a_process_and_kept_for_each_kind_of_backend(
     _, made = keeper
     for kind in (StubBackend, Another):
         backend = kind({})
-        backend.initialize(tf.ConfigProto())
+        backend.initialize(tf.ConfigProto(), {})
         backend.close()
     first, second, other = [session.graph for session in made]
     assert second is first

@@ -12,7 +12,8 @@ import yaml
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError, DumpConfig
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.rules import HOST_RULES
+from ascend_session.config.rules import HOST_RULES, RULES
+from ascend_session.config.rules.paths import OPENING_RULES
 from ascend_session.config.rules.rule import Finding, FlatOptions
 from ascend_session.config.validation import validate_opening
 from ascend_session.findings import ERROR
@@ -250,3 +251,13 @@ def test_a_file_that_is_given_as_an_object_is_checked_without_a_path() -> None:
     with pytest.raises(ConfigError, match="aoe_config_file: feature deeper_opat needs aoe_mode 2"):
         config.check_host({})
     AscendConfig(op_precision_mode=OpPrecision()).check_host({})
+
+
+@pytest.mark.parametrize("value", [True, False, 0, 1, 2**40, "1", "/nowhere", "true"])
+def test_rules_find_nothing_where_nothing_is_set_that_they_are_about(value: Any) -> None:
+    options = {key for rule in RULES + HOST_RULES for key in rule.keys}
+    variables = {name for rule in HOST_RULES for name in rule.variables}
+    for rule in HOST_RULES + OPENING_RULES:
+        others = dict.fromkeys(options - {*rule.keys}, value)
+        environ = dict.fromkeys(variables - {*rule.variables}, str(value))
+        assert list(rule.check(FlatOptions(others, environ=environ))) == [], rule.sentence

@@ -71,7 +71,7 @@ class Waiting(StubBackend):
     begun = threading.Event()
     go_on = threading.Event()
 
-    def initialize(self, proto: Any) -> None:
+    def initialize(self, proto: Any, parameters: Any) -> None:
         self.begun.set()
         assert self.go_on.wait(30)
-        super().initialize(proto)
+        super().initialize(proto, parameters)

@@ -65,7 +65,10 @@ def dump_directory(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "work_path", "aoe_mode", source="npu_attrs.cc CheckPath; guides/facts/options.md#aoe-tuning"
+    "work_path",
+    "aoe_mode",
+    source="npu_attrs.cc CheckPath; guides/facts/options.md#aoe-tuning",
+    variables=("AOE_MODE",),
 )
 def tuning_directory(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, work_path (default: the current directory) is readable and writable."""

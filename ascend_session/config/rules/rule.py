@@ -68,11 +68,19 @@ Check = Callable[[FlatOptions], RuleFindings]
 
 
 class Rule(NamedTuple):
-    """One rule: what it checks, the keys it looks at, and where the fact stands."""
+    """One rule: what it checks, the keys it looks at, and where the fact stands.
+
+    Attributes:
+        check: The function that finds what is wrong.
+        keys: The options that it is about.
+        source: Where the fact stands.
+        variables: The environment variables that it is about, if it is a rule about the host.
+    """
 
     check: Check
     keys: Tuple[str, ...]
     source: str
+    variables: Tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -92,11 +100,13 @@ class Rule(NamedTuple):
 class RuleBook(List[Rule]):
     """The rules of one theme; use as ``@RULES.add("key", source="...")``."""
 
-    def add(self, *keys: str, source: str) -> Callable[[Check], Check]:
+    def add(
+        self, *keys: str, source: str, variables: Tuple[str, ...] = ()
+    ) -> Callable[[Check], Check]:
         """Add the decorated function as a rule about ``keys``, of which the first is its own."""
 
         def register(check: Check) -> Check:
-            self.append(Rule(check, keys, source))
+            self.append(Rule(check, keys, source, variables))
             return check
 
         return register
@@ -105,6 +115,12 @@ class RuleBook(List[Rule]):
 def apply_rules(rules: Iterable[Rule], entry: FlatOptions) -> List[Finding]:
     """List what the rules find in ``entry``."""
     return [finding for rule in rules for finding in rule.findings(entry)]
+
+
+def applicable(rules: Iterable[Rule], entry: FlatOptions) -> List[Rule]:
+    """List the host rules that can find something: one of their keys or variables is set."""
+    given = {*entry, *entry.environ}
+    return [rule for rule in rules if not given.isdisjoint((*rule.keys, *rule.variables))]
 
 
 def error(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:

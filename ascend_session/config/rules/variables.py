@@ -27,6 +27,7 @@ def _job_size(entry: FlatOptions) -> int:
 @RULES.add(
     "session_device_id",
     source="guides/facts/adapter.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID",
+    variables=("ASCEND_DEVICE_ID", "DEVICE_ID"),
 )
 def device_variables(entry: FlatOptions) -> RuleFindings:
     """ASCEND_DEVICE_ID, else DEVICE_ID, is a whole number of 0 or more."""
@@ -47,7 +48,11 @@ def device_variables(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("aoe_mode", source="guides/facts/options.md#aoe-tuning; npu_attrs.cc CheckAoeMode")
+@RULES.add(
+    "aoe_mode",
+    source="guides/facts/options.md#aoe-tuning; npu_attrs.cc CheckAoeMode",
+    variables=("AOE_MODE",),
+)
 def tuning_variable(entry: FlatOptions) -> RuleFindings:
     """AOE_MODE is 1, 2 or 4; it is read when aoe_mode is not given."""
     mode = entry.environ.get("AOE_MODE")
@@ -68,6 +73,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
     "static_memory_policy",
     "profiling_mode",
     source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
+    variables=("AOE_MODE", "PROFILING_MODE"),
 )
 def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
@@ -96,6 +102,7 @@ def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     "enable_dump_debug",
     "enable_exception_dump",
     source="guides/facts/options.md#data-dump",
+    variables=("NPU_COLLECT_PATH",),
 )
 def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
     """NPU_COLLECT_PATH forces the full exception dump and suppresses all other dumps."""
@@ -115,7 +122,11 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("profiling_mode", source="guides/facts/options.md#profiling")
+@RULES.add(
+    "profiling_mode",
+    source="guides/facts/options.md#profiling",
+    variables=("PROFILING_MODE",),
+)
 def profiling_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_MODE=true profiles even with enable_profiling=False."""
     mode = entry.environ.get("PROFILING_MODE")
@@ -128,7 +139,11 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("profiling_options", source="guides/facts/options.md#profiling")
+@RULES.add(
+    "profiling_options",
+    source="guides/facts/options.md#profiling",
+    variables=("PROFILING_OPTIONS", "PROFILING_MODE"),
+)
 def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_OPTIONS is legal where GE reads it: with PROFILING_MODE=true and no option."""
     text = entry.environ.get("PROFILING_OPTIONS")
@@ -145,7 +160,11 @@ def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("static_memory_policy", source="guides/facts/options.md#memory")
+@RULES.add(
+    "static_memory_policy",
+    source="guides/facts/options.md#memory",
+    variables=("GE_USE_STATIC_MEMORY",),
+)
 def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
     """static_memory_policy and GE_USE_STATIC_MEMORY exclude each other."""
     value = entry.environ.get("GE_USE_STATIC_MEMORY")
@@ -161,6 +180,7 @@ def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
     "stream_sync_timeout",
     "hccl_timeout",
     source="guides/facts/options.md#time-limits; manual, NPURunConfig Options",
+    variables=("HCCL_EXEC_TIMEOUT", "RANK_SIZE", "CM_WORKER_SIZE"),
 )
 def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
@@ -180,7 +200,11 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("hccl_timeout", source="guides/facts/options.md#time-limits")
+@RULES.add(
+    "hccl_timeout",
+    source="guides/facts/options.md#time-limits",
+    variables=("HCCL_EXEC_TIMEOUT",),
+)
 def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
     variable = entry.environ.get("HCCL_EXEC_TIMEOUT")
@@ -191,7 +215,11 @@ def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("deterministic", source="guides/facts/options.md#determinism")
+@RULES.add(
+    "deterministic",
+    source="guides/facts/options.md#determinism",
+    variables=("HCCL_DETERMINISTIC",),
+)
 def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     """HCCL_DETERMINISTIC takes precedence over deterministic for collectives."""
     variable = entry.environ.get("HCCL_DETERMINISTIC")
@@ -206,6 +234,7 @@ def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     "auto_multistream_parallel_mode",
     "compile_dynamic_mode",
     source="guides/facts/options.md#dynamic-graphs",
+    variables=("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM",),
 )
 def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
     """In dynamic graphs auto_multistream_parallel_mode needs a variable of its own."""
@@ -218,7 +247,11 @@ def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("distribute", source="guides/facts/options.md#parameter-servers; npu_config.py")
+@RULES.add(
+    "distribute",
+    source="guides/facts/options.md#parameter-servers; npu_config.py",
+    variables=("TF_CONFIG",),
+)
 def parameter_servers_need_a_cluster(entry: FlatOptions) -> RuleFindings:
     """A parameter-server job (distribute) needs a cluster in TF_CONFIG."""
     if "distribute" in entry and not _has_cluster(entry.environ.get("TF_CONFIG", "")):
@@ -238,6 +271,7 @@ def _has_cluster(text: str) -> bool:
 @RULES.add(
     "is_tailing_optimization",
     source="guides/facts/options.md#tailing-optimization; manual, NPURunConfig Options",
+    variables=("RANK_SIZE", "CM_WORKER_SIZE"),
 )
 def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     """is_tailing_optimization is for distributed training."""
@@ -246,7 +280,9 @@ def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "aoe_mode", source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning"
+    "aoe_mode",
+    source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
+    variables=("AOE_MODE", "TUNE_BANK_PATH"),
 )
 def tuning_bank(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, TUNE_BANK_PATH is an existing directory."""
@@ -259,7 +295,11 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("hccl_timeout", source="guides/facts/launch.md#hccl-timeouts")
+@RULES.add(
+    "hccl_timeout",
+    source="guides/facts/launch.md#hccl-timeouts",
+    variables=("HCCL_EXEC_TIMEOUT",),
+)
 def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
     """HCCL_EXEC_TIMEOUT is a number of seconds."""
     text = entry.environ.get("HCCL_EXEC_TIMEOUT")
