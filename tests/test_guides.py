@@ -1,4 +1,4 @@
-"""The pages of facts: whatever cites one leads to a heading, and all of them come with the package.
+"""The guides: links and citations lead to a heading, and all pages come with the package.
 
 A citation reads ``guides/facts/PAGE.md#anchor``. Nothing cites what a reader cannot open.
 """
@@ -14,6 +14,8 @@ HOME = Path(__file__).resolve().parents[1]
 PACKAGE = HOME / "ascend_session"
 GUIDES = PACKAGE / "guides"
 PAGES = sorted(GUIDES.glob("**/*.md"))
+FACTS = sorted((GUIDES / "facts").glob("*.md"))
+README = HOME / "README.md"
 CITATION = re.compile(r"guides/([\w/]+\.md)(?:#([\w-]+))?")
 LINK = re.compile(r"\]\(([\w./-]*?)(?:#([\w-]+))?\)")
 # Names of notes and numbers of documents that are not in this repository
@@ -34,9 +36,13 @@ def anchors(page: Path) -> List[str]:
     return [slug(heading) for heading in re.findall(r"^##+ (.+)$", text, re.MULTILINE)]
 
 
+def name_of(page: Path) -> str:
+    return page.relative_to(HOME).with_suffix("").as_posix()
+
+
 def sources() -> Iterator[Path]:
     """The texts of the project but for this one."""
-    yield HOME / "README.md"
+    yield README
     for folder in ("ascend_session", "hardware_tests", "scripts", "tests"):
         for file in sorted((HOME / folder).rglob("*")):
             if file.suffix in TEXTS and file != Path(__file__).resolve() and file.is_file():
@@ -72,7 +78,7 @@ def test_every_citation_leads_to_a_heading():
     assert wrong == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, *PAGES], ids=name_of)
 def test_every_link_between_pages_leads_somewhere(page):
     wrong = []
     for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
@@ -82,11 +88,32 @@ def test_every_link_between_pages_leads_somewhere(page):
     assert wrong == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_begins_with_all_its_headings(page):
+@pytest.mark.parametrize("page", FACTS, ids=name_of)
+def test_a_page_of_facts_begins_with_all_its_headings(page):
     linked = re.findall(r"^- \[[^\]]+\]\(#([\w-]+)\)", page.read_text(encoding="utf-8"), re.M)
     assert linked == anchors(page)
     assert len(set(linked)) == len(linked)
+
+
+def test_the_list_of_pages_has_each_page_once():
+    listed = re.findall(
+        r"^- \[(.+)\]\((.+)\): .+\.$", (GUIDES / "README.md").read_text(encoding="utf-8"), re.M
+    )
+    files = [page.relative_to(GUIDES).as_posix() for page in PAGES]
+    assert sorted(file for _, file in listed) == sorted(set(files) - {"README.md"})
+    names = [re.sub(r"(/README)?\.md$", "", file) for _, file in listed]
+    assert names == [name for name, _ in listed]
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES) - set(FACTS)), ids=name_of)
+def test_a_guide_is_read_in_one_sitting(page):
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    assert 45 <= len(lines) <= 200
+
+
+def test_the_readme_is_two_pages():
+    assert 150 <= len(README.read_text(encoding="utf-8").splitlines()) <= 250
 
 
 def test_the_files_that_the_architecture_names_are_there():

@@ -68,7 +68,7 @@ def test_the_command_of_a_missing_leaf_says_so_and_stays_in_the_help(command, le
     done = command(*asked, without=[leaf])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"ascend-session: `ascend-session {asked[0]}` needs the package ascend_session.{leaf}, "
+        f"ascend-session: error: `ascend-session {asked[0]}` needs the package ascend_session.{leaf}, "
         "which is not part of this installation.\n"
         "  hint: Install ascend_session with all of its packages.\n"
     )

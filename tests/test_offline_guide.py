@@ -28,7 +28,7 @@ IS_X86_64_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 
 def block(section: str, number: int = 0) -> str:
     text = GUIDE.split(f"\n## {section}\n")[1].split("\n## ")[0]
-    return re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[number]
+    return re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[number]
 
 
 AARCH64 = block("Collect for an aarch64 server")

@@ -34,8 +34,9 @@ from ascend_session.audit.objects import (
     join_branches,
 )
 from ascend_session.audit.values import EnvironmentText, Known, OneOf
+from ascend_session.config.adapter_checks import ends_by_itself
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.entry import unflatten
+from ascend_session.config.entry import check_value
 from ascend_session.config.option import Option, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.profiling_options import profiling_members
@@ -111,12 +112,13 @@ def check_assigned(option: Option, value: Any, is_python_2: bool = False) -> Ass
         kind = "None" if given is None else f"a value of type {type(given).__name__}"
         return AssignedValue(wrong_type=f"{needed} needed, this is {kind}")
     read = _READERS[field](given)
-    problems = value_problems(option.key, read)
+    problems = check_value(option.key, read)
     if not problems:
         return AssignedValue(value=read)
     if option.dead:
         return AssignedValue()
-    is_certain = given not in (b"", -1) and option.key not in _lenient_keys()
+    is_documented = given not in (b"", -1) and option.key not in _lenient_keys()
+    is_certain = is_documented or ends_by_itself(option.key, read)
     return AssignedValue(problems=problems, certain=is_certain)
 
 
@@ -131,16 +133,6 @@ def _lenient_keys() -> FrozenSet[str]:
     """
     with_grammar = {each.key for each in all_options() if values_of(each).grammar is not None}
     return frozenset(with_grammar.difference(_STRICT))
-
-
-@lru_cache(maxsize=4096, typed=True)
-def value_problems(key: str, value: Any) -> Tuple[Finding, ...]:
-    """Report what the definition of a key says against a value."""
-    try:
-        unflatten(AdapterOptions, {key: value})
-    except ConfigError as error:
-        return error.problems
-    return ()
 
 
 def argument_problems(model: Type[BaseModel], name: str, value: Any) -> Tuple[Finding, ...]:
@@ -196,23 +188,6 @@ def check_status(key: str, place: Place) -> Iterator[Finding]:
         yield Finding(severity, remark.message, hint, rule, key, place)
 
 
-class WrittenOptions(FlatOptions):
-    """Options that a script writes: one whose value is not known is there all the same."""
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values or key in self._unreadable
-
-    def text(self, key: str) -> str:
-        """Show the option with its value, if that can be read."""
-        return f"{key}=..." if key in self._unreadable else super().text(key)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self._values, *self._unreadable])
-
-    def __len__(self) -> int:
-        return len(self._values) + len(self._unreadable)
-
-
 Identity = Tuple[Any, ...]
 """The same for the same finding among other options, whose values its message may name."""
 
@@ -254,8 +229,7 @@ def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
     """Report what the rules say of the options of one entry."""
     settings = []
     for each in entry.settings:
-        option = known_option(each.key)
-        if option is not None and option.field == each.field:
+        if known_option(each.key) is not None:
             settings.append(each)
     branches = list(dict.fromkeys([entry.branch, *(each.branch for each in settings)]))
     for branch in branches[:_MOST_BRANCHES]:
@@ -288,7 +262,9 @@ def _apply_rules_to(
     for each in settings:
         option = known_option(each.key)
         assert option is not None
-        value = check_assigned(option, each.value).value
+        # What stands in another field is reported as that, and is there all the same.
+        is_read = option.field == each.field
+        value = check_assigned(option, each.value).value if is_read else None
         places[each.key] = each.place
         unreadable.discard(each.key)
         values.pop(each.key, None)
@@ -296,4 +272,4 @@ def _apply_rules_to(
             unreadable.add(each.key)
         else:
             values[each.key] = value
-    return dict(apply_rules(WrittenOptions(values, unreadable), places, entry.place))
+    return dict(apply_rules(FlatOptions(values, unreadable), places, entry.place))

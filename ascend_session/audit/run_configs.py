@@ -10,11 +10,11 @@ from ascend_session.audit.options import (
     argument_problems,
     check_path,
     check_status,
-    value_problems,
 )
 from ascend_session.audit.values import UNKNOWN, Known
 from ascend_session.audit.vendor_classes import PART_MODELS
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.entry import check_value
 from ascend_session.config.names import OBSOLETE, unknown_name
 from ascend_session.config.option import Option, option_fields, part_of
 from ascend_session.config.options import AdapterOptions
@@ -103,11 +103,11 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
     right: Dict[str, Any] = {}
     for option in option_fields(AdapterOptions):
         if option.key in values and part_of(option.annotation) is None:
-            if option.field and value_problems(option.key, values[option.key]):
+            if option.field and check_value(option.key, values[option.key]):
                 unreadable.add(option.key)
             else:
                 right[option.key] = values[option.key]
-    options = FlatOptions(right, unreadable)  # what is not known may be None
+    options = FlatOptions(right, unknown=unreadable)  # what is not known may be None
     for _, finding in apply_rules(options, places, call.place):
         if finding.option != "enable_data_pre_proc" or finding.option in places:
             yield finding._replace(certain=not call.opaque)

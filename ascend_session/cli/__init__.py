@@ -13,25 +13,26 @@ import sys
 from typing import Any, List
 
 import typer
-from typer.core import TyperGroup
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain
-from ascend_session.cli._parameters import new_group, show_help_without_command
+from ascend_session.cli._parameters import CommandGroup, new_group, show_help_without_command
+from ascend_session.findings import ERROR
+from ascend_session.text import did_you_mean
 
 __all__ = ["app", "main"]
 
 # In the order of the help; each in the module of its name.
 _COMMANDS = (
     *("options", "devices", "doctor", "launch", "run", "ranktable", "config", "precision"),
-    *("aoe", "audit"),
+    *("aoe", "audit", "guide"),
 )
 
 # Packages that nothing but one command needs, so that an installation may do without them.
 _LEAVES = {"aoe": "aoe", "audit": "audit", "run": "compat"}
 
 
-class _Commands(TyperGroup):
+class _Commands(CommandGroup):
     """The commands, each loaded when it is called: `launch` is to be quick."""
 
     def list_commands(self, ctx: Any) -> List[str]:
@@ -55,14 +56,23 @@ class _Commands(TyperGroup):
                 f"`ascend-session {name}` needs the package ascend_session.{leaf}, which is not "
                 "part of this installation.",
                 "Install ascend_session with all of its packages.",
+                ERROR,
             )
             raise typer.Exit(2)
         return name, command, rest
 
 
-app = new_group(
-    name="ascend-session", cls=_Commands, help="One with block around TensorFlow on Ascend."
-)
+# typer has click's errors in some releases, and copies of them in others.
+_UsageError: Any = typer.BadParameter.__base__
+
+_HELP = """Train with TensorFlow on Ascend devices, or on a machine without one.
+
+Examples:
+    ascend-session doctor
+    ascend-session launch -n 8 train.py
+"""
+
+app = new_group(name="ascend-session", cls=_Commands, help=_HELP, add_completion=True)
 
 
 def _show_version(wants_version: bool) -> None:
@@ -96,17 +106,30 @@ def main() -> None:
             # A file name or value that the terminal cannot show is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="ascend-session")
+        sys.exit(app(prog_name="ascend-session", standalone_mode=False))
+    except _UsageError as error:
+        _show_usage_error(error)
+        sys.exit(error.exit_code)
     except OSError as failure:
         if failure.filename is not None:
             raise
         # No file of that name, so it was a stream: a disk that is full.
-        complain(f"What was asked for could not be written: {failure.strerror}.")
+        complain(f"The output could not be written: {failure.strerror}.", severity=ERROR)
         os._exit(1)  # Python would try to write it once more, and complain in its own way
     except SystemExit as end:
         if sys.argv[1:2] == ["launch"]:
             _leave_at_once(end)
         raise
+
+
+def _show_usage_error(error: Any) -> None:
+    """Print what is wrong with a call, below how it is made."""
+    message = error.format_message()
+    if hasattr(error, "possibilities"):  # which releases write in different ways
+        near = did_you_mean(error.option_name, error.possibilities or ())
+        message = f"No such option: {error.option_name}.{f' Did you mean {near}?' if near else ''}"
+    typer.echo(error.ctx.get_usage(), err=True)
+    complain(message, f"See `{error.ctx.command_path} --help`.", ERROR)
 
 
 def _leave_at_once(end: SystemExit) -> None:

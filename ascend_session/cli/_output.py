@@ -58,9 +58,16 @@ def draw(*items: "RenderableType") -> None:
     console().print(*items, sep="\n")
 
 
-def complain(message: str, hint: Optional[str] = None) -> None:
-    """Print a sentence on the standard error stream; nothing in it controls a terminal."""
-    typer.echo(f"ascend-session: {_escape(spell_options(message))}", err=True)
+def complain(message: str, hint: Optional[str] = None, severity: str = "") -> None:
+    """Print a sentence on the standard error stream; nothing in it controls a terminal.
+
+    Args:
+        message: What happened.
+        hint: What to do about it.
+        severity: `ERROR`, `WARNING` or `INFO`; empty for what merely happens.
+    """
+    word = f"{severity_word(severity)}: " if severity else ""
+    typer.echo(f"ascend-session: {word}{_escape(spell_options(message))}", err=True)
     if hint is not None:
         typer.echo(f"  hint: {_escape(spell_options(hint))}", err=True)
 
@@ -83,7 +90,7 @@ def exit_on_error(code: int = 1, json_file: Optional[str] = None) -> Iterator[No
         yield
     except AscendError as error:
         if json_file is None:
-            complain(error.message, error.hint)
+            complain(error.message, error.hint, ERROR)
         else:
             hint = error.hint and spell_options(error.hint)
             show_json({"file": json_file, "ok": False, "error": error.message, "hint": hint})

@@ -4,31 +4,86 @@ import contextlib
 import re
 import signal
 import sys
-from typing import Any, Iterator, List, Optional
+import textwrap
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typing_extensions import Annotated
+
+from ascend_session.text import did_you_mean
 
 # Arguments are hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the
 # usage names them.
 File = Annotated[str, typer.Argument(hidden=True)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")]
+
+# Titles in the help of several commands.
+OUTPUT = "Output"
 
 # What `launch`, `run` and `aoe run` have in common.
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", hidden=True)]
 Arguments = Annotated[Optional[List[str]], typer.Argument(metavar="ARGS", hidden=True)]
-Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a Python module.")]
-Backend = Annotated[Optional[str], typer.Option(metavar="NAME", help="auto, npu or stub.")]
+Module = Annotated[bool, typer.Option("-m", "--module", help="Run SCRIPT as a Python module.")]
+Backend = Annotated[
+    Optional[str], typer.Option(metavar="NAME", help="auto (the default), npu or stub.")
+]
 LogDir = Annotated[
-    Optional[str], typer.Option(metavar="FOLDER", help="Where logs go; ascend-logs if not given.")
+    Optional[str],
+    typer.Option(
+        metavar="FOLDER", help="Folder for logs.  [default: ascend-logs]", rich_help_panel=OUTPUT
+    ),
 ]
 
 _DURATION = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,6})?)s?)?")
 
 
-class ScriptCommand(TyperCommand):
+_WIDEST_OPTION = 26  # columns of the widest names that others are aligned with
+
+
+class _PlainHelp:
+    """Help as pytest and pip write it: examples, then options under the title of their group.
+
+    The title of an option is its ``rich_help_panel``, the examples are the docstring's. The classes
+    of `click` are not named: newer releases of typer have copies of their own.
+    """
+
+    def format_help_text(self: Any, ctx: Any, formatter: Any) -> None:
+        """Write what the command is for, and its examples as they are."""
+        text, _, examples = (self.help or "").partition("\nExamples:\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text.strip())
+        if examples:
+            with formatter.section("Examples"):
+                for line in textwrap.dedent(examples).splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+    def format_options(self: Any, ctx: Any, formatter: Any) -> None:
+        """Write the options group by group, and then the commands of a group of commands."""
+        groups: Dict[str, List[Tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                title = getattr(parameter, "rich_help_panel", None) or "Options"
+                name, text = record
+                # typer 0.19 escapes a bracket for rich, and prints it without.
+                groups.setdefault(title, []).append((name, text.replace("\\[", "[")))
+        names = [name for records in groups.values() for name, _ in records]
+        width = min(max(map(len, names)), _WIDEST_OPTION)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in records])
+        if hasattr(self, "list_commands"):
+            self.format_commands(ctx, formatter)
+
+
+class Command(_PlainHelp, TyperCommand):
+    """A command with plain help."""
+
+
+class ScriptCommand(Command):
     """A command that starts a script; what follows the script's name belongs to it."""
 
     allow_interspersed_args = False
@@ -38,15 +93,42 @@ class ScriptCommand(TyperCommand):
         return ["[OPTIONS]", "SCRIPT", "[ARGS]..."]  # releases of typer differ in how they say it
 
 
-def new_group(**settings: Any) -> typer.Typer:
+class CommandGroup(_PlainHelp, TyperGroup):
+    """A group of commands with plain help, in which no summary of a command is cut."""
+
+    def resolve_command(self, ctx: Any, args: List[str]) -> Any:
+        """Find the command that is called, or refuse it with the one that may be meant."""
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-"):
+            near = did_you_mean(args[0], names)
+            ctx.fail(f"No such command '{args[0]}'.{f' Did you mean {near}?' if near else ''}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self: Any, ctx: Any, formatter: Any) -> None:
+        """Write a line for each command, or more where its summary needs them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, self.get_command(ctx, name).get_short_help_str(limit=1000))
+                    for name in self.list_commands(ctx)
+                ]
+            )
+
+
+class _Typer(typer.Typer):
+    def command(self, name: Optional[str] = None, **settings: Any) -> Callable[[Any], Any]:
+        return super().command(name, **{"cls": Command, **settings})
+
+
+def new_group(add_completion: bool = False, **settings: Any) -> typer.Typer:
     """Set up a group of commands; ``settings`` are those of ``typer.Typer``."""
-    return typer.Typer(
-        add_completion=False,
+    return _Typer(
+        add_completion=add_completion,
         context_settings={"help_option_names": ["-h", "--help"]},
         invoke_without_command=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # brackets in sentences are brackets
-        **settings,
+        **{"cls": CommandGroup, **settings},
     )
 
 

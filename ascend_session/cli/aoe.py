@@ -8,6 +8,7 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import exit_on_error, show_json
 from ascend_session.cli._parameters import (
+    OUTPUT,
     Arguments,
     Force,
     Json,
@@ -24,6 +25,7 @@ from ascend_session.cli._parameters import (
 
 _Text = Optional[str]
 _Number = Optional[int]
+_FACTS = "What cannot be measured"  # a title in the help
 _SORTS = "saved, improvement, before, after, name or type"
 
 # What cannot be measured, or only of this machine; for the conditions and a run.
@@ -31,38 +33,67 @@ _Mode = Annotated[
     _Text,
     typer.Option(
         metavar="WHAT",
-        help="operator, subgraph or gradient; as the configuration or AOE_MODE says, or operator.",
+        help="operator, subgraph or gradient.  [default: that of CONFIG or AOE_MODE, or operator]",
     ),
 ]
 _Processes = Annotated[
-    _Number, typer.Option(metavar="N", help="Processes of the training script; 1 if not given.")
+    _Number,
+    typer.Option(
+        metavar="N", rich_help_panel=_FACTS, help="Processes of the training.  [default: 1]"
+    ),
 ]
 _TrainingMemory = Annotated[
     _Number,
     typer.Option(
-        metavar="SIZE", parser=parse_size, help="Host memory the training needs, as in 12GiB."
+        metavar="SIZE",
+        parser=parse_size,
+        rich_help_panel=_FACTS,
+        help="Host memory that the training needs, as in 12GiB.",
     ),
 ]
 _TuningParallelNum = Annotated[
     _Number,
-    typer.Option(metavar="N", help="AOE's TUNING_PARALLEL_NUM; as in aoe.ini if not given."),
+    typer.Option(
+        metavar="N",
+        rich_help_panel=_FACTS,
+        help="AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]",
+    ),
 ]
-_DeviceCores = Annotated[_Number, typer.Option(metavar="N", help="AI cores of the device.")]
+_DeviceCores = Annotated[
+    _Number, typer.Option(metavar="N", rich_help_panel=_FACTS, help="AI cores of the device.")
+]
 _OperatorCores = Annotated[
-    _Number, typer.Option(metavar="N", help="The most cores that an operator of the model uses.")
+    _Number,
+    typer.Option(
+        metavar="N", rich_help_panel=_FACTS, help="Most cores that an operator of the model uses."
+    ),
 ]
 _DeviceMemory = Annotated[
     _Number,
     typer.Option(
-        metavar="SIZE", parser=parse_size, help="Device memory the training needs, as in 20GiB."
+        metavar="SIZE",
+        parser=parse_size,
+        rich_help_panel=_FACTS,
+        help="Device memory that the training needs, as in 20GiB.",
     ),
 ]
 _StaticOperators = Annotated[
     Optional[bool],
-    typer.Option("--static-operators", help="All operators of the model have static shapes."),
+    typer.Option(
+        "--static-operators",
+        rich_help_panel=_FACTS,
+        help="All operators of the model have static shapes.",
+    ),
 ]
 
-app = new_group(help="Tune operators or subgraphs with AOE.")
+_HELP = """Tune operators or subgraphs with AOE.
+
+Examples:
+    ascend-session aoe preflight train.yaml
+    ascend-session aoe run train.py
+"""
+
+app = new_group(help=_HELP)
 app.callback()(show_help_without_command)
 
 
@@ -80,10 +111,16 @@ def preflight(
     static_operators: _StaticOperators = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what a tuning run needs; CONFIG is what the training script opens its session with.
+    """Check whether this machine has what a tuning run needs.
 
-    Exit code 0 if no condition fails, 1 if one does, 2 for a wrong call. What cannot be measured
-    is "not checked", and names the option that supplies it.
+    CONFIG is the configuration file with which the training script opens its session. What cannot
+    be measured is "not checked", with the option that supplies it.
+
+    Exit code: 0 if no condition fails, 1 if one does, 2 for a wrong call.
+
+    Examples:
+        ascend-session aoe preflight train.yaml
+        ascend-session aoe preflight --mode subgraph --training-memory 12GiB
     """
     from ascend_session.cli._aoe_conditions import measure_conditions, read_config, show_conditions
 
@@ -103,33 +140,37 @@ def run_tuning(
     arguments: Arguments = None,
     config: Annotated[
         _Text,
-        typer.Option(
-            metavar="FILE", help="What SCRIPT opens its session with, for the conditions."
-        ),
+        typer.Option(metavar="FILE", help="Configuration with which SCRIPT opens its session."),
     ] = None,
     mode: _Mode = None,
     work_path: Annotated[
         _Text,
         typer.Option(
-            metavar="FOLDER", help="Where result files go (ASCEND_WORK_PATH); it is made."
+            metavar="FOLDER",
+            rich_help_panel=OUTPUT,
+            help="Folder for result files (ASCEND_WORK_PATH); created.",
         ),
     ] = None,
     bank: Annotated[
         _Text,
-        typer.Option(metavar="FOLDER", help="The tuned repository (TUNE_BANK_PATH); it is made."),
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=OUTPUT,
+            help="Tuned repository (TUNE_BANK_PATH); created.",
+        ),
     ] = None,
     device: Annotated[
         _Number,
         typer.Option(
-            metavar="ID", help="Logical id; ASCEND_DEVICE_ID, or the first, if not given."
+            metavar="ID", help="Logical device id.  [default: ASCEND_DEVICE_ID, or the first]"
         ),
     ] = None,
     backend: Annotated[
-        _Text, typer.Option(metavar="NAME", help="auto or npu; AOE tunes on a device only.")
+        _Text, typer.Option(metavar="NAME", help="auto (the default) or npu.")
     ] = None,
     as_module: Module = False,
     python: Annotated[
-        _Text, typer.Option(metavar="PROGRAM", help="The Python that runs SCRIPT.")
+        _Text, typer.Option(metavar="PROGRAM", help="Python that runs SCRIPT.")
     ] = None,
     log_dir: LogDir = None,
     wait_for_devices: Annotated[
@@ -137,11 +178,11 @@ def run_tuning(
         typer.Option(
             metavar="TIME",
             parser=parse_duration,
-            help="Wait so long, as in 10m, until nobody holds the device.",
+            help="Wait this long, as in 10m, for a device that is in use.",
         ),
     ] = None,
     no_preflight: Annotated[
-        bool, typer.Option("--no-preflight", help="Start although conditions fail.")
+        bool, typer.Option("--no-preflight", help="Start even if conditions fail.")
     ] = False,
     processes: _Processes = None,
     training_memory: _TrainingMemory = None,
@@ -151,13 +192,18 @@ def run_tuning(
     device_memory: _DeviceMemory = None,
     static_operators: _StaticOperators = None,
 ) -> None:
-    """Run a training script on a device, in one process in which AOE tunes; say what came of it.
+    """Run a training script on a device while AOE tunes it.
 
-    AOE_MODE, ASCEND_WORK_PATH and, with --bank, TUNE_BANK_PATH are set for it. A script that sets
-    aoe_mode itself keeps that. What follows SCRIPT belongs to it, options too.
+    Sets AOE_MODE, ASCEND_WORK_PATH and, with --bank, TUNE_BANK_PATH. A script that sets aoe_mode
+    itself keeps it. What follows SCRIPT is passed on to it.
 
-    Exit code that of the script, 128+n for a signal; 1 if a condition fails, with which nothing is
-    started, if no result file came, or if a tuning failed; 2 for a wrong call, or without a device.
+    Exit code: that of the script, 128+n for signal n; 1 if a condition fails and nothing was
+    started, if there is no result file, or if a tuning failed; 2 for a wrong call, or without a
+    device.
+
+    Examples:
+        ascend-session aoe run train.py --steps 20
+        ascend-session aoe run --mode subgraph --work-path tuning -m my_package.train
     """
     from ascend_session.cli import _aoe_run
     from ascend_session.cli.launch import exit_on_refusal
@@ -174,14 +220,20 @@ def report(
         bool, typer.Option("--json", help="Print one JSON object, with every operator.")
     ] = False,
     html: Annotated[
-        _Text, typer.Option("--html", metavar="FILE", help="Write a page with a picture as well.")
+        _Text,
+        typer.Option("--html", metavar="FILE", help="Also write a page with a picture to FILE."),
     ] = None,
     force: Force = False,
-    sort: Annotated[str, typer.Option("--sort", metavar="KEY", help=f"By {_SORTS}.")] = "saved",
+    sort: Annotated[
+        str, typer.Option("--sort", metavar="KEY", help=f"Sort by {_SORTS}.")
+    ] = "saved",
     top: Annotated[
         _Number,
         typer.Option(
-            "--top", metavar="N", min=1, help="Show so many; 20 if not given, in JSON all."
+            "--top",
+            metavar="N",
+            min=1,
+            help="Show at most N operators.  [default: 20, in JSON all]",
         ),
     ] = None,
     filters: Annotated[
@@ -189,8 +241,8 @@ def report(
         typer.Option(
             "--filter",
             metavar="PATTERN",
-            help="Only those with this in their name, or name=, type=, way= or update= and a "
-            "pattern with * and ?. Given several times, all must fit.",
+            help="Show only operators with this in their name, or with name=, type=, way= or "
+            "update= and a pattern with * and ?. Several must all match.",
         ),
     ] = None,
     against: Annotated[
@@ -198,16 +250,20 @@ def report(
         typer.Option(
             "--against",
             metavar="PATH",
-            help="Compare with another run: a result file, or its folder.",
+            help="Compare with the result file or folder of another run.",
         ),
     ] = None,
 ) -> None:
-    """Show what AOE tuned: time saved, what became of the policies, what failed.
+    """Show what AOE tuned, the time saved, and what failed.
 
-    PATH is a result file or a folder of them. Without one, those that AOE left in ASCEND_WORK_PATH
-    are read, else those here.
+    PATH is a result file, or a folder with result files. Without one, reads those in
+    ASCEND_WORK_PATH, or in this folder.
 
-    Exit code 1 if a tuning failed or is incomplete, or a file is damaged or missing.
+    Exit code: 1 if a tuning failed or is incomplete, or a file is damaged or missing, else 0.
+
+    Examples:
+        ascend-session aoe report --top 10
+        ascend-session aoe report tuning --against tuning-before --html report.html
     """
     from ascend_session.aoe.results import SORTS, Filter
     from ascend_session.cli._aoe_report import find_and_read_results, show_view, write_page

@@ -10,13 +10,17 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, exit_on_error, show_finding, show_json
-from ascend_session.cli._parameters import Json
+from ascend_session.cli._parameters import OUTPUT, Json
 from ascend_session.errors import AuditError
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
     from ascend_session.audit.fixes import FixedScript
     from ascend_session.audit.report import AuditReport
+
+
+# Titles in the help.
+_SELECTION, _CHANGES = "Selection of findings", "Changes to scripts"
 
 
 def _parse_severity(word: str) -> str:
@@ -31,41 +35,66 @@ def audit(
     as_json: Json = False,
     sarif: Annotated[
         Optional[str],
-        typer.Option(metavar="FILE", help="Also write the findings as SARIF to FILE."),
+        typer.Option(
+            metavar="FILE", rich_help_panel=OUTPUT, help="Also write the findings to FILE as SARIF."
+        ),
     ] = None,
     baseline: Annotated[
-        Optional[str], typer.Option(metavar="FILE", help="Leave out the findings that FILE names.")
+        Optional[str],
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_SELECTION,
+            help="Leave out the findings that are listed in FILE.",
+        ),
     ] = None,
     update_baseline: Annotated[
-        bool, typer.Option("--update-baseline", help="Write all findings to the baseline.")
+        bool,
+        typer.Option(
+            "--update-baseline",
+            rich_help_panel=_SELECTION,
+            help="Write all findings to the baseline.",
+        ),
     ] = False,
     fail_on: Annotated[
         str,
         typer.Option(
             metavar="SEVERITY",
             callback=_parse_severity,
-            help="Exit with 1 on findings so bad or worse: error, warning or note.",
+            help="Fail on findings of this severity or worse: error, warning or note.",
         ),
     ] = "error",
     certain: Annotated[
-        bool, typer.Option("--certain", help="Leave out what depends on other code or on branches.")
+        bool,
+        typer.Option(
+            "--certain",
+            rich_help_panel=_SELECTION,
+            help="Leave out what depends on other code or on branches.",
+        ),
     ] = False,
     fix: Annotated[
         bool,
-        typer.Option("--fix", help="Show a diff of what is certain, and change the scripts by it."),
+        typer.Option(
+            "--fix", rich_help_panel=_CHANGES, help="Show a diff of what is certain, and apply it."
+        ),
     ] = False,
     port: Annotated[
-        bool, typer.Option("--port", help="Print the AscendConfig that says the same, and no more.")
+        bool,
+        typer.Option(
+            "--port", rich_help_panel=_CHANGES, help="Print only the equivalent AscendConfig."
+        ),
     ] = False,
 ) -> None:
-    """Read scripts, and say which of their options do nothing, or not what they say.
+    """Find options in scripts that have no effect, or not the one they seem to have.
 
-    PATHS are scripts of Python and shells, notebooks, and folders. Nothing in them is run, and
-    only --fix changes any: misspelt keys, fields of switches, the optimizer's name and
-    memory_optimization.
-    `# ascend: ignore[RULE]` at the end of a line keeps its findings by that rule out.
+    PATHS are Python and shell scripts, notebooks, and folders. Nothing is run. Only --fix changes
+    files: misspelt keys, fields of switches, the optimizer's name and memory_optimization. To
+    silence a rule on a line, end the line with `# ascend: ignore[RULE]`.
 
-    Exit code 1 if there are findings of the severity of --fail-on or worse, else 0.
+    Exit code: 1 if there are findings of the severity of --fail-on or worse, else 0.
+
+    Examples:
+        ascend-session audit train.py scripts
+        ascend-session audit --fail-on warning --sarif findings.sarif .
     """
     if update_baseline and baseline is None:
         raise typer.BadParameter("it needs --baseline FILE.", param_hint="--update-baseline")

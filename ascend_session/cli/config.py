@@ -27,8 +27,16 @@ if TYPE_CHECKING:
 
 _MIX_LIST = "modify_mixlist"
 _MOST_NOTES = 100
+_COPY, _LIST = "Copy", "Mix lists"  # titles in the help
 
-app = new_group(help="Check configuration files, and print what they mean.")
+_HELP = """Check configuration files and the files that options point to.
+
+Examples:
+    ascend-session config check train.yaml
+    ascend-session config check-file op_precision_mode net.ini
+"""
+
+app = new_group(help=_HELP)
 app.callback()(show_help_without_command)
 
 
@@ -36,13 +44,17 @@ app.callback()(show_help_without_command)
 def check(
     files: Annotated[List[str], typer.Argument(hidden=True)],
     host: Annotated[
-        bool, typer.Option("--host", help="Also check paths and variables of this machine.")
+        bool, typer.Option("--host", help="Also check paths and variables on this machine.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check YAML or JSON files; exit code 1 if one of them is wrong.
+    """Check configuration files in YAML or JSON.
 
-    All files are checked. Warnings are printed and do not make a file wrong.
+    Exit code: 1 if a file has errors, else 0. Warnings do not count.
+
+    Examples:
+        ascend-session config check train.yaml eval.json
+        ascend-session config check --host train.yaml
     """
     from ascend_session.config.files import report_file
 
@@ -65,27 +77,50 @@ def check_file(
     option: Annotated[str, typer.Argument(hidden=True)],
     file: File,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Write a clean copy that the vendor's parser takes.")
+        bool,
+        typer.Option(
+            "--fix", rich_help_panel=_COPY, help="Write a copy that the vendor's parser accepts."
+        ),
     ] = False,
     output: Annotated[
         Optional[str],
-        typer.Option("--output", "-o", metavar="COPY", help="Where to; FILE.fixed if not given."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="COPY",
+            rich_help_panel=_COPY,
+            help="Name of the copy.  [default: FILE.fixed]",
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace COPY if it is there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", rich_help_panel=_COPY, help="Replace COPY if it exists.")
+    ] = False,
     toolkit: Annotated[
         Optional[str],
-        typer.Option(metavar="DIR", help="For a mix list: the toolkit whose lists it changes."),
+        typer.Option(
+            metavar="DIR", rich_help_panel=_LIST, help="Toolkit whose lists FILE changes."
+        ),
     ] = None,
     soc: Annotated[
         Optional[str],
-        typer.Option(metavar="NAME", help="The kind of processor, as its folder is called there."),
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_LIST,
+            help="Processor, named as its folder in the toolkit.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check the FILE that an OPTION points to; exit code 1 if anything is found.
+    """Check the FILE that an OPTION points to.
 
-    It is read as the vendor's parser does, which refuses some files and skips lines of others
-    without a word. With --fix what counts is the copy; --fix -o FILE --force mends FILE itself.
+    Finds what the vendor's parser refuses, and the lines that it skips silently. To correct FILE
+    itself, use --fix -o FILE --force.
+
+    Exit code: 1 if FILE has errors or warnings, with --fix if the copy has any, else 0.
+
+    Examples:
+        ascend-session config check-file modify_mixlist mixlist.json
+        ascend-session config check-file --fix op_precision_mode net.ini
     """
     from ascend_session.cli._file_report import show_file_report
     from ascend_session.option_files import TYPE_NAMES
@@ -131,7 +166,12 @@ def check_file(
 
 @app.command()
 def show(file: File, as_json: Json = False) -> None:
-    """Print the NpuOptimizer entry that a YAML or JSON file resolves to."""
+    """Show the NpuOptimizer entry that a configuration file resolves to.
+
+    Examples:
+        ascend-session config show train.yaml
+        ascend-session config show --json train.yaml
+    """
     from ascend_session.config.files import report_file
 
     report = report_file(file)
@@ -148,7 +188,12 @@ def show(file: File, as_json: Json = False) -> None:
 
 @app.command()
 def schema() -> None:
-    """Print the JSON schema of configuration files, for editors."""
+    """Print the JSON schema of configuration files, for editors.
+
+    Examples:
+        ascend-session config schema
+        ascend-session config schema > ascend.schema.json
+    """
     from ascend_session.config.reference import json_schema
 
     show_json(json_schema())

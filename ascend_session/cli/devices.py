@@ -60,15 +60,15 @@ def _limit_seconds(least: float) -> Callable[[Optional[float]], Optional[float]]
 def devices(
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print one JSON object; with --watch, one on each line."),
+        typer.Option("--json", help="Print one JSON object; with --watch, one a line."),
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[
         Optional[float],
         typer.Option(
             metavar="SECONDS",
             callback=_limit_seconds(_SHORTEST_INTERVAL_S),
-            help=f"Pause between two looks of --watch; {_INTERVAL_S:g} if not given.",
+            help=f"Pause between refreshes of --watch.  [default: {_INTERVAL_S:g}]",
         ),
     ] = None,
     timeout: Annotated[
@@ -76,16 +76,20 @@ def devices(
         typer.Option(
             metavar="SECONDS",
             callback=_limit_seconds(_SHORTEST_TIMEOUT_S),
-            help="How long one answer of npu-smi or hccn_tool may take; 10 if not given.",
+            help="Limit for each answer of npu-smi and hccn_tool.  [default: 10]",
         ),
     ] = None,
 ) -> None:
-    """Print the devices of this machine, who holds them, and what is odd.
+    """Show the devices of this machine, their health, and who uses them.
 
-    LOG is the logical id in this process, PHYS the N of /dev/davinciN; - is not known.
+    LOG is the logical id in this process, PHYS the N of /dev/davinciN, and - means unknown.
 
-    Exit code 1 if this process gets no device, cannot open any, or gets one whose health is other
-    than OK; 0 otherwise, and when --watch is ended by Ctrl-C.
+    Exit code: 0 if this process can open a device and the health of all its devices is OK, else 1.
+    --watch ends with 0.
+
+    Examples:
+        ascend-session devices
+        ascend-session devices --watch --interval 5
     """
     from ascend_session.hardware.devices import devices as list_devices
     from ascend_session.hardware.program import TIME_LIMIT

@@ -26,21 +26,25 @@ if TYPE_CHECKING:
 def doctor(
     as_json: Json = False,
     rank_table: Annotated[
-        Optional[str], typer.Option(metavar="FILE", help="Compare a rank table with the devices.")
+        Optional[str],
+        typer.Option(metavar="FILE", help="Also check this rank table against the devices."),
     ] = None,
     log_dir: Annotated[
         Optional[str],
-        typer.Option(metavar="FOLDER", help="Where logs would go; ascend-logs if not given."),
+        typer.Option(metavar="FOLDER", help="Folder for logs.  [default: ascend-logs]"),
     ] = None,
     python: Annotated[
-        Optional[str], typer.Option(metavar="PROGRAM", help="The Python that would run the ranks.")
+        Optional[str],
+        typer.Option(
+            metavar="PROGRAM", help="Python that would run the ranks.  [default: this one]"
+        ),
     ] = None,
     timeout: Annotated[
         Optional[float],
         typer.Option(
             metavar="TIME",
             parser=parse_time_limit,
-            help="How long one answer of npu-smi or hccn_tool may take; 10s if not given.",
+            help="Limit for each answer of npu-smi and hccn_tool.  [default: 10s]",
         ),
     ] = None,
     imports: Annotated[
@@ -48,17 +52,21 @@ def doctor(
         typer.Option(
             metavar="TIME",
             parser=parse_time_limit,
-            help="How long importing TensorFlow may take; 2m if not given.",
+            help="Limit for importing TensorFlow.  [default: 2m]",
         ),
     ] = None,
 ) -> None:
-    """Look at what a job needs of this machine, and say what was found.
+    """Check whether this machine has what a job needs.
 
-    Looked at are device nodes, health, holders, network, ports, versions, variables, TensorFlow and
-    the adapter (in a process of its own), folders and limits. No device is initialised, so that
-    nothing said here means that a job will work.
+    Checks device nodes, health, holders, network, ports, versions, variables, TensorFlow and the
+    adapter, folders and limits. No device is initialised, so a job may still fail where the doctor
+    reports no error.
 
-    Exit code 0 if nothing that was looked at is an error, 1 otherwise.
+    Exit code: 0 if there is no error, else 1.
+
+    Examples:
+        ascend-session doctor
+        ascend-session doctor --rank-table hccl.json --python /usr/bin/python3.7
     """
     from ascend_session.cli._examination import examine
 

@@ -11,6 +11,7 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, finding_as_dict, show_json, spell_options
 from ascend_session.cli._parameters import (
+    OUTPUT,
     Arguments,
     Backend,
     LogDir,
@@ -21,76 +22,163 @@ from ascend_session.cli._parameters import (
     parse_duration,
 )
 from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
+from ascend_session.findings import ERROR
 from ascend_session.text import format_ranges
 
 if TYPE_CHECKING:
     from ascend_session.launcher.config import LaunchConfig
     from ascend_session.launcher.plan import Plan, RankPlan
 
+# Titles in the help.
+_PROCESS, _TABLE, _NODES = "Ranks as processes", "Rank table and chief", "Several nodes"
+_CHECKS = "Checks, waits and failures"
+
 _Text = Optional[str]
 _Number = Optional[int]
 _Seconds = Optional[float]
 _Processes = Annotated[
     _Number,
-    typer.Option("-n", "--processes", metavar="N", help="Ranks; as many as devices if not given."),
+    typer.Option(
+        "-n",
+        "--processes",
+        metavar="N",
+        help="Number of ranks on this node.  [default: one per device]",
+    ),
 ]
 _Devices = Annotated[
-    _Text, typer.Option(metavar="LIST", help="Logical ids, as in 0-3,6; all visible if not given.")
+    _Text,
+    typer.Option(metavar="LIST", help="Logical device ids, as in 0-3,6.  [default: all visible]"),
 ]
-_NoPython = Annotated[bool, typer.Option("--no-python", help="SCRIPT is any program.")]
+_NoPython = Annotated[
+    bool, typer.Option("--no-python", help="Run SCRIPT as a program of any kind.")
+]
 _Table = Annotated[
-    _Text, typer.Option(metavar="FILE", help="The job's rank table, which is passed on.")
+    _Text, typer.Option(metavar="FILE", rich_help_panel=_TABLE, help="Rank table of the job.")
 ]
 _NoTable = Annotated[
-    bool, typer.Option("--no-rank-table", help="Ranks meet at a chief instead (CM_* variables).")
+    bool,
+    typer.Option(
+        "--no-rank-table",
+        rich_help_panel=_TABLE,
+        help="Let ranks meet at a chief instead (CM_* variables).",
+    ),
 ]
-_ChiefIp = Annotated[_Text, typer.Option(metavar="ADDRESS", help="The chief's address.")]
+_ChiefIp = Annotated[
+    _Text, typer.Option(metavar="ADDRESS", rich_help_panel=_TABLE, help="Address of the chief.")
+]
 _ChiefPort = Annotated[
-    _Number, typer.Option(metavar="PORT", help="The chief's port; a free one if not given.")
+    _Number,
+    typer.Option(
+        metavar="PORT", rich_help_panel=_TABLE, help="Port of the chief.  [default: a free one]"
+    ),
 ]
 _Nnodes = Annotated[
-    _Number, typer.Option(metavar="N", help="Nodes; what the scheduler says, or 1, if not given.")
+    _Number,
+    typer.Option(
+        metavar="N",
+        rich_help_panel=_NODES,
+        help="Number of nodes.  [default: the scheduler's, or 1]",
+    ),
 ]
-_NodeRank = Annotated[_Number, typer.Option(metavar="K", help="Number of this node, from 0.")]
+_NodeRank = Annotated[
+    _Number, typer.Option(metavar="K", rich_help_panel=_NODES, help="Rank of this node, from 0.")
+]
 _Coordinator = Annotated[
     _Text,
-    typer.Option(metavar="HOST:PORT", help="On node 0, where ranks of several nodes meet (stub)."),
+    typer.Option(
+        metavar="HOST:PORT",
+        rich_help_panel=_NODES,
+        help="Where nodes of the stub meet; an address of node 0.",
+    ),
 ]
-_JobId = Annotated[_Text, typer.Option(metavar="ID", help="JOB_ID; new if not given.")]
+_JobId = Annotated[
+    _Text,
+    typer.Option(
+        metavar="ID", rich_help_panel=_TABLE, help="JOB_ID of the job.  [default: a new one]"
+    ),
+]
 _Env = Annotated[
     Optional[List[str]],
-    typer.Option("--env", metavar="NAME=VALUE", help="Set a variable in the ranks; repeatable."),
+    typer.Option(
+        "--env",
+        metavar="NAME=VALUE",
+        rich_help_panel=_PROCESS,
+        help="Set a variable in all ranks; may be given repeatedly.",
+    ),
 ]
-_Cwd = Annotated[_Text, typer.Option(metavar="FOLDER", help="The ranks' folder to run in.")]
-_Python = Annotated[_Text, typer.Option(metavar="PROGRAM", help="The Python that runs the ranks.")]
+_Cwd = Annotated[
+    _Text,
+    typer.Option(
+        metavar="FOLDER", rich_help_panel=_PROCESS, help="Working directory of the ranks."
+    ),
+]
+_Python = Annotated[
+    _Text,
+    typer.Option(metavar="PROGRAM", rich_help_panel=_PROCESS, help="Python that runs the ranks."),
+]
 _Grace = Annotated[
-    _Seconds, typer.Option(metavar="SECONDS", help="Time from SIGTERM to SIGKILL; 10 if not given.")
+    _Seconds,
+    typer.Option(
+        metavar="SECONDS",
+        rich_help_panel=_CHECKS,
+        help="Time between SIGTERM and SIGKILL.  [default: 10]",
+    ),
 ]
 _Stall = Annotated[
     _Seconds,
-    typer.Option(metavar="SECONDS", help="End a job that neither writes nor computes so long."),
+    typer.Option(
+        metavar="SECONDS",
+        rich_help_panel=_CHECKS,
+        help="End a job that has neither written nor computed for this long.",
+    ),
 ]
 _Restarts = Annotated[
     _Number,
-    typer.Option(metavar="N", help="Try again so often, after failures that are known to pass."),
+    typer.Option(
+        metavar="N",
+        rich_help_panel=_CHECKS,
+        help="Restart at most N times after failures that are known to pass.",
+    ),
 ]
 _Bind = Annotated[
-    _Text, typer.Option(metavar="HOW", help="CPUs of a rank: auto (near its device), even or none.")
+    _Text,
+    typer.Option(
+        metavar="HOW",
+        rich_help_panel=_PROCESS,
+        help="Bind ranks to CPUs: auto (near the device), even or none.",
+    ),
 ]
 _Show = Annotated[
-    _Text, typer.Option(metavar="LIST", help="Ranks to show: all, none or as in 0,4-7.")
+    _Text,
+    typer.Option(
+        metavar="LIST",
+        rich_help_panel=OUTPUT,
+        help="Ranks whose output is shown: all, none, or as in 0,4-7.",
+    ),
 ]
-_Timestamps = Annotated[bool, typer.Option("--timestamps", help="Begin lines with the time.")]
-_Events = Annotated[_Text, typer.Option(metavar="FILE", help="Write what happens as JSON lines.")]
+_Timestamps = Annotated[
+    bool,
+    typer.Option("--timestamps", rich_help_panel=OUTPUT, help="Begin each line with the time."),
+]
+_Events = Annotated[
+    _Text,
+    typer.Option(
+        metavar="FILE", rich_help_panel=OUTPUT, help="Write the job's events as JSON lines."
+    ),
+]
 _NoPreflight = Annotated[
-    bool, typer.Option("--no-preflight", help="Start without checking what the job needs.")
+    bool,
+    typer.Option(
+        "--no-preflight", rich_help_panel=_CHECKS, help="Start without checking the host first."
+    ),
 ]
 _WaitForDevices = Annotated[
     _Seconds,
     typer.Option(
         metavar="TIME",
         parser=parse_duration,
-        help="Wait so long, as in 10m, until nobody holds the devices.",
+        rich_help_panel=_CHECKS,
+        help="Wait this long, as in 10m, for devices that are in use.",
     ),
 ]
 _WaitForTable = Annotated[
@@ -98,11 +186,21 @@ _WaitForTable = Annotated[
     typer.Option(
         metavar="TIME",
         parser=parse_duration,
-        help='Wait so long, 5m if not given, for a rank table at "initializing".',
+        rich_help_panel=_TABLE,
+        help='Wait this long for a table that is "initializing".  [default: 5m]',
     ),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and start nothing.")]
+_Json = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        rich_help_panel=OUTPUT,
+        help="Print the result as one JSON object; ranks then write to stderr.",
+    ),
+]
+_DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be started, and start nothing.")
+]
 
 app = new_group()
 
@@ -142,14 +240,20 @@ def launch(
     as_json: _Json = False,
     dry_run: _DryRun = False,
 ) -> None:
-    """Start a script once per device, show what all say, and end as the job ends.
+    """Start a script on every device, as one job.
 
-    SCRIPT is a Python script; with -m it is a module, with --no-python any program. What follows
-    it belongs to it, options too.
+    Each rank is a process of its own, with one device. The output of all ranks is shown and kept
+    in files, and when one rank fails, the others are ended and the first failure is explained.
 
-    Exit code 0 if every rank ended with 0, else that of the rank whose failure explains the
-    others', 128+n for a signal; 2 for a wrong call, and 1 if host or rank table are not in
-    order, with which nothing is started. With --json, the ranks' lines go to stderr.
+    SCRIPT is a Python script, a module (-m) or any program (--no-python). What follows SCRIPT is
+    passed on to it.
+
+    Exit code: 0 if every rank succeeded; that of the rank that failed first, 128+n for signal n;
+    1 if this host or the rank table has errors, and nothing was started; 2 for a wrong call.
+
+    Examples:
+        ascend-session launch -n 8 train.py --epochs 90
+        ascend-session launch --dry-run -n 8 -m my_package.train
     """
     if as_module and no_python:
         raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
@@ -202,7 +306,7 @@ def exit_on_refusal(as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except AscendError as error:
-        complain(error.message, error.hint)
+        complain(error.message, error.hint, ERROR)
         is_host = isinstance(error, DeviceTimeoutError) or (
             isinstance(error, PreflightError) and not error.is_wrong_call
         )

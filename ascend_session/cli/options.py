@@ -26,15 +26,17 @@ _WHEN = {"construction": "", "host": "On this host: ", "opening": "At opening: "
 
 
 def options(
-    names: Annotated[
-        Optional[List[str]], typer.Argument(help="An option, or words to look for.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
+    names: Annotated[Optional[List[str]], typer.Argument(hidden=True)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
-    """Print the reference of the options.
+    """Look up the options of AscendConfig.
 
-    The name of an option prints all about it: what it does, values, default, scope, rules, manual.
-    Several names, or none, list options. Other words list the options that mention all of them.
+    With one NAME, prints all about that option: values, default, scope, rules and manual pages.
+    With several, or none, lists options. Other words list the options that mention all of them.
+
+    Examples:
+        ascend-session options precision_mode_v2
+        ascend-session options memory reuse
     """
     from ascend_session.config import reference
 

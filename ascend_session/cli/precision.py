@@ -13,6 +13,7 @@ from ascend_session.text import format_count
 
 _OPTION = "op_precision_mode"
 _MOST_REMARKS = 20
+_OTHERS = "Other options of the session"  # a title in the help
 # The manual of ATC, --op_select_implmode.
 _ADVICE = (
     "The manual advises a file for each network instead (op_precision_mode): `ascend-session "
@@ -20,10 +21,17 @@ _ADVICE = (
 )
 _Toolkit = Annotated[
     Optional[str],
-    typer.Option(metavar="DIR", help="The toolkit to go by; that of this host if not given."),
+    typer.Option(metavar="DIR", help="Toolkit to use.  [default: that of this host]"),
 ]
 
-app = new_group(help="Choose the implementation modes of operators, in a file for each network.")
+_HELP = """Choose the implementation modes of operators, in one file per network.
+
+Examples:
+    ascend-session precision new net --from high_performance_for_all
+    ascend-session precision check net.ini
+"""
+
+app = new_group(help=_HELP)
 app.callback()(show_help_without_command)
 
 
@@ -32,15 +40,19 @@ def new(
     name: File,
     source: Annotated[
         str,
-        typer.Option("--from", metavar="LIST", help="One of the toolkit's lists, or any file."),
+        typer.Option("--from", metavar="LIST", help="List of the toolkit, or any file."),
     ],
     toolkit: _Toolkit = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace NAME if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace NAME if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a file NAME of the modes in a LIST, as high_performance_for_all.ini.
+    """Make a file from a list of modes.
 
-    The lists of the toolkit may change with its releases; the copy stays what it is.
+    The lists of the toolkit may change with its releases; the file NAME stays as it is.
+
+    Examples:
+        ascend-session precision new net --from high_performance_for_all
+        ascend-session precision new net --from other.ini --force
     """
     from ascend_session.cli._impl_modes import find_list, find_lists
     from ascend_session.option_files import OpPrecision
@@ -66,12 +78,19 @@ def set_modes(
     name: File,
     modes: Annotated[List[str], typer.Argument(hidden=True, metavar="OP=MODE...")],
     node: Annotated[
-        bool, typer.Option("--node", help="OP is the name of a node, and not a type.")
+        bool, typer.Option("--node", help="Take OP as the name of a node instead of a type.")
     ] = False,
     toolkit: _Toolkit = None,
     as_json: Json = False,
 ) -> None:
-    """Change the modes of single operators, as in OP=MODE; other lines stay as they are."""
+    """Change the modes of single operators.
+
+    Other lines of the file stay as they are.
+
+    Examples:
+        ascend-session precision set net.ini MatMulV2=high_precision
+        ascend-session precision set net.ini --node block1/conv=high_performance
+    """
     from ascend_session.cli._impl_modes import find_lists
     from ascend_session.option_files import OpPrecision
 
@@ -93,9 +112,13 @@ def set_modes(
 
 @app.command()
 def check(name: File, toolkit: _Toolkit = None, as_json: Json = False) -> None:
-    """Check a file: what GE skips, and modes that the toolkit's operators do not have.
+    """Check a file for lines that GE skips, and for modes that the toolkit does not have.
 
-    Exit code 1 if anything is found.
+    Exit code: 1 if the file has errors or warnings, else 0.
+
+    Examples:
+        ascend-session precision check net.ini
+        ascend-session precision check --toolkit /usr/local/Ascend/latest net.ini
     """
     from ascend_session.cli._file_report import report_option_file, show_file_report
     from ascend_session.cli._impl_modes import find_lists
@@ -118,27 +141,41 @@ def check(name: File, toolkit: _Toolkit = None, as_json: Json = False) -> None:
 
 @app.command()
 def explain(
-    op: Annotated[str, typer.Option("--op", metavar="TYPE", help="The operator's type.")],
+    op: Annotated[str, typer.Option("--op", metavar="TYPE", help="Type of the operator.")],
     name: Annotated[Optional[str], typer.Argument(hidden=True)] = None,
     node: Annotated[
-        Optional[str], typer.Option(metavar="NODE", help="Its name in the graph.")
+        Optional[str], typer.Option(metavar="NODE", help="Name of the operator in the graph.")
     ] = None,
     hf32: Annotated[
         Optional[str],
-        typer.Option(metavar="BITS", help="With HF32 on, as 10: convolutions, or 01: matmuls."),
+        typer.Option(
+            metavar="BITS",
+            help="Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both.",
+            rich_help_panel=_OTHERS,
+        ),
     ] = None,
     select: Annotated[
-        Optional[str], typer.Option(metavar="MODE", help="With op_select_implmode=MODE.")
+        Optional[str],
+        typer.Option(
+            metavar="MODE", help="Assume op_select_implmode=MODE.", rich_help_panel=_OTHERS
+        ),
     ] = None,
     types: Annotated[
-        Optional[str], typer.Option(metavar="LIST", help="With optypelist_for_implmode=LIST.")
+        Optional[str],
+        typer.Option(
+            metavar="LIST", help="Assume optypelist_for_implmode=LIST.", rich_help_panel=_OTHERS
+        ),
     ] = None,
     toolkit: _Toolkit = None,
     as_json: Json = False,
 ) -> None:
-    """Say which mode an operator finally gets with the file NAME, and why.
+    """Explain which mode an operator gets, and why.
 
-    Without NAME it is what op_select_implmode does, which needs --select.
+    Without the file NAME, explains what op_select_implmode does, which needs --select.
+
+    Examples:
+        ascend-session precision explain net.ini --op MatMulV2
+        ascend-session precision explain --op Gelu --select high_performance
     """
     from ascend_session.cli._impl_modes import decide_mode
 

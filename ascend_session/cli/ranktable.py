@@ -48,10 +48,19 @@ def _check_version(value: Optional[str]) -> Optional[str]:
 
 _Output = Annotated[
     Optional[str],
-    typer.Option("--output", "-o", metavar="FILE", help="Write it to FILE instead of printing it."),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the table to FILE instead of printing it."
+    ),
 ]
 
-app = new_group(help="Make, check, convert and show rank tables.")
+_HELP = """Make, check, convert and show rank tables.
+
+Examples:
+    ascend-session ranktable make -o hccl.json
+    ascend-session ranktable check hccl.json
+"""
+
+app = new_group(help=_HELP)
 app.callback()(show_help_without_command)
 
 
@@ -59,18 +68,20 @@ app.callback()(show_help_without_command)
 def make(
     files: Annotated[Optional[List[str]], typer.Argument(hidden=True)] = None,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Make one table of FILES, each that of one server.")
+        bool, typer.Option("--merge", help="Merge FILES, each the table of one server.")
     ] = False,
     devices: Annotated[
         Optional[str],
-        typer.Option(metavar="LIST", help="Logical ids, as in 0-3,6; all that are visible if not."),
+        typer.Option(
+            metavar="LIST", help="Logical device ids, as in 0-3,6.  [default: all visible]"
+        ),
     ] = None,
     server_id: Annotated[
         Optional[str],
-        typer.Option(metavar="NAME", help="This server's name; that of the host if not given."),
+        typer.Option(metavar="NAME", help="Name of this server.  [default: the host name]"),
     ] = None,
     host_ip: Annotated[
-        Optional[str], typer.Option(metavar="ADDRESS", help="This server's address.")
+        Optional[str], typer.Option(metavar="ADDRESS", help="Address of this server.")
     ] = None,
     to: Annotated[
         Optional[str],
@@ -78,20 +89,22 @@ def make(
             "--to",
             metavar="VERSION",
             callback=_check_version,
-            help="1.0, or 1.2 for A3 with superpods; 1.0 if not given, or what FILES have.",
+            help="1.0, or 1.2 for superpods of A3.  [default: 1.0, or that of FILES]",
         ),
     ] = None,
     output: _Output = None,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Replace FILE if it is there; take devices the manual advises against."
-        ),
+        typer.Option("--force", help="Replace FILE; take devices that the manual advises against."),
     ] = False,
 ) -> None:
-    """Make a table of this host's devices, or with --merge one of several.
+    """Make a rank table of this host's devices, or merge those of several hosts.
 
-    On each server: make -o a.json. Then, on one of them: make --merge a.json b.json -o hccl.json.
+    For several servers, make a table on each of them and merge the tables on one.
+
+    Examples:
+        ascend-session ranktable make -o hccl.json
+        ascend-session ranktable make --merge a.json b.json -o hccl.json
     """
     from ascend_session.cluster.rank_table import RankTable
 
@@ -119,21 +132,26 @@ def check(
     ] = False,
     wait: Annotated[
         Optional[str],
-        typer.Option(metavar="TIME", help="Wait so long, as in 10m, until it is completed."),
+        typer.Option(
+            metavar="TIME", help="Wait this long, as in 10m, until the table is completed."
+        ),
     ] = None,
     product: Annotated[
         Optional[str],
         typer.Option(
             metavar="NAME",
-            help="Go by the rules of 910A, A2, A3 or 310P; those of this host's devices if not "
-            "given.",
+            help="Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a table by HCCL's rules, and against this host; exit code 1 if it is wrong.
+    """Check a rank table by HCCL's rules, and against this host.
 
-    Warnings are printed and do not make a table wrong.
+    Exit code: 1 if the table has errors, else 0. Warnings do not count.
+
+    Examples:
+        ascend-session ranktable check hccl.json
+        ascend-session ranktable check --no-host --product A2 --wait 10m hccl.json
     """
     from ascend_session.hardware.families import named_family
 
@@ -161,7 +179,14 @@ def convert(
     ] = "1.0",
     force: Force = False,
 ) -> None:
-    """Write a table of any format as version 1.0 or 1.2; it has to be completed."""
+    """Convert a rank table of any format to version 1.0 or 1.2.
+
+    The status of the table OLD has to be "completed".
+
+    Examples:
+        ascend-session ranktable convert old.json -o hccl.json
+        ascend-session ranktable convert --to 1.2 old.json -o hccl.json
+    """
     from ascend_session.cluster.rank_table import RankTable
     from ascend_session.cluster.rank_table.contents import COMPLETED, TEMPLATE_2
 
@@ -183,7 +208,12 @@ def convert(
 
 @app.command()
 def show(file: File, as_json: Json = False) -> None:
-    """Print what a table says: which rank has which device, where."""
+    """Show which rank has which device on which server.
+
+    Examples:
+        ascend-session ranktable show hccl.json
+        ascend-session ranktable show --json hccl.json
+    """
     from ascend_session.cluster.rank_table import RankTable
 
     with exit_on_error():

@@ -32,23 +32,25 @@ def run(
     as_module: Module = False,
     strict: Annotated[
         bool,
-        typer.Option(
-            "--strict", help="Refuse, too, what the adapter ignores without a word (stub only)."
-        ),
+        typer.Option("--strict", help="Also refuse what the adapter ignores silently (stub only)."),
     ] = False,
     json_file: Annotated[
-        Optional[str], typer.Option("--json", metavar="FILE", help="Write the report to FILE, too.")
+        Optional[str], typer.Option("--json", metavar="FILE", help="Also write the report to FILE.")
     ] = None,
 ) -> None:
-    """Run a script that is written for npu_bridge, unchanged, as Python runs it.
+    """Run a script written for npu_bridge, unchanged.
 
-    Without a device, npu_bridge and hccl are this package's: the script runs on the CPU, the
-    options of each of its sessions are checked as the adapter checks them, and a report at the
-    end says what became of them. With a device the vendor's packages are left alone, and what the
-    script leaves open is closed in order, whatever ends it.
+    Without a device, the script runs on the CPU: this package provides npu_bridge and hccl, checks
+    the options of each session as the vendor's adapter does, and reports at the end what became
+    of them. With a device, the script uses the vendor's packages, and what it leaves open is
+    closed in order.
 
-    SCRIPT is a Python script; with -m it is a module. What follows it belongs to it, options too.
-    The exit code is the script's.
+    SCRIPT is a Python script, or a module (-m). What follows SCRIPT is passed on to it. The exit
+    code is the script's.
+
+    Examples:
+        ascend-session run train.py --epochs 1
+        ascend-session run --strict --json report.json -m my_package.train
     """
     from ascend_session.backends import backend_class, choose
     from ascend_session.launcher.rank_main import RUN_VARIABLE, RUNNER

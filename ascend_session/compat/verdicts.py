@@ -2,94 +2,56 @@
 
 `AscendConfig` refuses more than the vendor's stack does: what nothing looks at is refused there,
 too, because it does not do what it says. A script that runs unchanged is to run here as there, so
-of what `config` objects to only that counts which really ends a run on a device.
+of what `config` objects to only that counts which really ends a run on a device:
+`config.adapter_checks` says what the adapter ends, this module adds what GE does.
 
-Sources: the adapter's npu_attrs.cc, geop_npu.cc and om_partition_subgraphs_pass.cc, and GE's checks
-of its options; guides/facts/adapter.md#what-a-bad-option-does,
-guides/facts/adapter.md#options-that-nobody-checks.
+Sources: guides/facts/adapter.md#what-a-bad-option-does,
+guides/facts/adapter.md#options-that-nobody-checks; GE's checks of its options.
 """
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
+from ascend_session.config.adapter_checks import find_refusals
 from ascend_session.config.entry import (
     ENTRY_NAME,
+    EntryReading,
+    check_value,
     is_misnamed,
     misnamed_entry,
+    read_parameters,
     several_entries,
-    unflatten,
-    wrong_field,
 )
-from ascend_session.config.grammar import INT32_MAX
 from ascend_session.config.names import REFUSED_BY_GE, unknown_key
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.proto import left_on
-from ascend_session.config.rules import RULES, dynamic, execution, paths, variables
+from ascend_session.config.rules import RULES, accuracy, dynamic, paths, variables
 from ascend_session.config.rules.rule import FlatOptions, Rule
-from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 
-# The options whose wrong values end the run; others are taken for what they are, or for nothing.
-_CHECKED: FrozenSet[str] = frozenset(
-    (
-        # SIGABRT
-        *("graph_run_mode", "session_device_id", "task_index", "variable_placement", "work_path"),
-        *("input_shape", "dynamic_dims", "dynamic_node_type", "dynamic_inputs_shape_range"),
-        *("dump_mode", "dump_debug_mode", "buffer_optimize", "iterations_per_loop"),
-        *("local_rank_id", "local_device_list", "op_select_implmode"),
-        *("dynamic_graph_execute_mode",),
-        # InvalidArgumentError or InternalError
-        *("variable_use_1g_huge_page", "compile_hybrid_mode", "in_out_pair"),
-        *("enable_exception_dump", "export_compile_stat", "precision_mode", "precision_mode_v2"),
-        *("modify_mixlist", "dump_path", "dump_step", "dump_data", "aoe_mode", "jit_compile"),
-        *("graph_max_parallel_model_num", "shape_generalization_mode"),
-        *("experimental_accelerate_train_mode", "graph_slice"),
-        # GE refuses to initialise
-        *("aicore_num", "auto_multistream_parallel_mode", "profiling_options"),
-    )
-)
-
-# Options that are read with another one only.
-_READ_WITH: Dict[str, str] = {
-    "dump_step": "enable_dump",
-    "dump_mode": "enable_dump",
-    "dump_debug_mode": "enable_dump_debug",
-    "dynamic_graph_execute_mode": "dynamic_input",
+# Options whose wrong values GE refuses, and what has to be on for that.
+_READ_BY_GE: Dict[str, str] = {
+    "aicore_num": "",
+    "auto_multistream_parallel_mode": "",
+    "dynamic_dims": "",
     "dynamic_inputs_shape_range": "dynamic_input",
-    "in_out_pair": "mix_compile_mode",
+    "input_shape": "",
     "profiling_options": "profiling_mode",
 }
-
-# The two whose field the adapter looks at (npu_attrs.cc).
-_FIELD_CHECKED = ("jit_compile", "shape_generalization_mode")
-
-# Of these an empty text is refused, too; others take it for nothing (npu_attrs.cc).
-_NEVER_EMPTY = (*_FIELD_CHECKED, "precision_mode", "precision_mode_v2", "op_select_implmode")
-
-# Rules between options that nothing in the vendor's stack enforces, and the host's that it does.
-_UNENFORCED: Set[Callable[..., Any]] = {
-    execution.tuning_conditions,
-    execution.host_variables_need_mixed_computing,
-    execution.mixed_computing_runs_single_steps,
-}
-_ENFORCED_ON_HOST: Set[Callable[..., Any]] = {
-    paths.dump_directory,
-    paths.tuning_directory,
-    variables.device_variables,
-    variables.tuning_variable,
+_RULES_OF_GE: Set[Callable[..., Any]] = {
+    accuracy.one_kind_of_dump,
+    dynamic.profiles_fit_the_shapes,
     variables.profiling_options_variable,
 }
 # What stands in files is for `ascend-session config`: they are those of another machine.
-_HOST_RULES: Tuple[Rule, ...] = (
+_ALL_RULES: Tuple[Rule, ...] = (
+    *RULES,
     *(rule for rule in paths.RULES if rule.check is not paths.files_that_ge_reads),
     *paths.OPENING_RULES,
     *variables.RULES,
 )
-_ALL_RULES = (*RULES, *_HOST_RULES)
-
-_ZERO: Dict[str, Any] = {"s": "", "i": 0, "b": False}
 
 _MOST_BY_HAND = 25  # options
 
@@ -122,10 +84,6 @@ class EntryVerdict:
         on_host = self.values.get("job") in ("ps", "default")
         return self.has_entry and self.values.get("use_off_line") is not False and not on_host
 
-    def add(self, finding: Finding, ends_run: bool) -> None:
-        """Note a finding, by what it means for the run."""
-        (self.refused if ends_run else self.ignored).append(finding)
-
 
 def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     """Read the NpuOptimizer entry of a ``tf.ConfigProto`` as the adapter does.
@@ -144,10 +102,16 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     entries = [entry for entry in rewriter.custom_optimizers if entry.name == ENTRY_NAME]
     if len(entries) > 1:
         verdict.ignored.append(several_entries(len(entries)))
-    for entry in entries:  # each is checked alone; the last one holds
-        verdict.written, verdict.values, verdict.defaults = {}, {}, set()
-        _judge_parameters(entry.parameter_map, verdict, environ)
+    readings = [read_parameters(entry.parameter_map) for entry in entries]
+    problems = [each for reading in readings for each in _find_problems(reading, environ)]
+    if readings:  # of several the last one holds
         verdict.has_entry = True
+        verdict.written = readings[-1].written
+        verdict.values = {
+            key: value for key, value in readings[-1].values.items() if not check_value(key, value)
+        }
+    _sort_problems(verdict, problems, find_refusals(readings, environ))
+    _forgive_defaults(verdict)
     for name in ("memory_optimization", "remapping") if entries else ():
         note = left_on(name, getattr(rewriter, name), rewriter.optimizers)
         if note is not None:
@@ -155,96 +119,77 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     return verdict
 
 
-def _judge_parameters(
-    parameter_map: Any, verdict: EntryVerdict, environ: Mapping[str, str]
-) -> None:
-    misplaced = _read_values(parameter_map, verdict)
-    bad = _judge_values(verdict, misplaced)
-    # What cannot be used is unset to the rules between options, as far as the adapter is concerned.
-    options = FlatOptions(verdict.values, bad, environ)
-    seen = {(finding.option, finding.message) for finding in (*verdict.refused, *verdict.ignored)}
+class _Problem(NamedTuple):
+    """Something wrong with an entry, and whether GE ends the run for it."""
+
+    finding: Finding
+    is_refused_by_ge: bool = False
+
+
+def _find_problems(reading: EntryReading, environ: Mapping[str, str]) -> Iterator[_Problem]:
+    """Find what the configuration's own definitions and rules say against an entry."""
+    for key in reading.written:
+        if key not in reading.values:
+            is_sent = key in REFUSED_BY_GE and reading.written[key] != ""
+            yield _Problem(unknown_key(key), is_sent and isinstance(reading.written[key], str))
+    yield from map(_Problem, reading.not_text)
+    refused = set()
+    for key, value in reading.values.items():
+        problems, cause = check_value(key, value), reading.misplaced.get(key)
+        if problems:
+            refused.add(key)
+        elif cause is not None:
+            yield _Problem(cause)
+        for problem in problems:
+            if cause is not None:  # a zero that nobody has written
+                message = f"{cause.message} {problem.message}"
+                problem = problem._replace(message=message, hint=cause.hint)
+            yield _Problem(problem, _is_refused_by_ge(key, reading.values))
+    options = FlatOptions(reading.values, refused, environ=environ)
     for rule in _ALL_RULES:
         for finding in rule.findings(options):
-            if (finding.option, finding.message) not in seen:
-                seen.add((finding.option, finding.message))
-                verdict.add(finding, _ends_run(rule, finding, options))
-    verdict.values = {key: value for key, value in verdict.values.items() if key not in bad}
-    _forgive_defaults(verdict)
+            yield _Problem(finding, rule.check in _RULES_OF_GE)
 
 
-def _read_values(parameter_map: Any, verdict: EntryVerdict) -> Dict[str, Finding]:
-    """Read each key's field; what stands in another one reads as zero, and is returned by key."""
-    known = options_by_key(AdapterOptions)
-    misplaced: Dict[str, Finding] = {}
-    for key in sorted(parameter_map):
-        attribute = parameter_map[key]
-        field_name = attribute.WhichOneof("value")
-        value = getattr(attribute, field_name) if field_name else None
-        if isinstance(value, bytes):
-            value = value.decode(errors="replace")
-        verdict.written[key] = value
-        option = known.get(key)
-        if option is None or option.field is None:
-            is_sent = key in REFUSED_BY_GE and isinstance(value, str) and value != ""
-            verdict.add(unknown_key(key), is_sent)
-        elif field_name != option.field:
-            misplaced[key] = wrong_field(key, field_name, option.field)
-            verdict.add(misplaced[key], key in _FIELD_CHECKED)
-            verdict.values[key] = _ZERO[option.field]
+def _is_refused_by_ge(key: str, values: Mapping[str, Any]) -> bool:
+    """Whether GE looks at an option whose value its definition refuses."""
+    switch = _READ_BY_GE.get(key)
+    is_read = switch is not None and (not switch or values.get(switch) is True)
+    return is_read and values[key] != ""
+
+
+def _sort_problems(
+    verdict: EntryVerdict, problems: Sequence[_Problem], refusals: Mapping[str, Finding]
+) -> None:
+    """Tell what ends the run from what is ignored.
+
+    Args:
+        verdict: Where they go.
+        problems: What is wrong with the entries.
+        refusals: What the adapter ends the run for, by option.
+    """
+    explained = set()
+    for problem in dict.fromkeys(problems):
+        finding = problem.finding
+        key = _key_of(finding.option or "")
+        by_ge = problem.is_refused_by_ge and verdict.is_offloaded
+        if finding.severity == ERROR and (by_ge or key in refusals):
+            explained.add(key)
+            verdict.refused.append(finding)
         else:
-            verdict.values[key] = value
-    return misplaced
+            verdict.ignored.append(finding)
+    verdict.refused += [each for key, each in refusals.items() if key not in explained]
 
 
-def _judge_values(verdict: EntryVerdict, misplaced: Mapping[str, Finding]) -> Set[str]:
-    """Check each value alone, and return the keys whose value cannot be used."""
-    bad = set()
-    for key, value in verdict.values.items():
-        problems = _value_problems(key, value)
-        if not problems:
-            continue
-        bad.add(key)
-        cause = misplaced.get(key)
-        if cause is not None and cause in verdict.ignored:  # a zero that nobody has written
-            verdict.ignored.remove(cause)
-            problems = [
-                each._replace(message=f"{cause.message} {each.message}", hint=cause.hint)
-                for each in problems
-            ]
-        for problem in problems:
-            verdict.add(problem, _value_ends_run(key, value, verdict.values))
-    return bad
+def _key_of(name: str) -> str:
+    """Give the key of an option, under whichever of its names it was reported."""
+    return _keys_by_name().get(name, name)
 
 
-@lru_cache(maxsize=1024, typed=True)
-def _value_problems(key: str, value: Any) -> Sequence[Finding]:
-    """Report what the option's own definition says against a value."""
-    try:
-        unflatten(AdapterOptions, {key: value})
-    except ConfigError as error:
-        return error.problems
-    return ()
-
-
-def _value_ends_run(key: str, value: Any, values: Mapping[str, Any]) -> bool:
-    """Whether a value that the option's definition refuses ends the run."""
-    if key not in _CHECKED or (value == "" and key not in _NEVER_EMPTY):
-        return False
-    if key == "graph_run_mode" and value < 0:
-        return False
-    if key == "session_device_id" and value > INT32_MAX:
-        return False
-    switch = _READ_WITH.get(key)
-    return switch is None or values.get(switch) is True
-
-
-def _ends_run(rule: Rule, finding: Finding, options: FlatOptions) -> bool:
-    """Whether what a rule between options has found ends the run."""
-    if finding.severity != ERROR or rule.check in _UNENFORCED:
-        return False
-    if rule.check is dynamic.profiles_exclude:
-        return options.is_on("mix_compile_mode")
-    return rule.check in _ENFORCED_ON_HOST or rule not in _HOST_RULES
+@lru_cache(maxsize=None)
+def _keys_by_name() -> Dict[str, str]:
+    known = options_by_key(AdapterOptions).values()
+    return {name: option.key for option in known for name in (option.path, option.name, option.key)}
 
 
 def _forgive_defaults(verdict: EntryVerdict) -> None:

@@ -5,7 +5,8 @@ protobuf field of each, and its value. `proto` moves it in and out of a ``tf.Con
 Source: guides/facts/adapter.md#reading-the-entry; npu_attrs.cc SetNpuOptimizerAttr.
 """
 
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Type, TypeVar
+from functools import lru_cache
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type, TypeVar
 
 from pydantic import BaseModel
 
@@ -17,7 +18,9 @@ from ascend_session.findings import ERROR, Finding
 
 ENTRY_NAME = "NpuOptimizer"
 
-_ZERO = {"s": "''", "i": "0", "b": "False"}
+ZERO: Mapping[str, Any] = {"s": "", "i": 0, "b": False}
+"""What a protobuf field reads as when the value stands in another one."""
+
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -80,6 +83,60 @@ def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
     return config
 
 
+@lru_cache(maxsize=4096, typed=True)
+def check_value(key: str, value: Any) -> Tuple[Finding, ...]:
+    """Report what the definition of a key says against a value."""
+    from ascend_session.config.options import AdapterOptions
+
+    try:
+        unflatten(AdapterOptions, {key: value})
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+class EntryReading(NamedTuple):
+    """What the adapter reads of one entry: presence, protobuf field and value, in this order.
+
+    Attributes:
+        written: What stands in the entry, by key; text that is not UTF-8 with replacements.
+        values: The options that the adapter knows, each as it reads it: of a value in another field
+            it reads the zero of its own.
+        misplaced: What is wrong with the fields of such values, by key.
+        not_text: What is wrong with text that is not UTF-8.
+    """
+
+    written: Dict[str, Any]
+    values: Dict[str, Any]
+    misplaced: Dict[str, Finding]
+    not_text: List[Finding]
+
+
+def read_parameters(parameter_map: Mapping[str, Any]) -> EntryReading:
+    """Read the ``parameter_map`` of an entry, whose values are of protobuf's ``AttrValue``."""
+    from ascend_session.config.options import AdapterOptions
+
+    known = options_by_key(AdapterOptions)
+    reading = EntryReading({}, {}, {}, [])
+    for key in sorted(parameter_map):
+        field = parameter_map[key].WhichOneof("value")
+        value = getattr(parameter_map[key], field) if field else None
+        right = known[key].field if key in known else None
+        if isinstance(value, bytes):
+            text = value.decode(errors="replace")
+            if field == right and text.encode() != value:
+                message = f"{key} holds {value!r}, which is not UTF-8 text."
+                reading.not_text.append(Finding(ERROR, message, option=key))
+            value = text
+        reading.written[key] = value
+        if right is not None and field != right:
+            reading.misplaced[key] = wrong_field(key, field, right)
+            reading.values[key] = ZERO[right]
+        elif right is not None:
+            reading.values[key] = value
+    return reading
+
+
 def is_misnamed(name: str) -> bool:
     """Whether ``name`` is meant to be the adapter's and is not."""
     return name != ENTRY_NAME and name.strip().lower().replace("_", "") == ENTRY_NAME.lower()
@@ -101,7 +158,7 @@ def several_entries(count: int) -> Finding:
     return Finding(
         ERROR,
         f"The proto has {count} entries named {ENTRY_NAME!r}; of each key the last "
-        "one wins, and what the last one lacks goes back to defaults.",
+        "one wins, and some that it lacks go back to their defaults.",
         "Keep one entry.",
         option=ENTRY_NAME,
     )
@@ -112,7 +169,7 @@ def wrong_field(key: str, wrong: Optional[str], right: str) -> Finding:
     where = f"stands in the field {wrong!r}" if wrong else "is there without a value"
     return Finding(
         ERROR,
-        f"{key} {where}; the adapter reads the field {right!r} and finds {_ZERO[right]}.",
+        f"{key} {where}; the adapter reads the field {right!r} and finds {ZERO[right]!r}.",
         f'Write parameter_map["{key}"].{right} = ...',
         option=key,
     )

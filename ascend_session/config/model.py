@@ -162,9 +162,9 @@ def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
     written = f"{name}={given!r}"
     kind = finding["type"]
     if kind == "literal_error":
-        problem = _not_allowed(name, given, _allowed(annotation))
+        problem = _not_allowed(name, given, allowed_values(annotation))
         sibling = _SIBLINGS.get(name, "")
-        if sibling and given in _allowed(model.model_fields[sibling].annotation):
+        if sibling and given in allowed_values(model.model_fields[sibling].annotation):
             return problem._replace(hint=f"That is a value of {sibling}.")
         return problem
     if kind in _TYPES:
@@ -181,11 +181,12 @@ def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
     return Finding(ERROR, f"{written}: {finding['msg']}.", option=name)
 
 
-def _allowed(annotation: Any) -> List[Any]:
+def allowed_values(annotation: Any) -> List[Any]:
+    """List the values that a type counts up; empty if it does not."""
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     for member in get_args(annotation):
-        allowed = _allowed(member)
+        allowed = allowed_values(member)
         if allowed:
             return allowed
     return []

@@ -12,9 +12,9 @@ from ascend_session.config.entry import (
     flatten,
     is_misnamed,
     misnamed_entry,
+    read_parameters,
     several_entries,
     unflatten,
-    wrong_field,
 )
 from ascend_session.config.file_store import FileStore
 from ascend_session.config.option import options_by_key
@@ -100,24 +100,12 @@ def _read(proto: Any) -> Tuple[Dict[str, Any], List[Finding]]:
     problems = [misnamed_entry(each.name) for each in optimizers if is_misnamed(each.name)]
     if len(entries) > 1:
         problems.append(several_entries(len(entries)))
-    values: Dict[str, Any] = {}
-    known = options_by_key(AdapterOptions)
-    parameters = entries[0].parameter_map if entries else {}
-    for key in sorted(parameters):
-        field = parameters[key].WhichOneof("value")
-        right = known[key].field if key in known else None
-        if right is not None and field != right:
-            problems.append(wrong_field(key, field, right))
-            continue
-        value = getattr(parameters[key], field) if field else None
-        if isinstance(value, bytes):
-            try:
-                value = value.decode(errors="strict" if right else "replace")
-            except UnicodeDecodeError:
-                message = f"{key} holds {value!r}, which is not UTF-8 text."
-                problems.append(Finding(ERROR, message, option=key))
-                continue
-        values[key] = value
+    if not entries:
+        return {}, problems
+    reading = read_parameters(entries[0].parameter_map)
+    problems += [*reading.misplaced.values(), *reading.not_text]
+    wrong = {problem.option for problem in problems}
+    values = {key: value for key, value in reading.written.items() if key not in wrong}
     return values, problems
 
 

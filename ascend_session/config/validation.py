@@ -57,8 +57,9 @@ def refusal_of(
 
     wrong = {(problem.option or "").split(".")[0] for problem in problems} & set(values)
     readable = {name: value for name, value in values.items() if name not in wrong}
-    unreadable = {o.key for o in adapter_options(model) if o.path.split(".")[0] in wrong}
-    entry = FlatOptions(flatten(AdapterOptions(**readable)), unreadable)
+    refused = {o.key for o in adapter_options(model) if o.path in wrong}
+    unknown = {o.key for o in adapter_options(model) if o.path.split(".")[0] in wrong} - refused
+    entry = FlatOptions(flatten(AdapterOptions(**readable)), refused, unknown)
     return ConfigError.of([*problems, *errors_of(apply_rules(RULES, entry))])
 
 

@@ -302,10 +302,10 @@ def auto_multistream_parallel_mode(value: object) -> str:
 
 _ACCELERATE_FORMS = "text, (kind, trigger), (kind, trigger, ratio), a mapping with these names"
 _ACCELERATE_FIELDS = ("kind", "trigger", "ratio")
-_KINDS = ("fast", "fast1")
-_RATIO_LIMITS = {"step": ("0.2", "0.9"), "loss": ("1.01", "1.5")}
-_DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
-_LONGEST_RATIO = 31  # safe_strtof refuses 32 characters and more
+ACCELERATE_KINDS = ("fast", "fast1")
+RATIO_LIMITS = {"step": ("0.2", "0.9"), "loss": ("1.01", "1.5")}
+DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+LONGEST_NUMBER = 31  # safe_strtof refuses 32 characters and more
 
 
 @grammar(_ACCELERATE_FORMS, "fast|step|0.9")
@@ -321,18 +321,18 @@ def accelerate_train_mode(value: object) -> str:
         reason = f"it has {len(fields)} fields and must have two or three, with '|' between"
         raise UnusableError(reason)
     kind, trigger = fields[:2]
-    if kind not in _KINDS:
+    if kind not in ACCELERATE_KINDS:
         raise UnusableError(f"the first field is {kind!r} and must be 'fast' or 'fast1'")
-    if trigger not in _RATIO_LIMITS:
+    if trigger not in RATIO_LIMITS:
         raise UnusableError(f"the second field is {trigger!r} and must be 'step' or 'loss'")
     ratio = fields[2] if len(fields) == 3 else ""
     if ratio:
-        low, high = _RATIO_LIMITS[trigger]
+        low, high = RATIO_LIMITS[trigger]
         example = f"fast|{trigger}|{high}"
-        if re.fullmatch(_DECIMAL, ratio) is None or len(ratio) > _LONGEST_RATIO:
-            reason = f"is no decimal number of at most {_LONGEST_RATIO} characters"
+        if re.fullmatch(DECIMAL, ratio) is None or len(ratio) > LONGEST_NUMBER:
+            reason = f"is no decimal number of at most {LONGEST_NUMBER} characters"
             raise UnusableError(f"the ratio {ratio!r} {reason}", example)
-        if not _to_float32(low) <= _to_float32(ratio) <= _to_float32(high):
+        if not to_float32(low) <= to_float32(ratio) <= to_float32(high):
             reason = f"is outside {low} to {high}, the limits for {trigger!r}"
             raise UnusableError(f"the ratio {ratio!r} {reason}", example)
     return text
@@ -343,7 +343,8 @@ def accelerate_trigger(text: str) -> str:
     return text.split("|")[1]
 
 
-def _to_float32(text: str) -> float:
+def to_float32(text: str) -> float:
+    """Read a number as a 32-bit float, infinite beyond its range."""
     try:
         return float(struct.unpack("f", struct.pack("f", float(text)))[0])
     except OverflowError:

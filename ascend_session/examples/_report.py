@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Iterable, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterable, List, NamedTuple, Sequence
 
 from ascend_session.requirements import EXAMPLES_COMMAND
 
@@ -14,10 +14,12 @@ __all__ = [
     "print_table",
     "require_packages",
     "save",
+    "save_comparison",
     "save_curve",
 ]
 
 _NUMBERS = "history.json"
+_MOST_ROWS = 10  # of a table with two trainings
 
 
 class Epoch(NamedTuple):
@@ -52,10 +54,13 @@ def print_table(history: Sequence[Epoch]) -> None:
 
 
 def print_both(one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str]) -> None:
-    """Prints the training losses and held-out accuracies of two trainings next to each other."""
+    """Print the losses and held-out accuracies of two trainings, of some ten epochs."""
     titles = [f"{what}, {name}" for what in ("Loss", "Accuracy") for name in names]
     rows = []
+    every = -(-len(one) // _MOST_ROWS)
     for a, b in zip(one, other):
+        if a.number % every and a is not one[-1]:
+            continue
         losses = _decimals((a.training_loss, b.training_loss), 6)
         accuracies = _decimals((a.held_out_accuracy, b.held_out_accuracy), 3)
         rows.append([str(a.number), *losses, *accuracies])
@@ -112,6 +117,32 @@ def save_curve(history: Sequence[Epoch], directory: Path) -> Path:
     for axes in (loss, accuracy):
         _finish(axes)
     path = directory / "curve.png"
+    figure.savefig(str(path), dpi=120)
+    return path
+
+
+def save_comparison(
+    one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str], path: Path
+) -> Path:
+    """Draw two trainings over each other, by the name of each; return ``path``, a PNG."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), tight_layout=True)
+    loss, accuracy = figure.subplots(1, 2)
+    styles: Sequence[Dict[str, Any]] = (
+        {"linewidth": 6, "alpha": 0.4},
+        {"linestyle": "--", "color": "black"},
+    )
+    for history, name, style in zip((one, other), names, styles):
+        epochs = [epoch.number for epoch in history]
+        label = f"{name} images"
+        loss.plot(epochs, [e.training_loss for e in history], label=label, **style)
+        percent = [100 * e.held_out_accuracy for e in history]
+        accuracy.plot(epochs, percent, label=label, **style)
+    loss.set(title="Training loss (cross-entropy)", ylim=(0, None))
+    accuracy.set(title="Accuracy on held-out images, %")
+    for axes in (loss, accuracy):
+        _finish(axes)
     figure.savefig(str(path), dpi=120)
     return path
 

@@ -98,7 +98,7 @@ def load_digits() -> Tuple[Examples, Examples]:
     return examples, Examples(images[:HELD_OUT], labels[:HELD_OUT])
 
 
-def build_model(hidden: int = 128, learning_rate: float = 0.01, size: int = 1) -> Model:
+def build_model(hidden: int = 128, learning_rate: float = 0.02, size: int = 1) -> Model:
     """Builds the graph: 64 pixels, a layer of ``hidden`` units, ten digits; for ``size`` ranks."""
     import tensorflow.compat.v1 as tf
 
@@ -214,7 +214,7 @@ def main(argv: Sequence[str]) -> None:
     if share.size > 1:
         print(
             f"Rank {share.rank} of {share.size}: weights {history[-1].weights}, the same on all "
-            f"ranks after each of {len(history)} epochs"
+            f"ranks in {len(history)} epochs"
         )
     if share.rank == 0:
         if not arguments.brief:
@@ -222,7 +222,8 @@ def main(argv: Sequence[str]) -> None:
         print(f"Restored in a second session: held-out accuracy {accuracy:.3f}")
         print(f"Checkpoint: {checkpoint}")
         print(f"Training curve: {save(history, arguments.output)}")
-        print(f"Backend: {system.backend}, because {system.backend_reason}")
+        if not arguments.brief:
+            print(f"Backend: {system.backend}, because {system.backend_reason}")
 
 
 def check_share(share: Share, number: int) -> None:
@@ -235,14 +236,22 @@ def check_share(share: Share, number: int) -> None:
         )
 
 
-def parse(argv: Sequence[str], program: str = f"python -m {NAME}") -> argparse.Namespace:
+def parse(
+    argv: Sequence[str], program: str = f"python -m {NAME}", epochs: int = 15
+) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
         prog=program,
         description="Train a classifier of handwritten digits, on Ascend or on the CPU.",
     )
     add = parser.add_argument
-    add("--epochs", type=count, default=15, metavar="N", help="passes over the data (%(default)s)")
+    add(
+        "--epochs",
+        type=count,
+        default=epochs,
+        metavar="N",
+        help="passes over the data (%(default)s)",
+    )
     add(
         "--batch",
         type=count,
@@ -257,7 +266,7 @@ def parse(argv: Sequence[str], program: str = f"python -m {NAME}") -> argparse.N
         metavar="DIR",
         help="where to put the checkpoint and the training curve (%(default)s)",
     )
-    add("--brief", action="store_true", help="print no table of the epochs")
+    add("--brief", action="store_true", help="print neither a table nor the backend")
     return parser.parse_args(argv)
 
 

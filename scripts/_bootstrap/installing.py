@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import time
 from typing import List, Mapping, Sequence
 
 from environments import Environment
@@ -28,6 +30,8 @@ NETWORK_ADVICE = (
     "the package index could not be reached: connect to the network, or name a mirror with "
     "PIP_INDEX_URL"
 )
+# Seconds between two looks how far pip is, on a terminal and where lines stay.
+LOOK_EVERY_S, LOOK_EVERY_IN_FILE_S = 0.5, 30.0
 # Below this an installation cannot have gone on. venv hides what pip said when the disk is full.
 LEAST_FREE_BYTES = 16 * 1024 * 1024
 
@@ -44,21 +48,25 @@ def make(
         SetupError: venv or pip failed.
         OSError: the checkout cannot be written.
     """
+    begin = time.monotonic()
+    venv = [interpreter.executable, "-I", "-m", "venv", environment.directory]
+    pip = [environment.python, "-I", "-m", "pip", "install"]
+    steps = (
+        ("virtual environment", venv),
+        # Older ones cannot install a pyproject.toml in editable form.
+        ("pip", [*pip, "pip>=21.3"]),
+        # Python compiles what is imported itself: a small part of TensorFlow.
+        ("packages, the longest step", [*pip, "--no-compile", *wanted]),
+    )
     try:
         _remove(environment.directory)
         with open(environment.log, "wb"):
             pass
-        _run(
-            [interpreter.executable, "-I", "-m", "venv", environment.directory],
-            environment,
-            environ,
-        )
-        pip = [environment.python, "-I", "-m", "pip", "install"]
-        # Older ones cannot install a pyproject.toml in editable form.
-        _run([*pip, "pip>=21.3"], environment, environ)
-        # Python compiles what is imported itself: a small part of TensorFlow.
-        _run([*pip, "--no-compile", *wanted], environment, environ)
+        for number, (title, command) in enumerate(steps, 1):
+            print(f"  {number}/{len(steps)} {title}", flush=True)
+            _run(command, environment, environ)
         environment.mark_complete()
+        print(f"  Ready after {time.monotonic() - begin:.0f} s.", flush=True)
     except subprocess.CalledProcessError as exc:
         raise SetupError(explain(environment)) from exc
     finally:
@@ -92,18 +100,42 @@ def _pip_trouble(text: str) -> str:
 
 
 def _run(command: Sequence[str], environment: Environment, environ: Mapping[str, str]) -> None:
+    """Run venv or pip to its end, and show meanwhile how far it is."""
     # A question, for instance for a password, would wait for ever behind the log.
     quiet = dict(environ, PIP_NO_INPUT="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
-    with open(environment.log, "ab") as log:
-        subprocess.run(
-            command,
-            env=quiet,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            close_fds=False,  # the locks, see Lock
-            check=True,
-        )
+    is_terminal = sys.stdout.isatty()
+    pause_s = LOOK_EVERY_S if is_terminal else LOOK_EVERY_IN_FILE_S
+    begin = time.monotonic()
+    with open(environment.log, "ab") as log, subprocess.Popen(
+        command,
+        env=quiet,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        close_fds=False,  # the locks, see Lock
+    ) as running:
+        try:
+            while running.poll() is None:
+                try:
+                    running.wait(pause_s)
+                except subprocess.TimeoutExpired:
+                    _show_progress(environment.log, time.monotonic() - begin, is_terminal)
+        except BaseException:
+            running.kill()
+            raise
+        finally:
+            if is_terminal:
+                print("\r\x1b[K", end="", flush=True)
+    if running.returncode:
+        raise subprocess.CalledProcessError(running.returncode, command)
+
+
+def _show_progress(log_file: str, elapsed_s: float, is_terminal: bool) -> None:
+    """Print what pip does just now: over the last line on a terminal, else on one of its own."""
+    with open(log_file, errors="replace") as log:
+        doing = _last(r"^ *((?:Collecting|Downloading|Building|Installing) .*)$", log.read())
+    line = f"      {elapsed_s:.0f} s  {doing}"[: (shutil.get_terminal_size().columns or 80) - 1]
+    print(f"\r\x1b[K{line}" if is_terminal else line, end="" if is_terminal else "\n", flush=True)
 
 
 def _remove(directory: str) -> None:

@@ -56,9 +56,10 @@ def host(tmp_path, monkeypatch):
 def start():
     """Starts the real program; pipes to and from it unless told otherwise."""
 
-    def start(*arguments, stdout=subprocess.PIPE, python=(), **environ):
+    def start(*arguments, stdin=None, stdout=subprocess.PIPE, python=(), **environ):
         return subprocess.Popen(
             [sys.executable, *python, "-m", "ascend_session.cli", *arguments],
+            stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT), **environ},

@@ -2,13 +2,16 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from ascend_session import __version__
+from ascend_session.cli import app
 
 
 def test_it_prints_its_version(program):
@@ -20,7 +23,7 @@ def test_without_a_command_it_prints_help(call, arguments):
     called = call(*arguments)
     assert called.code == 0
     assert called.out.startswith("Usage: ascend-session [OPTIONS] COMMAND")
-    assert re.search("\n  options +Print the reference of the options.\n", called.out)
+    assert re.search("\n  options +Look up the options of AscendConfig.\n", called.out)
     assert called.err == ""
 
 
@@ -49,8 +52,65 @@ def test_a_wrong_call_is_two(call, arguments, said):
 def test_a_wrong_call_is_answered_in_plain_sentences(program):
     called = program("options", "--nope")
     assert called.code == 2
-    assert "Error: No such option: --nope" in called.err
+    assert "\nascend-session: error: No such option: --nope.\n" in called.err
+    assert called.err.endswith("  hint: See `ascend-session options --help`.\n")
     assert max(map(ord, called.err)) < 128
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["lanch"], "launch"),
+        (["ranktabel", "make"], "ranktable"),
+        (["config", "chekc"], "check"),
+        (["devices", "--jsn"], "--json"),
+        (["launch", "--max-restart", "1", "x.py"], "--max-restarts"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_one_that_may_be_meant(program, arguments, meant):
+    called = program(*arguments)
+    assert called.code == 2
+    assert f". Did you mean {meant}?\n" in called.err
+
+
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "ascend_session", "--version"]
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    ended = subprocess.run(command, env=environ, stdout=subprocess.PIPE, check=True)
+    assert ended.stdout.decode() == f"ascend-session {__version__}\n"
+
+
+def test_a_shell_can_complete_commands_and_options(program):
+    words = {"COMP_WORDS": "ascend-session ra", "COMP_CWORD": "1"}
+    called = program(_ASCEND_SESSION_COMPLETE="complete_bash", **words)
+    assert called.out.split() == ["ranktable"]
+
+
+def list_commands(command, path=()):
+    """Yield each command of the program with its path."""
+    yield path, command
+    context = typer.Context(command)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        yield from list_commands(command.get_command(context, name), (*path, name))
+
+
+COMMANDS = list(list_commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=["-".join(p) for p, _ in COMMANDS])
+def test_help_begins_with_a_sentence_and_has_two_examples(call, path, command):
+    out = call(*path, "--help").out
+    usage, summary, rest = (out + "\n\n").split("\n\n", 2)
+    assert usage.startswith(" ".join(["Usage: ascend-session", *path]))
+    assert summary.startswith("  ")
+    assert " ".join(summary.split()).count(". ") == 0
+    assert max(map(len, out.splitlines())) <= 80
+    examples = rest.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+    assert len(examples) == 2
+    for example in examples:
+        words = shlex.split(example.partition(" > ")[0])
+        assert words[: 1 + len(path)] == ["ascend-session", *path]
+        command.make_context("example", words[1 + len(path) :], resilient_parsing=False).close()
 
 
 def test_help_loads_neither_tensorflow_nor_the_rooms(program):
@@ -91,5 +151,5 @@ def test_a_full_disk_is_said_in_one_sentence(arguments):
         )
     assert ended.returncode == 1
     assert ended.stderr == (
-        "ascend-session: What was asked for could not be written: No space left on device.\n"
+        "ascend-session: error: The output could not be written: No space left on device.\n"
     )

@@ -71,7 +71,7 @@ def test_nothing_is_overwritten_without_force(call: Any, toolkit: Path, net: Pat
     assert refused == (
         1,
         "",
-        f"ascend-session: {net}: is there already.\n  hint: Give --force to replace it.\n",
+        f"ascend-session: error: {net} already exists.\n  hint: Give --force to replace it.\n",
     )
     assert net.read_text() == "mine"
     assert json.loads(call(*arguments, "--json").out)["ok"] is False

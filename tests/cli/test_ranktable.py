@@ -313,7 +313,7 @@ def test_an_old_table_is_converted_and_a_file_is_not_lost(call, table, tmp_path)
     assert again == (
         1,
         "",
-        f"ascend-session: {new}: is there already.\n  hint: Give --force to replace it.\n",
+        f"ascend-session: error: {new} already exists.\n  hint: Give --force to replace it.\n",
     )
     assert call("ranktable", "convert", old, "-o", new, "--force").code == 0
 

@@ -1,12 +1,16 @@
 """The entry of a session is judged as the vendor's adapter judges it."""
 
 import json
+import random
+import warnings
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
+from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
+from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from tests.config.protos import OFF, add, base, config_pb2
@@ -21,7 +25,104 @@ ENDING_LATER = {
     "auto_tune_mode": "GE takes no value of it any more",
     "auto_multistream_parallel_mode": "GE knows its own words only",
     "dynamic_dims": "GE counts the -1; a later pass refuses mixed computing",
+    "in_out_pair": "looked at when the graph is cut into parts",
 }
+
+# What the device is told while training is accelerated
+PROGRESS = {"STEP_NOW": "0", "TOTAL_STEP": "10", "LOSS_NOW": "9.0", "TARGET_LOSS": "1.0"}
+
+PROFILES = {"input_shape": "a:-1", "dynamic_dims": "1;2", "dynamic_node_type": 1}
+
+# The option, and an entry for which a device ends the run because of it; a tuple is a protobuf
+# field and its value
+ENDING: List[Tuple[str, Dict[str, Any]]] = [
+    # Empty text, also that of a value in another field
+    ("buffer_optimize", {"buffer_optimize": ""}),
+    ("variable_placement", {"variable_placement": 1}),
+    ("local_device_list", {"local_device_list": 2}),
+    ("local_device_list", {"local_device_list": "1,"}),
+    ("dump_mode", {"enable_dump": True, "dump_path": "/tmp", "dump_mode": ""}),
+    ("dump_debug_mode", {"enable_dump_debug": True, "dump_path": "/tmp", "dump_debug_mode": 1}),
+    ("dynamic_graph_execute_mode", {"dynamic_input": True, "dynamic_graph_execute_mode": 2}),
+    ("dump_data", {"dump_data": 2}),
+    ("graph_slice", {"graph_slice": True}),
+    ("dump_path", {"enable_dump": True, "dump_path": 0}),
+    ("work_path", {"aoe_mode": "2", "work_path": ""}),
+    # Presence, whatever the value
+    ("modify_mixlist", {"modify_mixlist": ""}),
+    ("modify_mixlist", {"modify_mixlist": "m.json", "precision_mode_v2": "fp16"}),
+    ("optypelist_for_implmode", {"optypelist_for_implmode": 1}),
+    ("dynamic_dims", {"dynamic_dims": 1}),
+    ("input_shape", {"input_shape": ""}),
+    ("enable_compress_weight", {"enable_compress_weight": True, "compress_weight_conf": 4}),
+    ("precision_mode", {"precision_mode": "force_fp16", "precision_mode_v2": "fp16"}),
+    # Malformed values do not hide a rule
+    ("in_out_pair", {"in_out_pair": "x"}),
+    ("in_out_pair", {"in_out_pair": "[[['a'], ['b']]]"}),
+    ("in_out_pair", {"in_out_pair": "[['a'], ['b']]", "mix_compile_mode": True}),
+    # 32 bits are read
+    ("iterations_per_loop", {"iterations_per_loop": 2**32}),
+    ("task_index", {"task_index": 2**31}),
+    ("variable_use_1g_huge_page", {"variable_use_1g_huge_page": 2**32 + 3}),
+    # Dynamic profiles
+    ("dynamic_dims", {**PROFILES, "compile_dynamic_mode": True}),
+    ("dynamic_dims", {**PROFILES, "mix_compile_mode": True}),
+    ("dynamic_dims", {**PROFILES, "aoe_mode": "2"}),
+    ("compile_hybrid_mode", {**PROFILES, "compile_hybrid_mode": -2}),
+    ("compile_hybrid_mode", {"compile_hybrid_mode": 1}),
+    # Accelerated training
+    ("accelerate_train_mode", {"experimental_accelerate_train_mode": "fast|step|0.95"}),
+    (
+        "accelerate_train_mode",
+        {"experimental_accelerate_train_mode": "fast|step", "precision_mode": "force_fp16"},
+    ),
+    # Where nothing is offloaded these are read all the same
+    ("local_rank_id", {"local_rank_id": 9, "job": "default"}),
+    ("variable_placement", {"variable_placement": "HOST", "job": "ps"}),
+    ("precision_mode", {"precision_mode": "fp16", "use_off_line": False}),
+    ("iterations_per_loop", {"iterations_per_loop": 0, "use_off_line": False}),
+]
+
+# Entries with which a run goes on, although each has something that does not do what it says
+RUNNING: List[Dict[str, Any]] = [
+    # Nothing is offloaded
+    {"enable_dump": True, "dump_path": "1", "job": "default"},
+    {"precision_mode": "fp16", "job": "ps"},
+    {"iterations_per_loop": 0, "job": "default"},
+    {"in_out_pair": "x", "use_off_line": False},
+    {**PROFILES, "mix_compile_mode": True, "use_off_line": 1},
+    {"aicore_num": "2", "use_off_line": False},
+    # Values that nobody looks at, or not all of
+    {"compile_hybrid_mode": -2},
+    {"local_device_list": "00"},
+    {"local_device_list": "10,11"},
+    {"task_index": 2**40},
+    {"export_compile_stat": 2**32},
+    {"export_compile_stat": ("s", b"7")},
+    {"variable_use_1g_huge_page": 2**32 + 1},
+    {"iterations_per_loop": 2**32 + 1},
+    {"graph_max_parallel_model_num": 2**31},
+    {"graph_run_mode": -1},
+    {"session_device_id": 2**40},
+    {"experimental_accelerate_train_mode": "fast|loss|1.2 "},
+    {"experimental_accelerate_train_mode": "fast|loss|nan"},
+    {"enable_dump": True, "dump_path": "/tmp", "dump_step": "5-"},
+    {"enable_dump": True, "dump_path": "/tmp", "dump_step": ""},
+    {"in_out_pair": "[[['a', 'b'], ['c'], ['d']]]", "mix_compile_mode": True},
+    {"in_out_pair": ""},
+    {**PROFILES, "insert_op_file": "aipp.cfg"},
+    # Read with another option only
+    {"dump_mode": ""},
+    {"dump_path": "/not/here"},
+    {"dynamic_graph_execute_mode": 2},
+    {"dynamic_inputs_shape_range": "x", "dynamic_input": 1},
+    {"work_path": ""},
+    {"aoe_mode": ""},
+    {"static_memory_policy": 7},
+    {"mix_compile_mode": True, "iterations_per_loop": 10},
+    {"variable_placement": "Host"},
+    {"op_precision_mode": "/not/here.ini"},
+]
 
 
 def typed(value: Any) -> Tuple[str, Any]:
@@ -45,7 +146,7 @@ def test_600_sets_get_the_adapters_own_verdicts(tmp_path: Path) -> None:
     later = set()
     for line in SAMPLE.read_text(encoding="utf-8").splitlines():
         row: Dict[str, Any] = json.loads(line.replace("{DIR}", str(tmp_path)))
-        found = judged(**row["options"])
+        found = judged(**row["options"], environ=PROGRESS)
         refused, grounds = row["status"] != "ok", {each.option for each in found.refused}
         if refused != bool(found.refused) and not (grounds and grounds <= set(ENDING_LATER)):
             wrong.append((row, said(found.refused)))
@@ -86,24 +187,71 @@ def test_a_wrong_field_ends_the_run_where_its_zero_does(key: str, given: Any) ->
     assert key in said(judged(**{key: given}).refused)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"graph_run_mode": -1},
-        {"static_memory_policy": 7},
-        {"aoe_mode": ""},
-        {"dump_step": "3-"},
-        {"mix_compile_mode": True, "iterations_per_loop": 10},
-        {"variable_placement": "Host"},
-        {"op_precision_mode": "/not/here.ini"},
-        {"session_device_id": 2**40},
-    ],
-    ids=str,
-)
-def test_what_nothing_looks_at_is_not_refused_but_said(options: Any) -> None:
-    found = judged(**options)
+@pytest.mark.parametrize(("option", "entry"), ENDING, ids=str)
+def test_what_ends_the_run_on_a_device_is_refused(option: str, entry: Dict[str, Any]) -> None:
+    found = judged(**entry, environ=PROGRESS)
+    assert option in {(each.option or "").split(".")[-1] for each in found.refused}
+
+
+@pytest.mark.parametrize("entry", RUNNING, ids=str)
+def test_what_runs_on_a_device_is_ignored(entry: Dict[str, Any]) -> None:
+    found = judged(**entry, environ=PROGRESS)
     assert not found.refused, said(found.refused)
     assert found.ignored
+
+
+def test_accelerated_training_needs_to_know_how_far_it_is() -> None:
+    mode = {"experimental_accelerate_train_mode": "fast|step|0.9"}
+    assert not judged(**mode, environ=PROGRESS).refused
+    assert "TOTAL_STEP" in said(judged(**mode).refused)
+    assert "TOTAL_STEP" in said(judged(**mode, environ={**PROGRESS, "STEP_NOW": "-1"}).refused)
+    assert not judged(**mode, use_off_line=False).refused
+
+
+def test_a_dump_that_an_earlier_entry_turns_on_stays_on() -> None:
+    proto = base(enable_dump=("b", True), dump_path=("s", b"/tmp"), jit_compile=("s", b"true"))
+    add(proto, "NpuOptimizer", {"precision_mode": ("s", b"force_fp32")})
+    assert "dump_path" in said(judge_entry(proto, {}).refused)
+
+
+def test_what_ascend_config_accepts_no_check_of_the_adapter_ends() -> None:
+    accepted = 0
+    for entry in random_entries(600):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AscendConfigWarning)
+            try:
+                AscendConfig.from_config_proto(base(**entry)).check_host({})
+            except ConfigError:
+                continue
+        accepted += 1
+        found = judge_entry(base(**entry), PROGRESS)
+        assert not found.refused, (entry, said(found.refused))
+    assert accepted > 60
+
+
+def random_entries(count: int) -> Iterator[Dict[str, Any]]:
+    """Entries of one to three options, whose values are often at the edge of what is right."""
+    chance = random.Random(19)
+    edges = {
+        "i": [-2, -1, 0, 1, 2, 3, 7, 8, 2**31 - 1, 2**31, 2**32],
+        "b": [False, True],
+        "s": [b"", b"/tmp", b"0", b"1,2", b"a:-1", b"1;2", b"x"],
+    }
+    known = options_by_key(AdapterOptions)
+    keys = [key for key, option in known.items() if option.field]
+    for _ in range(count):
+        entry = {}
+        for key in chance.sample(keys, chance.randint(1, 3)):
+            field = known[key].field or ""
+            values = edges[field]
+            if chance.random() < 0.7:
+                allowed = allowed_values(known[key].annotation)
+                values = [each.encode() if field == "s" else each for each in allowed] or values
+            elif chance.random() < 0.2:
+                field = chance.choice("sib")
+                values = edges[field]
+            entry[key] = field, chance.choice(values)
+        yield entry
 
 
 def test_of_two_entries_the_last_one_holds() -> None:
@@ -145,6 +293,7 @@ def test_defaults_that_npuestimator_writes_are_not_the_users() -> None:
     known = options_by_key(AdapterOptions).values()
     written = {o.key: o.adapter for o in known if o.field and o.adapter not in (None, "")}
     written.update(enable_data_pre_proc=True, op_debug_level=1)
+    del written["local_rank_id"]  # it writes that only if it is given
     found = judged(**written)
     assert "dynamic_graph_execute_mode" in found.defaults
     assert "enable_data_pre_proc" in found.defaults

@@ -163,8 +163,8 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
             "config.yaml:3: deterministic is given twice: it stands in line 1 already.",
         ),
         (
-            "dump_config:\n  dump_path: a\n  dump_path: b\n",
-            "config.yaml:3: dump_config.dump_path is given twice: it stands in line 2 already.",
+            "dump_config:\n  dump_layer: a\n  dump_layer: b\n",
+            "config.yaml:3: dump_config.dump_layer is given twice: it stands in line 2 already.",
         ),
     ],
     ids=[
@@ -315,9 +315,9 @@ def test_deep_nesting_is_refused_at_once_with_its_line(
     write: Write, content: str, name: str, message: str
 ) -> None:
     path = write(content, name)
-    start = time.perf_counter()
+    start = time.process_time()
     assert str(refusal(path)).startswith(message)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_aliases_of_aliases_are_refused_before_they_fill_the_memory(write: Write) -> None:

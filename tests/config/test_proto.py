@@ -145,8 +145,8 @@ def test_a_second_entry_is_reported() -> None:
     proto = base(deterministic=("i", 1))
     add(proto, "NpuOptimizer", {})
     assert str(refusal_of(proto)) == (
-        "The proto has 2 entries named 'NpuOptimizer'; of each key the last one wins, and what "
-        "the last one lacks goes back to defaults.\n  hint: Keep one entry."
+        "The proto has 2 entries named 'NpuOptimizer'; of each key the last one wins, and some "
+        "that it lacks go back to their defaults.\n  hint: Keep one entry."
     )
 
 

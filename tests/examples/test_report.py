@@ -55,3 +55,10 @@ def test_two_trainings_stand_next_to_each_other_at_80_columns(
 def test_the_difference_of_two_trainings_is_their_largest() -> None:
     other = [HISTORY[0]._replace(training_loss=1.3), HISTORY[1]._replace(training_loss=0.25)]
     assert _report.difference(HISTORY, other) == pytest.approx(0.25)
+
+
+def test_of_a_long_training_every_some_epochs_and_the_last_are_printed(capsys: Any) -> None:
+    history = [HISTORY[0]._replace(number=number) for number in range(1, 32)]
+    _report.print_both(history, history, ("1 x 512", "8 x 64"))
+    numbers = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert numbers[-8:] == ["4", "8", "12", "16", "20", "24", "28", "31"]

@@ -35,7 +35,7 @@ def alone(tmp_path_factory: Any) -> List[Epoch]:
 def test_all_ranks_say_the_same_weights(job: Tuple[Outcome, Path]) -> None:
     outcome, here = job
     said = re.findall(
-        r"^\[(\d)\] Rank (\d) of 3: weights ([0-9a-f]{16}), the same on all ranks after each of "
+        r"^\[(\d)\] Rank (\d) of 3: weights ([0-9a-f]{16}), the same on all ranks in "
         f"{EPOCHS} epochs$",
         outcome.stdout,
         re.MULTILINE,

@@ -112,7 +112,9 @@ class Checkout:
         for pipe in self._pipes.values():
             os.close(pipe)
 
-    def start(self, script: str, *arguments: str, **environ: str) -> "Running":
+    def start(
+        self, script: str, *arguments: str, stdout: int = subprocess.PIPE, **environ: str
+    ) -> "Running":
         """Start one of the scripts, in a process group of its own."""
         base = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.top)}
         options: Dict[str, Any] = {"universal_newlines": True, "start_new_session": True}
@@ -121,7 +123,7 @@ class Checkout:
             env={**base, **environ},
             cwd=str(self.top),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             **options,
         )

@@ -1,6 +1,7 @@
 """The two commands of the README, from the first run to the ways in which one can fail."""
 
 import os
+import select
 import signal
 import sys
 from pathlib import Path
@@ -23,16 +24,39 @@ def test_the_first_run_sets_up_and_runs(checkout: Any) -> None:
     python = checkout.stand_in()
     first = checkout.run("demo", "--epochs", "3", PYTHON=str(python))
     assert first.code == 0
-    announcement, program = first.stdout.splitlines()
+    announcement, *steps, ready, program = first.stdout.splitlines()
     assert announcement == (
         f"Setting up .venv/py37 with Python 3.7.16 ({python}); "
         "this happens once and takes some minutes."
     )
+    assert steps == ["  1/3 virtual environment", "  2/3 pip", "  3/3 packages, the longest step"]
+    assert ready.startswith("  Ready after ")
     assert program == "ran ascend_session.examples.demo --epochs 3"
     assert checkout.pip_calls() == [
         "-I -m pip install pip>=21.3",
         f"-I -m pip install --no-compile --editable {checkout.top}[demo,tensorflow,test]",
     ]
+
+
+def test_a_terminal_shows_meanwhile_what_pip_does(checkout: Any) -> None:
+    collecting = f"print('Collecting tensorflow', flush=True); {checkout.waiting_pip}"
+    terminal, theirs = os.openpty()
+    python = str(checkout.stand_in(pip=collecting))
+    running = checkout.start("test", PYTHON=python, stdout=theirs)
+    os.close(theirs)
+    shown = read_until(terminal, " s  Collecting tensorflow")
+    checkout.open_gate(times=2)
+    assert "3/3 packages" in shown + read_until(terminal, "ran pytest")
+    assert running.outcome().code == 0
+    os.close(terminal)
+
+
+def read_until(terminal: int, text: str) -> str:
+    shown = ""
+    while text not in shown:
+        assert select.select([terminal], [], [], 60)[0], shown
+        shown += os.read(terminal, 4096).decode()
+    return shown
 
 
 def test_later_runs_of_either_script_go_straight_to_work(checkout: Any) -> None:
@@ -201,11 +225,11 @@ def test_scripts_that_queue_behind_another_set_up_then_run_side_by_side(checkout
 
 
 def until_it_runs(running: Any) -> List[str]:
-    """The lines up to the one that the script's program writes."""
+    """The lines up to the one that the script's program writes, but for how far the set-up is."""
     lines = [running.line()]
     while lines[-1] and not lines[-1].startswith("ran"):
         lines.append(running.line())
-    return lines
+    return [line for line in lines if not line.startswith("  ")]
 
 
 def test_scripts_run_side_by_side_in_one_environment(checkout: Any) -> None:

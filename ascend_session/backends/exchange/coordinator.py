@@ -8,6 +8,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.messages import (
+    ALL_SMALL_BYTES,
     CANNOT_GO_ON,
     Header,
     Operation,
@@ -18,6 +19,7 @@ from ascend_session.backends.exchange.messages import (
     rank_has_left,
 )
 from ascend_session.backends.exchange.reductions import check_plan, combine
+from ascend_session.text import format_count
 
 STANDSTILL_S = 3.0
 """Seconds without any change after which it is judged whether ranks that wait can go on."""
@@ -226,12 +228,11 @@ class Coordinator:
             self.waiting_since = time.monotonic()
         entered = self._entered.setdefault(operation.key, {})
         first = next(iter(entered.values()), entry)
-        has_other_length = entry.plan != "gather" and entry.size_bytes != first.size_bytes
-        if has_other_length and _is_same(first, entry):
-            raise ValueError("what is reduced is as long on all ranks")
         entered[rank] = entry
         if not _is_same(first, entry):
             self._end_for_difference(entered)
+        elif entry.plan != "gather" and entry.size_bytes != first.size_bytes:
+            self._end_for_length(operation, entered)
         elif len(entered) == len(operation.ranks):
             self._begin(entry)
         elif self._left:
@@ -363,6 +364,16 @@ class Coordinator:
             "to build the same collectives in the same order, with the same shapes and types."
         )
 
+    def _end_for_length(self, operation: Operation, entered: Mapping[int, Entry]) -> None:
+        """End the job because ranks reduce arrays of other lengths under the same signature."""
+        groups: Dict[str, List[int]] = {}
+        for rank in sorted(entered):
+            groups.setdefault(format_count(entered[rank].size_bytes, "byte"), []).append(rank)
+        self.end(
+            f"{CANNOT_GO_ON}the ranks do not send the same number of bytes in {operation}: "
+            f"{_join_groups('send', groups)}. Use the same ascend_session on all nodes."
+        )
+
     def _whole_nodes(self, absent: Sequence[int]) -> List[int]:
         """List the nodes of which no rank has joined, if it is clear who is on them.
 
@@ -396,6 +407,8 @@ def read_entry(header: Header, payload: bytes) -> Entry:
     check_plan(plan, size_bytes)
     if header["is_small"] and len(payload) != size_bytes:
         raise ValueError("a rank has as many bytes as it says")
+    if len(payload) * len(operation.ranks) > ALL_SMALL_BYTES:
+        raise ValueError("what travels with the agreement is small")
     return Entry(operation, plan, size_bytes, payload if header["is_small"] else None)
 
 

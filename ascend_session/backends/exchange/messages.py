@@ -20,6 +20,9 @@ FIRST_NODE_LEFT = (
 LARGEST = 128 * 1024
 """Bytes that a message through a Unix socket has at most."""
 
+ALL_SMALL_BYTES = 64 * 1024
+"""What the ranks of a collective have at most together if it travels with the agreement."""
+
 _LENGTH = struct.Struct("<I")
 _KNOWN_BYTES = 1024  # of a header that is kept
 

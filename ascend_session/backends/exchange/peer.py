@@ -13,6 +13,7 @@ from typing import Any, Callable, Counter, Deque, Dict, List, NamedTuple, Option
 from ascend_session.backends.exchange.hub import Hub, hub_of
 from ascend_session.backends.exchange.memory import map_shared_memory
 from ascend_session.backends.exchange.messages import (
+    ALL_SMALL_BYTES,
     CANNOT_GO_ON,
     LARGEST,
     UNREADABLE,
@@ -43,7 +44,6 @@ ALONE_S = 5.0
 
 _logger = logging.getLogger(__name__)
 
-_ALL_SMALL_BYTES = 64 * 1024  # what all ranks together have then
 _ANSWER_S = 10.0  # that the hub is given for a short answer
 _SEND_S = 60.0  # that the hub is given to take a message
 _PARTING_S = 2.0  # for which a rank that leaves waits for the others
@@ -196,7 +196,7 @@ class Peer:
                 )
             self._pending[operation.key] = pending
         size_bytes = len(data)
-        is_small = size_bytes <= min(SMALL_BYTES, _ALL_SMALL_BYTES // len(operation.ranks))
+        is_small = size_bytes <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
         header = encode_entry(operation, plan, size_bytes, is_small)
         self._send(header + data.tobytes() if is_small else header)
         return pending

@@ -191,7 +191,7 @@ class Channel:
             part: See `share`.
 
         Returns:
-            A new array as long.
+            An array as long, which must not be written to.
         """
         import numpy as np
 

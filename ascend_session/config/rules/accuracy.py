@@ -199,21 +199,24 @@ def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     "dump_step",
     "dump_mode",
     "dump_debug_mode",
+    "dump_path",
     "enable_dump",
     "enable_dump_debug",
     source="guides/facts/options.md#data-dump; npu_attrs.cc",
 )
 def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
-    """dump_step and dump_mode are read with enable_dump, dump_debug_mode with its own switch."""
+    """dump_step, dump_mode, dump_debug_mode and dump_path are read with their switches only."""
     pairs = (
-        ("dump_step", "enable_dump"),
-        ("dump_mode", "enable_dump"),
-        ("dump_debug_mode", "enable_dump_debug"),
+        ("dump_step", ("enable_dump",)),
+        ("dump_mode", ("enable_dump",)),
+        ("dump_debug_mode", ("enable_dump_debug",)),
+        ("dump_path", ("enable_dump", "enable_dump_debug")),
     )
-    for detail, switch in pairs:
-        if detail in entry and not entry.is_on(switch):
+    for detail, switches in pairs:
+        if detail in entry and not any(entry.is_on(switch) for switch in switches):
+            needed = " or ".join(f"{switch}=True" for switch in switches)
             yield warning(
-                f"{entry.text(detail)} has no effect: it is read with {switch}=True.", option=detail
+                f"{entry.text(detail)} has no effect: it is read with {needed}.", option=detail
             )
 
 

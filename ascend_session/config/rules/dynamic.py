@@ -85,11 +85,12 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     *_PROFILE,
     "mix_compile_mode",
     "compile_dynamic_mode",
+    "aoe_mode",
     "insert_op_file",
-    source="guides/facts/options.md#dynamic-profiles; om_partition_subgraphs_pass.cc",
+    source="guides/facts/options.md#dynamic-profiles; om_partition_subgraphs_pass.cc; geop_npu.cc",
 )
 def profiles_exclude(entry: FlatOptions) -> RuleFindings:
-    """Profiles exclude mix_compile_mode, compile_dynamic_mode and insert_op_file."""
+    """Profiles exclude mix_compile_mode, compile_dynamic_mode, aoe_mode and insert_op_file."""
     if not _has_profiles(entry):
         return
     for switch in ("mix_compile_mode", "compile_dynamic_mode"):
@@ -99,6 +100,13 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
                 "Drop one.",
                 option="dynamic_dims",
             )
+    if entry.get("aoe_mode"):
+        yield error(
+            f"dynamic_dims and {entry.text('aoe_mode')} exclude each other: AOE tunes static "
+            "shapes only, and the run fails.",
+            "Leave the DynamicInputConfig out for the tuning run.",
+            option="dynamic_dims",
+        )
     if "insert_op_file" in entry:
         yield error("dynamic_dims and insert_op_file exclude each other.", option="dynamic_dims")
 

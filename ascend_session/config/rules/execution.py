@@ -2,6 +2,7 @@
 
 from ascend_session.config import profiling_options
 from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
+from ascend_session.text import format_duration
 
 RULES = RuleBook()
 
@@ -159,6 +160,28 @@ def expandable_memory_runs_one_graph(entry: FlatOptions) -> RuleFindings:
         yield warning(
             f"static_memory_policy={policy} does not allow graphs to run at the same time, but "
             f"graph_max_parallel_model_num={threads} asks for that."
+        )
+
+
+# Adding the graph 17,340 times took the adapter 27 s, without the work that GE does for each
+# (guides/facts/adapter.md#options-that-nobody-checks): from here on it is more than a minute.
+_GRAPHS_A_MINUTE = 38_500
+_SECONDS_A_GRAPH = 27 / 17_340
+
+
+@RULES.add(
+    "graph_max_parallel_model_num",
+    source="guides/facts/adapter.md#options-that-nobody-checks; geop_npu.cc CompileGraph",
+)
+def parallel_graphs_are_added_one_by_one(entry: FlatOptions) -> RuleFindings:
+    """A large graph_max_parallel_model_num takes long: the adapter adds the graph that often."""
+    count = entry.get("graph_max_parallel_model_num", 1)
+    if count >= _GRAPHS_A_MINUTE:
+        yield warning(
+            f"graph_max_parallel_model_num={count}: the adapter adds the graph that many times "
+            f"before its first run, which takes {format_duration(count * _SECONDS_A_GRAPH)} or "
+            "more.",
+            "Give the number of threads that run the graph at the same time.",
         )
 
 

@@ -35,7 +35,7 @@ def tuning_mode(entry: FlatOptions) -> Optional[str]:
     return entry.get("aoe_mode") or entry.environ.get("AOE_MODE") or None
 
 
-def _unusable_directory(path: str) -> Optional[str]:
+def unusable_directory(path: str) -> Optional[str]:
     """Why the adapter's CheckPath refuses ``path``, None if it takes it."""
     if not os.path.exists(path):
         return "does not exist"
@@ -56,7 +56,7 @@ def _remedy(path: str, reason: str) -> Optional[str]:
 def dump_directory(entry: FlatOptions) -> RuleFindings:
     """dump_path is an existing directory that you may read and write."""
     dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
-    reason = _unusable_directory(entry["dump_path"]) if dumps and "dump_path" in entry else None
+    reason = unusable_directory(entry["dump_path"]) if dumps and "dump_path" in entry else None
     if reason:
         yield error(
             f"dump_path={entry['dump_path']!r} {reason}; the adapter fails at the first run.",
@@ -75,7 +75,7 @@ def tuning_directory(entry: FlatOptions) -> RuleFindings:
     if tuning_mode(entry) is None:
         return
     path = entry.get("work_path", "./")
-    reason = _unusable_directory(path)
+    reason = unusable_directory(path)
     if reason:
         yield error(f"work_path={path!r} {reason}; the adapter aborts the process while tuning.")
 

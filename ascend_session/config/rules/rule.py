@@ -18,45 +18,53 @@ from ascend_session.findings import ERROR, WARNING, Finding
 
 
 class RefusedOptionError(Exception):
-    """A rule asked for an option whose value was already refused; the rule does not apply."""
+    """A rule asked for an option of which too little is known; the rule does not apply."""
 
 
 class FlatOptions(Mapping[str, Any]):
-    """Options by vendor key; asking for one that was refused ends the rule that asks.
+    """Options by vendor key, as rules see them.
 
-    Attributes:
+    Many rules go by presence, so that an option is there even if its value is of no use. Asking for
+    such a value ends the rule that asks.
+
+    Args:
+        values: The options with their values.
+        refused: Keys that are there with a value that is refused, or not known.
+        unknown: Keys of which it is not even known whether they are there.
         environ: The environment that host rules compare the options with.
     """
 
     def __init__(
         self,
         values: Mapping[str, Any],
-        unreadable: AbstractSet[str] = frozenset(),
+        refused: AbstractSet[str] = frozenset(),
+        unknown: AbstractSet[str] = frozenset(),
         environ: Optional[Mapping[str, str]] = None,
     ) -> None:
         self._values = values
-        self._unreadable = unreadable
+        self._refused = refused
+        self._unknown = unknown
         self.environ: Mapping[str, str] = {} if environ is None else environ
 
     def __getitem__(self, key: str) -> Any:
-        if key in self._unreadable:
+        if key in self._refused or key in self._unknown:
             raise RefusedOptionError(key)
         return self._values[key]
 
     def __contains__(self, key: object) -> bool:
-        if key in self._unreadable:
+        if key in self._unknown:
             raise RefusedOptionError(key)
-        return key in self._values
+        return key in self._values or key in self._refused
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        return iter(dict.fromkeys([*self._values, *self._refused]))
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len({*self._values, *self._refused})
 
     def text(self, key: str) -> str:
         """Write ``key=value``, as messages show it."""
-        return f"{key}={self[key]!r}"
+        return f"{key}={self._values[key]!r}" if key in self._values else f"{key}=..."
 
     def is_on(self, key: str) -> bool:
         """Whether a switch was set to True (unset switches are all off in the adapter)."""

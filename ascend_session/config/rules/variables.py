@@ -13,7 +13,7 @@ from ascend_session.vendor import EXECUTION_SECONDS
 RULES = RuleBook()
 
 
-def _whole_number(text: Optional[str]) -> Optional[int]:
+def whole_number(text: Optional[str]) -> Optional[int]:
     """``text`` as the adapter's safe_strto64 reads it, None if it does not."""
     number = int(text) if text and re.fullmatch(r"\s*-?[0-9]+\s*", text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
@@ -21,7 +21,7 @@ def _whole_number(text: Optional[str]) -> Optional[int]:
 
 def _job_size(entry: FlatOptions) -> int:
     environ = entry.environ
-    return _whole_number(environ.get("RANK_SIZE") or environ.get("CM_WORKER_SIZE")) or 1
+    return whole_number(environ.get("RANK_SIZE") or environ.get("CM_WORKER_SIZE")) or 1
 
 
 @RULES.add(
@@ -33,7 +33,7 @@ def device_variables(entry: FlatOptions) -> RuleFindings:
     """ASCEND_DEVICE_ID, else DEVICE_ID, is a whole number of 0 or more."""
     name = "ASCEND_DEVICE_ID" if entry.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
     text = entry.environ.get(name)
-    number = _whole_number(text)
+    number = whole_number(text)
     if text and (number is None or number < 0):
         yield error(
             f"{name}={text!r} is not a whole number of 0 or more; the adapter aborts the process.",
@@ -72,6 +72,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
     "aoe_mode",
     "static_memory_policy",
     "profiling_mode",
+    "dynamic_dims",
     source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
     variables=("AOE_MODE", "PROFILING_MODE"),
 )
@@ -83,6 +84,13 @@ def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     if "aoe_mode" not in entry and entry.get("static_memory_policy", 0) != 0:
         yield error(
             f"static_memory_policy must be 0 with AOE_MODE={mode}.", option="static_memory_policy"
+        )
+    if "aoe_mode" not in entry and "dynamic_dims" in entry:
+        yield error(
+            f"dynamic_dims cannot be used with AOE_MODE={mode}: AOE tunes static shapes only, and "
+            "the run fails.",
+            "Leave the DynamicInputConfig out for the tuning run.",
+            option="dynamic_dims",
         )
     by_variable = entry.environ.get("PROFILING_MODE") == "true"
     by_option = "aoe_mode" not in entry and entry.is_on("profiling_mode")
@@ -185,7 +193,7 @@ def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
 def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
     stream = entry.get("stream_sync_timeout", -1)
-    variable = _whole_number(entry.environ.get("HCCL_EXEC_TIMEOUT"))
+    variable = whole_number(entry.environ.get("HCCL_EXEC_TIMEOUT"))
     hccl = EXECUTION_SECONDS
     origin = f"the {hccl} s that collectives wait by default"
     if "hccl_timeout" in entry or variable is not None:
@@ -208,7 +216,7 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
 def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
     variable = entry.environ.get("HCCL_EXEC_TIMEOUT")
-    if variable and "hccl_timeout" in entry and _whole_number(variable) != entry["hccl_timeout"]:
+    if variable and "hccl_timeout" in entry and whole_number(variable) != entry["hccl_timeout"]:
         yield warning(
             f"hccl_timeout={entry['hccl_timeout']} takes precedence over "
             f"HCCL_EXEC_TIMEOUT={variable}."
@@ -303,7 +311,7 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
 def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
     """HCCL_EXEC_TIMEOUT is a number of seconds."""
     text = entry.environ.get("HCCL_EXEC_TIMEOUT")
-    if text and _whole_number(text) is None:
+    if text and whole_number(text) is None:
         yield error(
             f"HCCL_EXEC_TIMEOUT={text!r} is no number of seconds.", option="HCCL_EXEC_TIMEOUT"
         )

@@ -90,11 +90,11 @@ def test_what_little_all_have_is_reduced_in_the_order_of_the_ranks(two: Ranks) -
     assert two.runs == [Run(1, operation(), "sum uint8", (2, 2), b"\x07\x00")]
 
 
-def test_a_rank_that_has_another_length_to_reduce_disturbs_nobody(two: Ranks) -> None:
+def test_a_rank_that_has_another_length_to_reduce_ends_the_job_and_is_named(two: Ranks) -> None:
     two.coordinator.enter(0, entry(payload=b"\x02\x01", plan="sum uint8"))
-    with pytest.raises(ValueError, match="as long on all ranks"):
-        two.coordinator.enter(1, entry(payload=b"\x05", plan="sum uint8"))
-    assert [wait.rank for wait in two.coordinator.waits] == [0]
+    two.coordinator.enter(1, entry(payload=b"\x05", plan="sum uint8"))
+    assert two.runs == []
+    assert "rank 0 sends 2 bytes; rank 1 sends 1 byte" in str(two.coordinator.ended)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,13 @@ def test_an_entry_whose_bytes_do_not_fit_is_none(plan: str, payload: bytes, reas
     assert read_entry(header, b"xy").payload == b"xy"
     with pytest.raises(ValueError, match=reason):
         read_entry({**header, "plan": plan}, payload)
+
+
+def test_an_entry_with_more_than_little_is_none() -> None:
+    header = {"key": "k", "name": "n", "ranks": [0, 1], "signature": "s", "is_small": True}
+    header.update(plan="gather", size_bytes=60_000)
+    with pytest.raises(ValueError, match="is small"):
+        read_entry(header, bytes(60_000))
 
 
 def test_a_collective_travels_as_a_whole_only_if_all_have_little(two: Ranks) -> None:

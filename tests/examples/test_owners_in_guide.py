@@ -1,4 +1,4 @@
-"""What the README shows of sessions that others open is run as it stands there."""
+"""What the guide shows of sessions that others open is run as it stands there."""
 
 import inspect
 import re
@@ -16,19 +16,16 @@ CONFIG = AscendConfig(precision_mode="allow_mix_precision", deterministic=1)
 PARAMETERS = {"deterministic": 1, "precision_mode": "allow_mix_precision"}
 
 
-def section() -> str:
-    """The README's section."""
-    text = (TOP / "README.md").read_text(encoding="utf-8")
-    return text.split("\n## Sessions that others open\n")[1].split("\n## ")[0]
+GUIDE = (TOP / "ascend_session/guides/session_owners.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> List[str]:
-    """The blocks of code in it that are of this language."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", section(), re.MULTILINE | re.DOTALL)
-    return [text for said, text in found if said == language]
+def block(language: str) -> str:
+    """The first block of code in it that is of this language."""
+    found = re.findall(r"^```(\w+).*?\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    return next(text for name, text in found if name == language)
 
 
-LINES = blocks("python")[0].splitlines()
+LINES = block("python").splitlines()
 
 
 def npu_run_config(**given: Any) -> Dict[str, Any]:
@@ -67,7 +64,7 @@ def test_each_line_gives_the_session_the_options_of_the_system(
         pytest.skip(f"TensorFlow {tf.__version__} has no longer what this needs")
     monkeypatch.chdir(tmp_path)
     tf.train.get_or_create_global_step()
-    names = {"tf": tf, "cfg": CONFIG, "NPURunConfig": npu_run_config, "frozen_graph": tf.Graph()}
+    names = {"tf": tf, "config": CONFIG, "NPURunConfig": npu_run_config, "frozen_graph": tf.Graph()}
     with ascend_system(CONFIG) as system:
         with system.session() as sess:
             made = eval(line, {**names, "system": system, "sess": sess})
@@ -79,23 +76,20 @@ def test_each_line_gives_the_session_the_options_of_the_system(
 
 
 def test_each_example_of_the_table_is_there_and_no_other() -> None:
-    named = re.findall(r"^\| `(\w+)` \|", section(), re.MULTILINE)
+    named = re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)
     folder = TOP / "ascend_session" / "examples"
     programs = {path.stem for path in folder.glob("*.py") if path.stem[0] != "_"}
     assert sorted(named) == sorted(programs - {"digits", "demo"})
 
 
 def test_the_commands_print_what_is_shown(tmp_path: Path, forking_python: str) -> None:
-    (text,) = blocks("")
-    alone, *shown, together = text.splitlines()
-    assert [alone[:2], together[:2]] == ["$ ", "$ "]
-    python, *arguments = shlex.split(alone[2:])
-    assert python == "python"
-    outcome = run(*arguments, cwd=tmp_path, ASCEND_SESSION_BACKEND="stub")
+    alone, *shown = block("console").splitlines()
+    assert alone[:9] == "$ python "
+    outcome = run(*shlex.split(alone[9:]), cwd=tmp_path, ASCEND_SESSION_BACKEND="stub")
     assert outcome.code == 0, outcome.stderr
     assert words(outcome.stdout) == words("\n".join(shown))
 
-    command = shlex.split(together[2:])
+    command = shlex.split(block("sh"))
     assert command[:4] == ["ascend-session", "launch", "-n", "2"]
     job = launch(2, "--log-dir", "logs", *command[4:], cwd=tmp_path, python=forking_python)
     assert job.code == 0, job.stderr

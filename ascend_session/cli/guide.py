@@ -1,0 +1,116 @@
+"""``ascend-session guide``: the pages that come with the package, as a list or one in full."""
+
+import os
+import re
+from pathlib import Path
+from typing import Dict, List, Optional, Tuple
+
+import typer
+from typing_extensions import Annotated
+
+from ascend_session.cli._output import complain, console, is_terminal, show_facts
+from ascend_session.text import did_you_mean
+
+_FOLDER = Path(__file__).resolve().parents[1] / "guides"
+_WIDEST = 100  # columns; longer lines are hard to read
+
+# A group of pages, and a page with its file and its sentence, as the README of the folder has them
+_LISTED = re.compile(
+    r"^## (?P<group>.+)$|^- \[(?P<name>.+?)\]\((?P<file>.+?)\): (?P<about>.+)$", re.M
+)
+_LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]*?)(?:README)?(?:\.md)?(#[\w-]+)?\)")
+_BLOCK = re.compile(r"^```.*?^```$", re.M | re.S)
+
+# Commands whose page has another name.
+_COMMANDS = {
+    "aoe": "tuning",
+    "config": "configuration",
+    "doctor": "devices",
+    "options": "configuration",
+    "precision": "option_files",
+    "ranktable": "rank_tables",
+    "run": "existing_scripts",
+}
+
+
+def guide(
+    name: Annotated[
+        Optional[List[str]],
+        typer.Argument(help="A page or a command; PAGE#SECTION shows one section."),
+    ] = None,
+) -> None:
+    """Show the guides that come with the package: how to do what, with examples.
+
+    Without a name it lists them. On a terminal a page is shown by $PAGER; a pipe or a file gets the
+    Markdown as it is.
+    """
+    text = (_FOLDER / "README.md").read_text(encoding="utf-8")
+    if not name:
+        show_facts(
+            [
+                (m["group"], "") if m["group"] else (f"  {m['name']}", m["about"])
+                for m in _LISTED.finditer(text)
+            ]
+        )
+        typer.echo("\n`ascend-session guide NAME` shows one of them.")
+        return
+    files = {m["name"]: m["file"] for m in _LISTED.finditer(text) if m["name"]}
+    page, section = _resolve("_".join(name), files)
+    markdown = (_FOLDER / files[page]).read_text(encoding="utf-8")
+    if section:
+        markdown = _cut_out(page, section, markdown)
+    if is_terminal():
+        _show(markdown)
+    else:
+        typer.echo(markdown, nl=False)
+
+
+def _resolve(given: str, files: Dict[str, str]) -> Tuple[str, str]:
+    """Split what was typed, or cited in a message, into the name of a page and a section."""
+    name, _, section = given.partition("#")
+    name = re.sub(r"^(ascend_session/)?guides/|(/README)?(\.md)?$", "", name.replace("-", "_"))
+    name = _COMMANDS.get(name, name)
+    if name in files:
+        return name, section
+    near = did_you_mean(name, [*files, *_COMMANDS])
+    complain(
+        f"There is no guide {name!r}.",
+        f"Did you mean {near}?" if near else "`ascend-session guide` lists the guides.",
+    )
+    raise typer.Exit(1)
+
+
+def _cut_out(page: str, section: str, markdown: str) -> str:
+    """Give one section; its name is the anchor that a link to its heading has."""
+    blank = _BLOCK.sub(lambda block: re.sub("#", " ", block[0]), markdown)
+    starts = [match.start() for match in re.finditer("^## ", blank, re.M)]
+    parts = [markdown[start:end] for start, end in zip(starts, [*starts[1:], len(markdown)])]
+    anchors = {_anchor(part.partition("\n")[0]): part for part in parts}
+    if section not in anchors:
+        near = did_you_mean(section, anchors)
+        complain(
+            f"The guide {page} has no section {section!r}.",
+            f"Did you mean {page}#{near}?" if near else f"`ascend-session guide {page}` shows all.",
+        )
+        raise typer.Exit(1)
+    return anchors[section].rstrip() + "\n"
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.strip("# ").lower()).replace(" ", "-")
+
+
+def _show(markdown: str) -> None:
+    from rich.markdown import Markdown
+
+    os.environ.setdefault("LESS", "FRX")  # shows colours, and ends where a page fits the screen
+    terminal = console()
+    terminal.width = min(terminal.width, _WIDEST)
+    with terminal.pager(styles=True):
+        terminal.print(Markdown(_LINK.sub(_spell_link, markdown), hyperlinks=False))
+
+
+def _spell_link(link: "re.Match[str]") -> str:
+    """Write a link to another page as what shows that page."""
+    text, page, section = link[1], link[2].strip("/"), link[3] or ""
+    return f"**{text}**" if text == page or not page else f"{text} (`guide {page}{section}`)"

@@ -1,0 +1,78 @@
+"""``ascend-session guide``: on a terminal with a pager, in pipes as plain Markdown."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+
+GUIDES = Path(__file__).resolve().parents[2] / "ascend_session" / "guides"
+NAMES = [
+    line.split("]")[0][3:]
+    for line in (GUIDES / "README.md").read_text().splitlines()
+    if line.startswith("- [")
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pipe_gets_the_page_as_it_is(call, name):
+    file = GUIDES / name / "README.md" if name == "facts" else GUIDES / f"{name}.md"
+    assert call("guide", name) == (0, file.read_text(encoding="utf-8"), "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "title"),
+    [
+        ("rank-tables", "Rank tables"),
+        ("ranktable", "Rank tables"),
+        ("run", "Run an existing script"),
+        ("launch.md", "Launch a job"),
+        ("ascend_session/guides/facts/launch.md", "What a job of several ranks needs"),
+    ],
+)
+def test_a_page_is_known_by_its_command_and_by_its_file(call, typed, title):
+    assert call("guide", typed).out.startswith(f"# {title}\n")
+
+
+def test_every_section_can_be_shown_alone(call):
+    text = call("guide", "facts").out
+    sections = re.findall(r"^- \[.+\]\(#([\w-]+)\)", text, re.M)
+    parts = [call("guide", f"facts#{section}").out for section in sections]
+    assert text.endswith("\n".join(parts))
+
+
+def test_a_terminal_gets_a_page_that_fits_it(on_terminal):
+    shown = on_terminal("guide", "launch", columns=60, PAGER="cat").out
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("\r", "")
+    assert "\x1b[1m" in shown
+    assert max(map(len, plain.splitlines())) <= 60
+    assert "```" not in plain
+    assert "Resume after a restart (guide training#resume-after" in " ".join(plain.split())
+
+
+@pytest.fixture
+def pager(tmp_path):
+    """A program that counts the lines that it is given."""
+    program = tmp_path / "pager"
+    program.write_text("#!/bin/sh\ngrep -c . | sed 's/^/lines: /'\n")
+    program.chmod(0o700)
+    return str(program)
+
+
+def test_a_terminal_shows_a_page_with_the_pager(start, pager):
+    terminal = Terminal(columns=80)
+    ends = {"stdin": terminal.theirs, "stdout": terminal.theirs}
+    process = start("guide", "stub", **ends, TERM="xterm", PAGER=pager)
+    os.close(terminal.theirs)
+    while terminal.read():
+        pass
+    process.communicate()
+    terminal.close()
+    assert re.fullmatch(r"lines: \d+\s*", terminal.shown)
+
+
+def test_no_pager_is_started_for_a_pipe(program, pager):
+    shown = program("guide", "stub", PAGER=pager).out
+    assert shown == (GUIDES / "stub.md").read_text(encoding="utf-8")
