@@ -166,11 +166,12 @@ def run_command(words: List[str], python: str) -> Done:
         command,
         env={**os.environ, "PYTHONPATH": str(HOME), "PYTHONWARNINGS": "ignore"},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         timeout=SECONDS,
     )
-    return Done(ended.returncode, ended.stdout + NOISE.sub("", ended.stderr))
+    return Done(ended.returncode, NOISE.sub("", ended.stdout))
 
 
 def call(arguments: List[str]) -> Done:

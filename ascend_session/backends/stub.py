@@ -93,14 +93,15 @@ class StubBackend(Backend):
 
     def explain_automatic(self, reason: str) -> str:
         """Say that the CPU computes, and if a device is to be expected here, what to look at."""
-        silence = "Set ASCEND_SESSION_BACKEND=stub if that is intended; it silences this warning."
         signs = _signs_of_device(self._environ)
         if not signs:
-            return f"This program runs on the CPU: {reason}. {silence}"
+            hint = "If that is intended, set ASCEND_SESSION_BACKEND=stub."
+            return f"This program runs on the CPU: {reason}.\n  hint: {hint}"
         return (
             f"This program runs on the CPU and not on a device, although {' and '.join(signs)}: "
-            f"{reason}. In a container, pass the device in with --device=/dev/davinci0; on a "
-            f"host, look at the driver with `npu-smi info`. {silence}"
+            f"{reason}.\n  hint: In a container, pass the device in with --device=/dev/davinci0; "
+            "on a host, look at the driver with `npu-smi info`. If the CPU is intended, set "
+            "ASCEND_SESSION_BACKEND=stub."
         )
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:

@@ -1,5 +1,6 @@
 """What ``scripts/demo`` shows: one process, a job of eight that train as one, and both curves."""
 
+import logging
 import os
 import shlex
 import shutil
@@ -39,6 +40,8 @@ def main(argv: Sequence[str], ranks: int = RANKS) -> int:
     one = [*words, str(ranks * batch), "--output", _shorten(folder / "one_process")]
     title = f"One process, {ranks * batch} images in each step"
     _announce(title, place, ["python", "-m", digits.NAME, *one])
+    # Where it runs and why was announced; the package need not say so again.
+    logging.getLogger("ascend_session").setLevel(logging.ERROR)
     digits.main(one)
 
     each = [*words, str(batch), "--output", _shorten(folder / "job")]
@@ -74,7 +77,8 @@ def main(argv: Sequence[str], ranks: int = RANKS) -> int:
 
 def choose_place(ranks: int, devices: int) -> Sequence[Place]:
     """Decide where the process and the job run: on devices as far as there are enough of them."""
-    place = Place(*choose("auto", os.environ))
+    choice = choose("auto", os.environ)
+    place = Place(choice.name, choice.reason)
     if place.backend == "stub" or devices >= ranks:
         return place, place
     reason = f"{ranks} ranks need {ranks} devices, and this process gets {devices}"

@@ -20,7 +20,9 @@ def warnings(programs: Host, tmp_path: Path) -> Callable[..., List[str]]:
         given = {"ASCEND_SESSION_HOST_ROOT": str(tmp_path), **variables}
         ended = programs.run("automatic", json.dumps(given), backend)
         assert ended.code == 0, ended.log
-        return [line for line in ended.log.splitlines() if line.startswith(SENTENCE)]
+        lines = ended.log.splitlines()
+        pairs = zip(lines, lines[1:])
+        return [line + hint for line, hint in pairs if line.startswith(SENTENCE)]
 
     return run
 
