@@ -11,8 +11,8 @@ from typing import Iterator, Optional, Type
 from ascend_session.errors import AscendError, ConfigError
 
 _OTHER_FILE = "Name the file itself."
-_MISSING = "Relative paths start in the directory where the program runs; nobody expands ~."
-_DENIED = "Whoever runs the program must be able to read it."
+_MISSING = "Relative paths start in the working directory; ~ is not expanded."
+_DENIED = "Check that this user may read it."
 _DIGEST_DIGITS = 16  # of a SHA-256 in hexadecimal: enough that no two files ever share a name
 
 
@@ -58,16 +58,16 @@ def read_regular_file(path: str, most_bytes: int, what: str = "such a file") -> 
         finally:
             os.close(descriptor)
     except FileNotFoundError:
-        raise UnreadableError("is not there", _MISSING, is_missing=True) from None
+        raise UnreadableError("does not exist", _MISSING, is_missing=True) from None
     except OSError as error:
         raise UnreadableError(f"cannot be read: {error.strerror}", _DENIED) from error
     except ValueError:
-        raise UnreadableError("is no file name") from None
+        raise UnreadableError("is not a file name") from None
     if content is None or len(content) > most_bytes:
         raise UnreadableError(
             f"has {facts.st_size / (1 << 20):,.0f} MiB, and at most {most_bytes >> 20} MiB of "
             f"{what} are read here",
-            "Look whether this is the file that is meant.",
+            "Check that this is the right file.",
         )
     return content
 
@@ -121,7 +121,7 @@ def write_file(
         AscendError: Of that type, if there is a file already, or it cannot be written. Nothing is
             left behind then.
     """
-    exists = error(f"{path}: is there already.", hint="Give force to replace it.")
+    exists = error(f"{path} already exists.", hint="Give force to replace it.")
     try:
         if os.path.lexists(path) and not force:
             raise exists
@@ -141,11 +141,11 @@ def write_file(
     except FileExistsError:
         raise exists from None
     except OSError as reason:
-        raise error(f"{path}: cannot be written: {reason.strerror}.") from reason
+        raise error(f"{path} cannot be written: {reason.strerror}.") from reason
     except ValueError as reason:
         if isinstance(reason, AscendError):
             raise
-        raise error(f"{path!r} is no file name.") from None
+        raise error(f"{path!r} is not a file name.") from None
 
 
 def store_file(folder: str, name: str, content: bytes) -> str:
@@ -171,7 +171,7 @@ def store_file(folder: str, name: str, content: bytes) -> str:
         if not _holds(path, content):
             write_file(path, content, force=True)
     except OSError as reason:
-        raise ConfigError(f"{path}: cannot be written: {reason.strerror}.") from reason
+        raise ConfigError(f"{path} cannot be written: {reason.strerror}.") from reason
     return path
 
 
@@ -217,7 +217,7 @@ def _mode_of(target: str) -> Optional[int]:
     if stat.S_ISDIR(facts.st_mode):
         raise IsADirectoryError(errno.EISDIR, "Is a directory")
     if not stat.S_ISREG(facts.st_mode):
-        raise OSError(errno.EINVAL, "It is no file, but a pipe or a device")
+        raise OSError(errno.EINVAL, "It is a pipe or a device, not a file")
     return stat.S_IMODE(facts.st_mode)
 
 

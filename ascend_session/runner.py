@@ -11,8 +11,9 @@ those of ``python script``. In the folder that ``ASCEND_SESSION_RANK_FOLDER`` na
 
 A program can tell by this only: ``faulthandler`` is on, the outermost frames of its stack are of
 this package, and one descriptor more is open, number 1000 if that is free. One that closes it
-loses the stacks and nothing else. On the stub the vendor's packages are found as well: by a finder
-on ``sys.meta_path``, and by a folder on ``sys.path`` and in ``PYTHONPATH``.
+loses the stacks and nothing else. A finder on ``sys.meta_path`` has TensorFlow leave out those
+frames where it tells where an operation was made. On the stub the vendor's packages are found as
+well: by another finder, and by a folder on ``sys.path`` and in ``PYTHONPATH``.
 
 This file is compiled at each start, so it is short; the rest is in ``launcher/rank_main.py``.
 """

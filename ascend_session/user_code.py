@@ -46,13 +46,13 @@ def user_line(frame: Optional[FrameType]) -> Optional[UserLine]:
         The line; None if the thread is in no such file.
     """
     frames = [] if frame is None else list(walk_stack(frame))
-    own = [each for each in frames if _is_user_file(each[0].f_code.co_filename)]
+    own = [each for each in frames if is_user_file(each[0].f_code.co_filename)]
     for each, number in own or [each for each in frames if _is_of_main_module(each[0])]:
         return UserLine(each.f_code.co_filename, number)
     return None
 
 
-def _is_user_file(path: str) -> bool:
+def is_user_file(path: str) -> bool:
     """Tell whether a file is neither Python's, nor of an installed package, nor of this one.
 
     The file system is not asked: it may be what a process waits for.

@@ -1,6 +1,21 @@
 """What README and guides show works as it stands there: code, commands and their output.
 
-Which block is tested how stands in `ascend_session/guides/contributing.md#write-a-guide`.
+The first words behind the three backticks say how a block is tested, in the order of the page:
+
+``python``
+    It is run, after the blocks before it on the page. A ``text`` block right behind it is what it
+    prints, with the warnings of this package below.
+``python`` or ``yaml``, with ``# NAME`` as the first line
+    It is written to the file NAME, for the commands on the page.
+``python compile``
+    It is compiled: it needs a device, or names that are not there.
+``console``, ``console exit=1``
+    The commands behind ``$`` are run, and end with this code. Three dots in what they print stand
+    for anything.
+``sh``, ``console example``
+    Every command of ``ascend-session`` is read by its own parser, and not run.
+``text``, or nothing
+    It is shown only.
 """
 
 import contextlib
@@ -27,8 +42,7 @@ FENCE = re.compile(r"^```(\w*) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"# ([\w.]+)\n")  # the first line of a block that is a file
 # What TensorFlow says of itself, here or there
 NOISE = re.compile(
-    r"^(\[\d\] )?(WARNING:tensorflow|\d{4}-\d\d-\d\d [\d:.]+: [IWE] ).*\n\n*",
-    re.MULTILINE,
+    r"^(\[\d\] )?(WARNING:tensorflow|\d{4}-\d\d-\d\d [\d:.]+: [IWE] ).*\n\n*", re.MULTILINE
 )
 SECONDS = 120
 KINDS = {
@@ -73,7 +87,7 @@ def blocks_of(page: Path) -> List[Block]:
             bool(blocks) and blocks[-1].kind == "python" and not text[end : match.start()].strip()
         )
         line = text.count("\n", 0, match.start()) + 1
-        kind, how, body = match.groups()
+        kind, how, body = match[1] or "text", match[2], match[3]
         blocks.append(Block(kind, how, body, line, behind and kind == "text"))
         end = match.end()
     return blocks
@@ -85,7 +99,7 @@ PARSED = [
     for page, blocks in BLOCKS.items()
     for block in blocks
     if block.kind == "sh" or (block.kind == "console" and block.how == "example")
-    for number, line in enumerate(block.text.splitlines())
+    for number, line in enumerate(block.text.replace("\\\n", " ").splitlines())
     if "ascend-session " in line and (block.kind == "sh" or line.startswith("$ "))
 ]
 
@@ -143,7 +157,7 @@ def execute(code: Any, names: Dict[str, Any]) -> str:
 
 
 class Done(NamedTuple):
-    """What a command came to; its two streams one after the other."""
+    """What a command came to: its exit code, and what a terminal shows of it."""
 
     code: int
     output: str
@@ -164,7 +178,10 @@ def run_command(words: List[str], python: str) -> Done:
         command = [python, *arguments]
     ended = subprocess.run(
         command,
-        env={**os.environ, "PYTHONPATH": str(HOME), "PYTHONWARNINGS": "ignore"},
+        env={
+            **os.environ,
+            **{"PYTHONPATH": str(HOME), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"},
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

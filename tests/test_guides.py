@@ -88,11 +88,9 @@ def test_every_link_between_pages_leads_somewhere(page):
     assert wrong == []
 
 
-@pytest.mark.parametrize("page", FACTS, ids=name_of)
-def test_a_page_of_facts_begins_with_all_its_headings(page):
-    linked = re.findall(r"^- \[[^\]]+\]\(#([\w-]+)\)", page.read_text(encoding="utf-8"), re.M)
-    assert linked == anchors(page)
-    assert len(set(linked)) == len(linked)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_headings_of_a_page_are_told_apart(page):
+    assert len(set(anchors(page))) == len(anchors(page))
 
 
 def test_the_list_of_pages_has_each_page_once():

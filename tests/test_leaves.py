@@ -68,8 +68,8 @@ def test_the_command_of_a_missing_leaf_says_so_and_stays_in_the_help(command, le
     done = command(*asked, without=[leaf])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"ascend-session: error: `ascend-session {asked[0]}` needs the package ascend_session.{leaf}, "
-        "which is not part of this installation.\n"
+        f"ascend-session: error: `ascend-session {asked[0]}` needs the package "
+        f"ascend_session.{leaf}, which is not part of this installation.\n"
         "  hint: Install ascend_session with all of its packages.\n"
     )
     listed = command("--help", without=[leaf])

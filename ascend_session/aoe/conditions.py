@@ -224,12 +224,12 @@ def _check_mode(run: PlannedRun) -> TuningCondition:
     option = None if run.config is None else run.config.aoe_mode
     if option or variable:
         message = f"aoe_mode={option} counts." if option else f"AOE_MODE={variable} counts."
-        hint = f"Say {mode_word(run.mode)} ({run.mode}) there, or take it out."
+        hint = f"Say {mode_word(run.mode)} ({run.mode}) there, or remove it."
         measured = option or variable
         return judge("mode", measured == run.mode, measured, run.mode, message, hint)
     message = "Neither aoe_mode nor AOE_MODE says what to tune."
     if run.config is None:
-        message = "AOE_MODE is not set; what the training script says of aoe_mode is not known."
+        message = "AOE_MODE is not set, and no configuration was given."
     hint = f"`ascend-session aoe run` sets AOE_MODE={run.mode}; or use cfg.for_tuning()."
     asks = ("config",) if run.config is None else ()
     return judge("mode", None, None, run.mode, message, hint, asks=asks)
@@ -279,8 +279,8 @@ def _check_off(
         return judge(name, False, measured, "off", message, f"{hint[:1].upper()}{hint[1:]}.")
     if run.config is not None:
         return judge(name, True, "off", "off", message)
-    message = "No variable turns it on; what the training script says is not known."
-    hint = "Give the configuration that the training script opens its session with."
+    message = "No variable turns it on, and no configuration was given."
+    hint = "Give the configuration with which the training script opens its session."
     return judge(name, None, None, "off", message, hint, asks=("config",))
 
 
@@ -306,8 +306,8 @@ def _check_static_operators(run: PlannedRun) -> TuningCondition:
         return judge(name, False, "dynamic", needed, message, hint)
     if run.static_operators:
         return judge(name, True, "static", needed, "They are static, as static_operators says.")
-    message = "Whether all operators of the model have static shapes cannot be seen from here."
-    hint = "Look at the model's inputs, and give static_operators."
+    message = "Whether all operators of the model have static shapes cannot be measured."
+    hint = "If they have, give static_operators."
     return judge(name, None, None, needed, message, hint, asks=("static_operators",))
 
 
@@ -337,8 +337,8 @@ def _check_aoe_config_file(run: PlannedRun) -> Iterator[TuningCondition]:
         yield judge(name, False, path, needed, error.message, error.hint)
         return
     against = file.against(run.mode)
-    message = " ".join(against) or "What it asks for goes with the mode."
-    hint = "Take the feature out, or tune in its mode."
+    message = " ".join(against) or "Its features fit the mode."
+    hint = "Remove the feature, or tune in its mode."
     yield judge(name, not against, path, needed, message, hint)
 
 
@@ -357,5 +357,5 @@ def _check_rest(run: PlannedRun) -> Iterator[TuningCondition]:
     measured = f"{len(problems)} wrong" if problems else "fit"
     message = " ".join(problem.message for problem in problems)
     hint = " ".join(problem.hint for problem in problems if problem.hint) or None
-    message = message or "Nothing else in the configuration stands in the way on this host."
+    message = message or "Nothing else in the configuration prevents tuning on this host."
     yield judge("options", not problems, measured, "what the adapter takes", message, hint)

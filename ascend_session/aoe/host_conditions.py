@@ -43,7 +43,7 @@ _OLDEST = (3, 7)
 # AOE tunes training on these, and subgraphs on the first alone.
 _ABLE = tuple(str(family(chip)) for chip in ("910A", "910B", "910C"))
 _MB = 2**20
-_ELSEWHERE = "Measure it on the machine that is to tune."
+ELSEWHERE = "Run this on the machine that is to tune."
 
 
 class Load(NamedTuple):
@@ -105,7 +105,7 @@ def _check_home(machine: Machine) -> TuningCondition:
 def _check_tuners(tuners: Parallel) -> TuningCondition:
     name, needed = "TUNING_PARALLEL_NUM", "1 to 64"
     if tuners.legal and tuners.number is None:
-        message = f"TUNING_PARALLEL_NUM is not known: {tuners.origin}."
+        message = f"TUNING_PARALLEL_NUM is unknown: {tuners.origin}."
         hint = "Give tuning_parallel_num; AOE's default is 8."
         return judge(name, None, None, needed, message, hint, asks=("tuning_parallel_num",))
     return judge(name, tuners.legal, tuners.number, needed, f"{tuners.origin}.", "Correct aoe.ini.")
@@ -121,7 +121,7 @@ def _check_memory(machine: Machine, load: Load) -> TuningCondition:
         )
     if each is None or (tuners is None and have >= each):
         asks = ("training_memory",) * (each is None) + ("tuning_parallel_num",) * (tuners is None)
-        message += " What is needed is training_memory times TUNING_PARALLEL_NUM."
+        message += " The tuning needs training_memory times TUNING_PARALLEL_NUM."
         hint = f"Give {' and '.join(asks)}."
         return judge("memory", None, have, None, message, hint, "bytes", asks)
     needed = each * (tuners or 1)
@@ -220,8 +220,8 @@ def _check_product(device: Optional[Device], mode: str) -> TuningCondition:
     able = _ABLE[:1] if mode == MODES["subgraph"] else _ABLE
     name, needed = "product", ", ".join(able)
     if device is None or device.family is None:
-        message = "Which product tunes is not known: no Ascend processor is seen here."
-        return judge(name, None, None, needed, message, _ELSEWHERE)
+        message = "This machine has no Ascend processor."
+        return judge(name, None, None, needed, message, ELSEWHERE)
     hint = f"Tune on {' or '.join(able)}."
     if device.family in _ABLE:
         hint = "Tune operators: subgraphs cannot be tuned on A2 and A3."
@@ -232,8 +232,8 @@ def _check_product(device: Optional[Device], mode: str) -> TuningCondition:
 def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCondition:
     needed = "nobody else on the device"
     if device is None:
-        message = "Who uses the device is not known: no Ascend processor is seen here."
-        return judge(ONE_USER, None, None, needed, message, _ELSEWHERE)
+        message = "This machine has no Ascend processor."
+        return judge(ONE_USER, None, None, needed, message, ELSEWHERE)
     others = [
         f"process {holder.pid} ({one_line(holder.command, 60)})"
         + (f" of user {holder.user}" if holder.user else "")
@@ -248,7 +248,7 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCon
     if seen.hidden or seen.blind:
         message = " ".join(["Not everybody who may hold the device can be seen.", *seen.blind])
         return judge(ONE_USER, None, None, needed, message, "Look as root.")
-    return judge(ONE_USER, True, "nobody", needed, "Nobody else is seen to hold the device.")
+    return judge(ONE_USER, True, "nobody", needed, "No other process was found to use the device.")
 
 
 def _check_cores(known: KnownFacts) -> TuningCondition:
@@ -259,7 +259,7 @@ def _check_cores(known: KnownFacts) -> TuningCondition:
         return judge(
             name, None, have, needed, message, f"Give {' and '.join(asks)}.", "cores", asks
         )
-    message = f"device_cores={have}, and operator_cores={needed}: an operator uses up to so many."
+    message = f"The device has {have} cores, and an operator uses up to {needed}."
     hint = "Tune on a device with as many cores as the operators use."
     return judge(name, have >= needed, have, needed, message, hint, "cores")
 
@@ -274,7 +274,7 @@ def _check_device_memory(device: Optional[Device], known: KnownFacts) -> TuningC
         message = "Device memory depends on the model and how far it is overcommitted."
         if free is not None:
             message += f" {format_value(free, 'bytes')} of it are free."
-        hint = "Give device_memory." if asks else _ELSEWHERE
+        hint = "Give device_memory." if asks else ELSEWHERE
         return judge(DEVICE_MEMORY, None, free, needed, message, hint, "bytes", asks)
     message = f"{format_value(free, 'bytes')} of the device's memory are free."
     hint = "Tune with a smaller batch, or on a device with more memory."
@@ -331,13 +331,13 @@ def _check_python(environ: Mapping[str, str]) -> TuningCondition:
     name, needed = "Python", "3.7 or later"
     path = find_program("python3", environ, "/", ())
     if path is None:
-        message = "There is no python3 on PATH, on which AOE depends."
+        message = "AOE needs a python3 on PATH, and there is none."
         hint = "Put the folder of Python, as in /usr/local/python3.7.5/bin, in front of PATH."
         return judge(name, False, None, needed, message, hint)
     answer = run_program([path, "--version"], environ)
     match = _VERSION.search(f"{answer.text}\n{answer.errors}")
     if match is None:
-        message = answer.problem or f"{path} does not say its version."
+        message = answer.problem or f"{path} does not report its version."
         return judge(name, None, None, needed, message, "Look at that Python.")
     enough = (int(match[1]), int(match[2])) >= _OLDEST
     version = match.group()[len("Python ") :]

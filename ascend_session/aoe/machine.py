@@ -201,7 +201,7 @@ def count_compilers(environ: Mapping[str, str]) -> Parallel:
         return Parallel(_DEFAULT, origin, is_set=False)
     number = _parse_whole(given)
     if number is None or not 1 <= number <= _MOST_COMPILERS:
-        origin = f"{_COMPILERS}={given!r} is no whole number from 1 to {_MOST_COMPILERS}"
+        origin = f"{_COMPILERS}={given!r} is not a whole number from 1 to {_MOST_COMPILERS}"
         return Parallel(number, origin, legal=False)
     return Parallel(number, f"{_COMPILERS}={number}")
 
@@ -228,10 +228,10 @@ def count_tuners(given: Optional[int], environ: Mapping[str, str], root: str) ->
 def _parse_aoe_ini(path: str, text: str) -> Parallel:
     values = [match.group(1) for match in map(_LINE.fullmatch, text.splitlines()) if match]
     if not values:
-        return Parallel(_DEFAULT, f"{path} does not say it, and it is {_DEFAULT} by default")
+        return Parallel(_DEFAULT, f"{path} does not set it; the default is {_DEFAULT}")
     number = _parse_whole(values[-1])
     if number is None or not 1 <= number <= MOST_PARALLEL:
-        origin = f"{path} has {values[-1]!r}, which is no whole number from 1 to {MOST_PARALLEL}"
+        origin = f"{path} has {values[-1]!r}, which is not a whole number from 1 to {MOST_PARALLEL}"
         return Parallel(number, origin, legal=False)
     return Parallel(number, f"{path} has {number}")
 

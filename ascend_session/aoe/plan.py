@@ -26,9 +26,9 @@ from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.program import TIME_LIMIT
 
 ADVICE = (
-    "Train on the device first: the script has to run there, with the accuracy that is expected.",
-    "Use as few steps as run every operator once; often that is one.",
-    "Where both can be tuned, tune subgraphs first and operators then.",
+    "Train on the device first, to see that the script runs there with the accuracy you expect.",
+    "Use as few steps as possible: every operator has to run once, often in one step.",
+    "Where both can be tuned, tune subgraphs before operators.",
 )
 """What the manual asks for and nobody can measure (manual of AOE, tuning workflow)."""
 

@@ -255,7 +255,7 @@ def files_in(folder: str) -> List[str]:
         except OSError as error:
             raise ResultError(
                 f"{place}: this folder cannot be read: {error.strerror}.",
-                hint="Whoever asks for the report must be able to read it.",
+                hint="Check that this user may read it.",
             ) from error
         matches = [(_NAME.fullmatch(name), name) for name in names]
         inside = "" if place == os.curdir else place

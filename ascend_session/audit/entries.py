@@ -72,7 +72,7 @@ def check_entry(entry: OptimizerEntry, script: Script) -> Iterator[Finding]:
         yield Finding(
             ERROR,
             f"This entry gets no name; the adapter reads the one named {ENTRY_NAME!r} only and "
-            "ignores this one without a word.",
+            "ignores this one silently.",
             f'Write .name = "{ENTRY_NAME}".',
             "wrong-optimizer-name",
             place=entry.place,

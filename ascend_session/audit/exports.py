@@ -49,7 +49,7 @@ def read_baseline(file: str) -> "Counts[_Key]":
             {(each["file"], each["rule"], each["text"]): int(each["count"]) for each in known}
         )
     except (ValueError, KeyError, TypeError):
-        raise AuditError(f"{file} is no baseline. Write one with --update-baseline.") from None
+        raise AuditError(f"{file} is not a baseline. Write one with --update-baseline.") from None
 
 
 def without_known(report: AuditReport, file: str, known: "Counts[_Key]") -> AuditReport:

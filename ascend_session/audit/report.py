@@ -72,6 +72,35 @@ def _is_ignored(rule: str, line: str) -> bool:
     return match.group(1) is None or rule in [name.strip() for name in match.group(1).split(",")]
 
 
+class MistakeKind(NamedTuple):
+    """The findings by one rule.
+
+    Attributes:
+        rule: The rule.
+        findings: They, the worst and most certain first, else by file and line.
+    """
+
+    rule: str
+    findings: Tuple[Finding, ...]
+
+    @property
+    def files(self) -> int:
+        """In how many files they are."""
+        return len({place_of(finding).file for finding in self.findings})
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Give the kind as JSON can hold it."""
+        return {
+            "rule": self.rule,
+            "about": AUDIT_RULES[self.rule],
+            "severity": self.findings[0].severity,
+            "count": len(self.findings),
+            "certain": sum(finding.certain for finding in self.findings),
+            "files": self.files,
+            "first": finding_as_dict(self.findings[0]),
+        }
+
+
 class AuditReport(NamedTuple):
     """What was found in all files.
 
@@ -98,6 +127,17 @@ class AuditReport(NamedTuple):
         worse = AUDIT_SEVERITIES[: AUDIT_SEVERITIES.index(severity) + 1]
         return any(finding.severity in worse for finding in self.findings)
 
+    def kinds(self) -> List[MistakeKind]:
+        """List the kinds of mistakes, those first that matter most.
+
+        Worse ones come before others, certain before possible, frequent before rare.
+        """
+        by_rule: Dict[str, List[Finding]] = {}
+        for finding in sorted(self.findings, key=_rank):
+            by_rule.setdefault(finding.rule, []).append(finding)
+        kinds = [MistakeKind(rule, tuple(findings)) for rule, findings in by_rule.items()]
+        return sorted(kinds, key=lambda kind: (_rank(kind.findings[0]), -len(kind.findings)))
+
     def as_dict(self) -> Dict[str, Any]:
         """Give the report as JSON can hold it."""
         return {
@@ -108,6 +148,10 @@ class AuditReport(NamedTuple):
             "findings": [finding_as_dict(finding) for finding in self.findings],
             "skipped": [{"file": file, "why": why} for file, why in self.skipped],
         }
+
+
+def _rank(finding: Finding) -> Tuple[int, bool]:
+    return AUDIT_SEVERITIES.index(finding.severity), not finding.certain
 
 
 def finding_as_dict(finding: Finding) -> Dict[str, Any]:

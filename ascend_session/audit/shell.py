@@ -248,8 +248,9 @@ def _check_traps(commands: List[ShellCommand]) -> Iterator[Finding]:
         if "ends the process" not in trap:
             message += " The adapter then leaves collectives off, and each rank trains alone."
         hint = "Keep the rank table with RANK_ID and RANK_SIZE, or the CM_ variables, not both."
-        # What a script does not set may be set where it is called.
-        is_certain = trap in certain and "but" not in trap
+        # What a script does not set may be set where it is called; which HCCL will run is unknown.
+        depends = "but" in trap or "version 1.0" in trap
+        is_certain = trap in certain and not depends
         yield Finding(ERROR, message, hint, "collectives-off", place=place, certain=is_certain)
 
 

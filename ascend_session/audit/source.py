@@ -210,7 +210,7 @@ def _code_cells(data: bytes) -> List[Tuple[int, str]]:
         ]
         return [(number, text if isinstance(text, str) else "".join(text)) for number, text in code]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise AuditError("This is no notebook that can be read.") from None
+        raise AuditError("This notebook cannot be read.") from None
 
 
 def _parse(text: str) -> Tuple[ast.AST, bool]:

@@ -50,12 +50,12 @@ def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> 
     if unknown:
         yield _report_unknown(report, unknown)
     if good:
-        yield Finding(OK, f"npu-smi says OK of device(s) {format_ranges(good)}.", rule=_HEALTH)
+        yield Finding(OK, f"npu-smi reports OK for device(s) {format_ranges(good)}.", rule=_HEALTH)
 
 
 def _report_ill(device: Device) -> Finding:
     severity = ERROR if str(device.health).lower() in ("alarm", "critical") else WARNING
-    message = f"The health of device {device.physical_id} is {device.health}, npu-smi says."
+    message = f"npu-smi reports the health of device {device.physical_id} as {device.health}."
     hint = "Use other devices."
     if device.npu_id is not None:
         hint = f"Look with `npu-smi info -t health -i {device.npu_id}`, or use other devices."

@@ -33,7 +33,7 @@ def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Look at the variables of a rank that describe its job."""
     problems = find_traps(environ)
     for problem in problems:
-        hint = "The adapter would not say so: mend or unset the variables."
+        hint = "Correct or unset the variables; the adapter does not report this."
         yield Finding(ERROR, problem, hint, rule=_VARIABLES)
     if not problems:
         message = "The variables that describe a job do not contradict each other."
@@ -59,13 +59,13 @@ def check_hccl_variables(
         if wait is None or wait > _LONGEST_WAIT_S:
             yield _refuse(_EXEC, given, f"from 0 to {_LONGEST_WAIT_S} seconds")
     elif not wait or wait > _LONGEST_ELSEWHERE_S:
-        limits = f"above 0 and at most {_LONGEST_ELSEWHERE_S} seconds, as {product} wants it"
+        limits = f"above 0 and at most {_LONGEST_ELSEWHERE_S} seconds on {product}"
         yield _refuse(_EXEC, given, limits)
 
 
 def _refuse(name: str, given: str, limits: str) -> Finding:
     message = f"{name}={given!r} is not {limits}; HCCL refuses it."
-    return Finding(ERROR, message, f"Mend or unset {name}.", rule=_VARIABLES)
+    return Finding(ERROR, message, f"Correct or unset {name}.", rule=_VARIABLES)
 
 
 def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:
@@ -73,7 +73,7 @@ def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:
     visible = read_visible(environ.get(VISIBLE_VARIABLE), count)
     severity = WARNING if visible.ids else ERROR
     for trap in visible.traps:
-        yield Finding(severity, trap, f"Mend or unset {VISIBLE_VARIABLE}.", rule=_VISIBLE)
+        yield Finding(severity, trap, f"Correct or unset {VISIBLE_VARIABLE}.", rule=_VISIBLE)
     if environ.get(_WRONG_VISIBLE) and VISIBLE_VARIABLE not in environ:
         message = f"{_WRONG_VISIBLE}={environ[_WRONG_VISIBLE]!r} has no effect on the runtime."
         yield Finding(WARNING, message, f"The runtime reads {VISIBLE_VARIABLE}.", rule=_VISIBLE)
@@ -110,7 +110,7 @@ def check_limits(shared: str = "/dev/shm", least_mb: int = _SMALL_MB) -> Iterato
         message = (
             f"Shared memory, {shared}, has {room_mb} MB: loaders of data that use it may fail."
         )
-        hint = "Start the container with --shm-size, or mount the folder again with more."
+        hint = "Start the container with a larger --shm-size, or remount the folder."
         yield Finding(WARNING, message, hint, rule=_LIMITS)
     else:
         yield Finding(OK, f"Shared memory, {shared}, has {room_mb} MB.", rule=_LIMITS)

@@ -91,7 +91,7 @@ class Seen(NamedTuple):
         """Who holds what; empty if nobody does."""
         parts = [_describe(name, holders) for name, holders in self.held.items()]
         if self.hidden:
-            parts.append("a device is held by another container, which hides who")
+            parts.append("a device is held by another container, which hides the process")
         return "; ".join(parts)
 
 
@@ -121,7 +121,7 @@ def check_holders(seen: Seen) -> Iterator[Finding]:
     elif not seen.held and seen.blind:
         yield Finding(NOT_CHECKED, f"Who holds the devices: {' '.join(seen.blind)}", rule=HOLDERS)
     elif not seen.held:
-        yield Finding(OK, "No other process is seen to hold the devices.", rule=HOLDERS)
+        yield Finding(OK, "No other process was found to use the devices.", rule=HOLDERS)
 
 
 def _name_device(device: Device) -> str:
@@ -179,7 +179,7 @@ def await_free(
             f"After {seconds:g} s {seen}.", hint=f"Wait longer, {end}or use another device."
         )
     if seen.notes:
-        _logger.info("Nobody is seen to hold the device. %s", " ".join(seen.notes))
+        _logger.info("No process was found to use the device. %s", " ".join(seen.notes))
 
 
 def await_gone(

@@ -16,7 +16,7 @@ from ascend_session.hardware.program import run_program
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 from ascend_session.text import one_line
 
-_CHECK, _ADAPTER = "tensorflow", "adapter"
+TENSORFLOW, _ADAPTER = "tensorflow", "adapter"
 _MARK = "ascend-session-found "
 _USUAL_SERIES = "1.15"  # of TensorFlow, where the adapter does not say its own
 _LONGEST_ERROR = 300  # characters of an exception
@@ -95,7 +95,7 @@ def inspect_interpreter(
     facts = dict(_parse_facts(answer.text))
     problem = answer.problem
     if problem is None and not facts.get("done"):
-        problem = f"{program} did not say what it has."
+        problem = f"{program} ended before it had listed its packages."
     parts = ("tensorflow", "npu_bridge", "hccl")
     errors = {part: facts[f"{part} error"] for part in parts if f"{part} error" in facts}
     return Interpreter(
@@ -126,17 +126,17 @@ def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Fi
     """
     program, python, versions, errors, problem = interpreter
     if problem:
-        yield Finding(ERROR if python is None else WARNING, problem, rule=_CHECK)
+        yield Finding(ERROR if python is None else WARNING, problem, rule=TENSORFLOW)
     if "tensorflow" in errors:
         message = f"{program} cannot import TensorFlow: {errors['tensorflow']}"
-        hint = "Install it for this Python, or give the Python that has it."
-        yield Finding(ERROR, message, hint, rule=_CHECK)
+        hint = "Install TensorFlow for this Python, or choose another Python with --python."
+        yield Finding(ERROR, message, hint, rule=TENSORFLOW)
     elif "tensorflow" in versions:
         message = f"{program} is Python {python} with TensorFlow {versions['tensorflow']}."
-        yield Finding(OK, message, rule=_CHECK)
+        yield Finding(OK, message, rule=TENSORFLOW)
     elif python is not None:
-        message = "Whether TensorFlow can be imported: the look ended before."
-        yield Finding(NOT_CHECKED, message, rule=_CHECK)
+        message = "Python ended before TensorFlow was imported."
+        yield Finding(NOT_CHECKED, message, rule=TENSORFLOW)
     if on_devices:
         tensorflow, adapter = versions.get("tensorflow", ""), versions.get("npu_bridge", "")
         yield from _check_versions(python or "", tensorflow, adapter)
@@ -149,11 +149,11 @@ def _check_versions(python: str, tensorflow: str, adapter: str) -> Iterator[Find
     if tensorflow and _series(tensorflow) != series:
         message = f"npu_bridge is for TensorFlow {series}, but this Python has {tensorflow}."
         hint = f"Install TensorFlow {series}, or its adapter."
-        yield Finding(ERROR if adapter else WARNING, message, hint, rule=_CHECK)
+        yield Finding(ERROR if adapter else WARNING, message, hint, rule=TENSORFLOW)
     numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,4}", python)[:3])
     if _series(tensorflow) == "1.15" and numbers and not _OLDEST <= numbers <= _NEWEST:
-        message = f"The vendor names Python 3.7.5 to 3.7.11 for TensorFlow 1.15, not {python}."
-        yield Finding(INFO if numbers[:2] == (3, 7) else WARNING, message, rule=_CHECK)
+        message = f"The vendor supports TensorFlow 1.15 on Python 3.7.5 to 3.7.11, not on {python}."
+        yield Finding(INFO if numbers[:2] == (3, 7) else WARNING, message, rule=TENSORFLOW)
 
 
 def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
@@ -167,7 +167,7 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
             )
             yield Finding(ERROR, message, hint, rule=_ADAPTER)
         elif name not in versions and python is not None:
-            yield Finding(NOT_CHECKED, f"Whether {name} can be imported.", rule=_ADAPTER)
+            yield Finding(NOT_CHECKED, f"Python ended before {name} was imported.", rule=_ADAPTER)
     if not errors and {"npu_bridge", "hccl"} <= set(versions):
         adapter = " ".join(filter(None, ("npu_bridge", versions["npu_bridge"])))
         yield Finding(OK, f"{adapter} and hccl can be imported.", rule=_ADAPTER)

@@ -34,7 +34,7 @@ def check_script(path: str) -> Iterator[Finding]:
         yield Finding(ERROR, message, "Give the path of a file.", rule=PROGRAM)
     elif not os.access(main, os.R_OK, effective_ids=True):
         message = f"This user may not read the script {main}."
-        yield Finding(ERROR, message, f"Look at its rights: ls -l {main}", rule=PROGRAM)
+        yield Finding(ERROR, message, f"Check its permissions: ls -l {main}", rule=PROGRAM)
     else:
         yield Finding(OK, f"The script {main} can be read.", rule=PROGRAM)
 
@@ -58,7 +58,7 @@ def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator
     else:
         # Some packages, such as TensorFlow 1.15, find their parts in their own way.
         message = f"The module {missing} is not found where its package is."
-        hint = "Compare its name, unless the package makes it."
+        hint = "Check the name, unless the package creates it when it runs."
         yield Finding(WARNING, message, hint, rule=PROGRAM)
 
 
@@ -108,7 +108,7 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
     hint = "Make room, or give log_dir on another disk."
     free_mb = (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize >> 20
     if disk.f_blocks == 0:
-        yield Finding(NOT_CHECKED, f"{name} does not say what room it has.", rule=_SPACE)
+        yield Finding(NOT_CHECKED, f"{name} does not report its free space.", rule=_SPACE)
     elif disk.f_files > 0 and disk.f_ffree == 0:
         yield Finding(ERROR, f"{name} takes no more files.", hint, rule=_SPACE)
     elif free_mb < least_mb:

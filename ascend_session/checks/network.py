@@ -127,7 +127,7 @@ class Interfaces:
             message = (
                 f"TLS is on for device(s) {format_ranges(on)} and off for {format_ranges(off)}."
             )
-            hint = "HCCL wants it equal on all cards of a job; `hccn_tool -i N -tls -g` shows it."
+            hint = "HCCL requires the same on all cards; `hccn_tool -i N -tls -g` shows it."
             yield Finding(ERROR, message, hint, rule=_TLS)
         elif on or off:
             message = f"TLS is {'on' if on else 'off'} for device(s) {format_ranges(on or off)}."

@@ -51,8 +51,10 @@ def check_ports(
     """
     given = environ.get(_VARIABLE)
     if given and not _LOWEST <= (read_number(environ, _VARIABLE) or 0) <= _HIGHEST:
-        message = f"{_VARIABLE}={given!r} is no port from {_LOWEST} to {_HIGHEST}; HCCL refuses it."
-        yield Finding(ERROR, message, f"Mend or unset {_VARIABLE}.", rule=PORTS)
+        message = (
+            f"{_VARIABLE}={given!r} is not a port from {_LOWEST} to {_HIGHEST}; HCCL refuses it."
+        )
+        yield Finding(ERROR, message, f"Correct or unset {_VARIABLE}.", rule=PORTS)
         return
     ports = _ports_of(environ, physical)
     busy, problem = _find_busy(ports)
@@ -116,13 +118,13 @@ def _report_taken(
         which = f"Port(s) {format_ranges(ports)} of HCCL"
         move = f"export {_VARIABLE} as the first of {BASE_PORTS} others"
         if user is None:
-            message = f"{which} cannot be bound, and nobody is seen to have them."
+            message = f"{which} cannot be bound, and no process was found to use them."
             yield Finding(WARNING, message, f"If HCCL fails there (EJ0003), {move}.", rule=PORTS)
         elif user.listens:
             hint = f"End it, {move}, and reserve them: {reserve}."
-            yield Finding(ERROR, f"{which}: {user.name} has bound them.", hint, rule=PORTS)
+            yield Finding(ERROR, f"{which} are used by {user.name}.", hint, rule=PORTS)
         else:
-            message = f"{which}: a connection of {user.name} has them at the moment."
+            message = f"{which} are used by a connection of {user.name} at the moment."
             yield Finding(WARNING, message, f"Reserve them for HCCL: {reserve}.", rule=PORTS)
     if DEVICE_PORT in busy:
         owner = users.get(DEVICE_PORT)

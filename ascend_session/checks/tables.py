@@ -14,7 +14,7 @@ from ascend_session.ids import PhysicalDeviceId
 
 TABLE = "rank table"
 _IT = "The rank table"
-_ANEW = "Make the table anew, or choose the devices that it names."
+_ANEW = "Make a new table, or choose the devices that it names."
 
 
 class CheckedTable(NamedTuple):
@@ -51,7 +51,7 @@ def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> 
         return CheckedTable(None, tuple(findings))
     except OSError as error:
         message = f"{path} cannot be read as a rank table: {error.strerror}."
-        finding = Finding(ERROR, message, "Name the table's own file.", rule=TABLE)
+        finding = Finding(ERROR, message, "Give the path of a rank table.", rule=TABLE)
         return CheckedTable(None, (finding,))
     findings = list(_about(path, table.findings(family, environ)))
     if not errors_of(findings):

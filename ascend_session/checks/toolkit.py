@@ -50,7 +50,7 @@ def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
         where = f", which {script} sets" if exported else ""
         yield Finding(OK, f"This environment has {', '.join(have)}{where}.", rule=_SOURCED)
     elif path is not None:  # nobody can read what it sets
-        message = f"{script} has not been sourced, it seems: none of {', '.join(names)} is set."
+        message = f"{script} does not seem to be sourced: none of {', '.join(names)} is set."
         yield Finding(ERROR, message, source, rule=_SOURCED)
     else:
         message = f"No set_env.sh was found, and none of {', '.join(names)} is set."
@@ -74,7 +74,7 @@ def check_installed(versions: Versions) -> Iterator[Finding]:
         yield Finding(WARNING, note, rule=_VERSIONS)
     if len(versions.toolkits) > 1:
         named = ", ".join(f"{toolkit.version} ({toolkit.path})" for toolkit in versions.toolkits)
-        message = f"Several toolkits are installed: {named}. The first one counts here."
+        message = f"Several toolkits are installed: {named}. The first one is used."
         yield Finding(INFO, message, rule=_VERSIONS)
 
 
@@ -97,7 +97,7 @@ def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Ite
         findings += _check_machine(toolkit, root, machine)
     yield from findings
     if driver and toolkit and not findings:
-        message = "Driver, firmware and toolkit do not exclude each other in their version files."
+        message = "The version files of driver, firmware and toolkit do not contradict each other."
         yield Finding(OK, message, rule=_VERSIONS)
 
 
@@ -108,7 +108,7 @@ def _check_firmware(driver: Component, firmware: Component, root: str) -> Iterat
     ):
         fitting = " or ".join(f"{low} to {high}" for low, high in ranges)
         message = (
-            f"The driver {driver.version} goes with firmware {fitting} ({driver.path}), but the "
+            f"The driver {driver.version} needs firmware {fitting} ({driver.path}), but the "
             f"firmware is {firmware.version}."
         )
         yield Finding(ERROR, message, "Install firmware and driver of one package.", rule=_VERSIONS)
@@ -128,7 +128,7 @@ def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator
             f"Driver {driver.version} ({of_driver}) and toolkit {toolkit.version} ({of_toolkit}) "
             "do not name each other as compatible in their version files."
         )
-        hint = "Compare with the vendor's table of versions; install a driver that goes with it."
+        hint = "Compare with the vendor's table of versions; install a matching driver."
         yield Finding(WARNING, message, hint, rule=_VERSIONS)
 
 
@@ -183,8 +183,8 @@ def check_operators(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
         yield Finding(OK, f"{where} has {listed.operators}.", rule=_OPERATORS)
         return
     message = (
-        f"The adapter finds no list of supported operators in {listed.folder} ({variable}): every "
-        f"graph would run on the CPU without a word. It looks for {listed.files[0]}."
+        f"The adapter finds no list of supported operators in {listed.folder} ({variable}), so it "
+        f"would silently run every graph on the CPU. It looks for {listed.files[0]}."
     )
     hint = f"Source the toolkit's set_env.sh, which sets {OPP_VARIABLE}."
     yield Finding(ERROR, message, hint, rule=_OPERATORS)

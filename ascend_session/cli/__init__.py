@@ -32,6 +32,10 @@ _COMMANDS = (
 _LEAVES = {"aoe": "aoe", "audit": "audit", "run": "compat"}
 
 
+# typer has click's errors in some releases, and copies of them in others.
+_UsageError: Any = typer.BadParameter.__base__
+
+
 class _Commands(CommandGroup):
     """The commands, each loaded when it is called: `launch` is to be quick."""
 
@@ -48,6 +52,15 @@ class _Commands(CommandGroup):
             group.command(cmd_name)(getattr(module, cmd_name))
         return typer.main.get_command(group)
 
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run a command, and print what is wrong with a call as every other error."""
+        try:
+            code = super().main(*args, **{**settings, "standalone_mode": False})
+        except _UsageError as error:
+            _show_usage_error(error)
+            code = error.exit_code
+        sys.exit(code)
+
     def resolve_command(self, ctx: Any, args: List[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         leaf = _LEAVES.get(str(name))
@@ -61,9 +74,6 @@ class _Commands(CommandGroup):
             raise typer.Exit(2)
         return name, command, rest
 
-
-# typer has click's errors in some releases, and copies of them in others.
-_UsageError: Any = typer.BadParameter.__base__
 
 _HELP = """Train with TensorFlow on Ascend devices, or on a machine without one.
 
@@ -106,10 +116,7 @@ def main() -> None:
             # A file name or value that the terminal cannot show is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
     try:
-        sys.exit(app(prog_name="ascend-session", standalone_mode=False))
-    except _UsageError as error:
-        _show_usage_error(error)
-        sys.exit(error.exit_code)
+        app(prog_name="ascend-session")
     except OSError as failure:
         if failure.filename is not None:
             raise

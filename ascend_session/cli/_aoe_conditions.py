@@ -2,11 +2,12 @@
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import typer
 
 from ascend_session.aoe.conditions import FAILS, TuningCondition, format_value
+from ascend_session.aoe.host_conditions import ELSEWHERE
 from ascend_session.aoe.plan import ADVICE, AoePlan
 from ascend_session.cli._output import (
     draw,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # The worst comes last, for that is what stands on the screen then.
 _ORDER = (OK, NOT_CHECKED, FAILS)
 _STYLES: Dict[str, str] = {OK: "green", NOT_CHECKED: "yellow", FAILS: "bold red"}
+_LABELS = {"devices": "job size"}  # on the screen: what is measured are processes
 _HEADERS = ("CONDITION", "VERDICT", "MEASURED", "NEEDED")
 _KNOWN_FACTS = (
     "processes",
@@ -85,7 +87,7 @@ def measure_conditions(
     if refusal is None:
         return plan
     # It was given, so that it is not to be asked for.
-    hint = "Mend the configuration first."
+    hint = "Correct the configuration first."
     conditions = [
         condition._replace(hint=hint, asks=()) if "config" in condition.asks else condition
         for condition in plan.conditions
@@ -98,7 +100,7 @@ def show_conditions(plan: AoePlan) -> None:
     conditions = [condition for verdict in _ORDER for condition in plan.of(verdict)]
     rows = [
         (
-            condition.name,
+            _LABELS.get(condition.name, condition.name),
             condition.verdict,
             format_value(condition.measured, condition.unit),
             format_value(condition.needed, condition.unit),
@@ -121,14 +123,25 @@ def show_conditions(plan: AoePlan) -> None:
 
 def _lines(plan: AoePlan) -> Iterator[str]:
     """Say what is not fulfilled and what to do about it, the worst last; advice, and a verdict."""
-    for verdict in (NOT_CHECKED, FAILS):
+    is_elsewhere = any(condition.hint == ELSEWHERE for condition in plan.of(NOT_CHECKED))
+    if is_elsewhere:
+        names = ", ".join(condition.name for condition in plan.of(NOT_CHECKED))
+        yield f"\nThis machine has no Ascend device, so these are not checked: {names}."
+        yield f"  hint: {ELSEWHERE}"
+    for verdict in (FAILS,) if is_elsewhere else (NOT_CHECKED, FAILS):
+        by_hint: Dict[str, List[TuningCondition]] = {}
         for condition in plan.of(verdict):
-            yield f"\n{condition.name}, {verdict}: {spell_options(condition.message)}"
-            if condition.hint:
-                yield f"  hint: {spell_options(condition.hint)}"
-    yield "\nWhat nobody can measure:"
-    for advice in ADVICE:
-        yield f"  {advice}"
+            by_hint.setdefault(condition.hint or "", []).append(condition)
+        for hint, conditions in by_hint.items():
+            yield ""
+            for condition in conditions:
+                yield f"{condition.name}, {verdict}: {spell_options(condition.message)}"
+            if hint:
+                yield f"  hint: {spell_options(hint)}"
+    if not is_elsewhere:
+        yield "\nBefore you tune:"
+        for advice in ADVICE:
+            yield f"  {advice}"
     counts = {verdict: len(plan.of(verdict)) for verdict in _ORDER}
     fail = FAILS if counts[FAILS] == 1 else "fail"
     yield (

@@ -44,6 +44,7 @@ from ascend_session.cli._output import (
     show_table,
 )
 from ascend_session.errors import ResultError
+from ascend_session.findings import ERROR
 from ascend_session.text import format_count, printable
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def show_view(view: View, as_json: bool = False) -> None:
     else:
         _show_text(view)
     for error in view.unread:
-        complain(error.message, error.hint)
+        complain(error.message, error.hint, ERROR)
 
 
 def _show_text(view: View) -> None:
@@ -114,7 +115,9 @@ def _show_text(view: View) -> None:
     for part in view.parts:
         _show_part(view, part)
     if not view.parts:
-        typer.echo("No operator and no sub-graph is shown: none was added, updated or asked for.")
+        typer.echo(
+            "There is nothing to show: no operator or subgraph was added, updated or selected."
+        )
     if view.comparison is not None:
         _show_comparison(view)
     failed = view.results.failed

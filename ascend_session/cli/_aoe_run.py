@@ -25,7 +25,7 @@ from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES, mode_number, mode_word
 from ascend_session.errors import BackendError
-from ascend_session.findings import NOT_CHECKED
+from ascend_session.findings import ERROR, NOT_CHECKED
 from ascend_session.launcher.events import Event, Finished, Planned, Started
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def run_tuning(request: Mapping[str, Any]) -> int:
     mode = mode_number(request["mode"] or choose_mode(config, os.environ))
     if mode == MODES["gradient"]:
         message = (
-            "gradient splitting is tuned in a job of several ranks, and this runs one process; "
-            "`ascend-session launch --env AOE_MODE=4` runs several."
+            "gradient tuning needs several ranks; run `ascend-session launch --env AOE_MODE=4`."
         )
         raise typer.BadParameter(message, param_hint="--mode")
     choice = choose(request["backend"] or "auto", os.environ)
@@ -58,8 +57,7 @@ def run_tuning(request: Mapping[str, Any]) -> int:
         raise BackendError(
             f"AOE tunes on a device only, and this would run on the {choice.name}: "
             f"{choice.reason}.",
-            hint="Run it where an Ascend processor is; `ascend-session aoe preflight` and "
-            "`ascend-session launch` run anywhere.",
+            hint="Run it on a machine with a device.",
         )
     _make_folders(request)
     work_path = request["work_path"]
@@ -117,11 +115,11 @@ def _may_start(plan: AoePlan, waits: bool) -> bool:
     is_held = waits and ONE_USER in failing
     if failing - ({ONE_USER, DEVICE_MEMORY} if is_held else set()):
         show_conditions(plan)
-        complain("Nothing was started.", "With --no-preflight it starts all the same.")
+        complain("Nothing was started.", "To start anyway, give --no-preflight.", ERROR)
         return False
     unknown = f"{len(plan.of(NOT_CHECKED))} could not be checked"
     if is_held:
-        complain(f"The device is held, which is waited for. No other condition fails; {unknown}.")
+        complain(f"Waiting for the device, which is in use. No other condition fails; {unknown}.")
     else:
         complain(f"No condition fails; {unknown}.")
     return True
@@ -214,8 +212,9 @@ def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> bo
     if not paths:
         folders = " or ".join(map(os.path.abspath, result_folders(environ)))
         complain(
-            f"No result file of AOE came into {folders}: nothing was tuned.",
-            "The log says what AOE did; the script has to open its session on a device.",
+            f"AOE left no result file in {folders}, so nothing was tuned.",
+            "Read the script's log, and check that it opens its session on a device.",
+            ERROR,
         )
         return False
     for path in paths:
@@ -232,6 +231,6 @@ def _suggest_verification(mode: str, environ: Mapping[str, str]) -> None:
     if repository.variable:
         where = f"{repository.variable}={shlex.quote(repository.base)}"
     complain(
-        f"To see what it brings, run the script once with cfg.for_verifying({mode_word(mode)!r}) "
+        f"To measure the gain, run the script once with cfg.for_verifying({mode_word(mode)!r}) "
         f"and {where}: the tuned repository is {repository.path}."
     )

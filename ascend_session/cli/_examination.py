@@ -31,7 +31,7 @@ from ascend_session.errors import BackendError
 from ascend_session.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from ascend_session.hardware.devices import Device, DeviceReport, survey
 from ascend_session.hardware.hccn import HccnTool
-from ascend_session.hardware.nodes import CONTROL_NODES, host_root, processor_nodes
+from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.hardware.versions import Component, read_versions
 
@@ -39,7 +39,7 @@ _IMPORTS_S = 120.0  # TensorFlow alone takes twenty on a slow disk
 _ALL_ANSWERS_S = 60.0  # for all that hccn_tool is asked
 _LOGS = "ascend-logs"
 _UNKNOWN = "-"
-_PASS_IN = "In a container, pass the nodes in with --device; on a host, look at the driver."
+_PASS_IN = "In a container, pass the nodes in with --device; on a host, check the driver."
 
 
 class Examination(NamedTuple):
@@ -137,16 +137,16 @@ def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
     installed = [f"{name} ({part.path})" for name, part in parts.items() if part]
     installed += [f"a toolkit ({toolkit.path})" for toolkit in versions.toolkits]
     message = (
-        f"There is no Ascend processor here: no /dev/davinci<N>, where {', '.join(CONTROL_NODES)} "
-        "would be too, and no npu-smi that lists one."
+        "This machine has no Ascend processor: there is no /dev/davinci<N>, and no npu-smi that "
+        "lists one."
     )
     if installed:
-        message = f"{message} Found are {', '.join(installed)}."
+        message = f"{message} It has {', '.join(installed)}."
         return Finding(WARNING, message, _PASS_IN, rule="devices")
     return Finding(
         INFO,
-        f"{message} Neither was a driver, firmware or toolkit (CANN) found in /usr/local/Ascend.",
-        "The same script runs on the stub, with TensorFlow on the CPU.",
+        f"{message} Nor is there a driver, firmware or toolkit (CANN) in /usr/local/Ascend.",
+        "On the stub, scripts run with TensorFlow on the CPU.",
         rule="devices",
     )
 
@@ -163,7 +163,7 @@ def _check_devices(
     findings: List[Finding] = []
     without_node = [device for device in report if device.physical_id not in nodes]
     if not nodes:
-        message = "There is no /dev/davinci<N>: no process here can open a device."
+        message = "No process can open a device here: there is no /dev/davinci<N>."
         findings.append(Finding(ERROR, message, _PASS_IN, rule="devices"))
     elif without_node:
         count = len(without_node)
@@ -217,8 +217,8 @@ def _check_logs(log_dir: Optional[str]) -> List[Finding]:
     try:
         folder = os.path.abspath(log_dir or _LOGS)
     except FileNotFoundError:
-        message = "The folder in which this was started is not there any more."
-        return [Finding(ERROR, message, "Go to another one.", rule=FOLDER)]
+        message = "The working directory has been removed."
+        return [Finding(ERROR, message, "Change to another directory.", rule=FOLDER)]
     return list(check_folder(folder))
 
 

@@ -18,7 +18,7 @@ from ascend_session.errors import ConfigError
 if TYPE_CHECKING:
     from ascend_session.option_files import Decision
 
-_NO_TOOLKIT = "No toolkit with lists of implementation modes was found here."
+_NO_TOOLKIT = "This machine has no toolkit with lists of implementation modes."
 _HF32 = {
     "00": "allow_hf32_matmul_f_conv_f.ini",
     "01": "allow_hf32_matmul_t_conv_f.ini",
@@ -73,8 +73,8 @@ def find_list(name: str, lists: ModeLists) -> str:
     if os.path.dirname(name) or os.path.exists(name):
         return name
     if lists.folder is None:
-        hint = "Name it with --toolkit, or source its set_env.sh."
-        raise ConfigError(f"{name}: is not there. {_NO_TOOLKIT}", hint=hint)
+        hint = "Give the path of a file, or --toolkit, or source the toolkit's set_env.sh."
+        raise ConfigError(f"There is no file {name}. {_NO_TOOLKIT}", hint=hint)
     known = sorted(file for file in os.listdir(lists.folder) if file.endswith(".ini"))
     for file in (name, f"{name}.ini"):
         if file in known:

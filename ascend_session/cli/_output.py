@@ -110,7 +110,9 @@ def severity_word(severity: str) -> str:
     return "note" if severity == INFO else severity
 
 
-def show_finding(finding: Finding, location: str = "", indent: str = "  ") -> None:
+def show_finding(
+    finding: Finding, location: str = "", indent: str = "  ", err: bool = False
+) -> None:
     """Print what was found, and below what to do about it.
 
     Args:
@@ -118,14 +120,15 @@ def show_finding(finding: Finding, location: str = "", indent: str = "  ") -> No
         location: File and line, in the form that editors and terminals can jump to; empty for
             the finding's own place.
         indent: What stands before each line.
+        err: Whether it goes to the standard error stream.
     """
     place = f"{finding.place}: " if finding.place and not location else ""
     message = f"{place}{spell_options(finding.message)}"
     start = f"{indent}{location}: " if location else indent
     word = f"{'' if finding.certain else 'possible '}{severity_word(finding.severity)}:"
     hint = "" if finding.hint is None else f"\n{indent}  hint: {spell_options(finding.hint)}"
-    if not is_terminal():
-        typer.echo(f"{start}{word} {message}{hint}")
+    if err or not is_terminal():
+        typer.echo(_escape(f"{start}{word} {message}{hint}"), err=err)
         return
     from rich.text import Text
 
@@ -231,6 +234,7 @@ _NAMES = (
 _PHRASES = {
     "Give force": "Give --force",
     "launch with preflight=False": "launch with --no-preflight",
+    'with backend="stub"': "with --backend stub",
     "wait_for_devices=600": "--wait-for-devices 10m",
     "program=": "--no-python ",
     "module=": "-m ",

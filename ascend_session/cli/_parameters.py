@@ -146,7 +146,7 @@ def parse_duration(text: str) -> float:
     """
     match = _DURATION.fullmatch(text.strip())
     if match is None or not any(match.groups()):
-        raise typer.BadParameter(f"{text!r} is no time; write 90s, 10m or 1h30m.")
+        raise typer.BadParameter(f"{text!r} is not a time; write 90s, 10m or 1h30m.")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
 
@@ -155,7 +155,7 @@ def parse_time_limit(text: str) -> float:
     """Read the time that an answer may take, which is longer than nothing."""
     seconds = parse_duration(text)
     if seconds == 0:
-        raise typer.BadParameter(f"{text!r} leaves no time for an answer; give at least 1s.")
+        raise typer.BadParameter(f"{text!r} is too short; give at least 1s.")
     return seconds
 
 
@@ -172,7 +172,7 @@ def parse_size(text: str) -> int:
     except (ValidationError, OverflowError):
         size = 0
     if size < 1:
-        raise typer.BadParameter(f"{text!r} is no size; write 12GiB, 12GB or a number of bytes.")
+        raise typer.BadParameter(f"{text!r} is not a size; write 12GiB, 12GB or a number of bytes.")
     return size
 
 

@@ -12,6 +12,7 @@ from typing_extensions import Annotated
 from ascend_session.cli._output import complain, exit_on_error, show_finding, show_json
 from ascend_session.cli._parameters import OUTPUT, Json
 from ascend_session.errors import AuditError
+from ascend_session.findings import ERROR
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
@@ -77,6 +78,14 @@ def audit(
             "--fix", rich_help_panel=_CHANGES, help="Show a diff of what is certain, and apply it."
         ),
     ] = False,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary",
+            rich_help_panel=_SELECTION,
+            help="Show the five kinds of findings that matter most, with an example of each.",
+        ),
+    ] = False,
     port: Annotated[
         bool,
         typer.Option(
@@ -97,7 +106,7 @@ def audit(
         ascend-session audit --fail-on warning --sarif findings.sarif .
     """
     if update_baseline and baseline is None:
-        raise typer.BadParameter("it needs --baseline FILE.", param_hint="--update-baseline")
+        raise typer.BadParameter("needs --baseline FILE.", param_hint="--update-baseline")
     if port:
         raise typer.Exit(0 if _port(paths) else 1)
     report = _audit(paths, with_progress=not as_json)
@@ -112,7 +121,13 @@ def audit(
     if sarif is not None:
         _write_sarif(report, sarif)
     if as_json:
-        show_json(report.as_dict())
+        data = report.as_dict()
+        if summary:
+            del data["findings"]
+            data["summary"] = [kind.as_dict() for kind in report.kinds()[:_MOST_KINDS]]
+        show_json(data)
+    elif summary:
+        _show_summary(report)
     else:
         _show(report)
     raise typer.Exit(1 if report.has(fail_on) else 0)
@@ -123,7 +138,9 @@ def _refuse_missing_paths() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise typer.BadParameter(f"{error.args[0]} is not there.", param_hint="PATHS") from None
+        raise typer.BadParameter(
+            f"there is no file or folder {error.args[0]}.", param_hint="PATHS"
+        ) from None
 
 
 @_refuse_missing_paths()
@@ -167,7 +184,7 @@ def _port(paths: List[str]) -> bool:
         try:
             entries = port_script(file, read_file(file))
         except AuditError as error:
-            complain(f"{file}: not read. {error}")
+            complain(f"{file} could not be read: {error}", severity=ERROR)
             all_read = False
             continue
         for entry in entries:
@@ -185,7 +202,7 @@ def _fix(report: "AuditReport") -> None:
         for line in difflib.unified_diff(before, after, file, f"{file} (fixed)"):
             typer.echo(line, nl=not line.endswith("\n"), err=True)
     if not fixes:
-        complain("There is nothing to fix that is certain.")
+        complain("There are no certain fixes.")
         return
     changes = format_count(sum(fixed.changes for _, fixed in fixes), "change")
     files = format_count(len(fixes), "file")
@@ -232,17 +249,43 @@ def _write_sarif(report: "AuditReport", file: str) -> None:
             json.dump(as_sarif(report, __version__), stream, indent=1)
             stream.write("\n")
     except OSError as error:
-        complain(f"{file} could not be written: {error.strerror}.")
+        complain(f"{file} could not be written: {error.strerror}.", severity=ERROR)
         raise typer.Exit(2) from None
 
 
+_MOST_KINDS = 5
+
+
+def _show_summary(report: "AuditReport") -> None:
+    """Print the kinds of mistakes that matter most, with counts and the first example of each."""
+    from ascend_session.audit.report import AUDIT_RULES, place_of
+
+    kinds = report.kinds()
+    for kind in kinds[:_MOST_KINDS]:
+        count = f"{len(kind.findings):,} in {format_count(kind.files, 'file')}"
+        typer.echo(f"{kind.rule}, {count}: {AUDIT_RULES[kind.rule]}")
+        first = kind.findings[0]
+        show_finding(first, f"{place_of(first).file}:{first.place}")
+    others = kinds[_MOST_KINDS:]
+    if others:
+        found = format_count(sum(len(kind.findings) for kind in others), "finding")
+        kinds_left = format_count(len(others), "other kind")
+        typer.echo(f"{found} of {kinds_left}: leave out --summary to see all.")
+    _show_totals(report)
+
+
 def _show(report: "AuditReport") -> None:
-    """Print each finding, the files that were not read, and how many findings there are."""
+    """Print each finding, and the totals."""
     from ascend_session.audit.report import place_of
 
     for finding in report.findings:
         named = finding._replace(message=f"{finding.message}  [{finding.rule}]")
         show_finding(named, f"{place_of(finding).file}:{finding.place}", indent="")
+    _show_totals(report)
+
+
+def _show_totals(report: "AuditReport") -> None:
+    """Print the files that were not read, and how many findings there are."""
     for file, why in report.skipped:
         typer.echo(f"{file}: not read. {why}")
     counts = ", ".join(

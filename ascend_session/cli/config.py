@@ -7,11 +7,9 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import (
-    complain,
     count_severities,
     exit_on_error,
     remark_as_dict,
-    severity_word,
     show_finding,
     show_json,
     show_table,
@@ -19,6 +17,7 @@ from ascend_session.cli._output import (
 from ascend_session.cli._parameters import File, Json, new_group, show_help_without_command
 from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO
+from ascend_session.text import did_you_mean
 
 if TYPE_CHECKING:
     from ascend_session.cli._file_report import OptionFileReport
@@ -126,13 +125,11 @@ def check_file(
     from ascend_session.option_files import TYPE_NAMES
 
     if option not in TYPE_NAMES:
-        known = ", ".join(TYPE_NAMES)
-        message = f"{option} points to no file that is known here; these do: {known}."
-        raise typer.BadParameter(message, param_hint="OPTION")
+        raise typer.BadParameter(_explain_option(option, file), param_hint="OPTION")
     if not fix and (force or output is not None):
-        raise typer.BadParameter("it goes with --fix.", param_hint="--force" if force else "-o")
+        raise typer.BadParameter("needs --fix.", param_hint="--force" if force else "-o")
     if option != _MIX_LIST and (toolkit is not None or soc is not None):
-        raise typer.BadParameter(f"it goes with {_MIX_LIST}.", param_hint="--toolkit, --soc")
+        raise typer.BadParameter(f"only {_MIX_LIST} takes it.", param_hint="--toolkit, --soc")
     copy: Optional[str] = None
     notes: Tuple[Finding, ...] = ()
     with exit_on_error(json_file=file if as_json else None):
@@ -179,8 +176,7 @@ def show(file: File, as_json: Json = False) -> None:
         show_json({**report.to_dict(), **_resolve(report)})
     else:
         for finding in _findings_of(report):
-            word = severity_word(finding.severity)
-            complain(f"{report.place_of(finding)}: {word}: {finding.message}", finding.hint)
+            show_finding(finding, report.place_of(finding), indent="", err=True)
         if report.ok:
             _show_resolved(**_resolve(report))
     raise typer.Exit(0 if report.ok else 1)
@@ -200,8 +196,20 @@ def schema() -> None:
 
 
 def _findings_of(report: "FileReport") -> "List[Finding]":
-    """Give what refuses a file, then what is taken but does not do what it says."""
-    return [*report.problems, *report.warnings]
+    """List errors and warnings in the order of the file."""
+    return sorted([*report.problems, *report.warnings], key=report.line_of)
+
+
+def _explain_option(option: str, file: str) -> str:
+    """Say what is wrong with the first argument of `check-file`."""
+    from ascend_session.option_files import TYPE_NAMES
+
+    if file in TYPE_NAMES:
+        return f"the arguments are swapped; write `config check-file {file} {option}`."
+    near = did_you_mean(option, TYPE_NAMES)
+    if near is not None:
+        return f"no option is called {option}. Did you mean {near}?"
+    return f"{option} is none of {', '.join(TYPE_NAMES)}."
 
 
 def _report(
@@ -224,7 +232,7 @@ def _write_copy(
     copy = f"{stem}.fixed{suffix}" if output is None else output
     fixed, notes = file_type(option).fixed_with_remarks(file)
     if notes and fixed == type(fixed)():
-        message = f"{file}: nothing in it says anything, so that no copy is made."
+        message = f"{file} has nothing that GE can use, so no copy was written."
         raise ConfigError(message, hint=f"{notes[0].message} {notes[0].hint or ''}".strip())
     fixed.write(copy, force=force)
     return copy, notes
@@ -247,8 +255,8 @@ def _show_resolved(entry: List[Dict[str, Any]], not_in_entry: Dict[str, Any]) ->
         rows = [(x["key"], repr(x["value"]), x["field"], x["scope"]) for x in entry]
         show_table(("KEY", "VALUE", "FIELD", "SCOPE"), rows)
     else:
-        typer.echo("The NpuOptimizer entry is empty: the adapter's defaults hold.")
+        typer.echo("The NpuOptimizer entry is empty: the adapter uses its defaults.")
     if not_in_entry:
-        typer.echo("\nNot in the entry, read by NPURunConfig and its helpers only:")
+        typer.echo("\nRead by NPURunConfig and its helpers only, so not in the entry:")
         others = [(name, repr(value)) for name, value in not_in_entry.items()]
         show_table(("OPTION", "VALUE"), others)

@@ -95,9 +95,7 @@ def devices(
     from ascend_session.hardware.program import TIME_LIMIT
 
     if interval is not None and not watch:
-        raise typer.BadParameter(
-            "it is the pause of --watch, which is not given.", param_hint="--interval"
-        )
+        raise typer.BadParameter("needs --watch.", param_hint="--interval")
 
     def look() -> "DeviceReport":
         return list_devices(timeout=TIME_LIMIT if timeout is None else timeout)
@@ -276,14 +274,14 @@ def _describe_toolkit(component: "Component") -> str:
 def _list_notes(report: "DeviceReport") -> Iterator[str]:
     """List what decides about the exit code first, then notes about all devices, then some."""
     if report.devices and not report.visible:
-        yield "This process gets no device."
+        yield "This process has no device."
     for device in report.visible:
         if not _is_healthy(device):
             name = _add_name(_name_place(device), device.name)
-            yield f"{name} is not healthy: npu-smi says {device.health}."
+            yield f"{name} is not healthy: npu-smi reports {device.health}."
     yield from report.notes
     if all(device.driver_id is None for device in report):
-        yield "Scripts run on the stub here, which computes on the CPU."
+        yield "Scripts run on the stub here, with TensorFlow on the CPU."
     # A note that several devices have is said once.
     places: Dict[Tuple[str, Optional[str]], List[str]] = {}
     for device in report:

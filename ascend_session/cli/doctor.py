@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Optional
 import typer
 from typing_extensions import Annotated
 
+from ascend_session.checks.interpreter import TENSORFLOW
 from ascend_session.cli._output import (
     SEVERITY_STYLES,
     draw,
@@ -83,16 +84,21 @@ def doctor(
 
 def _show(report: "Examination") -> None:
     """Print what is here, what was found, and a verdict."""
-    show_facts([*report.facts, ("a job here", f"runs on the {report.backend}: {report.reason}")])
+    show_facts([*report.facts, ("a job here", _describe_job(report))])
     typer.echo()
     _show_findings(report)
     counts = {severity: len(report.of(severity)) for severity in SEVERITIES}
-    things = f"\n{len(report.findings) - counts[INFO]} things were looked at"
-    if not counts[ERROR] and not counts[WARNING] and not counts[NOT_CHECKED]:
-        typer.echo(f"{things}, and nothing was found against them.")
-    else:
-        words = [format_count(counts[severity], severity) for severity in (ERROR, WARNING)]
-        typer.echo(f"{things}: {', '.join(words)}, {counts[NOT_CHECKED]} not checked.")
+    checks = format_count(len(report.findings) - counts[INFO], "check")
+    words = [format_count(counts[severity], severity) for severity in (ERROR, WARNING)]
+    typer.echo(f"\n{checks}: {', '.join(words)}, {counts[NOT_CHECKED]} not checked.")
+
+
+def _describe_job(report: "Examination") -> str:
+    """Say where a job would run, or why none can."""
+    for finding in report.of(ERROR):
+        if finding.rule == TENSORFLOW:
+            return f"cannot run: {finding.message}"
+    return f"runs on the {report.backend}: {report.reason}"
 
 
 def _show_findings(report: "Examination") -> None:

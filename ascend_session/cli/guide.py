@@ -9,6 +9,7 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, console, is_terminal, show_facts
+from ascend_session.findings import ERROR
 from ascend_session.text import did_you_mean
 
 _FOLDER = Path(__file__).resolve().parents[1] / "guides"
@@ -36,13 +37,17 @@ _COMMANDS = {
 def guide(
     name: Annotated[
         Optional[List[str]],
-        typer.Argument(help="A page or a command; PAGE#SECTION shows one section."),
+        typer.Argument(hidden=True),
     ] = None,
 ) -> None:
-    """Show the guides that come with the package: how to do what, with examples.
+    """Show the guides that come with the package.
 
-    Without a name it lists them. On a terminal a page is shown by $PAGER; a pipe or a file gets the
-    Markdown as it is.
+    Without a NAME, lists them. NAME is a page or a command, and PAGE#SECTION shows one section. On
+    a terminal, $PAGER shows the page; a pipe or a file gets its Markdown.
+
+    Examples:
+        ascend-session guide
+        ascend-session guide launch
     """
     text = (_FOLDER / "README.md").read_text(encoding="utf-8")
     if not name:
@@ -76,6 +81,7 @@ def _resolve(given: str, files: Dict[str, str]) -> Tuple[str, str]:
     complain(
         f"There is no guide {name!r}.",
         f"Did you mean {near}?" if near else "`ascend-session guide` lists the guides.",
+        ERROR,
     )
     raise typer.Exit(1)
 
@@ -91,6 +97,7 @@ def _cut_out(page: str, section: str, markdown: str) -> str:
         complain(
             f"The guide {page} has no section {section!r}.",
             f"Did you mean {page}#{near}?" if near else f"`ascend-session guide {page}` shows all.",
+            ERROR,
         )
         raise typer.Exit(1)
     return anchors[section].rstrip() + "\n"

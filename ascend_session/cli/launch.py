@@ -22,7 +22,7 @@ from ascend_session.cli._parameters import (
     parse_duration,
 )
 from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
-from ascend_session.findings import ERROR
+from ascend_session.findings import ERROR, INFO
 from ascend_session.text import format_ranges
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ def _parse_variables(words: List[str]) -> Dict[str, str]:
 def exit_on_refusal(as_json: bool = False) -> Iterator[None]:
     """Say why a job is not started, and end the program; nothing is left of the job then.
 
-    The exit code is 2 for a wrong call, and 1 if the host is not in order.
+    The exit code is 2 for a wrong call, and 1 if the host has errors.
     """
     try:
         yield
@@ -330,7 +330,7 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
     plan = planned_or_refused(config, os.environ)
     plan.held_port.close()
     for note in plan.notes:
-        complain(note)
+        complain(note, severity=INFO)
     if as_json:
         show_json(plan.as_dict())
     else:

@@ -14,6 +14,7 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
+from ascend_session.findings import ERROR
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,7 +50,7 @@ def options(
         _show_list(chosen)
     if not chosen:
         problem = reference.nothing_found(names or [])
-        complain(problem.message, problem.hint)
+        complain(problem.message, problem.hint, ERROR)
         raise typer.Exit(1)
 
 

@@ -6,9 +6,16 @@ from typing import Dict, List, Optional
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._output import complain, exit_on_error, remark_as_dict, show_json
+from ascend_session.cli._output import (
+    complain,
+    exit_on_error,
+    remark_as_dict,
+    show_finding,
+    show_json,
+)
 from ascend_session.cli._parameters import File, Json, new_group, show_help_without_command
 from ascend_session.errors import ConfigError
+from ascend_session.findings import INFO, WARNING
 from ascend_session.text import format_count
 
 _OPTION = "op_precision_mode"
@@ -61,6 +68,9 @@ def new(
     with exit_on_error(json_file=path if as_json else None):
         origin = find_list(source, find_lists(toolkit))
         precision, remarks = OpPrecision.read(origin), OpPrecision.check(origin)
+        if precision == OpPrecision() and remarks:
+            message = f"{origin} has no line that GE can use, so nothing was written."
+            raise ConfigError(message, hint=f"Line {remarks[0]}")
         precision.write(path, force=force)
     count = len(precision.by_type) + len(precision.by_node)
     if as_json:
@@ -70,7 +80,9 @@ def new(
     typer.echo(f"{path}: {format_count(count, 'operator')}, from {origin}")
     typer.echo(f'  AscendConfig(op_precision_mode="{path}") uses it.')
     for remark in remarks[:_MOST_REMARKS]:
-        complain(f"note: not copied: {origin}:{remark}")
+        show_finding(remark, f"{origin}:{remark.place}", indent="", err=True)
+    if remarks:
+        complain(f"{format_count(len(remarks), 'line')} of {origin} not copied.", severity=WARNING)
 
 
 @app.command("set")
@@ -107,7 +119,7 @@ def set_modes(
     for operator, mode in by_operator.items():
         typer.echo(f"{name}: {operator}={mode}")
     for doubt in doubts:
-        complain(f"note: {doubt}")
+        complain(doubt, severity=INFO)
 
 
 @app.command()
@@ -180,7 +192,7 @@ def explain(
     from ascend_session.cli._impl_modes import decide_mode
 
     if name is None and select is None:
-        raise typer.BadParameter("name a file, or give --select.", param_hint="NAME")
+        raise typer.BadParameter("give a file, or --select.", param_hint="NAME")
     with exit_on_error(json_file=(name or "") if as_json else None):
         file = name and _find_file(name)
         decision = decide_mode(file, op, node, hf32, select, types, toolkit)
@@ -210,9 +222,9 @@ def _parse_modes(words: List[str], node: bool) -> Dict[str, str]:
         if not operator or not equals:
             problem = f"{word} is not of the form OP=MODE."
         elif mode not in MODES:
-            problem = f"{word}: GE knows no mode {mode!r}. {mode_hint(mode)}"
+            problem = f"{word}: GE has no mode {mode!r}. {mode_hint(mode)}"
         elif "/" in operator and not node:
-            problem = f"{operator} looks like the name of a node: give --node."
+            problem = f"{operator} is the name of a node; add --node."
         if problem:
             raise typer.BadParameter(problem, param_hint="OP=MODE")
         modes[operator] = mode
@@ -230,7 +242,7 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
         source = SourceFile(name, load_file(name, OpPrecision.WHAT))
         if source.encoding is not None:
             raise ConfigError(
-                f"{name}: is {source.encoding}, not UTF-8 text.",
+                f"{name} is not UTF-8 text, but {source.encoding}.",
                 hint=f"ascend-session config check-file {_OPTION} {name} --fix",
             )
         text = source.text

@@ -1,6 +1,7 @@
 """``ascend-session ranktable``: makes, checks, converts and shows rank tables."""
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -26,7 +27,7 @@ from ascend_session.cli._parameters import (
     show_help_without_command,
 )
 from ascend_session.errors import DeviceError, JobError
-from ascend_session.findings import ERROR, Finding, sort_by_severity
+from ascend_session.findings import ERROR, INFO, WARNING, Finding, sort_by_severity
 from ascend_session.text import format_count, format_duration, printable
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _CLEAR_LINE = "\r\x1b[K"
 
 def _check_version(value: Optional[str]) -> Optional[str]:
     if value not in (None, "1.0", "1.2"):
-        raise typer.BadParameter(f"{value} is not 1.0 or 1.2, the versions that are written.")
+        raise typer.BadParameter(f"{value} is neither 1.0 nor 1.2.")
     return value
 
 
@@ -111,11 +112,11 @@ def make(
     own = {"--devices": devices, "--server-id": server_id, "--host-ip": host_ip}
     given = [flag for flag, value in own.items() if value is not None]
     if merge and given:
-        raise typer.BadParameter("it is for this host's own table.", param_hint=given[0])
+        raise typer.BadParameter("cannot be combined with --merge.", param_hint=given[0])
     if merge and not files:
-        raise typer.BadParameter("it needs the names of tables.", param_hint="--merge")
+        raise typer.BadParameter("needs the names of the tables to merge.", param_hint="--merge")
     if files and not merge:
-        raise typer.BadParameter("tables are named with --merge only.", param_hint=files[0])
+        raise typer.BadParameter("to merge tables, add --merge.", param_hint=files[0])
     with exit_on_error():
         if files:
             table = RankTable.merge([RankTable.read(name) for name in files])
@@ -158,7 +159,7 @@ def check(
     family = None if product is None else named_family(product)
     if product is not None and family is None:
         raise typer.BadParameter(
-            f"{product!r} is no product that is known: 910A, A2, A3, 310P.",
+            f"{product!r} is none of 910A, A2, A3, 310P.",
             param_hint="--product",
         )
     wait_s = 0.0 if wait is None else parse_duration(wait)
@@ -194,14 +195,14 @@ def convert(
         table = RankTable.read(old)
         if table.status != COMPLETED:
             raise JobError(
-                f"{old}: its status is {table.status!r}, not {COMPLETED!r}: what is not there yet "
-                "would be missing in the new table.",
-                hint="`ascend-session ranktable check --wait 10m` waits for it in sight.",
+                f"{old} is not complete yet: its status is {table.status!r}, not {COMPLETED!r}.",
+                hint="Wait for it with `ascend-session ranktable check --wait 10m`.",
             )
         if table.format == TEMPLATE_2:
             complain(
-                "note: its ranks are those that HCCL gives them, by server_id and device_id. Where "
-                "processes found themselves by POD_NAME, they now need RANK_ID."
+                "Ranks are numbered as HCCL does, by server_id and device_id. Processes that had "
+                "only POD_NAME now need RANK_ID.",
+                severity=INFO,
             )
         _write(table, to, output, force)
 
@@ -255,18 +256,18 @@ def _make_host_table(
 
     report = list_devices()
     used = report.visible
-    if not used:
+    if not used and report.devices:  # that no process here can open
         for note in report.notes:
-            complain(note)
-    elif devices is not None:
+            complain(note, severity=WARNING)
+    elif used and devices is not None:
         try:
             ids = [int(number) for number in parse_devices(devices)]
         except DeviceError as error:
             raise typer.BadParameter(spell_options(f"{error.message} {error.hint}")) from None
         if max(ids) >= len(used):
             raise DeviceError(
-                f"Device {max(ids)} was asked for, but a process here gets 0 to {len(used) - 1}.",
-                hint="`ascend-session devices` shows them.",
+                f"There is no device {max(ids)}: this process gets 0 to {len(used) - 1}.",
+                hint="`ascend-session devices` lists them.",
             )
         used = tuple(used[number] for number in ids)
     table = RankTable.of_host(
@@ -275,8 +276,9 @@ def _make_host_table(
     bare = [str(device.device_id) for device in table.devices if not device.device_ip]
     if bare:
         complain(
-            f"note: the address of device {', '.join(bare)} is not known; a job of several servers "
-            "needs it."
+            f"The address of device {', '.join(bare)} is unknown; a job on several servers needs "
+            "it.",
+            severity=INFO,
         )
     return table
 
@@ -417,7 +419,15 @@ def _show_report(report: TableReport) -> None:
         facts.append("ok")
     typer.echo(f"{report.file}: {', '.join([*facts, *count_severities(report.findings)])}")
     for finding in report.findings:
-        show_finding(finding)
+        # What is no JSON has its line and column in the message, for it is raised elsewhere, too.
+        within = re.match(rf"{re.escape(report.file)}(:\d+:\d+): ", finding.message)
+        if within is not None:
+            message = finding.message[within.end() :]
+            show_finding(finding._replace(message=message), f"{report.file}{within[1]}")
+        else:
+            place = f"{finding.place}: " if finding.place else ""
+            message = f"{place}{finding.message}"
+            show_finding(finding._replace(message=message), report.file)
 
 
 def _describe_format(name: str) -> str:

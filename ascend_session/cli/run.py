@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._output import exit_on_error, make_table
+from ascend_session.cli._output import exit_on_error
 from ascend_session.cli._parameters import (
     Arguments,
     Backend,
@@ -17,9 +17,6 @@ from ascend_session.cli._parameters import (
     ScriptCommand,
     new_group,
 )
-
-if TYPE_CHECKING:
-    from ascend_session.compat.report import RunReport
 
 app = new_group()
 
@@ -62,7 +59,6 @@ def run(
         "backend": choice.name,
         "replaces_vendor": "yes" if backend_class(choice.name).replaces_vendor else "no",
         "reason": choice.reason,
-        "drawer": __name__,
     }
     if json_file is not None:
         settings["json"] = os.path.abspath(json_file)
@@ -80,24 +76,3 @@ def run(
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os.execve(sys.executable, [sys.executable, *flags, RUNNER, *words, *(arguments or [])], environ)
-
-
-def show(report: "RunReport", head: str) -> None:
-    """Draw the report of a run on the terminal behind standard error.
-
-    The script's own process calls this at its end, for it knows the module by name.
-
-    Args:
-        report: What there is to say.
-        head: The first line.
-    """
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
-    console.print(Text(head, style="bold"))
-    if report.rows:
-        headers = ["option", "value", "sessions", "what becomes of it"]
-        console.print(make_table(headers, report.rows), soft_wrap=False)
-    for sentence in report.sentences:
-        console.print(sentence)

@@ -123,7 +123,10 @@ def _find_table_traps(environ: Mapping[str, str]) -> List[str]:
         traps.append(f"RANK_TABLE_FILE is set, but RANK_SIZE={size}.")
     rank = environ.get("RANK_ID")
     if rank and read_number(environ, "RANK_ID") is None:
-        traps.append(f"RANK_ID={rank!r} is no rank; HCCL ends the process.")
+        traps.append(
+            f"RANK_ID={rank!r} is no rank; current HCCL ends the process, with a rank table of "
+            "version 1.0."
+        )
     return traps
 
 

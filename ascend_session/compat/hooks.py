@@ -18,6 +18,7 @@ from tensorflow.python.util import function_utils, tf_inspect
 
 from ascend_session.backends.npu_training import ITERATION_OP, outermost
 from ascend_session.backends.stub_loops import StubLoop
+from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.errors import warn
@@ -100,11 +101,14 @@ class LateLoop(StubLoop):
 
     def _make_others(self, number: Any, *values: Any) -> Any:
         self._steps = self._steps_by_session.get(int(number), self._default)
+        for session, each in list(self._numbers.items()):
+            if each == int(number):
+                session_log().note_loop(session, self._steps, runs=1)
         return super()._make_others(number, *values)
 
 
 def check_loop(session: Any, steps: int) -> None:
-    """Compare a loop with what the session reads, and with its entry.
+    """Compare a loop with what the session reads, and with its entry; the report counts its runs.
 
     Raises:
         LifecycleError: For a graph with a one-shot iterator, where the adapter aborts.
@@ -114,6 +118,7 @@ def check_loop(session: Any, steps: int) -> None:
     """
     if steps == 1:
         return
+    session_log().note_loop(session, steps)
     refuse_one_shot(session.graph, steps)
     entry_steps = _steps_in_entry(getattr(session, "_config", None))
     if entry_steps != steps:

@@ -11,9 +11,11 @@ npu_loss_scale_optimizer.py and the optimizer of tf.contrib that it extends.
 """
 
 import os
+import zlib
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ascend_session import hccl
+from ascend_session.compat import run_end
 from ascend_session.compat.tensorflow_names import OptimizerV2, tf
 from ascend_session.errors import UnsupportedError
 from ascend_session.training.gradients import averaged
@@ -152,18 +154,44 @@ def averaged_in_job(pairs: Sequence[Any], name: str) -> List[Any]:
     """
     if rank_count() <= 1:
         return list(pairs)
-    means = averaged_list([gradient for gradient, _ in pairs], name)
+    gradients = [gradient for gradient, _ in pairs]
+    variables = [variable for gradient, variable in pairs if gradient is not None]
+    means = averaged_list(gradients, variables, name)
     return [(mean, variable) for mean, (_, variable) in zip(means, pairs)]
 
 
-def averaged_list(gradients: Sequence[Any], name: str) -> List[Any]:
-    """Do as `averaged_in_job` for gradients alone."""
+def averaged_list(gradients: Sequence[Any], variables: Sequence[Any], name: str) -> List[Any]:
+    """Do as `averaged_in_job` for gradients, and the variables that they are of."""
     if rank_count() <= 1:
         return list(gradients)
     from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 
     NPUBasics("").size()
-    return averaged(gradients, name)
+    with tf.control_dependencies([_record_first_values(variables)]):
+        return averaged(gradients, name)
+
+
+def _record_first_values(variables: Sequence[Any]) -> Any:
+    """Make an operation that writes down, once in a process, what the variables begin with.
+
+    Nothing is exchanged, so that no rank waits for another: rank 0 compares what all have written
+    at the end. By the time it has the first average, each rank has written.
+    """
+
+    def record(*values: Any) -> bool:
+        digest = 0
+        for value in values:
+            digest = zlib.crc32(value.tobytes(), digest)
+        run_end.record_variables(digest)
+        return True
+
+    with tf.name_scope("ascend_session_first_values"), tf.device("/device:CPU:0"):
+        is_first = tf.numpy_function(run_end.has_no_variables, [], tf.bool)
+        return tf.cond(
+            is_first,
+            lambda: tf.numpy_function(record, [each.read_value() for each in variables], tf.bool),
+            lambda: tf.constant(False),
+        )
 
 
 def scaled(loss: Any, scale: Any) -> Any:
@@ -266,7 +294,7 @@ class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
         inner = optimizer.get_gradients
 
         def get_gradients(loss: Any, params: Sequence[Any]) -> List[Any]:
-            return averaged_list(inner(loss, params), name)
+            return averaged_list(inner(loss, params), params, name)
 
         optimizer.get_gradients = get_gradients
 
@@ -305,8 +333,8 @@ def npu_distributed_optimizer_wrapper(optimizer: Any) -> Any:
     if hasattr(optimizer, "get_gradients"):
         inner = optimizer.get_gradients
 
-        def get_gradients(*args: Any, **kwargs: Any) -> List[Any]:
-            return averaged_list(inner(*args, **kwargs), f"{_SCOPE}_get_grads")
+        def get_gradients(loss: Any, params: Sequence[Any]) -> List[Any]:
+            return averaged_list(inner(loss, params), params, f"{_SCOPE}_get_grads")
 
         optimizer.get_gradients = get_gradients
     if hasattr(optimizer, "_compute_gradients"):

@@ -1,26 +1,34 @@
 """The end of a run: the system is closed in order, and one report is written.
 
 That is after the script's own exit handlers. The report of a script that fails comes before its
-traceback, which is what people and the launcher look for at the end; a name that only TensorFlow 1
-has is explained after it.
+traceback, which is what people and the launcher look for at the end; what to do about it comes
+after that.
 """
 
 import atexit
 import contextlib
-import importlib
 import json
 import os
-import re
+import shutil
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from linecache import getlines
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat import life
-from ascend_session.compat.report import RunReport, build_report, rank_differences, report_lines
+from ascend_session.compat.advice import advise
+from ascend_session.compat.report import (
+    RunReport,
+    build_report,
+    rank_differences,
+    report_lines,
+    variable_differences,
+)
 from ascend_session.files import replace_file
 from ascend_session.session import current_system
 from ascend_session.session.signals import Terminated, at_forced_end
 from ascend_session.session.teardown import log_failures
+from ascend_session.user_code import UserLine
 
 RECORD_NAME = "sessions.json"
 """What each rank writes into its folder about its sessions."""
@@ -34,21 +42,23 @@ class _RunEnd:
     Attributes:
         request: As of `begin`; None if nothing is to be done, or all is done.
         pid: The process; a fork of it does nothing.
-        sessions: What was opened so far, as plain values.
+        sessions: Those that were opened so far (`sessions.WatchedSession`).
+        variables: What stands for the variables before the first averaged step, if there was one.
         is_reported: Whether the report is written.
-        advice: What to tell after the traceback.
+        advice: What there is to do about the exception that ends the script.
     """
 
     request: Optional[Dict[str, str]] = None
     pid = -1
-    sessions: Sequence[Mapping[str, Any]] = ()
+    sessions: Sequence[Any] = ()
+    variables: Optional[int] = None
     is_reported = False
-    advice: Optional[str] = None
+    advice: Sequence[str] = ()
 
     @classmethod
     def reset(cls, request: Optional[Dict[str, str]] = None) -> None:
         cls.request, cls.pid = request, os.getpid()
-        cls.sessions, cls.is_reported, cls.advice = (), False, None
+        cls.sessions, cls.variables, cls.is_reported, cls.advice = (), None, False, ()
 
     @classmethod
     def is_due(cls) -> bool:
@@ -59,9 +69,11 @@ def begin(request: Dict[str, str]) -> None:
     """Have the report written at exit; a second call adds what it knows.
 
     Args:
-        request: ``reason``: why there is no device. ``json``: a file for the report. ``drawer``: a
-            module whose ``show(report, head)`` draws it on a terminal. ``child``: whether it is a
-            Python that a script has started, which reports nothing if it opens no session.
+        request: ``reason``: why this backend was chosen. ``json``: a file for the report.
+            ``replaces_vendor``: ``no`` where the vendor's packages are used. ``child``: whether it
+            is a Python that a script has started, which reports nothing if it opens no session.
+            ``unread``: lines of the script that open a session with an entry before one of the
+            vendor's packages is imported.
     """
     if _RunEnd.request is None:
         _RunEnd.request, _RunEnd.pid = {}, os.getpid()
@@ -86,13 +98,22 @@ def forget() -> None:
     _RunEnd.reset()
 
 
-def fail(error: BaseException) -> None:
-    """Report before Python prints what ends the program; advice on TensorFlow 1 comes after it."""
-    is_success = isinstance(error, SystemExit) and not error.code
-    if is_success or not _RunEnd.is_due():
+def fail(error: BaseException, request: Mapping[str, str]) -> None:
+    """Report before Python prints what ends the program; what to do about it comes after it.
+
+    Args:
+        error: What ends it.
+        request: As of `begin`, which may not have been called.
+    """
+    if isinstance(error, SystemExit) and not error.code:
+        return
+    advice = advise(error, request)
+    if advice is not None:
+        _RunEnd.advice = [advice]
+        atexit.register(_show, [f"ascend-session: {advice}"])
+    if not _RunEnd.is_due():
         return
     life.fail(error)
-    _RunEnd.advice = advise_on_tensorflow1(error)
     _report_if_due()
     if isinstance(error, Terminated):
         finish()  # the process ends by its signal before it comes to anything else
@@ -100,10 +121,26 @@ def fail(error: BaseException) -> None:
 
 def record_sessions(sessions: Sequence[Any]) -> None:
     """Write down the sessions so far; for the other ranks of this node, where there are any."""
-    _RunEnd.sessions = [session.as_dict() for session in sessions]
+    _RunEnd.sessions = sessions
+    _record()
+
+
+def record_variables(digest: int) -> None:
+    """Write down what stands for the variables before the first step with averaged gradients."""
+    _RunEnd.variables = digest
+    _record()
+
+
+def has_no_variables() -> bool:
+    """Whether `record_variables` is still to be called in this process."""
+    return _RunEnd.variables is None
+
+
+def _record() -> None:
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder:
-        record = {"rank": _rank(), "sessions": _RunEnd.sessions}
+        sessions = [session.as_dict() for session in _RunEnd.sessions]
+        record = {"rank": _rank(), "sessions": sessions, "variables": _RunEnd.variables}
         _write_json(os.path.join(folder, RECORD_NAME), record)
 
 
@@ -118,10 +155,41 @@ def finish() -> None:
         life.end()
     except Exception as error:
         log_failures([("closing the system", error)])
-    if _RunEnd.advice is not None and sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"ascend-session: {_RunEnd.advice}\n")
     _RunEnd.reset()
+
+
+def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
+    """Report on a script that has imported neither of the vendor's packages.
+
+    Args:
+        request: As of `begin`.
+        has_failed: Whether an exception has ended it, which is all that it needs to be told then.
+    """
+    unread = _describe_unread(request)
+    what = (
+        "this process has imported neither npu_bridge nor hccl; all that it computes is left on "
+        "the host, on a device, too."
+    )
+    _write_report(request, RunReport([], [what, *unread]), [])
+    if unread or not has_failed:
+        head = f"ascend-session: {what}"
+        _show(report_lines(RunReport([], unread), head, _terminal_width()))
+
+
+def _describe_unread(request: Mapping[str, str]) -> List[str]:
+    """Name each session whose entry nobody reads, and what to write."""
+    sentences = []
+    for where in dict.fromkeys(request.get("unread", "").splitlines()):
+        file, _, number = where.rpartition(":")
+        lines = [n for n, text in enumerate(getlines(file), 1) if "NpuOptimizer" in text]
+        entry = f" ({UserLine(file, lines[0])})" if lines else ""
+        sentences.append(
+            f"Nobody reads the NpuOptimizer entry{entry} of the session that is opened at "
+            f"{UserLine(file, int(number))}, for npu_bridge is not imported by then; on a device, "
+            "too, all of it is left on the host. Write `from npu_bridge.npu_init import *` at the "
+            "top of the script."
+        )
+    return sentences
 
 
 def _report_if_due() -> None:
@@ -136,23 +204,36 @@ def _report(request: Mapping[str, str]) -> None:
     _RunEnd.is_reported = True
     if _rank() != 0:
         return
-    report = build_report(_RunEnd.sessions, _compare_ranks())
+    sessions = [session.as_dict() for session in _RunEnd.sessions]
+    others = [*_describe_unread(request), *_compare_ranks(sessions)]
+    report = build_report(sessions, others)
+    _write_report(request, report, sessions)
+    if sessions or "child" not in request:
+        reason = request.get("reason")
+        head = f"ascend-session: this ran on the stub{': ' + reason if reason else ''}."
+        _show(report_lines(report, head, _terminal_width()))
+
+
+def _write_report(
+    request: Mapping[str, str], report: RunReport, sessions: Sequence[Mapping[str, Any]]
+) -> None:
     if "json" in request:
         rows = [row._asdict() for row in report.rows]
-        contents = {"options": rows, "sentences": report.sentences, "sessions": _RunEnd.sessions}
+        sentences = [*report.sentences, *_RunEnd.advice]
+        contents = {"options": rows, "sentences": sentences, "sessions": sessions}
         _write_json(request["json"], contents)
-    if _RunEnd.sessions or "child" not in request:
-        _show(report, request)
 
 
-def _show(report: RunReport, request: Mapping[str, str]) -> None:
-    reason = request.get("reason")
-    head = f"ascend-session: this ran on the stub{': ' + reason if reason else ''}."
+def _terminal_width() -> Optional[int]:
     with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads it any more
-        if "drawer" in request and sys.stderr.isatty():
-            importlib.import_module(request["drawer"]).show(report, head)
-        else:
-            sys.stderr.write("\n".join(report_lines(report, head)) + "\n")
+        if sys.stderr.isatty():
+            return shutil.get_terminal_size().columns
+    return None
+
+
+def _show(lines: Sequence[str]) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
 
 
@@ -165,12 +246,12 @@ def _rank() -> int:
     return 0 if rank is None else rank.value
 
 
-def _compare_ranks() -> List[str]:
-    """Tell how the other ranks of this node differ that have written down their sessions so far."""
+def _compare_ranks(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
+    """Tell how the other ranks of this node differ, as far as they have written it down."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     if not folder:
         return []
-    sentences: List[str] = []
+    records = {}
     ranks_folder = os.path.dirname(folder)
     for name in sorted(os.listdir(ranks_folder)):
         path = os.path.join(ranks_folder, name, RECORD_NAME)
@@ -178,8 +259,12 @@ def _compare_ranks() -> List[str]:
             continue
         with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
             record = json.load(file)
-            sentences += rank_differences(_RunEnd.sessions, record["rank"], record["sessions"])
-    return sentences
+            records[record["rank"]] = record
+    variables = {rank: record.get("variables") for rank, record in records.items()}
+    return [
+        *variable_differences(_RunEnd.variables, variables),
+        *rank_differences(sessions, {rank: each["sessions"] for rank, each in records.items()}),
+    ]
 
 
 def _write_json(path: str, data: Any) -> None:
@@ -188,67 +273,3 @@ def _write_json(path: str, data: Any) -> None:
         replace_file(path, f"{text}\n".encode())
     except OSError as error:
         sys.stderr.write(f"ascend-session: {path} could not be written: {error.strerror}.\n")
-
-
-_ATTRIBUTE = re.compile(
-    r"module '(?:tensorflow|tensorflow_core|tensorflow\._api\.v2)((?:\.\w+)*)' "
-    r"has no attribute '(\w+)'"
-)
-_MODULE = re.compile(r"No module named '(tensorflow\.\w+(?:\.\w+)*)'")
-_GRAPH_ONLY = re.compile(r"(eager execution|RuntimeError: The Session graph is empty)")
-
-_OLD = "Run it with Python 3.7 and TensorFlow 1.15, for which such scripts are written"
-_RENAMED = (
-    "or write `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()` for "
-    "`import tensorflow as tf`"
-)
-
-
-def advise_on_tensorflow1(error: BaseException) -> Optional[str]:
-    """Give a sentence if it is TensorFlow 1 that the script misses; None for other errors."""
-    tensorflow: Any = sys.modules.get("tensorflow")
-    version = str(getattr(tensorflow, "__version__", ""))
-    if not version or version.startswith("1."):
-        return None
-    here = f"this is TensorFlow {version}"
-    missing = _missing_name(error, tensorflow)
-    if missing is not None:
-        name, has_new_name = missing
-        remedy = f"{_OLD}, {_RENAMED}." if has_new_name else f"{_OLD}: TensorFlow 2 has not got it."
-        return f"{_place(error)} needs {name}, which is TensorFlow 1's; {here}. {remedy}"
-    if isinstance(error, (RuntimeError, ValueError)) and _GRAPH_ONLY.search(str(error)):
-        return (
-            f"{_place(error)} builds a graph, but eager execution is on; {here}. Call "
-            "`tf.compat.v1.disable_v2_behavior()` before anything is built."
-        )
-    return None
-
-
-def _missing_name(error: BaseException, tensorflow: Any) -> Optional[Tuple[str, bool]]:
-    """Give the name that TensorFlow 2 has not got, and whether ``tensorflow.compat.v1`` has it."""
-    if isinstance(error, AttributeError):
-        match = _ATTRIBUTE.search(str(error))
-        if match is not None:
-            inside = [part for part in match.group(1).split(".") if part not in ("", "_api", "v2")]
-            parts = [*inside, match.group(2)]
-            value = tensorflow
-            for part in ("compat", "v1", *parts):
-                value = getattr(value, part, None)
-            return ".".join(["tf", *parts]), value is not None
-    if isinstance(error, ModuleNotFoundError):
-        match = _MODULE.search(str(error))
-        if match is not None:
-            return match.group(1), False
-    return None
-
-
-def _place(error: BaseException) -> str:
-    """Give file and line of the script's last frame before TensorFlow's."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        if "tensorflow" in str(trace.tb_next.tb_frame.f_globals.get("__name__", "")):
-            break
-        trace = trace.tb_next
-    if trace is None:
-        return "The script"
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"

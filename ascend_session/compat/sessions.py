@@ -7,20 +7,31 @@ made. What is known of the sessions is kept for the report.
 """
 
 import os
+import re
 import sys
 import warnings
 import weakref
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    MutableMapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ascend_session.compat import life, run_end
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
-from ascend_session.findings import ERROR, Finding
+from ascend_session.findings import ERROR, WARNING, Finding
 from ascend_session.session.conditions import (
     Leftovers,
-    check_init_options,
     init_options,
     refuse_one_shot,
 )
@@ -39,7 +50,8 @@ class SessionOption(NamedTuple):
         value: What stands in the entry.
         effect: ``device`` (a device would take it), ``default`` (nobody has set it), ``silent``
             (it does not do what it says there either, and nothing says so), ``stub`` (without
-            effect here) or ``refused`` (a device ends the run).
+            effect here), ``host`` (a device ends the run if its machine lacks the same file) or
+            ``refused`` (a device ends the run).
         why: What becomes of it, in a sentence.
     """
 
@@ -60,6 +72,8 @@ class WatchedSession(NamedTuple):
         settings: Its options.
         notes: What else there is to say, in sentences.
         is_refused: Whether its options kept it from being opened.
+        loops: How many runs of a loop have made how many steps each; 0 runs if a loop was only made
+            ready.
     """
 
     number: int
@@ -68,12 +82,18 @@ class WatchedSession(NamedTuple):
     has_entry: bool
     settings: List[SessionOption]
     notes: List[str]
-    is_refused: bool = False
+    is_refused: bool
+    loops: Dict[int, int]
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the session as plain values."""
-        settings = [dict(setting._asdict()) for setting in self.settings]
-        return {**self._asdict(), "settings": settings}
+        """Give the session as plain values, as far as it has come."""
+        settings = [
+            describe_loops(setting, self.loops)
+            if setting.key == "iterations_per_loop" and not self.is_refused
+            else setting
+            for setting in self.settings
+        ]
+        return {**self._asdict(), "settings": [dict(setting._asdict()) for setting in settings]}
 
 
 class SessionLog:
@@ -89,11 +109,13 @@ class SessionLog:
         self.pid = os.getpid()
         self._open: List[Any] = []
         self._initial: Optional[Dict[str, Any]] = None
+        self._initial_name = ""
+        self._loops: MutableMapping[Any, Dict[int, int]] = weakref.WeakKeyDictionary()
         self._leftovers = Leftovers()
 
     def add(
         self,
-        kind: str,
+        session: Any,
         where: str,
         verdict: EntryVerdict,
         options: List[SessionOption],
@@ -102,10 +124,20 @@ class SessionLog:
     ) -> None:
         """Note a session, and leave the record of all for the other ranks."""
         number, notes = len(self.sessions) + 1, [*verdict.notes, *notes]
+        kind, has_entry = type(session).__name__, verdict.has_entry
+        loops: Dict[int, int] = {}
         self.sessions.append(
-            WatchedSession(number, kind, where, verdict.has_entry, options, notes, is_refused)
+            WatchedSession(number, kind, where, has_entry, options, notes, is_refused, loops)
         )
+        if not is_refused:
+            self._loops[session] = loops
+            self._note_open(session, verdict)
         run_end.record_sessions(self.sessions)
+
+    def note_loop(self, session: Any, steps: int, runs: int = 0) -> None:
+        """Note that a loop is ready in a session, or that so many runs of it were made."""
+        loops = self._loops.get(session, {})
+        loops[steps] = loops.get(steps, 0) + runs
 
     def check_initialised(
         self, verdict: EntryVerdict
@@ -121,11 +153,7 @@ class SessionLog:
         if not verdict.is_offloaded:
             return [], [], []
         if self._initial is not None:
-            try:
-                check_init_options(self._initial, _known_values(verdict))
-            except ConfigError as error:
-                return list(error.problems), [], []
-            return [], [], []
+            return self._list_late(self._initial, _known_values(verdict)), [], []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -135,13 +163,37 @@ class SessionLog:
                 return [], [clash], []
         return [], [], [str(each.message) for each in caught]
 
-    def note_open(self, session: Any, verdict: EntryVerdict) -> None:
+    def _list_late(self, initial: Mapping[str, Any], values: Mapping[str, Any]) -> List[Finding]:
+        """List the options that another session would have had to set."""
+        known = options_by_key(AscendConfig)
+        late = []
+        for key, value in init_options(values).items():
+            default = known[key].adapter
+            if initial.get(key, default) == value:
+                continue
+            used = f"{key}={initial[key]!r}" if key in initial else "without it"
+            if key not in initial and default is not None:
+                used = f"its default {default!r}"
+            late.append(
+                Finding(
+                    ERROR,
+                    f"{key}={value!r} comes too late: {self._initial_name} has initialised the "
+                    f"device {'with ' if used != 'without it' else ''}{used}.",
+                    "Set it on that session, which is the first.",
+                    option=known[key].path,
+                )
+            )
+        return late
+
+    def _note_open(self, session: Any, verdict: EntryVerdict) -> None:
         """Note that a session is open now, and may have initialised GE."""
         if not verdict.is_offloaded:
             return
         self._open.append(weakref.ref(session))
         if self._initial is None:
             self._initial = init_options(_known_values(verdict))
+            opened = self.sessions[-1]
+            self._initial_name = f"session {opened.number} ({opened.where})"
 
     def open_sessions(self) -> List[Any]:
         """List the offloaded sessions that are open, in the order of opening."""
@@ -168,9 +220,43 @@ def _known_values(verdict: EntryVerdict) -> Dict[str, Any]:
 
 _IN_FORCE = {
     "hccl_timeout": "in force: collectives wait as long",
-    "iterations_per_loop": "in force where util.set_iteration_per_loop or a hook makes the loop",
     "session_device_id": "checked; all devices share the CPU",
 }
+
+
+def describe_loops(option: SessionOption, loops: Mapping[int, int]) -> SessionOption:
+    """Tell whether iterations_per_loop was in force in a session.
+
+    Args:
+        option: As `describe_options` has it.
+        loops: As of `WatchedSession`.
+    """
+    if option.effect not in ("device", "silent"):
+        return option
+    on_device = f" On a device, {option.why}" if option.key in option.why else ""
+    if any(loops.values()):
+        counts = " and ".join(
+            f"{runs} run{'s' if runs > 1 else ''} made {steps} steps{' each' if runs > 1 else ''}"
+            for steps, runs in sorted(loops.items())
+            if runs
+        )
+        why = f"{option.key}={option.value} was in force: {counts}.{on_device}"
+        return option._replace(effect="device", why=why)
+    if option.value == 1 and not loops:
+        return option._replace(why="in force: each run makes one step")
+    if loops:
+        what = (
+            "the loop that was made was never run. Run what util.set_iteration_per_loop returns, "
+            "or, with SetIterationsVarHook, the operation named IterationOp."
+        )
+    else:
+        what = (
+            "each run made one step, for no loop was made. Run what "
+            f"util.set_iteration_per_loop(sess, train_op, {option.value}) returns, or leave the "
+            "option out."
+        )
+    why = f"{option.key}={option.value} was not in force: {what}"
+    return option._replace(effect="silent", why=why)
 
 
 def describe_options(
@@ -188,9 +274,9 @@ def describe_options(
     options = []
     for key, value in verdict.written.items():
         if key in refused:
-            effect, why = "refused", refused[key]
+            effect, why = "refused", str(refused[key])
         elif key in silent:
-            effect, why = "silent", silent[key]
+            effect, why = _effect_of(silent[key]), str(silent[key])
         elif key in verdict.defaults:
             effect, why = "default", "as NPUEstimator writes it for everybody"
         elif key in stub_effects:
@@ -201,16 +287,27 @@ def describe_options(
     return options
 
 
-def _first_by_key(verdict: EntryVerdict, findings: Sequence[Finding]) -> Dict[str, str]:
+_WITHOUT_EFFECT = re.compile("no effect|nothing reads|not disable")
+_ENDS_ON_SUCH_A_HOST = re.compile(r"\b(GE|adapter|compilation) (fails|aborts)\b|a file is needed")
+
+
+def _effect_of(finding: Finding) -> str:
+    """Tell an option that is ignored from one that is honoured, but worth a warning."""
+    if finding.severity == WARNING and not _WITHOUT_EFFECT.search(finding.message):
+        return "device"
+    return "host" if _ENDS_ON_SUCH_A_HOST.search(finding.message) else "silent"
+
+
+def _first_by_key(verdict: EntryVerdict, findings: Sequence[Finding]) -> Dict[str, Finding]:
     """Give the first finding about each key, under whichever of its names it was reported."""
     known = options_by_key(AscendConfig)
-    messages: Dict[str, str] = {}
+    messages: Dict[str, Finding] = {}
     for key in verdict.written:
         option = known.get(key)
         names = (key,) if option is None else (key, option.name, option.path)
         for finding in findings:
             if finding.option in names:
-                messages.setdefault(key, str(finding))
+                messages.setdefault(key, finding)
     return messages
 
 
@@ -341,7 +438,7 @@ def _open(
         ConfigError: With all that ends the run on a device.
         AscendError: If the system cannot be opened, or has no such device.
     """
-    log, kind = _Watch.log, type(session).__name__
+    log = _Watch.log
     line = user_line(sys._getframe()) or UserLine(sys.argv[0], 1)  # in a thread of a library
     try:
         proto = config if hasattr(config, "graph_options") else None
@@ -353,7 +450,7 @@ def _open(
             refused += [*verdict.ignored, *late]
         if refused:
             options = describe_options(verdict, late, {})
-            log.add(kind, str(line), verdict, options, (), is_refused=True)
+            log.add(session, str(line), verdict, options, (), is_refused=True)
             raise ConfigError.of(refused, f"the options of the session that is opened at {line}")
         stub_effects = _warn_of_stub(verdict, late, line)
         if verdict.is_offloaded:
@@ -365,8 +462,7 @@ def _open(
     options = describe_options(verdict, late, stub_effects)
     reasons = {option.why for option in options}
     notes = [str(each) for each in verdict.ignored if str(each) not in reasons]
-    log.note_open(session, verdict)
-    log.add(kind, str(line), verdict, options, notes)
+    log.add(session, str(line), verdict, options, notes)
 
 
 def _warn_of_stub(verdict: EntryVerdict, late: Sequence[Finding], line: UserLine) -> Dict[str, str]:

@@ -9,6 +9,7 @@ Sources: guides/facts/adapter.md#what-a-bad-option-does,
 guides/facts/adapter.md#options-that-nobody-checks; GE's checks of its options.
 """
 
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
@@ -152,7 +153,9 @@ def _find_problems(reading: EntryReading, environ: Mapping[str, str]) -> Iterato
 
 
 def _is_refused_by_ge(key: str, values: Mapping[str, Any]) -> bool:
-    """Whether GE looks at an option whose value its definition refuses."""
+    """Whether GE ends the run for a value that the option's definition refuses."""
+    if key == "aicore_num" and re.fullmatch("[1-9][0-9]{0,8}", values[key]):
+        return False  # guides/facts/options.md#numbers-of-cores-and-streams
     switch = _READ_BY_GE.get(key)
     is_read = switch is not None and (not switch or values.get(switch) is True)
     return is_read and values[key] != ""

@@ -99,7 +99,8 @@ class EntryReading(NamedTuple):
     """What the adapter reads of one entry: presence, protobuf field and value, in this order.
 
     Attributes:
-        written: What stands in the entry, by key; text that is not UTF-8 with replacements.
+        written: What stands in the entry, by key; text that is not UTF-8 with replacements, and a
+            message such as that of the field ``list`` as text.
         values: The options that the adapter knows, each as it reads it: of a value in another field
             it reads the zero of its own.
         misplaced: What is wrong with the fields of such values, by key.
@@ -128,6 +129,8 @@ def read_parameters(parameter_map: Mapping[str, Any]) -> EntryReading:
                 message = f"{key} holds {value!r}, which is not UTF-8 text."
                 reading.not_text.append(Finding(ERROR, message, option=key))
             value = text
+        elif value is not None and not isinstance(value, (int, float, str)):
+            value = " ".join(str(value).split())
         reading.written[key] = value
         if right is not None and field != right:
             reading.misplaced[key] = wrong_field(key, field, right)
@@ -147,7 +150,7 @@ def misnamed_entry(name: str) -> Finding:
     return Finding(
         ERROR,
         f"The proto has an entry named {name!r}; the adapter reads {ENTRY_NAME!r} only and "
-        "ignores this one without a word.",
+        "ignores this one silently.",
         f"Rename it to {ENTRY_NAME!r}.",
         option=ENTRY_NAME,
     )

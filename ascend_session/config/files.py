@@ -60,6 +60,10 @@ class FileReport:
         """Whether nothing refuses the file."""
         return not self.problems
 
+    def line_of(self, finding: Finding) -> int:
+        """Give the line of a finding; 0 if it is about the whole file."""
+        return _line_of(finding) or 0
+
     def place_of(self, finding: Finding) -> str:
         """Give file and line, in the form that editors and terminals can jump to."""
         line = _line_of(finding)
@@ -169,6 +173,15 @@ class _DocumentError(Exception):
         self.finding = Finding(ERROR, message, hint, place=place)
 
 
+def _explain_unreadable(error: OSError) -> Tuple[str, None, Optional[str]]:
+    """Say why a file cannot be read, and what to do about it."""
+    if isinstance(error, IsADirectoryError):
+        return "is a folder, not a file.", None, "Give the paths of the files in it."
+    if isinstance(error, FileNotFoundError):
+        return "does not exist.", None, None
+    return f"cannot be read: {error.strerror}.", None, None
+
+
 def _no_mapping(kind: str) -> _DocumentError:
     return _DocumentError(
         f"options are needed as 'name: value' lines, this is {kind}.",
@@ -211,7 +224,7 @@ def _read_document(name: str) -> _Document:
         with open(name, encoding="utf-8-sig") as stream:
             text = stream.read()
     except OSError as error:
-        raise _DocumentError(f"cannot be read: {error.strerror}.") from error
+        raise _DocumentError(*_explain_unreadable(error)) from error
     except UnicodeDecodeError as error:
         raise _DocumentError(f"is not UTF-8 text (byte {error.start}).") from error
     return _JsonDocument(text) if name.endswith(".json") else _YamlDocument(text)
@@ -261,7 +274,9 @@ class _YamlDocument(_Document):
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = _place_of(mark) if mark else Place(1, 1)
-            raise _DocumentError(f"this is not YAML: {error.problem}.", place) from None
+            is_tab = "'\\t'" in str(error.problem)
+            hint = "Indent with blanks instead of tabs." if is_tab else None
+            raise _DocumentError(f"this is not YAML: {error.problem}.", place, hint) from None
         except yaml.YAMLError as error:
             raise _DocumentError(f"this is not YAML: {error}.") from None
         except RecursionError:  # an alias of what it stands in
@@ -277,7 +292,7 @@ class _YamlDocument(_Document):
             place = _place_of(key.start_mark)
             if key.id != "scalar":
                 self.places.setdefault("", place)
-                message = "A key that is a list or a mapping is no option."
+                message = "A key must be the name of an option, not a list or a mapping."
                 self.problems.append(Finding(ERROR, message, option=""))
                 continue
             path = f"{prefix}{key.value}"

@@ -135,7 +135,7 @@ def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[s
     Members with an unknown name are not judged: newer releases have more of them.
     """
     if not isinstance(name, str):
-        return f"{name!r} is no member name (text is needed)", {"task_time": "on"}
+        return f"{name!r} is not a member name (text is needed)", {"task_time": "on"}
     meant = find_near_miss(name)
     if meant is not None:
         reason = f"there is no member {name!r} (did you mean {meant!r}?)"

@@ -218,4 +218,7 @@ def left_on(name: str, value: int, listed: Sequence[str] = ()) -> Optional[str]:
         return f"rewrite_options.optimizers names {REMAPPER!r}. {OPTIMISES[name]}"
     if value in _OFF[name]:
         return None
-    return f"rewrite_options.{name} is not turned off. {OPTIMISES[name]}"
+    return (
+        f"rewrite_options.{name} is not turned off, so TensorFlow changes the graph before the "
+        f"adapter gets it. Write config.graph_options.rewrite_options.{name} = RewriterConfig.OFF."
+    )

@@ -47,7 +47,7 @@ def input_shape(value: object) -> str:
             raise UnusableError(f"{item!r} is not of the form name:dimensions")
         for dim in dims.split(","):
             if dim != "-1" and parse_whole(dim, 0, INT64_MAX) is None:
-                reason = "is no dimension (0 or more, or -1; no blanks)"
+                reason = "is not a dimension (0 or more, or -1; no blanks)"
                 raise UnusableError(f"{dim!r} in {item!r} {reason}")
         names.append(name)
     return text
@@ -64,9 +64,9 @@ def _write_inputs(value: object) -> str:
         raise UnusableError
     for name, dims in value.items():
         if not isinstance(name, str) or not name.strip() or ";" in name:
-            raise UnusableError(f"{name!r} is no name (text without ';')")
+            raise UnusableError(f"{name!r} is not a name (text without ';')")
         if not is_list(dims) or not all(map(is_whole, dims)):
-            raise UnusableError(f"{dims!r} is no list of ints", {"data": [1, 1, 40, -1]})
+            raise UnusableError(f"{dims!r} is not a list of ints", {"data": [1, 1, 40, -1]})
     shapes = {name: ",".join(map(str, dims)) or "0" for name, dims in value.items()}
     return ";".join(f"{name}:{dims}" for name, dims in shapes.items())
 
@@ -96,7 +96,7 @@ def dynamic_dims(value: object) -> str:
     profiles = [part.split(",") for part in value.split(";")]
     for size in (size for profile in profiles for size in profile):
         if parse_whole(size, 1, INT64_MAX) is None:
-            raise UnusableError(f"{size!r} is no size (a whole number above 0, without blanks)")
+            raise UnusableError(f"{size!r} is not a size (a whole number above 0, without blanks)")
     if not _FEWEST_PROFILES <= len(profiles) <= _MOST_PROFILES:
         limits = f"{_FEWEST_PROFILES} to {_MOST_PROFILES} are needed"
         raise UnusableError(f"it has {len(profiles)} profiles, separated with ';', and {limits}")
@@ -151,7 +151,7 @@ def shape_range_groups(text: str) -> List[str]:
 
 def _check_shapes(shapes: str) -> None:
     if re.fullmatch(_SHAPES, shapes) is None:
-        reason = "is no list of shapes in brackets (no blank before or after a bracket)"
+        reason = "is not a list of shapes in brackets (no blank before or after a bracket)"
         raise UnusableError(f"{shapes!r} {reason}")
     for shape in shapes[1:-1].split("],["):
         for dim in shape.split(",") if shape else []:
@@ -161,7 +161,7 @@ def _check_shapes(shapes: str) -> None:
             sizes = [parse_whole(end, 0, INT64_MAX) for end in ends]
             low, high = sizes[0], sizes[-1]
             if low is None or high is None or len(ends) > 2:
-                raise UnusableError(f"{dim!r} is no dimension (a size, low~high, or -1)")
+                raise UnusableError(f"{dim!r} is not a dimension (a size, low~high, or -1)")
             if low > high:
                 raise UnusableError(f"the range {dim.strip()!r} starts above its end")
 
@@ -172,7 +172,7 @@ def _write_groups(value: object) -> str:
     groups: List[str] = []
     for label, shapes in value.items():
         if not is_list(shapes) or not all(map(is_list, shapes)):
-            reason = "is no list of shapes, each a list of dimensions"
+            reason = "is not a list of shapes, each a list of dimensions"
             raise UnusableError(f"{shapes!r} {reason}", _RANGE_EXAMPLE)
         groups.append(f"{label}:{','.join(map(_write_shape, shapes))}")
     return ";".join(groups)
@@ -186,6 +186,6 @@ def _write_shape(shape: object) -> str:
         elif is_whole(dim):
             dims.append(str(dim))
         else:
-            reason = "is no dimension (a size, a (low, high) pair, or -1)"
+            reason = "is not a dimension (a size, a (low, high) pair, or -1)"
             raise UnusableError(f"{dim!r} {reason}", _RANGE_EXAMPLE)
     return f"[{','.join(dims)}]"

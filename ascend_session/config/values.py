@@ -97,7 +97,7 @@ def local_device_list(value: object) -> str:
     parts = value.split(",")
     for part in parts:
         if parse_whole(part, 0, INT32_MAX) is None:
-            raise UnusableError(f"{part!r} is no device id (a digit, 0 to 9)")
+            raise UnusableError(f"{part!r} is not a device id (a digit, 0 to 9)")
         if len(part) > 1:
             reason = "has more than one digit, and the adapter reads each id as one digit"
             raise UnusableError(f"{part!r} {reason}")
@@ -137,7 +137,7 @@ def dump_layer(value: object) -> str:
         if "," in name:
             raise UnusableError(f"{name!r} has a comma in it, and names are separated with blanks")
         if not name or has_blank(name):
-            raise UnusableError(f"{name!r} is no operator name", ["conv1", "conv2"])
+            raise UnusableError(f"{name!r} is not an operator name", ["conv1", "conv2"])
     return value if isinstance(value, str) else " ".join(names)
 
 
@@ -169,7 +169,7 @@ def aicore_num(value: object) -> str:
         raise UnusableError(f"the '|' between cube and vector cores is missing {where}")
     for part in [cube, vector] if vector else [cube]:
         if parse_whole(part, 1, INT32_MAX) is None or part.startswith("0"):
-            reason = "is no number of cores (decimal above 0, no leading 0, no blank)"
+            reason = "is not a number of cores (decimal above 0, no leading 0, no blank)"
             raise UnusableError(f"{part!r} {reason}")
     return value
 
@@ -220,7 +220,7 @@ def stream_max_parallel_num(value: object) -> str:
         value = _join_items(value, ",")
     for engine, count in _split_items(value, ","):
         if parse_whole(count, 1, INT32_MAX) is None:
-            reason = f"has {count!r} tasks, which is no number from 1 up"
+            reason = f"has {count!r} tasks, which is not a number from 1 up"
             raise UnusableError(f"engine {engine!r} {reason}")
     return str(value)
 
@@ -242,7 +242,7 @@ def optimization_switch(value: object) -> str:
 def _join_items(items: Mapping[object, object], separator: str) -> str:
     for name in items:
         if not isinstance(name, str) or not name or ":" in name or separator in name:
-            raise UnusableError(f"{name!r} is no name (text without ':' and {separator!r})")
+            raise UnusableError(f"{name!r} is not a name (text without ':' and {separator!r})")
     return separator.join(f"{name}:{state}" for name, state in items.items())
 
 
@@ -255,7 +255,7 @@ def _split_items(text: object, separator: str) -> List[Tuple[str, str]]:
         name, colon, state = item.partition(":")
         if not name or not colon or has_blank(name):
             raise UnusableError(
-                f"{item!r} is no item of the form name:value" if text else "it is empty"
+                f"{item!r} is not of the form name:value" if text else "it is empty"
             )
         if name in (known for known, _ in items):
             raise UnusableError(f"{name!r} is named twice")
@@ -330,7 +330,7 @@ def accelerate_train_mode(value: object) -> str:
         low, high = RATIO_LIMITS[trigger]
         example = f"fast|{trigger}|{high}"
         if re.fullmatch(DECIMAL, ratio) is None or len(ratio) > LONGEST_NUMBER:
-            reason = f"is no decimal number of at most {LONGEST_NUMBER} characters"
+            reason = f"is not a decimal number of at most {LONGEST_NUMBER} characters"
             raise UnusableError(f"the ratio {ratio!r} {reason}", example)
         if not to_float32(low) <= to_float32(ratio) <= to_float32(high):
             reason = f"is outside {low} to {high}, the limits for {trigger!r}"
@@ -416,16 +416,19 @@ def _find_text_fault(text: str) -> Optional[str]:
 
 def _find_pair_fault(pairs: object) -> Optional[str]:
     if not is_list(pairs) or not pairs:
-        return "it is no list of [inputs, outputs] pairs"
+        return "it is not a list of [inputs, outputs] pairs"
     for pair in pairs:
         if not is_list(pair) or len(pair) != 2:
-            return f"{pair!r} is no pair of two lists, [inputs, outputs]"
+            return f"{pair!r} is not a pair of two lists, [inputs, outputs]"
         for names in pair:
             if not is_list(names) or not names:
-                return f"{names!r} is no list of at least one operator name"
+                return f"{names!r} is not a list of at least one operator name"
             for name in names:
                 if not _is_operator_name(name):
-                    return f"{name!r} is no operator name (text, no blank, quote, bracket or colon)"
+                    return (
+                        f"{name!r} is not an operator name (text, no blank, quote, bracket or "
+                        "colon)"
+                    )
     return None
 
 

@@ -203,7 +203,7 @@ def survey(
     nodes = processor_nodes(root)
     npu_smi = NpuSmi(environ, root, timeout)
     if not nodes and not npu_smi.answers:
-        note = "There is no Ascend device here: no /dev/davinci<N>."
+        note = "This machine has no Ascend device (there is no /dev/davinci<N>)."
         return _report((), versions, versions.driver, [note])
     listing = _read_listing(npu_smi, nodes)
     visible = read_visible(environ.get(VISIBLE_VARIABLE), len(nodes))
@@ -217,7 +217,7 @@ def survey(
     if nodes:
         notes += control_node_notes(root)
     else:
-        notes.append("There is no /dev/davinci<N>: this process cannot open a device.")
+        notes.append("This process cannot open a device: there is no /dev/davinci<N>.")
     unanswered = _first_notes(npu_smi.notes)
     notes += [*unanswered, *occupied.notes]
     if addresses:
@@ -399,4 +399,4 @@ def _first_notes(notes: Sequence[str]) -> List[str]:
     if len(notes) <= _MOST_NOTES:
         return list(notes)
     left = len(notes) - _MOST_NOTES
-    return [*notes[:_MOST_NOTES], f"{left} more answers of the same program were no better."]
+    return [*notes[:_MOST_NOTES], f"{left} more answers of this program could not be read either."]

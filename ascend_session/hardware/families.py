@@ -69,8 +69,8 @@ def find_ring_fault(physical: Sequence[int]) -> str:
     if count not in _JOB_SIZES or count > _RING or len(rings) == 1 or _is_other_product(physical):
         return ""
     return (
-        f"A job of {count} devices on the Atlas training series stays inside 0-3 or 4-7, "
-        f"which are separate rings; asked for are physical {', '.join(map(str, physical))}."
+        f"A job of {count} devices on the Atlas training series must stay inside 0-3 or 4-7, "
+        f"which are separate rings; these are physical {', '.join(map(str, physical))}."
     )
 
 

@@ -21,7 +21,7 @@ VISIBLE_VARIABLE = "ASCEND_RT_VISIBLE_DEVICES"
 CONTROL_NODES = ("davinci_manager", "devmm_svm", "hisi_hdc")
 
 _NODE = re.compile(r"(v?)davinci([0-9]{1,9})")
-_MOUNT = "In a container, pass the node in with --device; on a host, look at the driver."
+_MOUNT = "In a container, pass the node in with --device; on a host, check the driver."
 _GROUP = "The user usually has to be in the group HwHiAiUser."
 _LONGEST_LIST = 128  # characters
 # Only the characters that the C library calls digits.
@@ -142,8 +142,8 @@ def read_visible(text: Optional[str], count: int) -> Visible:
         return Visible(tuple(ids), ())
     trap = (
         f"{VISIBLE_VARIABLE}={text!r}: the runtime reads only {','.join(map(str, ids))!r}, because "
-        f"{_why_it_stops(text, words, ids, count)}; it does not say so. Write numbers with commas "
-        "between them and no blanks."
+        f"{_why_it_stops(text, words, ids, count)}; it does not report this. Write numbers with "
+        "commas between them and no blanks."
     )
     return Visible(tuple(ids), (trap,))
 

@@ -82,7 +82,7 @@ _FAILURES = (
         r"does not support querying ([\w-]{1,50})",
         "npu-smi does not support querying {0} on this device.",
     ),
-    (r"There is no NPU card", "npu-smi says that there is no NPU card on this server."),
+    (r"There is no NPU card", "npu-smi reports that this server has no NPU card."),
     (
         r"driver package may not be completely installed",
         "npu-smi says that the driver may not be completely installed (Driver_Install_Status in "
@@ -242,7 +242,7 @@ def _run(
         except OSError as error:
             # Such as too many open files.
             _kill(process)
-            return Answer("", problem=f"{program!r} could not be listened to: {error}.")
+            return Answer("", problem=f"{program!r} could not be read from: {error}.")
         is_ended = exceeded is None or _kill(process)
     text, errors = (bytes(part).decode("utf-8", "replace") for part in output.values())
     if exceeded is not None:
@@ -365,14 +365,13 @@ class Program:
         if parsed == nothing and not may_be_empty and not any(problems):
             command = " ".join([self._name, *arguments])
             problems.append(
-                f"{command!r} printed nothing that could be read; it said "
-                f"{quote_first_line(answer.text)}."
+                f"{command!r} printed nothing that could be read: {quote_first_line(answer.text)}."
             )
         for problem in problems:
             self.note(problem)
         if answer.hung:
             self._path = None
-            self.note(f"{self._name} is not asked again: it can be blocked by a card that is sick.")
+            self.note(f"{self._name} is not asked again: a faulty card can block it.")
         return parsed
 
     def note(self, note: Optional[str]) -> None:
@@ -388,11 +387,8 @@ class Program:
         self._spent_s += time.monotonic() - start
         if self._spent_s >= self._total_s and not answer.hung:
             self._path = None
-            self.note(
-                f"{self._name} answers so slowly that it was not asked all: {self._total_s:g} s "
-                "were over."
-            )
+            self.note(f"{self._name} was too slow to answer everything within {self._total_s:g} s.")
         elif self._say is not None and self._spent_s >= _SLOW_S:
-            self._say(f"{self._name} takes its time; it is given {self._total_s:g} s in all.")
+            self._say(f"{self._name} is slow; waiting up to {self._total_s:g} s for it.")
             self._say = None
         return answer

@@ -58,11 +58,11 @@ def choose_npu_devices(
     if not count and visible.traps:
         from ascend_session.hardware.nodes import VISIBLE_VARIABLE
 
-        raise DeviceError(visible.traps[0], hint=f"Mend or unset {VISIBLE_VARIABLE}.")
+        raise DeviceError(visible.traps[0], hint=f"Correct or unset {VISIBLE_VARIABLE}.")
     if not count:
         raise DeviceError(
-            "Ranks on devices were asked for, but there is no /dev/davinci<N> here.",
-            hint='Pass the nodes into the container, or give backend="stub" to run on the CPU.',
+            "This machine has no Ascend device (there is no /dev/davinci<N>).",
+            hint='Pass the nodes into the container, or choose the CPU with backend="stub".',
         )
     ids = _named_or_first(given, processes, count)
     nodes = ", ".join(map(str, visible.physical))

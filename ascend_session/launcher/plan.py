@@ -366,6 +366,7 @@ def _add_ranks(
             RANK_FOLDER: folder,
             LOG_PATH: plog,
             WORK_PATH: work,
+            "DEVICE_INDEX": str(rank),  # public scripts read it, mostly for the rank
             **config.env,
             **shared,
             **rank_variables(drafted, local),
@@ -424,8 +425,8 @@ def _find_working_directory(config: LaunchConfig) -> str:
         folder = os.path.abspath(config.cwd or os.curdir)
     except FileNotFoundError:
         raise JobError(
-            "The folder from which this was launched is not there any more.",
-            hint="Go to another one, and launch again.",
+            "The working directory has been removed.",
+            hint="Change to another one, and launch again.",
         ) from None
     if not os.path.isdir(folder):
         raise JobError(f"cwd={config.cwd!r}: there is no folder {folder}.", hint="Make it first.")
@@ -451,7 +452,7 @@ def _find_command(config: LaunchConfig, folder: str, environ: Mapping[str, str])
     path = os.path.join(folder, script)
     if not os.path.exists(path):
         raise JobError(
-            f"The script {script!r} was to be launched: there is no file {path}.",
+            f"There is no script {path}.",
             hint="Give its path from the ranks' working directory, or an absolute one.",
         )
     if script.startswith("-"):  # one called -m would be taken for a module

@@ -127,13 +127,13 @@ def _refuse(findings: Sequence[Finding]) -> PreflightError:
     if len(errors) == 1 and not remarks:
         message, hint = errors[0].message, errors[0].hint
         if not is_wrong_call:
-            skip = "Or launch with preflight=False, which skips the checks."
+            skip = "Or launch with preflight=False to skip the checks."
             hint = f"{hint} {skip}" if hint else skip
     else:
         message = "\n".join(_list_findings(errors, remarks))
-        hint = "Mend what can be mended, or launch with preflight=False, which skips these checks."
+        hint = "Correct these, or launch with preflight=False to skip the checks."
         if is_wrong_call:
-            hint = "Mend them, and launch again."
+            hint = "Correct these, and launch again."
     findings = [*errors, *remarks]
     return PreflightError(message, hint=hint, findings=findings, is_wrong_call=is_wrong_call)
 

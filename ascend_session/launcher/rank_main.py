@@ -92,8 +92,13 @@ class RankMain:
         if self._folder:
             watch_stacks(self._folder)
         del words[0]
+        functions: Dict[str, Callable[[Any], None]] = {}
+        functions["tensorflow.python.util.tf_stack"] = self._hide_frames
         if self._vendor is not None:
-            self._vendor.begin()
+            functions.update(self._vendor.begin())
+        sys.meta_path.insert(0, AfterImport(functions))
+        for name in [name for name in functions if name in sys.modules]:  # by sitecustomize
+            functions.pop(name)(sys.modules[name])
         run_program(words, self._note_unreadable)
 
     def fail(self, error: BaseException) -> None:
@@ -106,6 +111,19 @@ class RankMain:
         if not isinstance(error, SystemExit):
             print_as_without(self._files)
 
+    def _hide_frames(self, tf_stack: "Any") -> None:
+        """Have TensorFlow leave this package's frames out of the place where an operation was made.
+
+        Its ``StackTraceFilter`` counts for the thread that enters it; others have no such frames.
+        """
+        files = frozenset(self._files)
+
+        class RunnerFilter(tf_stack.StackTraceFilter):  # type: ignore[misc]
+            def get_filtered_filenames(self) -> "Any":
+                return files
+
+        RunnerFilter().__enter__()
+
     def _note_unreadable(self, error: Exception) -> None:
         error.__traceback__ = None
         self._record(error, 2 if isinstance(error, OSError) else 1)
@@ -114,6 +132,39 @@ class RankMain:
         # A forked child that fails has ended no rank.
         if code and self._folder and os.getpid() == self._pid:
             self._record_writer.write_record(error, self._folder, code)
+
+
+class AfterImport:
+    """A finder that calls a function with each of some modules, once Python has loaded it.
+
+    Args:
+        functions: By the module's full name.
+    """
+
+    def __init__(self, functions: "Dict[str, Callable[[Any], None]]") -> None:
+        self._functions = functions
+
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
+        """Give what the other finders give; its loader calls the function."""
+        function = self._functions.pop(name, None)
+        if function is None:
+            return None
+        finders = [finder for finder in sys.meta_path if finder is not self]  # type: List[Any]
+        specs = (finder.find_spec(name, path, target) for finder in finders)
+        spec: Any = next((spec for spec in specs if spec is not None), None)
+        load = getattr(getattr(spec, "loader", None), "exec_module", None)
+        if load is not None:
+
+            def exec_module(module: "Any") -> None:
+                del spec.loader.exec_module
+                load(module)
+                try:
+                    function(module)
+                except Exception as error:  # of a TensorFlow that nobody has seen yet
+                    _tell_user(f"{name}: {type(error).__name__}: {error}")
+
+            spec.loader.exec_module = exec_module
+        return spec
 
 
 STACKS_NAME = "stacks.log"
@@ -336,44 +387,49 @@ class Vendor:
         self._finder: Any = None
         self._has_failed = False
 
-    def begin(self) -> None:
-        """Install the finder, before the program starts."""
+    def begin(self) -> "Dict[str, Callable[[Any], None]]":
+        """Install the finder, before the program starts.
+
+        Returns:
+            What is to be called after modules were imported, by their names.
+        """
         if self._options.get("replaces_vendor", "yes") != "yes":
             self._finder = self._importing.install("on_device", False, self._options)
-            return
+            return {}
         inherited = self._importing.INHERITED
         # For Pythons that the program starts: by the variable, multiprocessing's by the path.
         old = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = inherited + (os.pathsep + old if old else "")
         sys.path.insert(0, inherited)
         self._finder = self._importing.install("sessions", True, self._options)
-        if self._is_run:
-            import atexit
+        if not self._is_run:
+            return {}
+        import atexit
 
-            atexit.register(self._say_if_unused)
+        atexit.register(self._finish_if_unused)
+        return {"tensorflow.python.client.session": self._finder.watch_sessions}
 
     def fail(self, error: BaseException) -> None:
         """Pass on that the program fails to what ends the vendor's system; never raise."""
         if self._finder is None or os.getpid() != self._pid:
             return
         kinds = AttributeError, ImportError, RuntimeError, ValueError
+        is_of_tensorflow = isinstance(error, kinds) and "tensorflow" in sys.modules
         self._has_failed = True
+        if not (self._finder.started or self._is_run or is_of_tensorflow):
+            return
         try:
-            if self._finder.started:
-                self._importing.run_end().fail(error)
-            elif isinstance(error, kinds) and "tensorflow" in sys.modules:
-                self._importing.run_end().begin(self._options)
-                self._importing.run_end().fail(error)
+            self._importing.run_end().fail(error, self._options)
         except Exception as second:
             _tell_user(f"{type(second).__name__}: {second}")
 
-    def _say_if_unused(self) -> None:
-        is_late = self._finder.started or self._has_failed
-        if not is_late and os.getpid() == self._pid:
-            _tell_user(
-                "this process has imported neither npu_bridge nor hccl; all that it computes is "
-                "left on the host, on a device, too."
-            )
+    def _finish_if_unused(self) -> None:
+        if self._finder.started or os.getpid() != self._pid:
+            return
+        try:
+            self._importing.run_end().finish_unused(self._options, self._has_failed)
+        except Exception as error:
+            _tell_user(f"{type(error).__name__}: {error}")
 
 
 def _tell_user(text: str) -> None:

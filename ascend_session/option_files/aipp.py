@@ -156,7 +156,7 @@ def _read_blocks(source: SourceFile, places: _FieldPlaces, text: str) -> List[Di
             value = getattr(op, field.name)
             if field.form == "once" and len(value) > 1:
                 place = places.of(number, field.name)
-                source.refuse(place, f"{field.name} may stand in a block only once.")
+                source.refuse(place, f"{field.name} may occur only once in a block.")
             block[field.name] = _to_python(field, value)
         blocks.append(block)
     return blocks

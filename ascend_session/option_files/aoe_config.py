@@ -103,10 +103,10 @@ def _read_words(source: SourceFile, member: Member) -> Tuple[str, ...]:
 
 def _note_unknown_key(source: SourceFile, member: Member) -> None:
     hint = f"The manual has {_NAMES}, {_TYPES}, {_LEVEL} and {_FEATURE}."
-    message = f"The manual has no key {member.key!r}; what AOE makes of it is not known."
+    message = f"The manual has no key {member.key!r}; its effect is unknown."
     source.skip(member.at, message, hint)
     if source.fix:
-        message = f"{message} A copy would be without it, and is not made."
+        message = f"{message} No copy was written, as it would lack the key."
         source.refuse(member.at, message, hint)
 
 

@@ -25,7 +25,7 @@ _OUT = "OutputDtype"
 _TYPE_PREFIX = "OpType::"
 _MOST_BYTES = 1023  # of a line: GE's buffer has 1024
 _COMMENTS = ("#", "//", ";")
-_TAKE_OUT = "Take it out, as fixed() and `config check-file --fix` do."
+_TAKE_OUT = "Remove it, as fixed() and `config check-file --fix` do."
 
 # The types that GE knows under the prefix DT_. What releases have added last stands at the end.
 DTYPES = (
@@ -247,17 +247,17 @@ def _note_strange_line(source: SourceFile, place: Place, line: _Line) -> bool:
     """Note a line that hardly means what it says; return whether it names no operator at all."""
     name = line.name
     if _IN in name or _OUT in name:
-        message = f"There is no operator in this line: GE takes {name!r} for its name."
+        message = f"This line names no operator: GE reads {name!r} as its name."
         source.skip(place, message, f"Write Name::{_IN}:... in front.")
         return True
     if name.startswith(BOM):
-        message = f"A byte order mark is part of the name for GE: {name!r}."
-        source.skip(place, message, "Save without.")
+        message = f"GE reads the byte order mark as part of the name: {name!r}."
+        source.skip(place, message, "Save the file without it.")
     elif not line.is_type and name.lower() == "optype":
-        message = f"GE takes {name!r} for the name of an operator: no type is meant here."
+        message = f"GE reads {name!r} as the name of an operator, not of a type."
         source.skip(place, message, f"A type begins with {_TYPE_PREFIX} in column 1.")
     elif name != trim(name):
-        source.skip(place, f"The blank belongs to the name for GE: {name!r}.")
+        source.skip(place, f"GE reads the blank as part of the name: {name!r}.")
     elif not any(line.inputs) and not any(line.outputs):
         source.skip(place, f"This line changes no data type of {name!r}.")
     return False

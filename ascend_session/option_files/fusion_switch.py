@@ -104,7 +104,7 @@ class FusionSwitch(OptionFile):
             (_ALL, f"{_ALL} stands for it, unless the toolkit's fusion_config.json names it."),
         ):
             if key in switches:
-                kept = "" if switches[key] else " A pass that must not be closed runs all the same."
+                kept = "" if switches[key] else " A pass that must not be closed runs anyway."
                 return Switching(bool(switches[key]), why + kept)
         return Switching(None, "The file does not name it: the toolkit decides, which has it on.")
 
@@ -187,7 +187,7 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
                 message = f"A byte order mark is part of the name for GE: {name!r}."
                 source.skip(place, message, "Save without.")
             elif name.startswith(("#", "//")):
-                source.skip(place, f"This is no comment, but the switch of a pass {name!r}.")
+                source.skip(place, f"This is not a comment, but the switch of a pass {name!r}.")
     return {"graph": switches, "ub": switches}
 
 
@@ -202,7 +202,7 @@ class _JsonForm:
 
     def read(self, node: Node) -> Dict[str, Any]:
         if node.value is None:
-            message = "GE takes null for no file at all: nothing is switched."
+            message = "GE reads null as no file: nothing is switched."
             self._source.skip(node.at, message)
         else:
             for member in self._source.members_of(node, "The top level"):
@@ -262,7 +262,7 @@ class _JsonForm:
         elif is_used:
             self._switches[kind][name] = (trim(value) if self._source.fix else value) == "on"
             if trim(value) == "on" != value and not self._source.fix:
-                message = f"GE takes {value!r} for off: it is legal, but not equal to 'on'."
+                message = f"GE reads {value!r} as off, since it is not exactly 'on'."
                 self._source.skip(member.node.at, message, 'Write "on" without blanks.')
 
     def _read_priority(
@@ -302,7 +302,7 @@ class _JsonForm:
         """Whether GE uses what stands under the key, which it checks in any case."""
         is_exact = self._source.fix or trim(member.key) == member.key
         if not is_exact:
-            message = f"GE passes over {member.key!r} for the blanks at its ends, and over all "
+            message = f"GE ignores {member.key!r}, because of the blanks at its ends, and all "
             self._source.skip(member.at, f"{message}below it.")
         return is_exact
 
@@ -317,7 +317,7 @@ def _parse_priority(value: object) -> Optional[int]:
 
 def _check_pass(name: object) -> None:
     if not isinstance(name, str) or not name or trim(name) != name:
-        message = f"{name!r} is no name of a pass: text without blanks at its ends."
+        message = f"{name!r} is not the name of a pass: text without blanks at its ends."
         raise unusable_value(FusionSwitch.OPTION, message)
     check_writable(FusionSwitch.OPTION, repr(name), name, strict=True)
 
@@ -329,5 +329,5 @@ def _check_value(field: str, name: str, value: object) -> None:
         message = f"{field}: {name} needs {needed}, not {value!r}."
         raise unusable_value(FusionSwitch.OPTION, message)
     if is_priority and not any(value in span for span in _LEVELS.values()):
-        message = f"{field}: {name} has {value}; 0 to 2999 may stand."
+        message = f"{field}: {name} has {value}; it must be 0 to 2999."
         raise unusable_value(FusionSwitch.OPTION, message)

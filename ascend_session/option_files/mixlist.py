@@ -44,8 +44,8 @@ _ALLOWED: FrozenSet[FrozenSet[str]] = frozenset(
     )
 )
 _COMBINING = (
-    "Alone may stand: to-add of one list, or to-remove of black or white. Besides, to-add of one "
-    "list may stand with to-remove of one other."
+    "Give to-add of one list, to-remove of black-list or white-list, or to-add of one list with "
+    "to-remove of another."
 )
 _GRAY_ALONE = "to-add of gray-list alone moves no operator."
 
@@ -187,7 +187,7 @@ def _read_operators(source: SourceFile, member: Member, operators: Dict[str, int
         if name in operators:
             source.skip(node.at, f"{name!r} stands in this list already.")
         elif name != trim(name) or not name or "/" in name:
-            source.skip(node.at, f"{name!r} is no operator type, and no operator has it.")
+            source.skip(node.at, f"{name!r} is not the type of any operator.")
         operators.setdefault(name, node.at)
 
 

@@ -63,7 +63,7 @@ class OpCache(OptionFile):
             if value is None:
                 continue
             if not isinstance(value, str) or not value or trim(value) != value or "\n" in value:
-                raise unusable_value(self.OPTION, f"{field}: {value!r} is no one line of text.")
+                raise unusable_value(self.OPTION, f"{field}: {value!r} is not one line of text.")
             check_writable(self.OPTION, f"{field}: {value!r}", value)
 
     @property
@@ -83,16 +83,16 @@ class OpCache(OptionFile):
         entries = sections.get(_SECTION, {})
         earlier = sorted(name for name in sections if encode(name) < encode(_SECTION))
         if not entries:
-            message = f"There is nothing in a section [{_SECTION}]: nothing is used."
+            message = f"The section [{_SECTION}] has no entries, so nothing is used."
             source.skip(Place(1, 1), message)
         elif earlier:
-            message = f"Nothing here is used: the compiler meets [{shorten(earlier[0])}] first."
-            source.skip(Place(1, 1), message, "Take that section out.")
+            message = f"Nothing here is used, as the compiler reads [{shorten(earlier[0])}] first."
+            source.skip(Place(1, 1), message, "Remove that section.")
         limits = {f: _read_limit(source, f, entries[f]) for f in _LIMITS if f in entries}
         versions = {field: entries[field].value for field in _VERSIONS if field in entries}
         missing = [field for field in _LIMITS if field not in entries]
         if entries and missing:
-            message = f"{_are(missing)} missing: the limits are used together only."
+            message = f"{_are(missing)} missing: the compiler uses the limits only together."
             source.skip(Place(1, 1), message)
         missing = [field for field in _VERSIONS if field not in entries]
         if (limits or versions) and missing:
@@ -132,7 +132,7 @@ def _read_sections(source: SourceFile) -> Dict[str, Dict[str, _Entry]]:
         key, value = trim(key), trim(value)
         if not equals or not key or not value:
             if trim(line):
-                message = "The compiler skips this line: it is no KEY=VALUE."
+                message = "The compiler skips this line: it is not KEY=VALUE."
                 source.skip(Place(number, 1), message)
             continue
         if key not in (*_LIMITS, *_VERSIONS):

@@ -101,9 +101,9 @@ def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
             continue
         if trim(line.partition("=")[0]) != key:
             hint = f"Write {key}=..., or # in front."
-            source.skip(place, f"GE takes this line for {key}: the word occurs in it.", hint)
+            source.skip(place, f"GE reads this line as {key}, because the word occurs in it.", hint)
         if key in lines:
-            source.skip(lines[key][0], f"Only line {number} counts for {key}, the last one.")
+            source.skip(lines[key][0], f"Only the last line for {key} counts, line {number}.")
         lines[key] = (place, line)
     return lines
 
@@ -115,9 +115,9 @@ def _read_items(source: SourceFile, place: Place, line: str) -> Tuple[List[str],
         return _split(line.partition("=")[2]), True
     source.skip(
         place,
-        f"GE reports an error for this line ({missing}), and passes on the line itself as an item, "
+        f"GE reports an error for this line ({missing}), and passes the whole line on as an item "
         "for all operators.",
-        "Take the line out, or name items.",
+        "Remove the line, or name items.",
     )
     return ([], False) if source.fix else (_split(line), False)
 
@@ -125,7 +125,7 @@ def _read_items(source: SourceFile, place: Place, line: str) -> Tuple[List[str],
 def _check_items(source: SourceFile, place: Place, items: List[str]) -> None:
     for item in items:
         if item not in DEBUG_ITEMS:
-            message = f"{shorten(item, 40)!r} is no known item; GE passes it on unchecked."
+            message = f"{shorten(item, 40)!r} is not a known item; GE passes it on unchecked."
             source.skip(place, message, f"Known are {', '.join(DEBUG_ITEMS)}.")
     if {"oom", "ccec_O0"} <= set(items):
         message = "oom and ccec_O0 exclude each other: operators fail on the device."

@@ -287,7 +287,7 @@ def _read_header(source: SourceFile, number: int, line: str, section: str) -> st
 
 def _note_unknown_mode(source: SourceFile, name: str, mode: str, place: Place) -> None:
     """Note a mode that GE does not know: with a line in its log it goes on without."""
-    message = f"GE skips this line: it knows no mode {shorten(mode)!r}."
+    message = f"GE skips this line: it has no mode {shorten(mode)!r}."
     if name.startswith(_OTHER_COMMENTS):
         source.skip(Place(place.line, 1), message, "A comment begins with # in column 1.")
     elif "#" in mode:
@@ -301,7 +301,7 @@ def _note_strange_name(source: SourceFile, place: Place, section: str, name: str
     if name.startswith(BOM):
         source.skip(place, "A byte order mark is part of this name for GE.", "Save without.")
     elif name.startswith(("#", *_OTHER_COMMENTS)):
-        message = f"This is no comment but the operator {shorten(name)!r}, which no graph has."
+        message = f"This is not a comment, but the operator {shorten(name)!r}, which no graph has."
         source.skip(place, message, "A comment begins with # in column 1.")
     elif section == BY_TYPE and "/" in name:
         message = f"{shorten(name)!r} looks like a node name and stands among the types."
@@ -311,7 +311,7 @@ def _note_strange_name(source: SourceFile, place: Place, section: str, name: str
 def _check_entry(name: object, mode: object) -> None:
     option = OpPrecision.OPTION
     if not isinstance(mode, str) or mode not in MODES:
-        message = f"{name!r}: {mode!r} is no mode that GE knows."
+        message = f"{name!r}: {mode!r} is not a mode of GE."
         raise unusable_value(option, message, mode_hint(str(mode)))
     if not isinstance(name, str) or not name or trim(name) != name or set(name) & set("=\n"):
         raise unusable_value(

@@ -158,9 +158,9 @@ class SourceFile:
         if error.is_comment:
             self.refuse(
                 error.at,
-                "This is a comment, and JSON has none: the whole file is refused. The samples in "
-                "the manuals have comments for the reader only.",
-                "Take the comments out, as fixed() and `config check-file --fix` do.",
+                "JSON has no comments, so GE refuses the whole file. Those in the samples of the "
+                "manuals are for the reader only.",
+                "Remove the comments, as fixed() and `config check-file --fix` do.",
             )
         else:
             reason = f"{error.reason[0].upper()}{error.reason[1:]}."

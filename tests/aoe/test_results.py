@@ -328,7 +328,7 @@ def test_a_file_that_cannot_be_read_is_told_beside_the_others(tmp_path: Path) ->
     good = write(tmp_path, "a.json", OPERATOR_TASK)
     found = read_results([tmp_path / "none.json", good])
     assert len(found.files) == 1
-    assert f"{tmp_path}/none.json: is not there." in str(found.unread[0])
+    assert f"{tmp_path}/none.json: does not exist." in str(found.unread[0])
     assert not found.ok
 
 
@@ -363,10 +363,10 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
         ("pipe", "is a pipe or a device, not a file"),
         (".", "there is no file aoe_result_opat_*.json or aoe_result_sgat_*.json"),
         ("big.json", "at most 100 MiB of a result file of AOE are read here"),
-        ("none", "none: is not there.$"),
-        ("link", "link: is not there.$"),
+        ("none", "none: does not exist.$"),
+        ("link", "link: does not exist.$"),
         ("big.json/a", "big.json/a: cannot be read: Not a directory.$"),
-        ("a\0b", "is no file name"),
+        ("a\0b", "is not a file name"),
     ]:
         with pytest.raises(ResultError) as caught:
             read_results([f"{tmp_path}/{name}"])

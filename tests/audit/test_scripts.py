@@ -112,7 +112,7 @@ def test_a_baseline_that_cannot_be_written_leaves_the_one_that_was_there(folder,
 @pytest.mark.parametrize("text", ["", "[]", '{"known": [{"file": 1}]}'])
 def test_what_is_no_baseline_is_refused(folder, text):
     (folder / "known.json").write_text(text)
-    with pytest.raises(AuditError, match="is no baseline"):
+    with pytest.raises(AuditError, match="is not a baseline"):
         read_baseline(str(folder / "known.json"))
 
 

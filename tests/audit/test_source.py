@@ -115,7 +115,7 @@ def test_a_cell_that_is_no_python_is_left_out_and_named():
 
 def test_a_notebook_that_is_none_is_said():
     (finding,) = audit_bytes("a.ipynb", b'{"npu_bridge": 1}').findings
-    assert finding.message == "This is no notebook that can be read."
+    assert finding.message == "This notebook cannot be read."
 
 
 def test_a_huge_file_is_skipped_by_name(tmp_path):
@@ -129,4 +129,4 @@ def test_a_huge_file_is_skipped_by_name(tmp_path):
 
 def test_a_file_that_is_gone_is_skipped_by_name(tmp_path):
     skipped = audit_file(str(tmp_path / "gone.py")).skipped
-    assert skipped == "It is not there."
+    assert skipped == "It does not exist."

@@ -233,10 +233,10 @@ FAULTS: List[Fault] = [
     Fault("devmm_svm", _missing_node("devmm_svm"), _NODES, "error", "no /dev/devmm_svm"),
     Fault("hisi_hdc", _missing_node("hisi_hdc"), _NODES, "error", "no /dev/hisi_hdc"),
     # B2
-    Fault("alarm", _ill("Alarm"), _HEALTH, "error", "The health of device 1 is Alarm"),
-    Fault("critical", _ill("Critical"), _HEALTH, "error", "device 1 is Critical", alone=True),
-    Fault("warning", _ill("Warning"), _HEALTH, "warning", "device 1 is Warning", alone=True),
-    Fault("unknown", _ill("UNKNOWN"), _HEALTH, "warning", "device 1 is UNKNOWN", alone=True),
+    Fault("alarm", _ill("Alarm"), _HEALTH, "error", "the health of device 1 as Alarm"),
+    Fault("critical", _ill("Critical"), _HEALTH, "error", "device 1 as Critical", alone=True),
+    Fault("warning", _ill("Warning"), _HEALTH, "warning", "device 1 as Warning", alone=True),
+    Fault("unknown", _ill("UNKNOWN"), _HEALTH, "warning", "device 1 as UNKNOWN", alone=True),
     Fault(
         "npu-smi hangs",
         _smi(Reply(then="hang")),
@@ -342,7 +342,7 @@ FAULTS: List[Fault] = [
         _variable("HCCL_IF_BASE_PORT", "80"),
         "ports",
         "error",
-        "HCCL_IF_BASE_PORT='80' is no port from 1024 to 65520",
+        "HCCL_IF_BASE_PORT='80' is not a port from 1024 to 65520",
         alone=True,
     ),
     Fault(
@@ -442,7 +442,7 @@ FAULTS: List[Fault] = [
         lambda healthy: healthy.script.unlink(),
         "launch",
         "error",
-        "there is no file",
+        "There is no script",
         only="preflight",
     ),
     Fault(
@@ -469,12 +469,10 @@ FAULTS: List[Fault] = [
         _no_operators,
         "operators",
         "error",
-        "every graph would run on the CPU without a word",
+        "would silently run every graph on the CPU",
         only="doctor",
     ),
-    Fault(
-        "firmware", _firmware, _TOOLS, "error", "goes with firmware 7.0.0 to 7.2.99", only="doctor"
-    ),
+    Fault("firmware", _firmware, _TOOLS, "error", "needs firmware 7.0.0 to 7.2.99", only="doctor"),
     Fault(
         "toolkit",
         _toolkit,
@@ -522,7 +520,7 @@ FAULTS: List[Fault] = [
         _python(python_answers(python="3.8.10")),
         "tensorflow",
         "warning",
-        "names Python 3.7.5 to 3.7.11",
+        "on Python 3.7.5 to 3.7.11",
         only="doctor",
         alone=True,
     ),

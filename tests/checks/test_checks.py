@@ -142,7 +142,10 @@ def test_a_port_that_only_a_connection_has_is_no_reason_not_to_start(monkeypatch
         client.connect(server.getsockname())
         found = _one(ports.check_ports({"HCCL_IF_BASE_PORT": str(base)}))
     assert found.severity == "warning"
-    assert f"Port(s) {base + 3} of HCCL: a connection of process {os.getpid()}" in found.message
+    assert (
+        f"Port(s) {base + 3} of HCCL are used by a connection of process {os.getpid()}"
+        in found.message
+    )
     assert f"ip_local_reserved_ports={ports.DEVICE_PORT},{base}-{base + 31}" in str(found.hint)
 
 
@@ -191,7 +194,7 @@ def test_a_port_that_nobody_is_seen_to_have_is_no_reason_not_to_start(monkeypatc
         server.bind(("", base))  # and does not listen
         ((severity, said),) = _ports_of(base)
     assert severity == "warning"
-    assert said == f"Port(s) {base} of HCCL cannot be bound, and nobody is seen to have them."
+    assert said == f"Port(s) {base} of HCCL cannot be bound, and no process was found to use them."
 
 
 def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
@@ -241,7 +244,7 @@ def test_nonsense_that_a_python_says_of_itself_is_a_finding(tmp_path, said) -> N
     python = install(tmp_path / "python", {"": Reply(f"ascend-session-found {said}\n")})
     found = list(check_interpreter(inspect_interpreter(str(python), {}, True, 60), on_devices=True))
     assert found[0].severity in ("error", "warning")
-    assert "did not say what it has" in found[0].message
+    assert "ended before it had listed its packages" in found[0].message
 
 
 def test_what_others_wrote_is_shown_on_one_line(tmp_path) -> None:
@@ -331,7 +334,7 @@ def test_a_slow_tool_is_said_and_not_asked_for_ever(healthy, monkeypatch) -> Non
     tool = HccnTool(healthy.environ, root, total=300, say=said.append)
     assert tool.link(0)
     assert tool.link(1)
-    assert said == ["hccn_tool takes its time; it is given 300 s in all."]
+    assert said == ["hccn_tool is slow; waiting up to 300 s for it."]
     short = HccnTool(healthy.environ, root, timeout=300, total=1e-9)
     assert (short.link(0), short.link(1)) == (None, None)
     assert "was ended" in short.notes[0]

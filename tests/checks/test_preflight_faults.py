@@ -99,7 +99,7 @@ def test_a_fault_of_the_host_alone_is_no_wrong_call(healthy: Healthy) -> None:
     assert not refused.value.is_wrong_call
     assert refused.value.hint == (
         "End it (kill 4321), wait until it is free (wait_for_devices=600), or use another device. "
-        "Or launch with preflight=False, which skips the checks."
+        "Or launch with preflight=False to skip the checks."
     )
 
 
@@ -109,7 +109,7 @@ def test_one_thing_that_is_wrong_with_the_call_is_said_as_ever(healthy: Healthy)
     with pytest.raises(AscendError) as refused:
         checked_plan(_config(healthy), healthy.environ)
     assert not isinstance(refused.value, PreflightError)
-    assert "there is no file" in refused.value.message
+    assert "There is no script" in refused.value.message
 
 
 def test_several_things_that_are_wrong_with_the_call_are_said_at_once(healthy: Healthy) -> None:
@@ -118,7 +118,7 @@ def test_several_things_that_are_wrong_with_the_call_are_said_at_once(healthy: H
         checked_plan(_config(healthy, processes=9, show="x"), healthy.environ)
     said = refused.value.message
     assert "9 were asked for" in said
-    assert "there is no file" in said
+    assert "There is no script" in said
     assert refused.value.is_wrong_call
 
 

@@ -76,7 +76,9 @@ def test_a_device_that_another_container_hides_is_waited_for(tmp_path: Path) -> 
     host.nodes([0])
     text = "dcmi model initialized failed, because the device is used. ret is -8020\n"
     host.npu_smi({"info": Reply(text, code=1), "info -m": Reply(text, code=1)})
-    with pytest.raises(DeviceTimeoutError, match="held by another container, which hides who"):
+    with pytest.raises(
+        DeviceTimeoutError, match="held by another container, which hides the process"
+    ):
         await_free([0], 0.01, host.environ)
     host.close()
 

@@ -62,7 +62,7 @@ def test_a_port_is_waited_for_too_after_the_device(held: Healthy) -> None:
         planned = checked_plan(_config(held, wait_for_devices=600), held.environ, say)
     assert planned.notes == ()
     assert "is held by process 4321" in said[0]
-    assert f"Port(s) {base + 1} of HCCL: process {os.getpid()}" in said[1]
+    assert f"Port(s) {base + 1} of HCCL are used by process {os.getpid()}" in said[1]
     assert len(said) == 2
 
 
@@ -70,7 +70,7 @@ def test_a_port_that_stays_taken_is_in_the_way_when_the_time_is_over(healthy: He
     with socket.socket() as server:
         server.bind(("", int(healthy.environ["HCCL_IF_BASE_PORT"])))
         server.listen(1)
-        with pytest.raises(PreflightError, match="has bound them"):
+        with pytest.raises(PreflightError, match="are used by"):
             checked_plan(_config(healthy, wait_for_devices=0.01), healthy.environ)
 
 

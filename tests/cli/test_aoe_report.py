@@ -154,7 +154,7 @@ def test_a_file_that_is_missing_is_told_beside_the_others(call, work):
     called = call("aoe", "report", "none.json", OPAT)
     assert called.code == 1
     assert lines(called)[0] == f"{OPAT}: 1 task"
-    assert called.err.startswith("ascend-session: error: none.json: is not there.\n")
+    assert called.err.startswith("ascend-session: error: none.json: does not exist.\n")
     assert call("aoe", "report", "none.json").code == 1
 
 
@@ -242,7 +242,7 @@ def test_operators_of_unknown_time_are_counted(call, work):
 
 def test_nothing_in_an_error_controls_the_terminal(call, work):
     called = call("aoe", "report", "a\x1b[31m.json")
-    assert called.err.startswith("ascend-session: error: a\\x1b[31m.json: is not there.\n")
+    assert called.err.startswith("ascend-session: error: a\\x1b[31m.json: does not exist.\n")
 
 
 def page(path: Path) -> ET.Element:

@@ -134,7 +134,7 @@ def test_a_closed_pipe_ends_it_without_a_word(start, arguments):
 def test_a_name_that_the_terminal_cannot_show_is_escaped(program):
     called = program("config", "check", "尺寸.yaml", PYTHONIOENCODING="latin-1")
     assert called.code == 1
-    assert "\\u5c3a\\u5bf8.yaml: error: cannot be read: No such file or directory." in called.out
+    assert "\\u5c3a\\u5bf8.yaml: error: does not exist." in called.out
     assert called.err == ""
 
 

@@ -31,8 +31,8 @@ def test_a_finding_is_a_line_with_its_place_and_rule_and_one_with_what_to_write(
     file = write(WRONG, "a.py")
     called = call("audit", file)
     assert called.out.split("\n") == [
-        f"{file}:3:5: error: The adapter reads no key 'precison_mode' and ignores it without a "
-        "word.  [unknown-key]",
+        f"{file}:3:5: error: The adapter reads no key 'precison_mode' and ignores it silently.  "
+        "[unknown-key]",
         "  hint: Did you mean 'precision_mode'?",
         "1 file read, 1 with options for Ascend: 1 error, 0 warnings, 0 notes.",
         "",
@@ -73,6 +73,34 @@ def test_a_baseline_that_cannot_be_written_is_said(call, write, tmp_path):
     assert "cannot be written: No such file or directory." in " ".join(called.err.split())
 
 
+def test_a_summary_has_the_worst_kinds_first_and_one_example_of_each(call, write, tmp_path):
+    misspelt = WRONG.splitlines(keepends=True)[-1]
+    text = WRONG + misspelt.replace("precison", "precisoin") + WARNS.splitlines(keepends=True)[-1]
+    for name in ("a.py", "b.py"):
+        write(text, name)
+    called = call("audit", str(tmp_path), "--summary")
+    lines = called.out.splitlines()
+    assert called.code == 1
+    assert [line.partition(":")[0] for line in lines if line[0] != " "][:2] == [
+        "unknown-key, 4 in 2 files",
+        "unread-option, 2 in 2 files",
+    ]
+    assert called.out.count("'precison_mode'") == 1
+    assert "precisoin" not in called.out
+    found = json.loads(call("audit", str(tmp_path), "--summary", "--json").out)
+    assert [(kind["rule"], kind["count"]) for kind in found["summary"]] == [
+        ("unknown-key", 4),
+        ("unread-option", 2),
+    ]
+    assert found["summary"][0]["first"]["file"].endswith("a.py")
+    assert "findings" not in found
+
+
+def test_a_summary_of_what_is_right_has_totals_only(call, write):
+    called = call("audit", "--summary", write(RIGHT, "a.py"))
+    assert (called.code, called.out.count("\n")) == (0, 1)
+
+
 def test_sarif_is_written_beside_the_report(call, write, tmp_path):
     sarif = tmp_path / "audit.sarif"
     call("audit", write(WRONG, "a.py"), "--sarif", str(sarif))
@@ -82,10 +110,10 @@ def test_sarif_is_written_beside_the_report(call, write, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["no-such-path"], "no-such-path is not there."),
+        (["no-such-path"], "there is no file or folder no-such-path."),
         (["--fail-on", "never", "."], "never is not error, warning or note."),
-        (["--update-baseline", "."], "it needs --baseline FILE."),
-        (["--baseline", "no-such-file", "."], "no-such-file: is not there."),
+        (["--update-baseline", "."], "needs --baseline FILE."),
+        (["--baseline", "no-such-file", "."], "no-such-file: does not exist."),
         ([], "Missing argument"),
     ],
 )
@@ -112,7 +140,7 @@ def test_fix_shows_the_diff_and_writes_it(call, write):
     assert called.err.endswith("1 change written to 1 file.\n")
     with open(renamed) as opened:
         assert '["hcom_parallel"]' in opened.read()
-    assert "nothing to fix" in call("audit", renamed, "--fix").err
+    assert "There are no certain fixes." in call("audit", renamed, "--fix").err
 
 
 def test_port_names_what_cannot_be_read_and_goes_on(call, write, tmp_path):
@@ -120,7 +148,7 @@ def test_port_names_what_cannot_be_read_and_goes_on(call, write, tmp_path):
     write(RIGHT, "b.py")
     called = call("audit", "--port", str(tmp_path))
     assert called.code == 1
-    assert "a.py: not read. Its syntax could not be read" in called.err
+    assert "a.py could not be read: Its syntax could not be read" in called.err
     assert "    use_off_line=True,\n" in called.out
 
 

@@ -123,8 +123,8 @@ def test_no_device_is_one_and_the_stub_is_named(call, host):
     assert call("devices") == (
         1,
         "Driver    -\nFirmware  -\nToolkit   -\n"
-        "Notes     There is no Ascend device here: no /dev/davinci<N>.\n"
-        "          Scripts run on the stub here, which computes on the CPU.\n",
+        "Notes     This machine has no Ascend device (there is no /dev/davinci<N>).\n"
+        "          Scripts run on the stub here, with TensorFlow on the CPU.\n",
         "",
     )
 
@@ -134,7 +134,7 @@ def test_no_visible_device_is_one_and_the_reason(call, host, monkeypatch):
     monkeypatch.setenv(VISIBLE, "1,0")
     called = call("devices")
     assert called.code == 1
-    assert "\nNotes     This process gets no device.\n" in called.out
+    assert "\nNotes     This process has no device.\n" in called.out
     assert " 0 comes after 1. " in called.out
     assert "stub" not in called.out
 
@@ -154,7 +154,7 @@ def test_a_device_that_is_not_healthy_is_one(call, host, monkeypatch, health):
     a2_server(host, [chips[0], chips[1]._replace(health=health), chips[2]])
     called = call("devices")
     assert called.code == 1
-    assert f"davinci1 (910B3) is not healthy: npu-smi says {health}.\n" in called.out
+    assert f"davinci1 (910B3) is not healthy: npu-smi reports {health}.\n" in called.out
     monkeypatch.setenv(VISIBLE, "0,2")
     assert call("devices").code == 0
 
@@ -170,7 +170,7 @@ def test_devices_that_nobody_can_open_are_not_in_order(call, host):
 
 def test_the_exit_code_is_explained_in_the_help(call):
     text = " ".join(call("devices", "--help").out.split())
-    assert "Exit code 1 if this process gets no device, cannot open any, or" in text
+    assert "Exit code: 0 if this process can open a device and the health of all" in text
     assert "--interval SECONDS" in text
 
 
@@ -260,7 +260,7 @@ def test_a_hanging_npu_smi_costs_its_time_limit_only(call, host):
         (["--watch", "--interval", "nan"], "nan is not from 0.5 to 86400 seconds."),
         (["--watch", "--interval", "inf"], "inf is not from 0.5 to 86400 seconds."),
         (["--watch", "--interval", "soon"], "Invalid value for '--interval': "),
-        (["--interval", "3"], "it is the pause of --watch, which is not given."),
+        (["--interval", "3"], "needs --watch."),
         (["--timeout", "0"], "0 is not from 0.1 to 86400 seconds."),
         (["0"], "unexpected extra argument"),
     ],

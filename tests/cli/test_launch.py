@@ -309,7 +309,7 @@ def test_a_failure_of_an_earlier_launch_of_that_job_id_is_not_the_cause(launch, 
     assert called.code == 137
     assert "the job failed. Rank 0 was ended by SIGKILL" in called.err
     first = tmp_path / "logs" / "same" / "attempt_1" / "rank_0" / "stderr.log"
-    assert "Valueerror: the first" in first.read_text()
+    assert "ValueError: the first" in first.read_text()
 
 
 def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp_path):
@@ -331,7 +331,7 @@ def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp
         (["--env", "A", "x"], "error: Invalid value for --env: 'A' has no =;"),
         (["-n", "0", "x.py"], "--processes takes a number of processes, 1 to 10000, not 0.\n"),
         (["--grace", "nan", "x.py"], "--grace takes a number of seconds, 0 or more, not nan.\n"),
-        (["-n", "1", "x.py"], "The script 'x.py' was to be launched: there is no file "),
+        (["-n", "1", "x.py"], "There is no script "),
         (["-n", "1", "-m", "a/x.py"], "-m takes a module's name, such as package.module, not 'a"),
         (["-n", "2", "--devices", "0-2", "x.py"], "2 processes were asked for, but --devices='0-"),
         (["--no-python", "/nope/x"], "--no-python '/nope/x': /nope/x is no file that this user "),

@@ -29,7 +29,7 @@ def test_a_launch_that_is_refused_leaves_nothing_behind(program, healthy):
     assert called.code == 1
     assert called.out == ""
     first, *points, hint = called.err.splitlines()
-    assert first == "ascend-session: 2 things stand in the way of this job:"
+    assert first == "ascend-session: error: 2 things stand in the way of this job:"
     assert points[0].startswith("  1. There is no /dev/hisi_hdc, without which")
     assert points[1].startswith("  2. Device 1 (/dev/davinci1) is held by process 4321")
     assert "(--wait-for-devices 10m)" in points[1]
@@ -106,6 +106,6 @@ def test_one_thing_in_the_way_has_no_number(program, healthy):
     (healthy.host.root / "usr/local/bin/npu-smi").unlink()
     called = program(*_words(healthy), **healthy.environ)
     first, point, besides, *_ = called.err.splitlines()
-    assert first == "ascend-session: One thing stands in the way of this job:"
+    assert first == "ascend-session: error: One thing stands in the way of this job:"
     assert point.startswith("  Device 1 (/dev/davinci1) is held by process 4321")
     assert besides == "Besides:"

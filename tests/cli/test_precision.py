@@ -84,7 +84,8 @@ def test_a_list_may_be_any_file_and_what_ge_skips_is_not_copied(
     source = write("A=keep_fp16\nB=fast\n", "old.ini")
     made = call("precision", "new", str(net), "--from", source)
     assert made.out.startswith(f"{net}: 1 operator, from {source}\n")
-    assert f"note: not copied: {source}:2:3: GE skips this line" in made.err
+    assert f"{source}:2:3: warning: GE skips this line" in made.err
+    assert f"warning: 1 line of {source} not copied." in made.err
     again = call("precision", "new", str(net), "--from", source, "--force", "--json")
     (left,) = json.loads(again.out)["left"]
     assert sorted(left) == ["column", "hint", "line", "message"]
@@ -102,11 +103,11 @@ def test_a_list_that_is_not_there_is_named(call: Any, toolkit: Path, net: Path, 
 def test_without_a_toolkit_its_lists_are_asked_for(call: Any, host: Any, net: Path) -> None:
     called = call("precision", "new", str(net), "--from", "high_precision")
     assert called.code == 1
-    assert "No toolkit with lists of implementation modes was found here" in called.err
+    assert "This machine has no toolkit with lists of implementation modes" in called.err
     net.write_text("A=keep_fp16\n")
     checked = call("precision", "check", str(net))
     assert checked.code == 0
-    assert "  not checked: No toolkit" in checked.out
+    assert "  not checked: This machine has no toolkit" in checked.out
     assert json.loads(call("precision", "check", str(net), "--json").out)["toolkit"] is None
 
 
@@ -130,8 +131,8 @@ def test_set_keeps_comments_and_warns_of_modes_that_do_nothing(
     ("word", "said"),
     [
         ("Relu", "Relu is not of the form OP=MODE."),
-        ("Relu=keep_fp", "GE knows no mode 'keep_fp'. Write keep_fp16."),
-        ("a/b=keep_fp16", "a/b looks like the name of a node: give --node."),
+        ("Relu=keep_fp", "GE has no mode 'keep_fp'. Write keep_fp16."),
+        ("a/b=keep_fp16", "a/b is the name of a node; add --node."),
     ],
 )
 def test_a_wrong_word_is_a_wrong_call(call: Any, net: Path, word: str, said: str) -> None:
@@ -149,7 +150,7 @@ def test_check_finds_what_ge_skips_and_what_the_toolkit_lacks(
     called = call("precision", "check", str(net), "--toolkit", str(toolkit))
     assert called.code == 1
     assert called.out.startswith(f"{net}: 1 warning, 2 entries without effect with this toolkit\n")
-    assert f"  {net}:3:9: warning: GE skips this line: it knows no mode 'fast'." in called.out
+    assert f"  {net}:3:9: warning: GE skips this line: it has no mode 'fast'." in called.out
     assert "  LRN has no mode high_performance and keeps its default" in called.out
     assert "  Relu has one implementation only" in called.out
 

@@ -21,7 +21,7 @@ from tests.fake_host import (
     npu_smi_answers,
 )
 
-ELSEWHERE = "  not checked: There is no Ascend device here to compare the table with.\n"
+ELSEWHERE = "not checked: There is no Ascend device here to compare the table with.\n"
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def ranks(text):
 def test_a_good_table_is_ok(call, host, table):
     name = table(v1_0())
     said = f"{name}: version 1.0, 2 servers, 4 ranks, ok\n"
-    assert call("ranktable", "check", name) == (0, said + ELSEWHERE, "")
+    assert call("ranktable", "check", name) == (0, f"{said}  {name}: {ELSEWHERE}", "")
     assert call("ranktable", "check", "--no-host", name) == (0, said, "")
 
 
@@ -82,10 +82,10 @@ def test_all_that_is_wrong_is_said_with_hints(call, table):
     assert call("ranktable", "check", "--no-host", name) == (
         1,
         f"{name}: version 1.0, 2 errors\n"
-        "  error: server_count: is the number 2; HCCL takes texts only.\n"
+        f"  {name}: error: server_count: is the number 2; HCCL takes texts only.\n"
         '    hint: Write "server_count": "2".\n'
-        "  error: server_list[0].device[1].device_id: is 0, as is that of rank 0 in 'node_0'; each "
-        "rank has a device of its own.\n",
+        f"  {name}: error: server_list[0].device[1].device_id: is 0, as is that of rank 0 in "
+        "'node_0'; each rank has a device of its own.\n",
         "",
     )
 
@@ -98,7 +98,7 @@ def test_the_product_can_be_named(call, table):
     assert "has 1, 2, 4 or 8 devices of a server, not 3" in called.out
     wrong = call("ranktable", "check", "--product", "H100", name)
     assert wrong.code == 2
-    assert "'H100' is no product that is known: 910A, A2, A3, 310P." in wrong.err
+    assert "'H100' is none of 910A, A2, A3, 310P." in wrong.err
 
 
 def test_the_product_is_that_of_the_host(call, host, table):
@@ -196,7 +196,7 @@ def test_a_wait_ends_with_its_time(call, table):
 def test_what_is_no_time_is_a_wrong_call(call, table, time):
     called = call("ranktable", "check", f"--wait={time}", table(v1_0()))
     assert called.code == 2
-    assert "is no time; write 90s, 10m or 1h30m." in called.err
+    assert "is not a time; write 90s, 10m or 1h30m." in called.err
 
 
 def test_a_table_of_this_host_is_printed(call, server):
@@ -212,7 +212,7 @@ def test_devices_are_logical_and_their_order_is_that_of_the_ranks(call, server, 
     assert ranks(called.out) == [("0", "3", "192.168.1.11"), ("1", "1", "192.168.1.9")]
     missing = call("ranktable", "make", "--devices", "0-2")
     assert missing.code == 1
-    assert "Device 2 was asked for, but a process here gets 0 to 1." in missing.err
+    assert "There is no device 2: this process gets 0 to 1." in missing.err
     wrong = call("ranktable", "make", "--devices", "1-0")
     assert wrong.code == 2
     assert "--devices='1-0': the range 1-0 ends before it begins. Write 0-1." in wrong.err
@@ -229,7 +229,7 @@ def test_a_table_without_addresses_is_made_with_a_word(call, server):
     server.hccn_conf({})
     called = call("ranktable", "make")
     assert called.code == 0
-    assert "the address of device 0, 1, 2, 3 is not known" in called.err
+    assert "The address of device 0, 1, 2, 3 is unknown" in called.err
     assert [one[2] for one in ranks(called.out)] == [None] * 4
 
 
@@ -237,7 +237,7 @@ def test_without_a_device_there_is_no_table(call, host):
     for more in ((), ("--devices", "0")):
         called = call("ranktable", "make", *more)
         assert (called.code, called.out) == (1, "")
-        assert "There is no Ascend device here to put into a rank table." in called.err
+        assert "This machine has no Ascend device to put into a rank table." in called.err
 
 
 def test_what_the_manual_advises_against_is_made_with_force(call, host):
@@ -289,11 +289,11 @@ def test_tables_of_two_servers_become_one(call, table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["make", "--merge"], "it needs the names of tables"),
-        (["make", "x.json"], "tables are named with --merge only"),
-        (["make", "--merge", "x.json", "--devices", ""], "it is for this host's own table"),
-        (["make", "--merge", "x.json", "--host-ip", "1.1.1.1"], "this host's own table"),
-        (["convert", "x.json", "--to", "2.0"], "2.0 is not 1.0 or 1.2"),
+        (["make", "--merge"], "needs the names of the tables to merge"),
+        (["make", "x.json"], "to merge tables, add --merge"),
+        (["make", "--merge", "x.json", "--devices", ""], "cannot be combined with --merge"),
+        (["make", "--merge", "x.json", "--host-ip", "1.1.1.1"], "cannot be combined with --merge"),
+        (["convert", "x.json", "--to", "2.0"], "2.0 is neither 1.0 nor 1.2"),
         (["check"], "Missing argument"),
         (["check", "a.json", "b.json"], "unexpected extra argument"),
         (["nope"], "No such command 'nope'"),
@@ -353,7 +353,7 @@ def test_a_table_of_a_name_that_hccl_does_not_take_can_be_converted(call, table)
 
 def test_ranks_of_template_2_need_a_word(call, table):
     called = call("ranktable", "convert", table(template_2()))
-    assert "Where processes found themselves by POD_NAME, they now need RANK_ID." in called.err
+    assert "Processes that had only POD_NAME now need RANK_ID." in called.err
     assert [one[1] for one in ranks(called.out)] == ["0", "1", "3"]
 
 

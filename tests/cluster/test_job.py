@@ -102,7 +102,10 @@ def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
         ),
         ({**CHIEF, "CM_WORKER_SIZE": "0"}, "CM_WORKER_SIZE='0' is no number of processes"),
         ({**CHIEF, "CM_WORKER_SIZE": "eight"}, "CM_WORKER_SIZE='eight' is no number"),
-        ({**TABLE, "RANK_ID": "three"}, "RANK_ID='three' is no rank; HCCL ends the process"),
+        (
+            {**TABLE, "RANK_ID": "three"},
+            "RANK_ID='three' is no rank; current HCCL ends the process",
+        ),
         ({"TF_CONFIG": '{"task": "ps"}'}, "The task in TF_CONFIG is no object"),
         ({"TF_CONFIG": '{"task": {"type": "ps"}}'}, 'this process is a "ps", for which the'),
         ({**TABLE, "TF_CONFIG": EVALUATOR}, 'this process is an "evaluator", for which HCCL is'),

@@ -13,7 +13,12 @@ from npu_bridge.npu_init import *
 rank = int(os.environ["RANK_ID"])
 mode = "force_fp16" if rank == 2 else "allow_mix_precision"
 total = hccl_ops.allreduce(tf.constant([float(rank)]), "sum")
+variable = tf.get_variable("variable", initializer=float(rank % 2))
+step = NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.1)).minimize(variable)
 with tf.Session(config=options(precision_mode=mode)) as session:
+    session.run(tf.global_variables_initializer())
+    for _ in range(2):
+        session.run(step)
     print("rank", get_rank_id(), "of", get_rank_size(), "sum", session.run(total)[0])
 if rank in map(int, sys.argv[1:]):
     raise ValueError("rank says so")
@@ -37,6 +42,10 @@ def test_ranks_reduce_and_one_report_says_how_they_differ(
     assert "ascend-session: this ran on the stub" in first
     assert "Rank 2 differs in session 1: precision_mode is force_fp16 there" in first
     assert "Rank 1 differs" not in first
+    told = [line for line in first.splitlines() if "began with other variables" in line]
+    assert len(told) == 1
+    assert told[0].startswith("  Rank 1 began with other variables than rank 0")
+    assert "this job trains 2 different models" in told[0]
     assert not any("this ran on" in other for other in others)
 
 

@@ -1,25 +1,30 @@
-"""What the report says, in lines and on a terminal."""
+"""What the report says, and how it is laid out."""
 
 from typing import Any, Dict, List
 
 import pytest
 
-from ascend_session.cli import run
-from ascend_session.compat.report import RunReport, build_report, rank_differences, report_lines
+from ascend_session.compat.report import (
+    RunReport,
+    build_report,
+    rank_differences,
+    report_lines,
+    variable_differences,
+)
 
 
-def session(number: int, **options: Any) -> Dict[str, Any]:
-    settings = [
-        {"key": key, "value": value, "effect": "device", "why": "checked"}
-        for key, value in options.items()
-    ]
+def setting(key: str, value: Any, why: str = "checked", effect: str = "device") -> Dict[str, Any]:
+    return {"key": key, "value": value, "effect": effect, "why": why}
+
+
+def session(number: int, *settings: Dict[str, Any], **options: Any) -> Dict[str, Any]:
     where = f"train.py:{number}"
     return {
         "number": number,
         "kind": "Session",
         "where": where,
-        "has_entry": bool(options),
-        "settings": settings,
+        "has_entry": bool(settings or options),
+        "settings": [*settings, *(setting(key, value) for key, value in options.items())],
         "notes": [],
     }
 
@@ -51,30 +56,101 @@ def test_no_session_is_said() -> None:
     assert build_report([]) == RunReport([], ["The script has opened no session."])
 
 
+def lines_of(*sessions: Dict[str, Any]) -> List[str]:
+    return report_lines(build_report(sessions), "head")[1:]
+
+
 def test_a_value_is_kept_short_and_harmless() -> None:
-    text = report_lines(build_report([session(1, a="\x1b[31m", b="x" * 100, c="")]), "head")
-    assert "\\x1b[31m" in text[2]
-    assert "x" * 100 not in text[3]
-    assert "''" in text[4]
+    [_, line, _] = lines_of(session(1, a="\x1b[31m", b="x" * 100, c=""))
+    assert line.startswith("    a=\\x1b[31m, b=xxxx")
+    assert "x" * 40 not in line
+    assert line.endswith(", c='' (3 options): checked")
+
+
+def test_what_is_wrong_comes_before_what_is_ignored_and_what_is_honoured() -> None:
+    settings = [
+        setting("a", 1),
+        setting("b", 2, "b=2 has no effect on the stub.", "stub"),
+        setting("c", 3, "The adapter reads no key 'c'.", "silent"),
+        setting("d", 4, "d=4: allowed are 1, 2.", "refused"),
+    ]
+    assert lines_of(session(1, *settings))[:8] == [
+        "  Wrong, a device ends the run:",
+        "    d=4: allowed are 1, 2.",
+        "  Ignored:",
+        "    The adapter reads no key 'c'.",
+        "  Without effect on the stub:",
+        "    b=2 has no effect on the stub.",
+        "  Honoured:",
+        "    a=1: checked",
+    ]
+
+
+def test_the_same_sentence_about_several_options_is_one_line_with_a_count() -> None:
+    unread = [setting(k, 1, f"The adapter reads no key '{k}'.", "silent") for k in ("x1", "x2")]
+    [_, line, *_] = lines_of(session(1, *unread))
+    assert line == "    The adapter reads no key 'x1'. The same holds for 1 more: x2=1."
+
+
+def test_options_that_not_all_sessions_have_name_their_sessions() -> None:
+    late = setting("b", 2, "b=2 comes too late.", "silent")
+    lines = lines_of(session(1, a=1), session(2, late, a=1, c=3))
+    assert lines[:4] == [
+        "  Ignored:",
+        "    Session 2: b=2 comes too late.",
+        "  Honoured:",
+        "    c=3 (session 2), a=1 (sessions 1-2) (2 options): checked",
+    ]
+
+
+def test_a_terminal_gets_lines_that_fit() -> None:
+    report = build_report([session(1, **{f"option_{number}": number for number in range(30)})])
+    lines = report_lines(report, "head", width=80)
+    assert max(map(len, lines)) <= 80
+    assert " ".join(" ".join(lines).split()) == " ".join(
+        " ".join(report_lines(report, "head")).split()
+    )
 
 
 @pytest.mark.parametrize(
-    ("theirs", "said"),
+    ("theirs", "sentences"),
     [
-        ([session(1, a=1)], []),
-        ([session(1, a=2)], ["Rank 3 differs in session 1: a is 2 there and 1 here."]),
-        ([session(1, a=1, b=0)], ["Rank 3 differs in session 1: b is 0 there and not set here."]),
-        ([session(1, a=1, session_device_id=3)], []),
-        ([], []),
+        ({3: [session(1, a=1)]}, []),
+        ({3: [session(1, a=2)]}, ["Rank 3 differs in session 1: a is 2 there and 1 here."]),
+        (
+            {3: [session(1, a=1, b=0)]},
+            ["Rank 3 differs in session 1: b is 0 there and not set here."],
+        ),
+        (
+            {n: [session(1, a=2)] for n in (1, 2, 3)},
+            ["Ranks 1-3 differ in session 1: a is 2 there and 1 here."],
+        ),
+        (
+            {n: [session(1, a=n)] for n in (1, 2, 3)},
+            ["Ranks 2-3 differ in session 1: a is 2 on rank 2 and 1 here."],
+        ),
+        ({3: [session(1, a=1, session_device_id=3)]}, []),
+        ({3: []}, []),
     ],
 )
-def test_ranks_are_compared_session_by_session(theirs: List[Any], said: List[str]) -> None:
-    assert rank_differences([session(1, a=1)], 3, theirs) == said
+def test_ranks_are_compared_session_by_session(theirs: Any, sentences: List[str]) -> None:
+    assert rank_differences([session(1, a=1)], theirs) == sentences
 
 
-def test_a_terminal_gets_all_of_it(capsys: Any, monkeypatch: Any) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    run.show(build_report([session(1, precision_mode="fp16")], ["Rank 1 differs."]), "The [head].")
-    shown = capsys.readouterr().err
-    for text in ("The [head].", "precision_mode", "fp16", "checked", "Rank 1 differs."):
-        assert text in shown
+def test_the_same_difference_in_several_sessions_is_told_once() -> None:
+    own, theirs = ([session(n, a=value) for n in (1, 2)] for value in (1, 2))
+    assert rank_differences(own, {1: theirs}) == [
+        "Rank 1 differs in sessions 1-2: a is 2 there and 1 here."
+    ]
+
+
+def test_ranks_that_begin_with_different_variables_are_told_so_once() -> None:
+    [sentence] = variable_differences(5, {1: 6, 2: 7, 3: 5, 4: None})
+    assert sentence.startswith("Ranks 1-2 began with other variables than rank 0")
+    assert "this job trains 3 different models" in sentence
+    assert "NPUBroadcastGlobalVariablesHook(0)" in sentence
+
+
+@pytest.mark.parametrize(("own", "theirs"), [(5, {1: 5}), (None, {1: None}), (5, {1: None})])
+def test_ranks_that_begin_with_the_same_variables_are_told_nothing(own: Any, theirs: Any) -> None:
+    assert variable_differences(own, theirs) == []

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, List
@@ -9,7 +10,7 @@ from typing import Any, List
 import pytest
 
 from ascend_session.launcher.rank_main import RUNNER
-from tests.compat.run_scripts import PREFACE, run_script
+from tests.compat.run_scripts import PREFACE, environment, run_script
 
 NPU = "from npu_bridge.npu_init import *\n" + PREFACE
 CONSTANT = "x = tf.constant(3.0)\n"
@@ -44,13 +45,80 @@ def test_the_report_says_what_became_of_the_options(run: Any) -> None:
     )
     ended = run(script, asked="backend=stub\nreason=no device is here")
     assert (ended.returncode, ended.stdout) == (0, "3.0\n"), ended.stderr
-    head, titles, *rest = report_of(ended)
+    head, ignored, *lines = report_of(ended)
     assert head == "ascend-session: this ran on the stub: no device is here."
-    assert titles == "OPTION VALUE SESSIONS WHAT BECOMES OF IT"
-    assert rest[0].startswith("no_such 1 1 The adapter reads no key 'no_such'")
-    assert rest[1] == "precision_mode force_fp32 1 checked; for the device only"
-    assert rest[2].startswith("precision_mode force_fp16 2 precision_mode='force_fp16' cannot be")
-    assert rest[3].startswith("Sessions 1-2 with an NpuOptimizer entry: train.py:")
+    assert ignored == "Ignored:"
+    assert lines[0].startswith("Session 1: The adapter reads no key 'no_such'")
+    assert lines[1] == (
+        "Session 2: precision_mode='force_fp16' comes too late: session 1 (train.py:18) has "
+        "initialised the device with precision_mode='force_fp32'. Set it on that session, which is "
+        "the first."
+    )
+    assert lines[2:4] == [
+        "Honoured:",
+        "precision_mode=force_fp32 (session 1): checked; for the device only",
+    ]
+    assert lines[4].startswith("Sessions 1-2 with an NpuOptimizer entry: train.py:")
+
+
+def test_iterations_per_loop_says_of_each_session_whether_the_loop_was_in_force(
+    run: Any, tmp_path: Path
+) -> None:
+    script = NPU + (
+        "w = tf.Variable(1.0, use_resource=True)\n"
+        "step = tf.train.GradientDescentOptimizer(0.1).minimize(w)\n"
+        "def train(is_made, is_run):\n"
+        "    with tf.Session(config=options(iterations_per_loop=5)) as s:\n"
+        "        s.run(tf.global_variables_initializer())\n"
+        "        loop = util.set_iteration_per_loop(s, step, 5) if is_made else step\n"
+        "        s.run(loop if is_run else step)\n"
+        "        s.run(loop if is_run else step)\n"
+        "train(True, True); train(True, False); train(False, False)\n"
+    )
+    file = tmp_path / "report.json"
+    ended = run(script, asked=f"backend=stub\njson={file}")
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(file.read_text())
+    assert [row["why"].split(". ")[0] for row in report["options"]] == [
+        "iterations_per_loop=5 was in force: 2 runs made 5 steps each",
+        "iterations_per_loop=5 was not in force: the loop that was made was never run",
+        "iterations_per_loop=5 was not in force: each run made one step, for no loop was made",
+    ]
+    assert [row["effect"] for row in report["options"]] == ["device", "silent", "silent"]
+    assert [session["loops"] for session in report["sessions"]] == [{"5": 2}, {"5": 0}, {}]
+
+
+def test_an_option_that_is_only_deprecated_is_honoured_and_a_missing_file_is_not_ignored(
+    run: Any,
+) -> None:
+    script = NPU + (
+        'tf.Session(config=options(enable_data_pre_proc=True, dump_step="1",'
+        ' fusion_switch_file="/no/such.cfg")).close()\n'
+    )
+    lines = report_of(run(script))
+    assert lines[1:7] == [
+        "Wrong on a machine with the files of this one:",
+        "fusion_switch_file='/no/such.cfg' does not exist; GE fails to initialise without it.",
+        "Ignored:",
+        "dump_step='1' has no effect: it is read with enable_dump=True.",
+        "Honoured:",
+        "enable_data_pre_proc is deprecated by the vendor's manual.",
+    ]
+
+
+def test_the_memory_optimization_note_is_one_line_that_says_what_to_write(run: Any) -> None:
+    script = NPU + (
+        "for _ in range(3):\n"
+        "    proto = options()\n"
+        "    proto.graph_options.rewrite_options.memory_optimization = 0\n"
+        "    tf.Session(config=proto).close()\n"
+    )
+    notes = [line for line in report_of(run(script)) if "memory_optimization" in line]
+    assert notes == [
+        "Sessions 1-3: rewrite_options.memory_optimization is not turned off, so TensorFlow "
+        "changes the graph before the adapter gets it. Write "
+        "config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF."
+    ]
 
 
 def test_the_report_is_written_to_a_file_too(run: Any, tmp_path: Path) -> None:
@@ -94,7 +162,8 @@ def test_what_ends_the_run_on_a_device_ends_it_here(run: Any) -> None:
     assert ended.returncode == 1
     assert "ConfigError: precision_mode='fp16'" in ended.stderr
     said = report_of(ended)
-    assert said[2].startswith("precision_mode fp16 1 precision_mode='fp16'")
+    assert said[1] == "Wrong, a device ends the run:"
+    assert said[2].startswith("precision_mode='fp16'")
     assert said[3] == "The script has opened no session."
     assert said[4].startswith("Session 1 was refused for its options: train.py:")
 
@@ -116,10 +185,129 @@ def test_a_single_run_has_the_environment_of_a_plain_one(run: Any) -> None:
     assert run(script).stdout == "[] ascend_session.compat.npu_bridge\n"
 
 
-def test_a_script_that_never_asks_for_the_vendor_is_told_so(run: Any) -> None:
-    ended = run("import sys; print(sorted(m for m in sys.modules if 'compat.npu' in m))")
+def test_a_script_that_never_asks_for_the_vendor_is_told_so(run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    script = "import sys; print(sorted(m for m in sys.modules if 'compat.npu' in m))"
+    ended = run(script, asked=f"backend=stub\njson={file}")
     assert ended.stdout == "[]\n"
     assert "imported neither npu_bridge nor hccl" in ended.stderr
+    report = json.loads(file.read_text())
+    assert (report["options"], report["sessions"]) == ([], [])
+    assert "imported neither npu_bridge nor hccl" in report["sentences"][0]
+
+
+def test_the_report_is_written_to_a_file_although_no_session_is_opened(
+    run: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.json"
+    run("import npu_bridge", asked=f"backend=stub\njson={file}")
+    assert json.loads(file.read_text())["sentences"] == ["The script has opened no session."]
+
+
+def test_an_entry_that_nobody_reads_for_want_of_the_import_is_named_with_its_line(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "report.json"
+    script = PREFACE + "tf.Session(config=options()).close()\ntf.Session().close()\n"
+    ended = run_script(tmp_path, script, asked=f"backend=stub\njson={file}")
+    [sentence] = json.loads(file.read_text())["sentences"][1:]
+    assert sentence in " ".join(ended.stderr.split())
+    assert sentence.startswith(
+        "Nobody reads the NpuOptimizer entry (train.py:9) of the session that is opened at "
+        "train.py:16,"
+    )
+    assert "Write `from npu_bridge.npu_init import *` at the top" in sentence
+
+
+def test_an_entry_is_read_by_nobody_before_the_import_either(tmp_path: Path) -> None:
+    script = PREFACE + (
+        "tf.Session(config=options()).close()\n"
+        "from npu_bridge.npu_init import *\n"
+        "tf.Session(config=options()).close()\n"
+    )
+    lines = report_of(run_script(tmp_path, script))
+    assert lines[1].startswith("Session 1 with an NpuOptimizer entry: train.py:18")
+    assert lines[2].startswith("Nobody reads the NpuOptimizer entry (train.py:9)")
+
+
+@pytest.mark.parametrize(
+    ("script", "place"),
+    [
+        ("import os\nsize = int(os.getenv('RANK_SIZE'))\n", "train.py:2 reads RANK_SIZE"),
+        (
+            "import os\nos.environ['A'] = os.environ['DEVICE_INDEX']\n",
+            "train.py:2 reads DEVICE_INDEX",
+        ),
+        (
+            "import os\nos.environ['DEVICE_INDEX'] = os.getenv('RANK_ID')\n",
+            "train.py:2 reads RANK_ID",
+        ),
+        (
+            "import os\nrank = os.getenv('RANK_ID')\n\nprint(rank.split('-'))\n",
+            "train.py:2 reads RANK_ID",
+        ),
+    ],
+)
+def test_who_sets_a_ranks_variable_is_told_where_the_script_needs_it(
+    run: Any, script: str, place: str
+) -> None:
+    ended = run(script)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        f"ascend-session: {place}, which is not set here. Start it with `ascend-session launch "
+        "-n 1`, which sets it, as all variables of a rank."
+    )
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import os; {}['RANK_ID']",
+        "import os; int(os.getenv('RANK_SIZE', 'x'))",
+        "import os; os.environ['TABLE']",
+        "import os; rank = os.getenv('RANK_ID')\nint(None)",
+    ],
+)
+def test_other_errors_get_no_advice_on_variables(run: Any, script: str) -> None:
+    assert "ascend-session launch" not in run(script).stderr
+
+
+def test_the_vendors_packages_that_are_missing_are_asked_for(run: Any) -> None:
+    request = 'replaces_vendor=no\nreason=backend="npu" was asked for'
+    ended = run("import npu_bridge", asked=request)
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith(
+        'ascend-session: The npu backend was chosen because backend="npu" was asked for, but '
+        "npu_bridge cannot be found by this Python"
+    )
+    assert "set_env.sh" in last
+    assert "--backend stub" in last
+
+
+def test_tracebacks_are_those_of_plain_python(tmp_path: Path) -> None:
+    script = (
+        "import tensorflow.compat.v1 as tf\n"
+        "tf.disable_eager_execution()\n"
+        "def build():\n"
+        "    return tf.check_numerics(tf.log(tf.constant([-1.0])), 'bad')\n"
+        "bad = build()\n"
+        "with tf.Session() as session:\n"
+        "    session.run(bad)\n"
+    )
+    ended = run_script(tmp_path, script)
+    plain = subprocess.run(
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    trace, plain_trace = (each.stderr.partition("Traceback")[2] for each in (ended, plain))
+    assert "Original stack trace" in trace
+    assert trace == plain_trace
 
 
 def test_a_forked_child_neither_reports_nor_closes(run: Any) -> None:
@@ -151,7 +339,7 @@ def test_a_worker_that_is_forked_before_anything_was_opened_is_a_process_of_its_
     )
     ended = run(script, asked=None, variables={"ASCEND_SESSION_RUN": "backend=stub"})
     assert ended.stdout == "[3.]\n0\n", ended.stderr
-    assert "force_fp32 1 checked" in " ".join(ended.stderr.split())
+    assert "precision_mode=force_fp32: checked" in " ".join(ended.stderr.split())
     assert "The script has opened no session." in ended.stderr
 
 

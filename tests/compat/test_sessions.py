@@ -66,6 +66,23 @@ def estimated(tf: Any, config: Any) -> None:
         estimator.train(lambda: tf.data.Dataset.range(4).batch(2), steps=1)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"enable_dump": True, "dump_path": "1", "job": "default"},
+        {"iterations_per_loop": 2**32 + 1},
+        {"task_index": 2**40},
+    ],
+    ids=str,
+)
+def test_a_session_opens_with_options_that_the_adapter_ignores(
+    tf: Any, proto: Callable[..., Any], options: Any
+) -> None:
+    with tf.Session(config=proto(**options)) as session:
+        assert session.run(tf.constant(6)) == 6
+    assert not sessions.session_log().sessions[0].is_refused
+
+
 OWNERS = [monitored, supervised, interactive, estimated]
 
 

@@ -1,11 +1,13 @@
 """Optimizers, loss scaling and callbacks, in a job of which all ranks do what this one does."""
 
-from typing import Any
+import zlib
+from typing import Any, List
 
 import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
+from ascend_session.compat import run_end
 from tests.compat.surface import module, of_estimator
 from tests.training.conftest import Equals, equals
 
@@ -251,3 +253,21 @@ def test_any_optimizer_can_be_made_to_average(tf: Any, two: Equals) -> None:
     assert made is inner
     np.testing.assert_allclose(trained(tf, made.minimize(loss), weight), [0.5, 0.0])
     assert [call.name for call in two.calls] == ["allreduce"]
+
+
+def test_what_variables_begin_with_is_written_down_once_before_the_first_average(
+    tf: Any, two: Equals, monkeypatch: Any
+) -> None:
+    digests: List[int] = []
+    monkeypatch.setattr(run_end, "has_no_variables", lambda: not digests)
+    monkeypatch.setattr(run_end, "record_variables", digests.append)
+    weight, loss = model(tf)
+    step = optimizers.NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.25)).minimize(
+        loss
+    )
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        before = zlib.crc32(sess.run(weight).tobytes())
+        sess.run(step)
+        sess.run(step)
+    assert digests == [before]

@@ -21,7 +21,6 @@ SAMPLE = Path(__file__).parents[1] / "config" / "data" / "verdicts_sample.jsonl"
 # or the graph's first run fails or aborts (guides/facts/adapter.md#what-a-bad-option-does).
 ENDING_LATER = {
     "accelerate_train_mode": "looked at in the first graph run only",
-    "aicore_num": "GE wants 'cube|vector'",
     "auto_tune_mode": "GE takes no value of it any more",
     "auto_multistream_parallel_mode": "GE knows its own words only",
     "dynamic_dims": "GE counts the -1; a later pass refuses mixed computing",
@@ -64,6 +63,9 @@ ENDING: List[Tuple[str, Dict[str, Any]]] = [
     ("iterations_per_loop", {"iterations_per_loop": 2**32}),
     ("task_index", {"task_index": 2**31}),
     ("variable_use_1g_huge_page", {"variable_use_1g_huge_page": 2**32 + 3}),
+    # What GE refuses
+    ("aicore_num", {"aicore_num": "x|1"}),
+    ("enable_dump_debug", {"enable_dump": True, "enable_dump_debug": True, "dump_path": "/tmp"}),
     # Dynamic profiles
     ("dynamic_dims", {**PROFILES, "compile_dynamic_mode": True}),
     ("dynamic_dims", {**PROFILES, "mix_compile_mode": True}),
@@ -104,6 +106,7 @@ RUNNING: List[Dict[str, Any]] = [
     {"graph_max_parallel_model_num": 2**31},
     {"graph_run_mode": -1},
     {"session_device_id": 2**40},
+    {"aicore_num": "24"},
     {"experimental_accelerate_train_mode": "fast|loss|1.2 "},
     {"experimental_accelerate_train_mode": "fast|loss|nan"},
     {"enable_dump": True, "dump_path": "/tmp", "dump_step": "5-"},
@@ -252,6 +255,16 @@ def random_entries(count: int) -> Iterator[Dict[str, Any]]:
                 values = edges[field]
             entry[key] = field, chance.choice(values)
         yield entry
+
+
+def test_what_stands_in_a_field_for_messages_is_kept_as_text() -> None:
+    proto = base()
+    [entry] = proto.graph_options.rewrite_options.custom_optimizers
+    entry.parameter_map["deterministic"].list.i.extend([1, 2])
+    found = judge_entry(proto, {})
+    assert found.written == {"deterministic": "i: 1 i: 2"}
+    assert found.values == {"deterministic": 0}
+    assert "the field 'list'" in said(found.ignored)
 
 
 def test_of_two_entries_the_last_one_holds() -> None:

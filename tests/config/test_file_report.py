@@ -91,9 +91,7 @@ def test_text_that_is_no_configuration_is_one_problem_of_the_file(report, text, 
 
 def test_a_missing_file_is_a_problem_and_no_exception(tmp_path):
     name = str(tmp_path / "missing.yaml")
-    assert report_file(name).problems == (
-        Finding(ERROR, "cannot be read: No such file or directory."),
-    )
+    assert report_file(name).problems == (Finding(ERROR, "does not exist."),)
 
 
 def test_a_file_name_full_of_signs_does_not_confuse_the_lines(report):

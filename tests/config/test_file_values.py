@@ -90,7 +90,7 @@ def test_wrong_fields_are_refused_with_option_and_line(tmp_path: Path) -> None:
         (3, "a path or OpPrecision is needed, this is int."),
         (MixList(), "a path or OpPrecision is needed, this is MixList."),
         (b"a.ini", "it is bytes"),
-        ({"by_type": {"A": "fast"}}, "'fast' is no mode that GE knows."),
+        ({"by_type": {"A": "fast"}}, "'fast' is not a mode of GE."),
         ({"by_type": 3}, "by_type is a mapping of modes, not 3."),
         ({1: 2}, "has no field '1'."),
         ({"by_node": {"": "keep_fp16"}}, "cannot stand in op_precision.ini"),

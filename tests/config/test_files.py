@@ -268,13 +268,14 @@ def test_a_file_with_a_control_character_is_refused(write: Write) -> None:
 
 def test_a_file_that_is_not_there_is_refused(write: Write) -> None:
     write("")
-    assert (
-        str(refusal("missing.yaml")) == "missing.yaml: cannot be read: No such file or directory."
-    )
+    assert str(refusal("missing.yaml")) == "missing.yaml: does not exist."
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
-    assert str(refusal(tmp_path)) == f"{tmp_path}: cannot be read: Is a directory."
+    assert (
+        str(refusal(tmp_path))
+        == f"{tmp_path}: is a folder, not a file.\n  hint: Give the paths of the files in it."
+    )
 
 
 def test_an_alias_is_read_as_what_it_stands_for(write: Write) -> None:

@@ -174,7 +174,9 @@ def test_a_directory_that_may_not_be_written_is_refused(said: Dict[str, Any], lo
 
 
 def test_a_cache_directory_that_may_not_be_written_is_warned_about(locked: Path) -> None:
-    with pytest.warns(AscendConfigWarning, match="locked' is no directory and cannot be created"):
+    with pytest.warns(
+        AscendConfigWarning, match="locked' is not a directory, and you cannot create it"
+    ):
         AscendConfig(op_compiler_cache_dir=locked).check_host({})
 
 
@@ -230,7 +232,7 @@ def test_opening_warns_like_check_host() -> None:
 
 def test_a_path_that_only_a_shell_would_expand_is_explained() -> None:
     config = AscendConfig(dump_config=DumpConfig(enable_dump=True, dump_path="~/no_such_dump"))
-    with pytest.raises(ConfigError, match="nobody expands '~' here"):
+    with pytest.raises(ConfigError, match="'~' is not expanded here"):
         config.check_host({})
 
 

@@ -129,7 +129,7 @@ def test_a_near_miss_is_refused_with_the_name_that_was_meant(name, meant):
 
 def test_a_name_that_is_no_text_is_refused():
     wrong, _ = find_member_fault(1, "on")
-    assert wrong == "1 is no member name (text is needed)"
+    assert wrong == "1 is not a member name (text is needed)"
 
 
 def test_no_known_member_is_a_near_miss_of_another():

@@ -89,7 +89,7 @@ def test_members_of_newer_releases_are_taken_and_can_be_listed():
         ('{"training_trace":"off"}', "leave it out to switch it off"),
         ('{"traing_trace":"on"}', "did you mean 'training_trace'?"),
         ({"task_time": True}, "YAML reads a bare on as True"),
-        ({1: "on"}, "1 is no member name"),
+        ({1: "on"}, "1 is not a member name"),
         ({"fp_point": "\ud800"}, "it has half a surrogate pair in it"),
         ([("output", "./")], "a value of type list is not among the accepted forms"),
         (b"{}", "it is bytes"),

@@ -135,7 +135,7 @@ def test_an_entry_under_a_wrong_name_is_reported(name: str) -> None:
     add(proto, name, {"deterministic": ("i", 1)})
     assert str(refusal_of(proto)) == (
         f"The proto has an entry named {name!r}; the adapter reads 'NpuOptimizer' only and "
-        "ignores this one without a word.\n  hint: Rename it to 'NpuOptimizer'."
+        "ignores this one silently.\n  hint: Rename it to 'NpuOptimizer'."
     )
     with pytest.raises(ConfigError, match="Rename it"):
         AscendConfig().to_config_proto(proto)
@@ -190,7 +190,7 @@ def test_a_key_without_a_value_is_reported() -> None:
 def test_a_key_that_the_adapter_does_not_read_is_reported() -> None:
     error = refusal_of(base(prcision_mode=("s", b"force_fp16")))
     assert str(error) == (
-        "The adapter reads no key 'prcision_mode' and ignores it without a word.\n"
+        "The adapter reads no key 'prcision_mode' and ignores it silently.\n"
         "  hint: Did you mean 'precision_mode'?"
     )
 

@@ -330,7 +330,7 @@ def test_the_mapping_alone_gives_names(host: FakeHost) -> None:
 
 def test_a_machine_without_anything_says_so_in_one_sentence(host: FakeHost) -> None:
     assert report(host) == DeviceReport(
-        (), notes=("There is no Ascend device here: no /dev/davinci<N>.",)
+        (), notes=("This machine has no Ascend device (there is no /dev/davinci<N>).",)
     )
 
 
@@ -363,7 +363,7 @@ def test_a_tool_that_fails_for_all_devices_is_not_quoted_for_each(host: FakeHost
     notes = report(host).notes
     assert len(notes) == 5
     assert notes[0] == ("'hccn_tool -i 0 -ip -g' ended with exit code 1 and said 'no permission'.")
-    assert notes[4] == "12 more answers of the same program were no better."
+    assert notes[4] == "12 more answers of this program could not be read either."
 
 
 def test_a_process_of_another_container_is_marked(host: FakeHost) -> None:

@@ -64,7 +64,7 @@ def test_a_hanging_program_is_asked_once(host: FakeHost) -> None:
     assert [call.arguments for call in host.calls() if call.arguments != "child"] == ["info"]
     assert npu_smi.notes == [
         "'npu-smi info' did not answer within 2 s and was ended.",
-        "npu-smi is not asked again: it can be blocked by a card that is sick.",
+        "npu-smi is not asked again: a faulty card can block it.",
     ]
 
 

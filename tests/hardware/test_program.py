@@ -214,7 +214,7 @@ def test_a_program_that_cannot_be_listened_to_is_ended_and_a_problem(
     assert answer == (
         "",
         "",
-        "'npu-smi info' could not be listened to: [Errno 24] Too many open files.",
+        "'npu-smi info' could not be read from: [Errno 24] Too many open files.",
         False,
     )
     assert are_gone([call.pid for call in calls_of(program)])
@@ -325,7 +325,7 @@ def test_an_empty_answer_is_a_note_unless_it_may_be(host: FakeHost) -> None:
     assert asked.ask(words, "a", may_be_empty=True) == []
     assert asked.notes == []
     assert asked.ask(words, "a", "-b") == []
-    assert asked.notes == ["'npu-smi a -b' printed nothing that could be read; it said nothing."]
+    assert asked.notes == ["'npu-smi a -b' printed nothing that could be read: nothing."]
 
 
 def test_a_failure_does_not_throw_away_what_was_said(host: FakeHost) -> None:

@@ -102,8 +102,8 @@ def test_a_whole_ring_or_a_part_of_it_needs_no_npu_smi(bench: Bench, devices: st
 @pytest.mark.parametrize(
     ("devices", "said"),
     [
-        ("3-4", "stays inside 0-3 or 4-7, which are separate rings; asked for are physical 3, 4"),
-        ("2-5", "A job of 4 devices on the Atlas training series stays inside 0-3 or 4-7"),
+        ("3-4", "must stay inside 0-3 or 4-7, which are separate rings; these are physical 3, 4"),
+        ("2-5", "A job of 4 devices on the Atlas training series must stay inside 0-3 or 4-7"),
         ("0-2", "has 1, 2, 4 or 8 devices of a server, not 3 (physical 0, 1, 2)"),
     ],
 )

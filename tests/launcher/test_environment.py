@@ -80,6 +80,7 @@ def test_a_rank_is_told_who_it_is(bench: Bench) -> None:
         "ASCEND_SESSION_RANK_FOLDER": folder,
         "ASCEND_WORK_PATH": f"{folder}/work",
         "DEVICE_ID": "6",
+        "DEVICE_INDEX": "2",
         "JOB_ID": "mine",
         "LOCAL_RANK": "2",
         "LOCAL_SIZE": "4",

@@ -57,7 +57,7 @@ def test_a_script_that_begins_with_a_dash_is_no_option(bench: Bench, name: str) 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"script": "no.py"}, "The script 'no.py' was to be launched: there is no file /"),
+        ({"script": "no.py"}, "There is no script /"),
         ({"program": "no_such_tool"}, "program='no_such_tool': no folder of PATH='/usr/bin:/bin'"),
         ({"program": "./train.py"}, "train.py is no file that this user may run"),
         ({"python": "no_such_python"}, "python='no_such_python': no folder of PATH"),

@@ -82,7 +82,7 @@ def test_comments_may_have_any_bytes() -> None:
         ("x: 1", 'a.cfg:1:1: This is not protobuf\'s text form: Message type '
          '"domi.InsertNewOps" has no field named "x".'),
         (static("crop: false crop: true crop: true"), 'should not have multiple "crop" fields'),
-        (static("\nmatrix_r0c0: 1\nmatrix_r0c0: 1"), "a.cfg:3:1: matrix_r0c0 may stand in a block"),
+        (static("\nmatrix_r0c0: 1\nmatrix_r0c0: 1"), "a.cfg:3:1: matrix_r0c0 may occur only once"),
         (static("crop: yes"), "a.cfg:1:59: This is not protobuf's text form"),
         (static("related_input_rank: -1"), "This is not protobuf's text form"),
         (static("// no"), "This is not protobuf's text form"),

@@ -166,11 +166,11 @@ def test_a_name_in_another_encoding_is_kept_as_it_is() -> None:
     [
         (" OpType::A:InputDtype:int8", "A type begins with OpType:: in column 1."),
         ("optype::A:InputDtype:int8", "A type begins with OpType:: in column 1."),
-        ("\ufeffA::InputDtype:int8", "A byte order mark is part of the name"),
-        ("A ::InputDtype:int8", "The blank belongs to the name"),
+        ("\ufeffA::InputDtype:int8", "GE reads the byte order mark as part of the name"),
+        ("A ::InputDtype:int8", "GE reads the blank as part of the name"),
         ("A::InputDtype:int8\nA::InputDtype:bool", "2:1: GE skips this line: the name 'A' stands "
          "in line 1 already."),
-        ("InputDtype:int8", "There is no operator in this line: GE takes 'InputDtype'"),
+        ("InputDtype:int8", "This line names no operator: GE reads 'InputDtype'"),
         ("A::InputDtype:,OutputDtype:", "This line changes no data type of 'A'."),
         ("A::InputDtype:int8\0bool", "1:19: GE reads this line up to its zero byte only."),
         ("A" * 1024 + "\nnonsense", "1:1: GE stops reading here: the line has more than 1023"),

@@ -91,14 +91,14 @@ def test_carriage_returns_and_blanks_around_names_do_no_harm() -> None:
         ("[ByOptype]", "Write [ByOpType]."),
         ("[bynodename]", "Write [ByNodeName]."),
         ("[Other]", "there is no such section, so that the lines below still count as [ByOpType]"),
-        ("Relu=high_precison", "1:6: GE skips this line: it knows no mode 'high_precison'. "
+        ("Relu=high_precison", "1:6: GE skips this line: it has no mode 'high_precison'. "
          "Write high_precision."),
         ("Relu=fast", "The modes are high_precision, "),
         ("Relu=", "it names no mode"),
         ("=high_precision", "it names no operator"),
         ("Relu=high_precision # why", "A comment stands on a line of its own"),
         ("; a=b", "A comment begins with # in column 1."),
-        (" #a=high_precision", "This is no comment but the operator '#a'"),
+        (" #a=high_precision", "This is not a comment, but the operator '#a'"),
         ("a/b=high_precision", "looks like a node name and stands among the types"),
         ("A=keep_fp16\nA=high_precision", "2:1: GE skips this line: A has a mode in line 1"),
         ("\ufeff[ByNodeName]", "A byte order mark hides this header from GE"),
@@ -172,7 +172,7 @@ def test_what_no_line_can_say_is_refused() -> None:
     for name in ("", "a=b", "a\nb", " a", "a\r", "\ud800", 3):
         with pytest.raises(ConfigError):
             OpPrecision({name: "high_precision"})  # type: ignore[dict-item]
-    with pytest.raises(ConfigError, match=r"no mode that GE knows.\s+hint: Write keep_fp16"):
+    with pytest.raises(ConfigError, match=r"is not a mode of GE.\s+hint: Write keep_fp16"):
         OpPrecision({"Relu": "keep_fp_16"})
     with pytest.raises(ConfigError, match="is a mapping"):
         OpPrecision(by_node=["a"])  # type: ignore[arg-type]

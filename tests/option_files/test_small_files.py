@@ -54,18 +54,18 @@ def test_items_names_and_types_are_read() -> None:
 @pytest.mark.parametrize(
     ("content", "expected", "made"),
     [
-        ("op_debug_config=oom\nop_debug_config=ccec_g", "1:1: Only line 2 counts",
+        ("op_debug_config=oom\nop_debug_config=ccec_g", "1:1: Only the last line for op_debug_config",
          OpDebugConfig(("ccec_g",))),
-        ("op_debug_config=all", "'all' is no known item", OpDebugConfig(("all",))),
+        ("op_debug_config=all", "'all' is not a known item", OpDebugConfig(("all",))),
         ("op_debug_config=oom,ccec_O0", "exclude each other", OpDebugConfig(("oom", "ccec_O0"))),
         ("op_debug_config", "it has no '='", OpDebugConfig(("op_debug_config",))),
-        ("op_debug_config=", "nothing stands behind '='), and passes on the line itself",
+        ("op_debug_config=", "nothing stands behind '='), and passes the whole line on",
          OpDebugConfig(("op_debug_config=",))),
         ("op_debug_config=,", None, OpDebugConfig()),
         ("op_debug_config=oom\nop_debug_list=", "and goes on without it", OpDebugConfig(("oom",))),
         ("op_debug_list=a", "GE does not look at op_debug_list", OpDebugConfig()),
         ("op_debug=oom", "GE skips this line", OpDebugConfig()),
-        ("my op_debug_config=oom", "the word occurs in it", OpDebugConfig(("oom",))),
+        ("my op_debug_config=oom", "because the word occurs in it", OpDebugConfig(("oom",))),
     ],
 )  # fmt: skip
 def test_what_ge_takes_differently_in_debug_items(content: str, expected: str, made: Any) -> None:
@@ -161,8 +161,8 @@ def test_the_sample_of_the_manual_is_not_used_for_its_versions_are_missing() -> 
         (CACHE + "remain_cache_size_ratio=80%", "reads 80 only, without '%'"),
         (CACHE + "remain_cache_size_ratio=80\nmax_op_cache_size=0", "max_op_cache_size=0 is not"),
         (CACHE + "remain_cache_size_ratio=80\nmax_size=1", "No limit is called 'max_size'."),
-        (CACHE + "remain_cache_size_ratio=80\nnonsense", "it is no KEY=VALUE"),
-        (CACHE + "remain_cache_size_ratio=80\n[a]\nadk_version=3", "the compiler meets [a] first"),
+        (CACHE + "remain_cache_size_ratio=80\nnonsense", "it is not KEY=VALUE"),
+        (CACHE + "remain_cache_size_ratio=80\n[a]\nadk_version=3", "the compiler reads [a] first"),
         (CACHE + "remain_cache_size_ratio=80\n[op_compiler_cache]\nadk_version=9",
          "stands there already"),
     ],

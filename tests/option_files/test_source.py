@@ -22,7 +22,7 @@ def refusal(path):
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    assert f"{tmp_path}/a.ini: is not there" in refusal(tmp_path / "a.ini")
+    assert f"{tmp_path}/a.ini: does not exist" in refusal(tmp_path / "a.ini")
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_device_that_never_ends_is_refused() -> None:
 
 
 def test_a_name_that_no_file_can_have_is_refused() -> None:
-    assert "is no file name" in refusal("a\0b")
+    assert "is not a file name" in refusal("a\0b")
 
 
 def test_a_file_of_100_megabytes_is_refused_without_reading_it(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_compressed_text_is_refused_where_ge_refuses_the_bytes(tmp_path: Path) -
 
 
 def test_an_error_has_the_type_that_the_caller_wants(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="is not there"):
+    with pytest.raises(JobError, match="does not exist"):
         load_file(str(tmp_path / "hccl.json"), "a table", JobError)
 
 

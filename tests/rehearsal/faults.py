@@ -50,7 +50,7 @@ FAULTS = (
         hole="an_operator_is_no_function",
     ),
     Fault(
-        "there is no list of operators",
+        "there is not a list of operators",
         ("presence::test_the_list_of_supported_operators_is_found",),
         hole="no_list_of_operators",
     ),

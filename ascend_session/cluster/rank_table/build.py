@@ -63,7 +63,10 @@ def build_from_devices(
     ``place_of`` says where a card's chip is in its superpod; it is None without superpods.
     """
     if not devices:
-        raise JobError("There is no Ascend device here to put into a rank table.")
+        raise JobError(
+            "This machine has no Ascend device to put into a rank table.",
+            hint="Make the table on the servers of the job. A job on the stub needs none.",
+        )
     name = socket.gethostname()[:_LONGEST_ID] if server_id is None else server_id
     table_devices, pods = [], set()
     for device in devices:

@@ -67,7 +67,7 @@ def read_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
         raise JobError(
             f"{path} is not completed: its status is {table.status!r}. HCCL would wait for 1800 s "
             "in silence.",
-            hint=f"`ascend-session ranktable check --wait 10m {path}` waits for it in sight.",
+            hint=f"`ascend-session ranktable check --wait 10m {path}` waits until it is completed.",
             findings=table.problems(),
         )
     table.check()

@@ -63,7 +63,7 @@ def find_name_fault(path: str) -> str:
         real = os.path.realpath(path)
         longest = max(len(os.fsencode(path)), len(os.fsencode(real)))
     except ValueError:
-        return "this is no file name."
+        return "this is not a file name."
     if longest > _LONGEST_NAME:
         return f"the name is longer than {_LONGEST_NAME} bytes, which is what HCCL takes."
     if all(name.find(".json") + len(".json") == len(name) for name in (path, real)):
@@ -87,9 +87,9 @@ def read_text(path: str) -> str:
     except UnreadableError as error:
         if error.is_missing:
             raise UnfinishedError(
-                f"{path}: is not there.",
+                f"{path}: does not exist.",
                 hint="HCCL reads it in every rank: it must be there on every server.",
-                why="it is not there",
+                why="it does not exist",
             ) from error
         raise JobError(f"{printable(path)}: {error}.", hint=error.hint) from error
     if len(content) > _MOST_WITHOUT_BLANKS:

@@ -167,7 +167,7 @@ class RankTable(Contents):
                 refuse the result.
         """
         if not tables:
-            raise JobError("Rank tables were to be merged, but there is none.")
+            raise JobError("There are no rank tables to merge.")
         for table in tables:
             table._refuse_errors()
         version, servers = merge_servers(
@@ -189,7 +189,7 @@ class RankTable(Contents):
         table.check(family)
         faults = [] if force else find_training_faults(servers, _find_product(family))
         if faults:
-            raise JobError("\n".join(faults), hint="Give force to make it all the same.")
+            raise JobError("\n".join(faults), hint="Give force to make it anyway.")
         return table
 
     def problems(
@@ -290,9 +290,7 @@ def _find_product(name: Optional[str]) -> Optional[str]:
     """
     family = None if name is None else named_family(name)
     if name is not None and family is None:
-        raise JobError(
-            f"{name!r} is no product that is known.", hint="Write 910A, A2, A3, A5 or 310P."
-        )
+        raise JobError(f"{name!r} is not a known product.", hint="Write 910A, A2, A3, A5 or 310P.")
     return family
 
 

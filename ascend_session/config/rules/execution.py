@@ -357,7 +357,7 @@ def checkpoints_fall_on_loop_ends(entry: FlatOptions) -> RuleFindings:
     if steps and steps % loops:
         yield warning(
             f"save_checkpoints_steps={steps} is not a multiple of iterations_per_loop={loops}: "
-            "checkpoints are skipped without a word."
+            "checkpoints are skipped silently."
         )
 
 

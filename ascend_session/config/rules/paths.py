@@ -48,7 +48,7 @@ def unusable_directory(path: str) -> Optional[str]:
 
 def _remedy(path: str, reason: str) -> Optional[str]:
     if path.startswith("~"):
-        return "Write the whole path: nobody expands '~' here."
+        return "Write the whole path; '~' is not expanded here."
     return f"mkdir -p {path}" if "exist" in reason else None
 
 
@@ -105,7 +105,7 @@ def directories_that_are_created(entry: FlatOptions) -> RuleFindings:
         path = entry.get(key)
         if path is not None and not _can_be_directory(path):
             yield warning(
-                f"{key}={path!r} is no directory and cannot be created by you.", option=key
+                f"{key}={path!r} is not a directory, and you cannot create it.", option=key
             )
 
 

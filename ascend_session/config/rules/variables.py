@@ -142,7 +142,7 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
         yield warning("enable_profiling=False has no effect: PROFILING_MODE=true is set.")
     if mode and mode not in ("true", "false"):
         yield warning(
-            f"PROFILING_MODE={mode!r} is read as off; only 'true' turns it on.",
+            f"PROFILING_MODE={mode!r} leaves profiling off; only 'true' turns it on.",
             option="PROFILING_MODE",
         )
 
@@ -297,7 +297,7 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
     path = entry.environ.get("TUNE_BANK_PATH")
     if path and tuning_mode(entry) is not None and not os.path.isdir(path):
         yield error(
-            f"TUNE_BANK_PATH={path!r} is no existing directory; the tuning ends with an error.",
+            f"TUNE_BANK_PATH={path!r} is not an existing directory; the tuning ends with an error.",
             f"mkdir -p {path}",
             option="TUNE_BANK_PATH",
         )
@@ -313,5 +313,5 @@ def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
     text = entry.environ.get("HCCL_EXEC_TIMEOUT")
     if text and whole_number(text) is None:
         yield error(
-            f"HCCL_EXEC_TIMEOUT={text!r} is no number of seconds.", option="HCCL_EXEC_TIMEOUT"
+            f"HCCL_EXEC_TIMEOUT={text!r} is not a number of seconds.", option="HCCL_EXEC_TIMEOUT"
         )

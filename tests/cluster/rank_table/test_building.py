@@ -95,14 +95,14 @@ def test_the_training_series_takes_no_three_devices():
 @pytest.mark.parametrize(
     ("devices", "words"),
     [
-        ({3: "10.0.0.3", 4: "10.0.0.4"}, "stays inside 0-3 or 4-7"),
+        ({3: "10.0.0.3", 4: "10.0.0.4"}, "must stay inside 0-3 or 4-7"),
         ({0: None, 1: "10.0.0.1"}, "the address of device 0 is not known"),
     ],
 )
 def test_what_the_manual_advises_against_on_the_training_series_has_to_be_asked_for(devices, words):
     with pytest.raises(JobError, match=words) as caught:
         RankTable.build({"a": devices}, family=TRAINING)
-    assert caught.value.hint == "Give force to make it all the same."
+    assert caught.value.hint == "Give force to make it anyway."
     assert RankTable.build({"a": devices}, family=TRAINING, force=True).size == 2
     assert RankTable.build({"a": devices}, family=A2).size == 2
 
@@ -121,7 +121,7 @@ def test_a_host_is_a_server_of_its_name_with_the_devices_that_a_process_gets():
 
 
 def test_a_host_without_devices_makes_no_table():
-    with pytest.raises(JobError, match="There is no Ascend device here"):
+    with pytest.raises(JobError, match="This machine has no Ascend device"):
         RankTable.of_host(DeviceReport(()))
 
 
@@ -172,7 +172,7 @@ def test_a_table_that_is_not_completed_is_not_merged():
 
 
 def test_nothing_to_merge_is_an_error():
-    with pytest.raises(JobError, match="there is none"):
+    with pytest.raises(JobError, match="There are no rank tables"):
         RankTable.merge([])
 
 

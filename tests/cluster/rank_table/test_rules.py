@@ -280,7 +280,7 @@ BROKEN = [
         TRAINING,
         "warning",
         "server_list[0]",
-        "stays inside 0-3 or 4-7",
+        "must stay inside 0-3 or 4-7",
     ),
     (
         "two rings of an unknown product",
@@ -532,5 +532,5 @@ def test_a_product_may_be_called_by_any_of_its_names(name):
 
 @pytest.mark.parametrize("name", ["", "H100", "Atlas", "910"])
 def test_a_product_that_is_none_is_an_error(name):
-    with pytest.raises(JobError, match="is no product that is known"):
+    with pytest.raises(JobError, match="is not a known product"):
         parsed(v1_0()).findings(name)

@@ -88,8 +88,8 @@ def test_directories_pipes_devices_and_missing_files_are_refused_at_once(tmp_pat
     assert f"{tmp_path}: is a directory, not a file" in refused(str(tmp_path)).message
     assert f"{pipe}: is a pipe or a device, not a file" in refused(str(pipe)).message
     assert "/dev/zero: is a pipe or a device" in refused("/dev/zero").message
-    assert "is not there." in refused(str(tmp_path / "none.json")).message
-    assert "is no file name" in refused("a\0b").message
+    assert "does not exist." in refused(str(tmp_path / "none.json")).message
+    assert "is not a file name" in refused("a\0b").message
     assert "cannot be read: Not a directory" in refused(f"{pipe}/y.json").message
     assert time.monotonic() - began < 60
 
@@ -102,7 +102,7 @@ def test_a_hundred_megabytes_are_not_read(tmp_path):
     assert error.message.startswith(
         f"{path}: has 100 MiB, and at most 64 MiB of a rank table are read here"
     )
-    assert error.hint == "Look whether this is the file that is meant."
+    assert error.hint == "Check that this is the right file."
 
 
 def test_what_hccl_takes_and_others_do_not_is_a_warning():

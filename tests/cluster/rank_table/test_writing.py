@@ -73,7 +73,7 @@ def test_other_versions_are_not_written(version):
 
 def test_a_file_that_is_there_is_left_alone_without_force(target):
     target.write_text("mine")
-    with pytest.raises(JobError, match="is there already") as caught:
+    with pytest.raises(JobError, match="already exists") as caught:
         parsed(v1_0()).write(str(target))
     assert caught.value.hint == "Give force to replace it."
     assert (target.read_text(), left(target)) == ("mine", ["hccl.json"])
@@ -102,7 +102,7 @@ def test_a_replaced_file_keeps_its_permissions_and_a_link_its_place(target):
 
 def test_a_link_that_leads_nowhere_is_there_already(target):
     target.symlink_to(target.parent / "nowhere.json")
-    with pytest.raises(JobError, match="is there already"):
+    with pytest.raises(JobError, match="already exists"):
         parsed(v1_0()).write(str(target))
 
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_written_is_an_error_and_nothing_is_left(target):
     os.mkfifo(target.parent / "pipe.json")
     for name, words in (
         ("folder.json", "Is a directory"),
-        ("pipe.json", "It is no file"),
+        ("pipe.json", "It is a pipe or a device"),
         ("none/hccl.json", "No such file or directory"),
         ("pipe.json/hccl", "HCCL takes a name"),
     ):

@@ -17,6 +17,7 @@ from ascend_session.compat.hooks import (
 from ascend_session.compat.hooks import NPUOutputTensorHook as NPUOutputTensorHook
 from ascend_session.compat.hooks import TellMeStepOrLossHook as TellMeStepOrLossHook
 from ascend_session.compat.npu_bridge.estimator.npu import util
+from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names
 
@@ -157,6 +158,9 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
             if getattr(one, "name", one) == ITERATION_OP:
                 for _ in range(self._iterations_per_loop - 1):
                     run_context.session.run(one, asked.feed_dict)
+                if self._iterations_per_loop > 1:
+                    session = plain_session(run_context.session)
+                    session_log().note_loop(session, self._iterations_per_loop, runs=1)
                 return
 
 

@@ -1,0 +1,6 @@
+export CM_CHIEF_IP=$1
+export CM_CHIEF_PORT=6000
+export CM_CHIEF_DEVICE=0
+export RANK_SIZE=8
+unset CM_CHIEF_IP CM_CHIEF_PORT CM_CHIEF_DEVICE RANK_SIZE
+python3 train.py
