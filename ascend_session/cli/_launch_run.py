@@ -4,16 +4,22 @@ import dataclasses
 import importlib
 import json
 import os
+import re
+import shlex
 import signal
-from typing import TYPE_CHECKING, Callable, List, Optional, Set
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Callable, List, Mapping, Optional, Set
 
+from ascend_session.backends import backend_class
 from ascend_session.cli._output import complain, spell_options
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.binding import not_bound
+from ascend_session.launcher.devices import STUB_DEVICES_VARIABLE
 from ascend_session.launcher.events import (
     Ended,
     Event,
+    Finished,
     Killing,
     Left,
     NotBound,
@@ -26,11 +32,13 @@ from ascend_session.launcher.events import (
 from ascend_session.launcher.output import Notices, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, signal_name
+from ascend_session.text import format_count
 
 if TYPE_CHECKING:
     from ascend_session.cli._launch_summary import Style
     from ascend_session.cli._status_line import StatusLine
     from ascend_session.launcher.config import LaunchConfig
+    from ascend_session.launcher.plan import Plan
     from ascend_session.launcher.result import LaunchResult
 
 Observer = Callable[[Event, Callable[[str], None]], None]
@@ -39,7 +47,12 @@ _STDOUT, _STDERR = 1, 2
 _SIGNAL_POLL_S = 0.5  # between two looks whether a signal came while nobody reads the summary
 
 
-def run_job(config: "LaunchConfig", as_json: bool, observe: Optional[Observer] = None) -> int:
+def run_job(
+    config: "LaunchConfig",
+    as_json: bool,
+    observe: Optional[Observer] = None,
+    options: Mapping[str, bool] = MappingProxyType({}),
+) -> int:
     """Run a job and say what became of it; give the exit code.
 
     Signals end the job, and the code says so; this process is not ended by them.
@@ -49,6 +62,7 @@ def run_job(config: "LaunchConfig", as_json: bool, observe: Optional[Observer] =
         as_json: Whether the result is printed as one JSON object, and lines go to stderr.
         observe: Gets each event too, and a function that shows a sentence among the job's lines;
             it may show more from a thread of its own until the event `Finished`.
+        options: The command's own options as they are typed, and whether each takes a value.
     """
     environ = dict(os.environ)
     try:
@@ -67,17 +81,53 @@ def run_job(config: "LaunchConfig", as_json: bool, observe: Optional[Observer] =
             words=_STDERR,
             on_output=screen.begin,
         )
+        _advise_on_order(config, result, options)
         if as_json:
-            lost = _write(_STDOUT, json.dumps(result.as_dict(), indent=2) + "\n", signals)
+            text = json.dumps(result.as_dict(), indent=2) + "\n"
+            lost = _write(_STDOUT, text, signals, screen.signals)
             result = dataclasses.replace(result, notes=(*result.notes, *lost))
-        _write(_STDERR, screen.summarize(result), signals)
+        _write(_STDERR, screen.summarize(result), signals, screen.signals)
     return result.code
+
+
+# What argparse, optparse, click, absl and getopt say of an option that they do not know.
+_UNKNOWN_OPTION = re.compile(
+    "unrecognized argument|no such option|unknown command line flag|not recognized", re.IGNORECASE
+)
+
+
+def _advise_on_order(
+    config: "LaunchConfig", result: "LaunchResult", options: Mapping[str, bool]
+) -> None:
+    """Give as advice that options come before SCRIPT, if it has refused one of the command's."""
+    cause = result.cause
+    tail = () if cause is None else cause.tail
+    refusals = " ".join(line for line in tail if _UNKNOWN_OPTION.search(line))
+    if cause is None or not refusals:
+        return
+    for number, word in enumerate(config.args):
+        option, equals, _ = word.partition("=")
+        name = re.escape(option.lstrip("-"))
+        if option not in options or not re.search(rf"(?<![\w-])-{{0,2}}{name}(?![\w-])", refusals):
+            continue
+        takes_more = options[option] and not equals
+        what = config.script or config.module or config.program or ""
+        example = " ".join(map(shlex.quote, [*config.args[number : number + 1 + takes_more], what]))
+        advice = (
+            f"{option} stands after {what}, so it belongs to that. Options of ascend-session "
+            f"launch come before it: ascend-session launch {example}"
+        )
+        result.attempts[-1].cause = dataclasses.replace(cause, advice=advice)
+        return
 
 
 class _Screen:
     """What a person sees of a job: sentences about it, the status line, and the summary.
 
     What happens as it should is not worth a sentence.
+
+    Attributes:
+        signals: How many signals came while the job ran.
     """
 
     def __init__(self, grace_s: float, signals: Signals, observe: Optional[Observer]) -> None:
@@ -88,12 +138,13 @@ class _Screen:
         self._output: Optional[Output] = None
         self._sentences: List[str] = []
         self._notes: Set[str] = set()
-        self._alive = 0
+        self._alive = self.signals = 0
         self._failure: Optional[str] = None
 
     def begin(self, output: Output) -> None:
         """Take the output of the job, below which the status line stands."""
         self._output = output
+        output.printer.hide_traceback()
         if not _is_dumb(output.fd):
             from ascend_session.cli._status_line import StatusLine
 
@@ -104,6 +155,8 @@ class _Screen:
         """Show an event."""
         if isinstance(event, Started):  # while the ranks begin
             importlib.import_module("ascend_session.cli._launch_summary")
+        if isinstance(event, Finished):
+            self.signals = len(self._signals.noted)
         self._describe(event)
         if self._observe is not None:
             self._observe(event, self._say)
@@ -123,6 +176,8 @@ class _Screen:
     def _describe(self, event: Event) -> None:
         if isinstance(event, Planned):
             self._alive, self._failure = len(event.plan.ranks), None
+            if event.plan.attempt == 1:
+                self._describe_plan(event.plan)
             for note in event.plan.notes:
                 self._say_once(note)
         elif isinstance(event, (Ended, NotStarted)):
@@ -141,10 +196,28 @@ class _Screen:
             for sentence in event.report:
                 self._say(sentence)
 
+    def _describe_plan(self, plan: "Plan") -> None:
+        """Say what begins: how many ranks, on what and why, and where their logs are."""
+        count = format_count(len(plan.ranks), "rank")
+        of_job = f" of {plan.size}" if plan.nodes.count > 1 else ""
+        self._say(f"{count}{of_job}, backend {plan.backend}: {plan.reason}; logs in {plan.folder}")
+        is_by_table = plan.nodes.part is not None
+        is_chosen = plan.config.processes is None and plan.config.devices is None
+        if is_chosen and not is_by_table and not backend_class(plan.backend).holds_devices:
+            why = f"{STUB_DEVICES_VARIABLE} says"
+            if not plan.environ.get(STUB_DEVICES_VARIABLE):
+                why = "a server with Ascend processors usually has"
+            self._say(
+                f"-n is not given, and there is no device to count: {count}, as many as {why}."
+            )
+
     def _describe_stop(self, why: str) -> None:
         then = f"SIGKILL in {self._grace_s:g} s"
         if why == "failure" and self._alive > 0:
+            cause = None if self._output is None else self._output.filter.cause
             failure = self._failure or "A rank has failed"
+            if cause is not None and not failure.startswith(f"Rank {cause} "):
+                failure = f"Rank {cause} has failed"
             self._say(f"{failure}. The others get SIGTERM now, and {then}.")
         elif why == "asked" and self._signals.noted:
             name = signal_name(self._signals.noted[0])
@@ -188,8 +261,14 @@ def _is_dumb(fd: int) -> bool:
     return not os.isatty(fd) or os.environ.get("TERM") in (None, "", "dumb")
 
 
-def _write(fd: int, text: str, signals: Signals) -> List[str]:
+def _write(fd: int, text: str, signals: Signals, known: int) -> List[str]:
     """Write the text, unless nobody takes it: the stream is closed, or a signal says so.
+
+    Args:
+        fd: Where to.
+        text: The text.
+        signals: The signals.
+        known: How many of them came while the job ran.
 
     Returns:
         What to say if it could not be written.
@@ -197,7 +276,6 @@ def _write(fd: int, text: str, signals: Signals) -> List[str]:
     troubles: List[str] = []
     outlet = Outlet(fd, Notices(troubles.append), "The result")
     outlet.put(0, text.encode("utf-8", "backslashreplace"))
-    signals.take()
-    while not outlet.close(_SIGNAL_POLL_S) and not signals.take():
+    while not outlet.close(_SIGNAL_POLL_S) and len(signals.noted) == known:
         pass
     return [sentence.partition(" The job goes on")[0] for sentence in troubles]

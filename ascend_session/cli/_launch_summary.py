@@ -68,7 +68,10 @@ def summarize(result: LaunchResult, known: Sequence[str] = (), style: Style = St
         return "\n".join(lines) + "\n"
     cause = result.cause
     lines = []
-    if cause is not None and cause.tail:
+    if cause is not None and cause.place:
+        first, *more = cause.place
+        lines += ["", style.emphasize(first, bold=True), *more]
+    if cause is not None and cause.tail and not _is_explained(cause, result.ranks):
         whose = "" if cause.rank is None else f" of rank {cause.rank}"
         lines += ["", style.emphasize(f"Last lines{whose}:", dim=True)]
         lines += [f"  {line}" for line in cause.tail]
@@ -78,6 +81,12 @@ def summarize(result: LaunchResult, known: Sequence[str] = (), style: Style = St
     verdict = f"ascend-session: the job {fate}. {why}"
     lines += ["", style.emphasize(verdict, fg=color, bold=True)]
     return "\n".join([*lines, *_grid(list(_list_facts(result)), style)]) + "\n"
+
+
+def _is_explained(cause: Cause, ranks: Sequence[RankResult]) -> bool:
+    """Tell whether the exception says why, so that the last lines of the log need not."""
+    error = None if cause.rank is None else ranks[cause.rank - ranks[0].rank].error
+    return bool(cause.place) and error is not None and error.type != "SystemExit"
 
 
 def _describe_success(result: LaunchResult) -> str:
@@ -92,7 +101,7 @@ def _describe_success(result: LaunchResult) -> str:
 def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
     cause = result.cause
     if cause is not None:
-        yield from _list_advice(cause)
+        yield from _list_advice(cause, _is_explained(cause, result.ranks))
         yield from _list_logs(cause, result.ranks)
     if cause is not None and cause.exit_code != result.code:
         end = "because the launcher was told to end before it tried again"
@@ -107,12 +116,12 @@ def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
     yield "All logs", _folder_of(result)
 
 
-def _list_advice(cause: Cause) -> Iterator[Tuple[str, str]]:
+def _list_advice(cause: Cause, is_explained: bool) -> Iterator[Tuple[str, str]]:
     if cause.advice:
         yield "What to do", cause.advice
-    elif cause.rank is not None and cause.tail:
+    elif cause.rank is not None and cause.tail and not is_explained:
         yield "What to do", f"Read what rank {cause.rank} says, in the logs below."
-    elif cause.rank is not None:
+    elif cause.rank is not None and not cause.place:
         yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
     if cause.failure_class is not None:
         code = "" if cause.failure is None else f"{cause.failure.code}, "
@@ -125,6 +134,7 @@ def _list_logs(cause: Cause, ranks: Sequence[RankResult]) -> List[Tuple[str, str
         return []
     rank = ranks[cause.rank - ranks[0].rank]
     paths = [f"{path}{_describe_size(path)}" for path in (rank.stderr, rank.stdout)]
+    paths += [cause.stacks] if cause.stacks else []
     return label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
 
 
@@ -138,9 +148,14 @@ def _describe_size(path: str) -> str:
 def _list_others(cause: Optional[Cause], ranks: Sequence[RankResult]) -> Iterator[Tuple[str, str]]:
     """List the ranks that are not the cause, by what became of them."""
     groups: Dict[Tuple[str, str], List[int]] = {}
+    failed = [rank.rank for rank in ranks if rank.outcome == Outcome.FAILED]
+    why = ""
+    if cause is not None and cause.rank in failed:
+        why = f", because rank {cause.rank} failed"
     for rank in ranks:
         if cause is None or rank.rank != cause.rank:
-            groups.setdefault((rank.outcome, _describe_end(rank)), []).append(rank.rank)
+            end = why if rank.outcome == Outcome.STOPPED else _describe_end(rank)
+            groups.setdefault((rank.outcome, end), []).append(rank.rank)
     labels = {
         Outcome.FAILED: "Failed too",
         Outcome.NOT_STARTED: "Not started",

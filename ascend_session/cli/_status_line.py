@@ -1,9 +1,12 @@
-"""The live line below a job's output: who runs, for how long, and what the slowest said last."""
+"""The live line below a job's output: who runs, for how long, and what the slowest said last.
+
+A rank starts until it has written something: before that it loads TensorFlow, and nobody can tell.
+"""
 
 import os
 import re
 import time
-from typing import Callable, FrozenSet, List, Optional
+from typing import Callable, FrozenSet, List, Mapping, Optional
 
 from ascend_session.launcher.events import (
     Ended,
@@ -81,15 +84,20 @@ class StatusLine:
         if self._until is not None:
             then = "killing" if self._is_killing else f"killed in {left_s} s"
             return f"{attempt}stopping {len(alive)} of {self._size} ranks, {then}, {elapsed}"
-        head = f"{attempt}{len(alive)} of {self._size} ranks running, {elapsed}"
-        return f"{head} | {self._describe_slowest(alive)}" if alive else head
+        # What a rank has written in an earlier attempt does not count.
+        latest = {rank: self._latest(rank) for rank in alive}
+        began = self._attempt_began
+        lines = {rank: line for rank, line in latest.items() if line and line.time >= began}
+        starting = len(alive) - len(lines)
+        if alive and not lines:
+            return f"{attempt}{starting} of {self._size} ranks starting, {elapsed}"
+        head = f"{attempt}{len(lines)} of {self._size} ranks running, "
+        head += f"{starting} starting, {elapsed}" if starting else elapsed
+        return f"{head} | {self._describe_slowest(alive, lines)}" if alive else head
 
-    def _describe_slowest(self, alive: FrozenSet[int]) -> str:
+    def _describe_slowest(self, alive: FrozenSet[int], lines: Mapping[int, Latest]) -> str:
         """Name the rank that has been silent longest, and give its last line."""
         began = self._attempt_began
-        latest = {rank: self._latest(rank) for rank in alive}
-        # What a rank has written in an earlier attempt does not count.
-        lines = {rank: line for rank, line in latest.items() if line and line.time >= began}
         times = {rank: lines[rank].time if rank in lines else began for rank in alive}
         rank = min(sorted(alive), key=times.__getitem__)
         if rank not in lines:

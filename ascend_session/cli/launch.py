@@ -283,7 +283,12 @@ def launch(
             raise typer.Exit(0)
         from ascend_session.cli._launch_run import run_job
 
-        raise typer.Exit(run_job(config, as_json))
+        options = {
+            option: not getattr(parameter, "is_flag", False)
+            for parameter in context.command.params
+            for option in parameter.opts
+        }
+        raise typer.Exit(run_job(config, as_json, options=options))
 
 
 def _parse_variables(words: List[str]) -> Dict[str, str]:

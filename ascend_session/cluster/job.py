@@ -4,7 +4,7 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.kubernetes import MountedPlace, find_mounted_place
 from ascend_session.cluster.schedulers import Identity, read_identity
-from ascend_session.cluster.variables import find_traps, read_number
+from ascend_session.cluster.variables import find_missing_table, find_traps, read_number
 from ascend_session.errors import JobError
 
 _MOST_LOCAL_RANKS = 8  # of a node, where nothing says how many there are
@@ -41,9 +41,9 @@ class Job(NamedTuple):
             JobError: If variables contradict each other (see `find_traps`), if a rank is out of
                 range, or if nothing says which rank of a mounted rank table this process is.
         """
-        traps = find_traps(environ)
+        traps, missing = find_traps(environ), find_missing_table(environ)
         if traps:
-            lines = "\n".join(f"  {trap}" for trap in traps)
+            lines = "\n".join(f"  {trap}" for trap in (missing, *traps) if trap)
             raise JobError(
                 "The environment describes no valid job. The adapter does not report this; in most "
                 f"such cases each rank would train alone:\n{lines}",
@@ -64,7 +64,7 @@ class Job(NamedTuple):
                 ranks = "this job has rank 0 only, unless RANK_SIZE says otherwise"
             name = "CM_WORKER_SIZE" if environ.get("CM_CHIEF_IP") else "RANK_SIZE"
             raise JobError(
-                f"{known.rank} is out of range: {ranks}.",
+                f"{missing} {known.rank} is out of range: {ranks}.".lstrip(),
                 hint=f"export {name} as the number of processes, and RANK_ID from 0.",
             )
         local_size = (known.local_size.value if known.local_size else 0) or min(

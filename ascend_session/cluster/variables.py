@@ -5,6 +5,7 @@ manual's pages on environment variables (tfa_env).
 """
 
 import json
+import os
 import re
 from typing import Any, List, Mapping, Optional
 
@@ -112,6 +113,16 @@ def _find_task_traps(environ: Mapping[str, str]) -> List[str]:
     if task_type == "evaluator" and uses_collectives(environ):
         traps.append('TF_CONFIG says that this process is an "evaluator", for which HCCL is off.')
     return traps
+
+
+def find_missing_table(environ: Mapping[str, str]) -> str:
+    """Say that ``RANK_TABLE_FILE`` names no file; empty if it does, or is not set.
+
+    On the stub that is no fault by itself. With another one, it is what to look at first.
+    """
+    table = environ.get("RANK_TABLE_FILE")
+    is_missing = table and not os.path.isfile(table)
+    return f"RANK_TABLE_FILE={table!r}: there is no such file." if is_missing else ""
 
 
 def _find_table_traps(environ: Mapping[str, str]) -> List[str]:

@@ -3,14 +3,15 @@
 The runner writes both into the rank's folder, the exception by `failures.record_writer` and the
 stacks as ``launcher/rank_main.py`` says. That imports nothing of this package, so that it starts as
 fast as plain Python: the name and the number below stand there again, and a test compares them. A
-rank on the stub writes its exception already when it tells the others of it.
+rank on the stub writes its exception already when it tells the others of it, and those do when they
+hear of it.
 """
 
 import json
 import math
 import os
 import signal
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Tuple
 
 from ascend_session.failures.record_writer import RECORD_NAME
 
@@ -23,8 +24,16 @@ _MOST_RECORD_BYTES = 1 << 20  # the runner writes far less
 _MOST_STACKS_BYTES = 256 * 1024
 
 
+class Frame(NamedTuple):
+    """A frame of a stack: ``train.py``, 18, ``load_batch``."""
+
+    path: str
+    line: int
+    function: str
+
+
 class ErrorRecord(NamedTuple):
-    """An exception that ended a rank's program.
+    """An exception that ended a rank's program, or its part in the job.
 
     Attributes:
         type: Its qualified name; that of a builtin without ``builtins``.
@@ -33,6 +42,10 @@ class ErrorRecord(NamedTuple):
         time: When it reached the top of the program, in seconds since 1970.
         pid: The process that it ended.
         exit_code: What the process was going to end with, 128+n for a signal.
+        frames: Where it was raised, the innermost frame last; at most 100.
+        ends_program: Whether it reached the top of the program; else the rank has told the others
+            that it cannot go on, or heard so, and may still be ending.
+        failed_rank: The rank whose failure this merely follows from, or None.
     """
 
     type: str
@@ -41,6 +54,9 @@ class ErrorRecord(NamedTuple):
     time: float
     pid: int
     exit_code: int
+    frames: Tuple[Frame, ...] = ()
+    ends_program: bool = True
+    failed_rank: Optional[int] = None
 
 
 def end_of(path: str, limit: int) -> bytes:
@@ -70,11 +86,28 @@ def read_record(folder: str) -> Optional[ErrorRecord]:
         return None
     if not isinstance(value, dict):
         return None
-    fields: Any = [value.get(name) for name in ErrorRecord._fields]
+    fields: Any = [value.get(name) for name in ErrorRecord._fields[:6]]
     record = ErrorRecord(*fields)
     has_texts = all(isinstance(text, str) for text in record[:3])
     has_numbers = type(record.time) is float and type(record.pid) is type(record.exit_code) is int
-    return record if has_texts and has_numbers and math.isfinite(record.time) else None
+    if not has_texts or not has_numbers or not math.isfinite(record.time):
+        return None
+    failed_rank = value.get("failed_rank")
+    return record._replace(
+        frames=_read_frames(value.get("frames")),
+        ends_program=value.get("ends_program") is not False,
+        failed_rank=failed_rank if type(failed_rank) is int else None,
+    )
+
+
+def _read_frames(value: Any) -> Tuple[Frame, ...]:
+    """Read frames; none of them if one is something else."""
+    frames = []
+    for item in value if isinstance(value, list) else ():
+        if not isinstance(item, list) or [type(part) for part in item] != [str, int, str]:
+            return ()
+        frames.append(Frame(*item))
+    return tuple(frames)
 
 
 def read_stacks(folder: str) -> str:

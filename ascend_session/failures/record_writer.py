@@ -31,20 +31,44 @@ def exit_code_of(error: BaseException) -> int:
     return 1
 
 
-def write_record(error: BaseException, folder: str, code: "Optional[int]" = None) -> None:
+def write_record(
+    error: BaseException,
+    folder: str,
+    code: "Optional[int]" = None,
+    *,
+    ends_program: bool = False,
+    failed_rank: "Optional[int]" = None,
+) -> "Optional[int]":
     """Write an exception into a rank's folder; a full disk does not hide the exception itself.
 
     Args:
         error: What ends the rank's work; its traceback is written as Python prints it.
         folder: The rank's.
         code: What the process is going to end with; None means what Python makes of the error.
+        ends_program: Whether the program ends with it, and not only its part in the job.
+        failed_rank: The rank whose failure it follows from. What raises with the same text later
+            follows from it, too.
+
+    Returns:
+        The rank whose failure it follows from, as it was recorded; None for a failure of its own.
     """
     path = os.path.join(folder, RECORD_NAME)
     temporary = f"{path}.{os.getpid()}"
     if code is None:
         code = exit_code_of(error)
     try:
-        line = _format_record(error, code, _read_time(path) or time.time())
+        trace, now = _quote(_format_traceback(error)), time.time()
+        earlier = _Earlier(path)
+        if failed_rank is not None and earlier.pid:
+            return failed_rank  # what was recorded before says more
+        is_end = isinstance(error, Exception) or type(error) is SystemExit
+        # TensorFlow 2 reports so that a signal came while it raised an error.
+        is_same = earlier.message in trace or "REPLACED BY Terminated" in trace
+        if earlier.pid == str(os.getpid()) and earlier.failed_rank is None:
+            now = earlier.time
+        elif earlier.pid == str(os.getpid()) and is_end and is_same:
+            now, failed_rank = earlier.time, earlier.failed_rank
+        line = _format_record(error, trace, code, now, ends_program, failed_rank)
         with open(temporary, "wb") as file:
             file.write(line)
         os.replace(temporary, path)
@@ -52,21 +76,42 @@ def write_record(error: BaseException, folder: str, code: "Optional[int]" = None
         try:
             os.unlink(temporary)
         except OSError:
-            return
+            return None
+        return None
+    return failed_rank
 
 
-def _read_time(path: str) -> float:
-    """Read when this process failed, if it recorded that before it told other ranks; else 0."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except OSError:
-        return 0.0
-    is_own = text.partition('"pid": ')[2].partition(",")[0] == str(os.getpid())
-    return float(text.partition('"time": ')[2].partition(",")[0]) if is_own else 0.0
+class _Earlier:
+    """What was recorded before, when this rank told the others that it fails, or heard of one."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except OSError:
+            text = ""
+        self.pid = _between(text, '"pid": ', ",")
+        self.time = float(_between(text, '"time": ', ",") or 0)
+        self.message = _between(text, '"message": "', '", "traceback": "')
+        rank = _between(text, '"failed_rank": ', "}")
+        self.failed_rank = int(rank) if rank.isdigit() else None  # type: Optional[int]
 
 
-def _format_record(error: BaseException, code: int, now: float) -> bytes:
+def _between(text: str, begin: str, end: str) -> str:
+    return text.rpartition(begin)[2].partition(end)[0] if begin in text else ""
+
+
+_MOST_FRAMES = 100
+
+
+def _format_record(
+    error: BaseException,
+    trace: str,
+    code: int,
+    now: float,
+    ends_program: bool,
+    failed_rank: "Optional[int]",
+) -> bytes:
     name = type(error).__qualname__
     if type(error).__module__ != "builtins":
         name = f"{type(error).__module__}.{name}"
@@ -79,12 +124,26 @@ def _format_record(error: BaseException, code: int, now: float) -> bytes:
     fields = {
         "type": _quote(name),
         "message": _quote(message),
-        "traceback": _quote(_format_traceback(error)),
+        "traceback": trace,
+        "frames": _format_frames(error),
         "time": repr(now),
         "pid": str(os.getpid()),
         "exit_code": str(code),
+        "ends_program": "true" if ends_program else "false",
+        "failed_rank": "null" if failed_rank is None else str(failed_rank),
     }
     return ("{" + ", ".join(f'"{key}": {fields[key]}' for key in fields) + "}\n").encode()
+
+
+def _format_frames(error: BaseException) -> str:
+    """Write file, line and function of the innermost frames, the innermost one last."""
+    frames = []  # type: List[str]
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append(f"[{_quote(code.co_filename)}, {trace.tb_lineno}, {_quote(code.co_name)}]")
+        trace = trace.tb_next
+    return "[" + ", ".join(frames[-_MOST_FRAMES:]) + "]"
 
 
 def _quote(text: str) -> str:

@@ -33,6 +33,7 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.launcher.failure_filter import FailureFilter
 from ascend_session.launcher.lines import LineSplitter
 from ascend_session.launcher.process import Signals, start_thread
 from ascend_session.launcher.pump import LogFile, Pump, RankPipes, Source
@@ -284,10 +285,20 @@ class Printer:
         self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
         self._latest: Dict[int, Latest] = {}
         self._is_keeping = False
+        self._hides_traceback = False
+        self._filter: Optional[FailureFilter] = None
 
     def keep_latest(self) -> None:
         """Keep the end of what each rank writes from now on, which nobody pays for otherwise."""
         self._is_keeping = True
+
+    def hide_traceback(self) -> None:
+        """Leave the traceback of the rank that fails first to the log: the summary reports it."""
+        self._hides_traceback = True
+
+    def begin_attempt(self, failure_filter: FailureFilter) -> None:
+        """Show of an attempt's lines what the filter admits."""
+        self._filter = failure_filter
 
     def latest(self, rank: int) -> Optional[Latest]:
         """Return the end of what a rank has written since `keep_latest`; None if nothing yet."""
@@ -312,6 +323,12 @@ class Printer:
             self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
         if rank not in self._show:
             return True
+        if self._filter is not None:
+            chunk = self._filter.admit(rank, stream, chunk, self._hides_traceback)
+            if not chunk:
+                self._splitters.pop((rank, stream), None)
+                sentence = self._filter.take_sentence(rank)
+                return self._put(rank, f"{sentence}\n".encode() if sentence else b"")
         splitter = self._splitters.get((rank, stream))
         if splitter is None:
             splitter = LineSplitter(self._colour, whole_in)
@@ -366,6 +383,9 @@ class Output:
         colour: Whether the ranks' colours stay.
         words: The file descriptor to which the launcher's own lines are written; None means
             ``fd``.
+
+    Attributes:
+        filter: Knows what happens in the attempt, and which lines are shown because of it.
     """
 
     def __init__(
@@ -387,6 +407,7 @@ class Output:
         first, *others = self._outlets
         own = others[0] if others else None
         self.printer = Printer(first, size, show, timestamps, colour, words=own)
+        self.filter = FailureFilter({})
 
     def say(self, text: str) -> None:
         """Show lines of the launcher itself, without waiting."""
@@ -424,6 +445,8 @@ class Output:
                 Source(stderr[0], rank.rank, "stderr", LogFile(rank.stderr, self.notices)),
             ]
             pipes.append(RankPipes(stdout[1], stderr[1]))
+        self.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
+        self.printer.begin_attempt(self.filter)
         return Pump(sources, self.printer), pipes
 
     def finish(self, pump: Pump, signals: Signals) -> None:

@@ -107,9 +107,9 @@ class RankMain:
         error.__traceback__ = stripped(error.__traceback__, self._files)
         if self._vendor is not None:
             self._vendor.fail(error)
-        self._record(error, self._record_writer.exit_code_of(error))
+        failed_rank = self._record(error, self._record_writer.exit_code_of(error))
         if not isinstance(error, SystemExit):
-            print_as_without(self._files)
+            print_as_without(self._files, "" if failed_rank is None else _stopped(failed_rank))
 
     def _hide_frames(self, tf_stack: "Any") -> None:
         """Have TensorFlow leave this package's frames out of the place where an operation was made.
@@ -128,10 +128,18 @@ class RankMain:
         error.__traceback__ = None
         self._record(error, 2 if isinstance(error, OSError) else 1)
 
-    def _record(self, error: BaseException, code: int) -> None:
+    def _record(self, error: BaseException, code: int) -> "Optional[int]":
+        """Record the error; return the rank whose failure it follows from, or None."""
         # A forked child that fails has ended no rank.
-        if code and self._folder and os.getpid() == self._pid:
-            self._record_writer.write_record(error, self._folder, code)
+        if not code or not self._folder or os.getpid() != self._pid:
+            return None
+        write = self._record_writer.write_record  # type: Callable[..., Optional[int]]
+        return write(error, self._folder, code, ends_program=True)
+
+
+def _stopped(failed_rank: int) -> str:
+    """Say why this rank ends, for the last line below its traceback."""
+    return f"rank {os.environ.get('RANK_ID', '')}: stopped, because rank {failed_rank} failed\n"
 
 
 class AfterImport:
@@ -316,12 +324,16 @@ def _compiled(path: str) -> "Any":
     return code, external.SourceFileLoader("__main__", path)
 
 
-def print_as_without(files: "Container[str]") -> None:
+def print_as_without(files: "Container[str]", last_line: str = "") -> None:
     """Have Python print the exception without the outermost frames of these files.
 
     The program's own ``sys.excepthook`` is called, and is in its place when it is.
+
+    Args:
+        files: The files.
+        last_line: What is printed below the traceback.
     """
-    sys.excepthook = _Hook(getattr(sys, "excepthook", _missing), files).show
+    sys.excepthook = _Hook(getattr(sys, "excepthook", _missing), files, last_line).show
 
 
 def stripped(trace: "Trace", files: "Container[str]") -> "Trace":
@@ -332,9 +344,12 @@ def stripped(trace: "Trace", files: "Container[str]") -> "Trace":
 
 
 class _Hook:
-    def __init__(self, hook: "Callable[..., object]", files: "Container[str]") -> None:
+    def __init__(
+        self, hook: "Callable[..., object]", files: "Container[str]", last_line: str
+    ) -> None:
         self._hook = hook
         self._files = files
+        self._last_line = last_line
 
     def show(self, kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
         """Do what Python does with an exception that nothing caught."""
@@ -354,6 +369,8 @@ class _Hook:
             sys.__excepthook__(type(second), second, second.__traceback__)
             _say("\nOriginal exception was:\n")
             sys.__excepthook__(kind, error, trace)
+        if self._last_line:
+            _say(self._last_line)
 
 
 def _missing(kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:

@@ -26,6 +26,12 @@ from ascend_session.failures.record import end_of, read_stacks
 from ascend_session.launcher import rank_main
 from ascend_session.launcher.environment import LOG_PATH
 from ascend_session.launcher.lines import clean, is_blank
+from ascend_session.launcher.place import (
+    CRASHES,
+    describe_crash,
+    describe_exception,
+    find_stacks,
+)
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.launcher.sentences import (
     describe_elsewhere,
@@ -45,6 +51,14 @@ _STALLED = 124  # as timeout(1)
 _OUT_OF_MEMORY = (
     "If nobody sent it, 'dmesg' or 'journalctl -k' names the process that the kernel killed; then "
     "give the job more memory, or let each rank use less."
+)
+_CRASHED = (
+    "Compiled code crashed, which that line led to. stacks.log, below, has the stacks of all "
+    "threads."
+)
+_CRASHED_SILENTLY = (
+    "Compiled code crashed. Run the program of one rank alone under a debugger, or allow core "
+    "dumps with 'ulimit -c unlimited'."
 )
 _ELSEWHERE = "See what the launcher of that node says, and the logs of rank {} there."
 _NOT_STARTED = (
@@ -170,11 +184,22 @@ class _Judge:
     ) -> Cause:
         planned = self._plan.of(rank.rank)
         advice = "" if failure is None else failure.advice
-        if failure is None and rank.status == -signal.SIGKILL and rank.error is None:
+        is_exit = rank.error is None or rank.error.type == "SystemExit"
+        has_crashed = rank.error is None and -(rank.status or 0) in CRASHES
+        stacks = find_stacks(planned.folder) if has_crashed else ""
+        if failure is None and is_exit and code == 128 + signal.SIGKILL:
             advice = _OUT_OF_MEMORY
+        elif failure is None and has_crashed:
+            advice = _CRASHED if stacks else _CRASHED_SILENTLY
         if rank.outcome == Outcome.NOT_STARTED:
             advice = _NOT_STARTED
         tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
+        place: List[str] = []
+        if rank.error is not None:
+            place = describe_exception(rank.rank, rank.error, planned.cwd)
+        elif has_crashed:
+            place = describe_crash(rank.rank, planned.folder, planned.cwd)
+            tail += [] if place else _crash_stack(planned.folder)
         return Cause(
             rank=rank.rank,
             exit_code=code,
@@ -183,7 +208,9 @@ class _Judge:
             failure_class=None if failure is None else failure.given(*self._conditions),
             advice=advice,
             others=tuple(other.rank for other in self.failed if other is not rank),
-            tail=(*tail, *_crash_stack(rank, planned.folder)),
+            tail=tuple(tail),
+            place=tuple(place),
+            stacks=stacks,
             plogs=tuple(_find_plogs(planned, rank.pid)),
         )
 
@@ -313,10 +340,8 @@ def _last_lines(path: str) -> List[str]:
     return [text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..." for text in texts]
 
 
-def _crash_stack(rank: RankResult, folder: str) -> List[str]:
-    """Read the stack that a signal left, without the frames of the runner."""
-    if rank.status is None or rank.status >= 0:
-        return []
+def _crash_stack(folder: str) -> List[str]:
+    """Read the stacks that a crash left, without the frames of the runner."""
     _, begin, rest = read_stacks(folder).rpartition("Fatal Python error")
     lines = (begin + rest).splitlines() if begin else []
     return without_runner(lines)[:_STACK_LINES]

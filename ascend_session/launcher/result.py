@@ -24,7 +24,7 @@ class Outcome:
     """With another code, or by a signal, before anyone stopped it."""
 
     STOPPED = "stopped"
-    """Because the launcher ended it, whatever code it had then."""
+    """Because the launcher ended it, or because another rank failed, whatever code it had then."""
 
     NOT_STARTED = "not started"
     """Its program could not be started."""
@@ -89,6 +89,9 @@ class Cause:
         advice: What to do, in full sentences; may be empty.
         others: Ranks that failed too, in the order in which they did.
         tail: The last lines that the rank wrote.
+        place: Where in its program the rank failed, as lines, the user's own line first; empty if
+            that is not known.
+        stacks: The file with the stacks of a rank that crashed; empty if there are none.
         plogs: The vendor's log files of the rank's process.
         elsewhere: The rank on another node because of which ``rank`` failed, or None.
     """
@@ -101,6 +104,8 @@ class Cause:
     advice: str = ""
     others: Tuple[int, ...] = ()
     tail: Tuple[str, ...] = ()
+    place: Tuple[str, ...] = ()
+    stacks: str = ""
     plogs: Tuple[str, ...] = ()
     elsewhere: Optional[int] = None
 
@@ -229,8 +234,8 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
     """Complete an attempt that is over: the outcome of each rank, and the cause if one failed.
 
     A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
-    recorded an exception before. What judges failures takes its time to load, and is not loaded
-    for an attempt that succeeded.
+    recorded an exception before; and so is one whose failure follows from another rank's. What
+    judges failures takes its time to load, and is not loaded for an attempt that succeeded.
 
     Args:
         plan: The attempt as it was planned.
@@ -247,11 +252,22 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
         rank.outcome = _judge_rank(rank, attempt.stopped)
         if rank.pid is None and not rank.trouble:
             rank.trouble = f"Rank {rank.rank} was not started, because the job was ending by then."
+    failed = {rank.rank for rank in attempt.ranks if rank.outcome == Outcome.FAILED}
+    followers = [rank for rank in attempt.ranks if rank.rank in failed and _follows(rank)]
+    failed -= {rank.rank for rank in followers}
+    for rank in followers:
+        if rank.error is not None and rank.error.failed_rank in failed:
+            rank.outcome = Outcome.STOPPED
     attempt.cause = None
     if any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks):
         from ascend_session.launcher.report import find_cause
 
         attempt.cause = find_cause(plan, attempt, conditions)
+
+
+def _follows(rank: RankResult) -> bool:
+    """Tell whether a rank failed only because another one did."""
+    return rank.error is not None and rank.error.failed_rank is not None
 
 
 def _judge_rank(rank: RankResult, stopped: Optional[float]) -> str:

@@ -31,7 +31,7 @@ def describe_end(rank: RankResult) -> str:
     sentence = f"Rank {rank.rank} ended with exit code {code}"
     if error is not None and error.message and not _is_exit_code(error.message):
         return f"{sentence}: {_first_line(error.message)}"
-    inner = name_of(code - 128) if error is None and code > 128 else None
+    inner = name_of(code - 128) if code > 128 else None
     return f"{sentence}, which is what a shell says of {inner}." if inner else f"{sentence}."
 
 

@@ -36,6 +36,7 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
+from ascend_session.launcher.failure_filter import FailureFilter
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
@@ -201,7 +202,7 @@ def supervise(
                     from ascend_session.launcher.stall import StallWatch
 
                     stall = StallWatch(stall_timeout, pump, plan)
-                _Supervision(plan, attempt, guardian, signals, on_event, stall).run()
+                _Supervision(plan, attempt, guardian, signals, on_event, stall, output.filter).run()
             except BaseException:
                 guardian.kill()
                 raise
@@ -229,6 +230,7 @@ class _Supervision:
         signals: Signals,
         on_event: Callable[[Event], None],
         stall: "Optional[StallWatch]",
+        failure_filter: FailureFilter,
     ) -> None:
         self._plan = plan
         self._attempt = attempt
@@ -236,6 +238,7 @@ class _Supervision:
         self._signals = signals
         self._on_event = on_event
         self._stall = stall
+        self._filter = failure_filter
 
     def run(self) -> None:
         """Run it until the guardian reports that it is over, or has died."""
@@ -260,6 +263,7 @@ class _Supervision:
     def _obey(self, number: int) -> None:
         if self._attempt.signal is None:
             self._attempt.signal = number
+            self._filter.note_stop()
             # At a terminal, Ctrl-C means an interruption; whatever else comes means the end.
             self._guardian.stop(number if number == signal.SIGINT else signal.SIGTERM)
         else:
@@ -277,6 +281,8 @@ class _Supervision:
         elif isinstance(event, Ended):
             rank = attempt.of(event.rank)
             rank.status, rank.ended = event.status, event.time
+            if event.status:
+                self._filter.note_end(event.rank)
         elif isinstance(event, NotBound):
             attempt.not_bound += (event,)
         elif isinstance(event, Stopping) and event.why != "left behind":
@@ -294,6 +300,7 @@ class _Supervision:
         report = self._stall.look(self._attempt.alive)
         if report:
             self._attempt.stall = tuple(report)
+            self._filter.note_stop()
             self._on_event(Stalled(self._attempt.stall, time.time()))
             self._guardian.stop(signal.SIGTERM)
             self._stall = None

@@ -56,12 +56,19 @@ def host(tmp_path, monkeypatch):
 def start():
     """Starts the real program; pipes to and from it unless told otherwise."""
 
-    def start(*arguments, stdin=None, stdout=subprocess.PIPE, python=(), **environ):
+    def start(
+        *arguments,
+        stdin=None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        python=(),
+        **environ,
+    ):
         return subprocess.Popen(
             [sys.executable, *python, "-m", "ascend_session.cli", *arguments],
             stdin=stdin,
             stdout=stdout,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
         )
 

@@ -63,8 +63,10 @@ def test_ranks_speak_on_stdout_and_the_launcher_on_stderr(launch, tmp_path):
     assert called.code == 0
     said = sorted(called.out.splitlines())
     assert said == ["[0] rank 0 []", "[0] to stderr", "[1] rank 1 []", "[1] to stderr"]
-    assert called.err.startswith("ascend-session: all 2 ranks succeeded in ")
-    folder = called.err.rstrip("\n").partition("logs in ")[2]
+    first, last = called.err.splitlines()
+    assert last.startswith("ascend-session: all 2 ranks succeeded in ")
+    folder = last.partition("logs in ")[2]
+    assert first.endswith(f"; logs in {folder}")
     assert Path(folder, "rank_1", "stdout.log").read_text() == "rank 1 []\n"
 
 
@@ -215,9 +217,9 @@ def test_only_the_ranks_asked_for_are_shown_and_all_are_logged(launch, tmp_path)
     assert sorted(log.read_text() for log in logs) == [f"rank {rank} []\n" for rank in range(3)]
 
 
-def test_notes_of_the_plan_are_said_before_anything_else_in_the_words_of_the_command(launch):
+def test_notes_of_the_plan_are_said_at_the_start_in_the_words_of_the_command(launch):
     called = launch("-n", "1", "--no-rank-table", *_PYTHON, _ECHO)
-    first, *others = called.err.splitlines()
+    _, first, *others = called.err.splitlines()
     assert first == (
         "ascend-session: --no-rank-table has no effect on the stub, which has no chief."
     )

@@ -134,6 +134,24 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
     assert found["Succeeded"] == ["rank 0"]
 
 
+def test_ranks_that_were_stopped_because_of_the_cause_say_so():
+    whose = dataclasses.replace(rank(1), outcome=Outcome.FAILED, status=7)
+    stopped = rank(2, Outcome.STOPPED, -15)
+    found = facts(summarize(result(attempt([rank(0), whose, stopped], CAUSE), code=7)))
+    assert found["Stopped"] == ["rank 2, because rank 1 failed"]
+
+
+def test_the_place_of_an_exception_stands_first_and_no_last_lines_repeat_it():
+    error = ErrorRecord("ValueError", "bad", "", 0.0, 1, 1)
+    whose = dataclasses.replace(rank(1), outcome=Outcome.FAILED, status=1, error=error)
+    place = ("Rank 1 failed in train.py:3 (load):", "    raise ValueError('bad')")
+    cause = dataclasses.replace(CAUSE, place=place, tail=("Traceback", "ValueError: bad"))
+    text = summarize(result(attempt([rank(0), whose], cause), code=7))
+    assert text.startswith("\n" + "\n".join(place) + "\n\nascend-session: the job failed.")
+    assert "Last lines" not in text
+    assert "What to do" not in facts(text)
+
+
 def test_a_launcher_that_was_stopped_points_to_no_rank():
     cause = Cause(None, 130, "The launcher was told to stop by SIGINT (Ctrl-C).")
     text = summarize(failed(cause))

@@ -87,7 +87,11 @@ def test_a_rank_that_has_said_nothing_is_the_slowest(watch):
     watched = watch()
     watched.says(0, b"one\n")
     watched.says(2, b"two\n")
-    assert watched.shown() == "3 of 3 ranks running, 0:42 | [1] has said nothing yet"
+    assert watched.shown() == "2 of 3 ranks running, 1 starting, 0:42 | [1] has said nothing yet"
+
+
+def test_ranks_that_have_written_nothing_yet_are_starting(watch):
+    assert watch().shown() == "3 of 3 ranks starting, 0:42"
 
 
 def test_ranks_that_have_ended_are_not_the_slowest(watch):
@@ -120,8 +124,7 @@ def test_a_wait_and_the_next_attempt_are_said(watch):
     again = replace(watched.plan, attempt=2)
     watched.line.note(Planned(again, time.time()))
     watched.line.note(Started(0, 200, time.time()))
-    said = "attempt 2, 1 of 3 ranks running, 0:42 | [0] has said nothing yet"
-    assert watched.shown() == said
+    assert watched.shown() == "attempt 2, 1 of 3 ranks starting, 0:42"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +233,8 @@ def test_a_terminal_shows_it_and_in_the_end_only_whole_lines(start_on, tmp_path)
     assert process.wait() == 0
     screen = Screen(200)  # wide enough for the path of the logs
     screen.write(terminal.shown)
-    *lines, last, empty = screen.lines
+    first, *lines, last, empty = screen.lines
+    assert first.startswith("ascend-session: 2 ranks, backend stub: ")
     assert re.match("ascend-session: all 2 ranks succeeded in [0-9.]+ s; logs in /", last)
     assert empty == ""
     wanted = [f"[{rank}] begin {rank}" for rank in range(2)]
@@ -242,7 +246,7 @@ def test_after_ctrl_c_the_line_is_gone_and_the_summary_stands_alone(start_on, tm
     terminal = Terminal(80)
     words = ("--no-python", sys.executable, "-S", "-c", "import time; time.sleep(1000)")
     process = _launch(start_on, terminal, tmp_path, *words)
-    terminal.until("2 of 2 ranks running, 0:01")
+    terminal.until("2 of 2 ranks starting, 0:01")
     process.send_signal(signal.SIGINT)
     while terminal.read():
         pass
@@ -251,7 +255,7 @@ def test_after_ctrl_c_the_line_is_gone_and_the_summary_stands_alone(start_on, tm
     screen = Screen(200)
     screen.write(terminal.shown)
     assert any("SIGINT: every rank is asked to end" in line for line in screen.lines)
-    assert not any("ranks running" in line for line in screen.lines)
+    assert not any("ranks starting" in line for line in screen.lines)
     assert any("ascend-session: the job was interrupted." in line for line in screen.lines)
 
 
@@ -281,4 +285,4 @@ def test_words_to_the_same_terminal_do_not_tear_it(start_on, tmp_path):
     assert process.wait() == 3
     screen = Screen(200)
     screen.write(terminal.shown)
-    assert screen.lines[0].startswith("ascend-session: Rank 0 has ended with exit code 3. The")
+    assert screen.lines[1].startswith("ascend-session: Rank 0 has ended with exit code 3. The")

@@ -133,3 +133,11 @@ def test_all_traps_are_said_at_once() -> None:
     with pytest.raises(JobError) as refused:
         Job.detect(environ)
     assert refused.value.message.count("are both set") == 3
+
+
+@pytest.mark.parametrize("odd", [{"RANK_SIZE": "0"}, {"RANK_SIZE": "8", "RANK_ID": "9"}])
+def test_a_rank_table_that_is_not_there_is_named_before_an_odd_size(odd: Dict[str, str]) -> None:
+    with pytest.raises(JobError) as refused:
+        Job.detect({"RANK_TABLE_FILE": "/nowhere/table.json", **odd})
+    before, _, _ = refused.value.message.partition("RANK_SIZE=0" if len(odd) == 1 else "RANK_ID")
+    assert "RANK_TABLE_FILE='/nowhere/table.json': there is no such file." in before

@@ -57,6 +57,58 @@ def test_a_long_record_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
         assert text.endswith("end")
 
 
+def test_the_frames_of_an_exception_are_read_the_innermost_last(tmp_path: Path) -> None:
+    try:
+        Path("no", "such", "file").read_text()
+    except OSError as error:
+        write_record(error, str(tmp_path), ends_program=True)
+    found = read_record(str(tmp_path))
+    assert found is not None
+    assert found.ends_program
+    assert found.frames[0].path == __file__
+    assert found.frames[0].function == "test_the_frames_of_an_exception_are_read_the_innermost_last"
+    assert "pathlib" in found.frames[-1].path
+
+
+@pytest.mark.parametrize("frames", [None, 3, [["a.py", "1", "f"]], [["a.py", 1]], ["a.py"]])
+def test_frames_of_another_kind_are_none(tmp_path: Path, frames: Any) -> None:
+    write(tmp_path, json.dumps({**WRITTEN, "frames": frames}).encode())
+    found = read_record(str(tmp_path))
+    assert found is not None
+    assert found.frames == ()
+
+
+def test_what_raises_with_the_reason_heard_before_follows_from_that_rank(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    assert write_record(RuntimeError('rank 3 failed: "x"'), folder, failed_rank=3) == 3
+    heard = read_record(folder)
+    raised = ValueError('in TensorFlow: rank 3 failed: "x", in operator 1')
+    assert write_record(raised, folder, ends_program=True) == 3
+    found = read_record(folder)
+    assert heard is not None
+    assert found is not None
+    assert (found.type, found.failed_rank, found.time) == ("ValueError", 3, heard.time)
+
+
+@pytest.mark.parametrize("error", [ValueError("its own"), KeyboardInterrupt("rank 3 failed")])
+def test_what_raises_with_another_text_follows_from_nobody(
+    tmp_path: Path, error: BaseException
+) -> None:
+    write_record(RuntimeError("rank 3 failed"), str(tmp_path), failed_rank=3)
+    assert write_record(error, str(tmp_path), ends_program=True) is None
+    found = read_record(str(tmp_path))
+    assert found is not None
+    assert found.failed_rank is None
+
+
+def test_a_failure_of_its_own_is_not_replaced_by_that_of_another_rank(tmp_path: Path) -> None:
+    write_record(ValueError("its own"), str(tmp_path))
+    write_record(RuntimeError("rank 3 failed"), str(tmp_path), failed_rank=3)
+    found = read_record(str(tmp_path))
+    assert found is not None
+    assert found.message == "its own"
+
+
 def test_a_folder_that_takes_no_record_is_left_alone(tmp_path: Path) -> None:
     write_record(ValueError(), str(tmp_path / "nowhere"))
     (tmp_path / "error.json").mkdir()

@@ -41,6 +41,16 @@ def test_who_ends_after_everyone_was_asked_to_is_stopped(tmp_path: Path) -> None
     assert made.outcomes() == found
 
 
+def test_a_rank_whose_failure_follows_from_another_one_is_stopped(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 4).ended(1, -signal.SIGSEGV).raised(0, "UnknownError", "x", 5.0)
+    made.raised(2, "ValueError", "x", 6.0).raised(3, "UnknownError", "x", 7.0)
+    for rank, failed in ((0, 1), (3, 9)):
+        path = Path(made.plan.ranks[rank].folder, "error.json")
+        path.write_text(json.dumps({**json.loads(path.read_text()), "failed_rank": failed}))
+    # Rank 9 is not there: who fails because of it is the only one who tells of it here.
+    assert made.outcomes() == ("stopped", "failed", "failed", "failed")
+
+
 def test_ranks_that_never_ran_are_not_started(tmp_path: Path) -> None:
     made = Situation(tmp_path, 3).not_started(0, errno.ENOENT).never_tried(1).stopped(2)
     ranks, cause = made.judged()

@@ -22,6 +22,7 @@ from ascend_session.backends.exchange.messages import (
     decode,
     encode,
     encode_entry,
+    failed_rank,
     name_ranks,
     rank_ended,
     rank_has_left,
@@ -34,7 +35,9 @@ from ascend_session.backends.exchange.rendezvous import (
 )
 from ascend_session.backends.exchange.standstill import EndedError, RankProcess
 from ascend_session.backends.exchange.systems import Node
+from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
+from ascend_session.failures.record_writer import write_record
 
 SMALL_BYTES = 8192
 """What a rank has at most for the others if it travels with the agreement, in no shared memory."""
@@ -497,7 +500,18 @@ class Peer:
         """Note why the job cannot go on; what is said first counts."""
         self._is_over = True
         if not self.ended and not self._is_leaving:
+            self._record_failed_rank(reason)
             self.ended = reason
+
+    def _record_failed_rank(self, reason: str) -> None:
+        """Record for the launcher that what comes now follows from another rank's failure.
+
+        It is there before anything that follows is written, so that the launcher can tell.
+        """
+        other, folder = failed_rank(reason), os.environ.get(RANK_FOLDER, "")
+        is_own = os.path.basename(folder) == f"rank_{self._who.rank}"  # else a script's own rank
+        if is_own and other not in (None, self._who.rank):
+            write_record(CollectiveError(reason), folder, failed_rank=other)
 
     def _check_hub(self) -> None:
         """See whether the hub's process lives: a child of it may keep its connections open."""

@@ -1,0 +1,112 @@
+"""Whose lines are still shown once a rank has failed, or the launcher was told to stop.
+
+The screen belongs to the cause: what merely follows from it goes to the logs, which always have
+everything. A rank records its failure before the others hear of it, and those that hear of it
+record that before they write anything; so a look for records whenever lines come is in time.
+"""
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Dict, Mapping, Optional, Set
+
+if TYPE_CHECKING:
+    from ascend_session.failures.record import ErrorRecord
+
+RECORD_NAME = "error.json"
+"""As in failures.record_writer, whose room takes long to load and is not, while nothing fails."""
+
+_TRACEBACK = b"Traceback (most recent call last)"
+_LOOK_S = 0.1  # between two looks because of lines on standard output
+
+
+class FailureFilter:
+    """Decides which lines of an attempt are shown.
+
+    Lines are looked at by one thread; what happens is noted by another one.
+
+    Args:
+        folders: The folder of each rank, in which it leaves its record.
+
+    Attributes:
+        cause: The rank that failed first, as far as is known; None while none has.
+    """
+
+    def __init__(self, folders: Mapping[int, str]) -> None:
+        self.cause: Optional[int] = None
+        self._folders = folders
+        self._records: Dict[int, ErrorRecord] = {}
+        self._reported: Set[int] = set()
+        self._is_stopped = self._has_traceback = False
+        self._next_look = 0.0
+        self._lock = threading.Lock()
+
+    def note_end(self, rank: int) -> None:
+        """Note that a rank has ended in another way than with exit code 0."""
+        with self._lock:
+            self._look()
+            if self.cause is None:
+                self.cause = rank
+
+    def note_stop(self) -> None:
+        """Note that the launcher asks everyone to end, although no rank has failed."""
+        with self._lock:
+            self._is_stopped = self.cause is None
+
+    def admit(self, rank: int, stream: str, chunk: bytes, hides_traceback: bool) -> bytes:
+        """Give what is shown of what a rank has just written.
+
+        Args:
+            rank: The rank.
+            stream: ``stdout`` or ``stderr``.
+            chunk: What it has written.
+            hides_traceback: Whether somebody else reports the exception that ends the program of
+                the rank that is the cause.
+        """
+        with self._lock:
+            if stream == "stderr" or time.monotonic() >= self._next_look:
+                self._look()
+            record = self._records.get(rank)
+            if self._is_stopped:  # what it writes besides, such as of a checkpoint, is shown
+                return chunk if stream != "stderr" or record is None else b""
+            if self.cause is None:
+                return chunk
+            if rank != self.cause:
+                return b""
+            if not hides_traceback or stream != "stderr" or record is None:
+                return chunk
+            if self._has_traceback:
+                return b""
+            if not record.ends_program:
+                return chunk
+            before, traceback, _ = chunk.partition(_TRACEBACK)
+            self._has_traceback = bool(traceback)
+            return before
+
+    def take_sentence(self, rank: int) -> str:
+        """Say, once, that a rank ends because another one failed; empty for any other one."""
+        record = self._records.get(rank)
+        if self._is_stopped or record is None or record.failed_rank is None:
+            return ""
+        if rank in self._reported:
+            return ""
+        self._reported.add(rank)
+        return f"rank {rank}: stopped, because rank {record.failed_rank} failed"
+
+    def _look(self) -> None:
+        self._next_look = time.monotonic() + _LOOK_S
+        for rank, folder in self._folders.items():
+            known = self._records.get(rank)
+            if known is not None and known.ends_program:
+                continue
+            if os.path.exists(os.path.join(folder, RECORD_NAME)):
+                from ascend_session.failures.record import read_record
+
+                record = read_record(folder)
+                self._records.update({} if record is None else {rank: record})
+        # A rank that was asked to end has failed because of another one, whose end is noted.
+        failed = [r for r, record in self._records.items() if "Terminated" not in record.type]
+        if self.cause is None and failed and not self._is_stopped:
+            first = min(failed, key=lambda rank: self._records[rank].time)
+            other = self._records[first].failed_rank
+            self.cause = first if other is None else other
