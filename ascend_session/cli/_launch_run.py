@@ -28,6 +28,7 @@ from ascend_session.launcher.events import (
     Stalled,
     Started,
     Stopping,
+    Waited,
 )
 from ascend_session.launcher.output import Notices, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
@@ -192,9 +193,11 @@ class _Screen:
         elif isinstance(event, Left):
             left = ", ".join(event.processes)
             self._say(f"The ranks have ended and left processes behind, which are ended: {left}.")
+        elif isinstance(event, Waited):
+            self._say(f"note: {event.note}")
         elif isinstance(event, Stalled):
-            for sentence in event.report:
-                self._say(sentence)
+            then = f"SIGKILL in {self._grace_s:g} s"
+            self._say(f"The job has stalled: every rank is asked to end, and gets {then}.")
 
     def _describe_plan(self, plan: "Plan") -> None:
         """Say what begins: how many ranks, on what and why, and where their logs are."""

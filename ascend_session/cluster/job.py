@@ -4,7 +4,12 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.kubernetes import MountedPlace, find_mounted_place
 from ascend_session.cluster.schedulers import Identity, read_identity
-from ascend_session.cluster.variables import find_missing_table, find_traps, read_number
+from ascend_session.cluster.variables import (
+    find_missing_table,
+    find_superseded,
+    find_traps,
+    read_number,
+)
 from ascend_session.errors import JobError
 
 _MOST_LOCAL_RANKS = 8  # of a node, where nothing says how many there are
@@ -37,10 +42,15 @@ class Job(NamedTuple):
     def detect(cls, environ: Mapping[str, str]) -> "Job":
         """Find out from an environment which job this process belongs to.
 
+        In a script that starts ranks below a launcher, what the script says of them counts.
+
         Raises:
             JobError: If variables contradict each other (see `find_traps`), if a rank is out of
                 range, or if nothing says which rank of a mounted rank table this process is.
         """
+        superseded = find_superseded(environ)
+        if superseded:
+            environ = {name: environ[name] for name in environ if name not in superseded}
         traps, missing = find_traps(environ), find_missing_table(environ)
         if traps:
             lines = "\n".join(f"  {trap}" for trap in (missing, *traps) if trap)

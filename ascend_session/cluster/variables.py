@@ -23,6 +23,12 @@ RENDEZVOUS = "ASCEND_SESSION_RENDEZVOUS"
 GRACE = "ASCEND_SESSION_GRACE"
 """Seconds from a launcher's SIGTERM to its SIGKILL; a rank that ends in order is quicker."""
 
+LAUNCHED = "ASCEND_SESSION_LAUNCHED"
+"""What the launcher has told the one rank that it starts: ``RANK_ID=0 RANK_SIZE=1 ...``."""
+
+STALL_NOTE = "ASCEND_SESSION_STALL_NOTE"
+"""Seconds that a rank may wait for others before its launcher notes it; 0 for any time."""
+
 _CHIEF_VARIABLES = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_CHIEF_DEVICE", "CM_WORKER_SIZE")
 
 
@@ -46,6 +52,20 @@ def read_size(environ: Mapping[str, str]) -> Optional[int]:
     """Read how many processes the job has; None if no variable says so (-1 is unset, too)."""
     size = read_number(environ, "RANK_SIZE") or read_number(environ, "CM_WORKER_SIZE")
     return size if size is not None and size > 0 else None
+
+
+def find_superseded(environ: Mapping[str, str]) -> List[str]:
+    """List what a launcher has said of its one rank, if a script below it says something else.
+
+    Such a script starts ranks itself, and numbers them. What it sets counts; what it leaves as it
+    is speaks of the script's own process, and of none of its ranks.
+    """
+    pairs = [pair.partition("=") for pair in environ.get(LAUNCHED, "").split()]
+    launched = {name: value for name, _, value in pairs}
+    names = [*launched, "RANK_ID", "RANK_SIZE"] if launched else []
+    if all(environ.get(name) == launched.get(name) for name in names):
+        return []
+    return [name for name, value in launched.items() if environ.get(name) == value]
 
 
 def uses_collectives(environ: Mapping[str, str]) -> bool:

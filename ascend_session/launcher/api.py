@@ -184,6 +184,7 @@ class _Launch:
         judge(planned, attempt)
         self._attempts.append(attempt)
         self._notes += [not_bound(event.rank, event.text) for event in attempt.not_bound]
+        self._notes += attempt.lost
         if backend_class(planned.backend).holds_devices:
             from ascend_session.launcher.preflight_npu import note_held_devices
 

@@ -18,6 +18,7 @@ from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     COORDINATOR,
     GRACE,
+    LAUNCHED,
     RANK_FOLDER,
     RENDEZVOUS,
     read_task,
@@ -71,9 +72,13 @@ _SET = {
     GRACE: "Give grace.",
     COORDINATOR: "Give coordinator for several nodes; ranks of one node need none.",
     RENDEZVOUS: "The launcher makes up a new one for each attempt.",
+    LAUNCHED: _BY_RANK,
 }
 OWNED: Dict[str, str] = {**_SET, **_KEPT}
 """Variables that nobody may give in ``env``, and what to do instead."""
+
+# What is shared, and yet says which job a rank belongs to; the others follow `rank_variables`.
+_OF_SCRIPT = ("LOCAL_SIZE", "RANK_SIZE", *CHIEF_FAMILY)
 
 # Where Pythons find the stand-ins for the vendor's packages.
 _STAND_INS = os.path.join(
@@ -127,7 +132,23 @@ def rank_variables(plan: "Plan", local: int) -> Dict[str, str]:
     }
     if plan.chief is None:
         own["RANK_ID"] = str(plan.first_rank + local)
+    if plan.size == 1:
+        # It may be a script that starts ranks itself, which have to know what it has set.
+        shared = shared_variables(plan)
+        told = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
+        own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(told.items()))
     return own
+
+
+def example_variables(plan: "Plan", local: int) -> Dict[str, str]:
+    """Build the variables that the vendor's examples export, and that many scripts read.
+
+    ``RANK_INDEX`` is the server's number. ``DEVICE_INDEX`` is the rank's, by which scripts choose
+    their part of the data.
+
+    Source: guides/facts/launch.md#variables-of-a-rank
+    """
+    return {"RANK_INDEX": str(plan.nodes.rank), "DEVICE_INDEX": str(plan.first_rank + local)}
 
 
 def variables_for_children(environment: Mapping[str, str]) -> Dict[str, str]:

@@ -83,8 +83,15 @@ class Left(NamedTuple):
     time: float
 
 
+class Waited(NamedTuple):
+    """Ranks have waited long for others; ``note`` is a sentence that says who for whom."""
+
+    note: str
+    time: float
+
+
 class Stalled(NamedTuple):
-    """No rank has written or computed for too long; what each is doing, in sentences."""
+    """No rank has written or computed for too long; who waits for whom, and more sentences."""
 
     report: Tuple[str, ...]
     time: float
@@ -127,7 +134,7 @@ class Finished(NamedTuple):
 
 
 FromGuardian = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, Left, Over]
-Event = Union[Planned, FromGuardian, Stalled, Restarting, Waiting, Finished]
+Event = Union[Planned, FromGuardian, Waited, Stalled, Restarting, Waiting, Finished]
 
 EVENTS: Dict[str, Type[Any]] = {
     "plan": Planned,
@@ -138,6 +145,7 @@ EVENTS: Dict[str, Type[Any]] = {
     "stopping": Stopping,
     "killing": Killing,
     "left_behind": Left,
+    "stall_note": Waited,
     "stall": Stalled,
     "over": Over,
     "restart": Restarting,

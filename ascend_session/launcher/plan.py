@@ -39,6 +39,7 @@ from ascend_session.launcher.environment import (
     PLOG_FOLDER,
     WORK_FOLDER,
     WORK_PATH,
+    example_variables,
     find_removed_variables,
     id_of_attempt,
     new_job_id,
@@ -366,7 +367,7 @@ def _add_ranks(
             RANK_FOLDER: folder,
             LOG_PATH: plog,
             WORK_PATH: work,
-            "DEVICE_INDEX": str(rank),  # public scripts read it, mostly for the rank
+            **example_variables(drafted, local),
             **config.env,
             **shared,
             **rank_variables(drafted, local),

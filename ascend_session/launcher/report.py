@@ -39,7 +39,6 @@ from ascend_session.launcher.sentences import (
     describe_failure,
     describe_guardian,
     describe_interrupt,
-    describe_stall,
     describe_stopped,
 )
 
@@ -75,7 +74,7 @@ def find_cause(plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) 
     if any(by_signal is None or rank.status != by_signal for rank in judge.failed):
         return judge.blame_rank()
     if attempt.stall:
-        return judge.blame_stall(describe_stall(plan.config.stall_timeout))
+        return judge.blame_stall(*attempt.stall)
     if attempt.signal is not None:
         return Cause(None, 128 + attempt.signal, describe_interrupt(attempt.signal))
     code = 128 + (signal.SIGKILL if attempt.guardian_died else signal.SIGTERM)
@@ -149,11 +148,11 @@ class _Judge:
             sentence += " The cause may be on another node: see what the launchers there say."
         return self._blame(first, _exit_code(first), sentence, failure)
 
-    def blame_stall(self, sentence: str) -> Cause:
+    def blame_stall(self, sentence: str, *advice: str) -> Cause:
         """Report a stall, with what a rank said before it."""
         speaker = self._find_speaker()
         if speaker is None:
-            return Cause(None, _STALLED, sentence)
+            return Cause(None, _STALLED, sentence, advice=" ".join(advice))
         rank, failure = speaker
         more = describe_failure(failure).replace(" It", f" Rank {rank.rank}", 1)
         return self._blame(rank, _STALLED, sentence + more, failure)

@@ -137,6 +137,7 @@ class Attempt:
         stall: What the ranks were doing when they stalled, in sentences; empty if they did not.
         guardian_died: Whether the guardian did not live to the end.
         not_bound: The ranks that could not be bound to their CPUs.
+        lost: Sentences about processes below ranks that failed, besides those of the cause.
     """
 
     number: int
@@ -153,6 +154,7 @@ class Attempt:
     stall: Tuple[str, ...] = ()
     guardian_died: bool = False
     not_bound: Tuple[NotBound, ...] = ()
+    lost: Tuple[str, ...] = ()
 
     @classmethod
     def begin(cls, plan: Plan, started: float) -> Attempt:
@@ -263,6 +265,17 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
         from ascend_session.launcher.report import find_cause
 
         attempt.cause = find_cause(plan, attempt, conditions)
+    _judge_below(plan, attempt)
+
+
+def _judge_below(plan: Plan, attempt: Attempt) -> None:
+    """Note the ranks that a script has started and that failed, which it may hide."""
+    from ascend_session.launcher.below import blame_lost, find_lost
+
+    lost = find_lost(plan, attempt)
+    if lost and attempt.cause is None:
+        attempt.cause = blame_lost(*lost.pop(0))
+    attempt.lost = tuple(sentence for _, sentence in lost)
 
 
 def _follows(rank: RankResult) -> bool:

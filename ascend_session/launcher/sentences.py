@@ -73,12 +73,6 @@ def describe_interrupt(number: int) -> str:
     return f"The launcher was told to stop by {signal_name(number)}{key}."
 
 
-def describe_stall(timeout_s: Optional[float]) -> str:
-    """Report that no rank showed a sign of life."""
-    time = "too long" if timeout_s is None else f"{timeout_s:g} s"
-    return f"The job stalled: no rank wrote anything or used a CPU for {time}."
-
-
 def describe_guardian(died: bool) -> str:
     """Report that the job was ended by nobody that is known."""
     if died:

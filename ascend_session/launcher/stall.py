@@ -1,8 +1,11 @@
-"""Whether a job stalls: no rank writes anything or uses a CPU. If so, what each rank is doing.
+"""Whether a job stands still, and who waits for whom then.
 
-A rank uses a CPU if all its processes together take at least 1 % of one: idle programs do not stand
-still, their threads wake up for a moment. A new process counts as use. How much the vendor's own
-threads poll while a collective hangs is not known; if it is more, HCCL's own limits end the job.
+Two things say so. A rank writes down in which collective it waits for others, and since when, on
+the stub (`cluster.member`). And no rank writes anything or uses a CPU (`cpu_use`).
+
+Where a rank is that does not wait, its stack says: it is asked for that by a signal. A note is all
+that comes of it, since evaluation or a checkpoint on one rank is ordinary; but with a limit for
+stalls, ranks that show no sign of life for so long are ended.
 
 Source of these limits: guides/facts/launch.md#hccl-timeouts
 """
@@ -11,88 +14,266 @@ import contextlib
 import math
 import os
 import time
-from itertools import repeat
-from typing import Any, Container, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import psutil
-import tenacity
 
 from ascend_session.backends import backend_class
-from ascend_session.cluster.variables import read_number, read_seconds, uses_collectives
-from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
+from ascend_session.cluster.member import OPEN, Member, Wait, read_members
+from ascend_session.cluster.variables import (
+    STALL_NOTE,
+    read_number,
+    read_seconds,
+    uses_collectives,
+)
+from ascend_session.launcher.cpu_use import Meter, Processes
+from ascend_session.launcher.events import Stalled, Waited
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.pump import Pump
-from ascend_session.launcher.report import without_runner
+from ascend_session.launcher.stacks import collect_stacks, find_user_frame, read_text
+from ascend_session.text import format_duration, format_ranges
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
 
+NOTE_S = 60.0
+"""After which a wait for other ranks is noted, unless `STALL_NOTE` says otherwise."""
+
+REPORT_NAME = "stalled.log"
+"""File in the attempt's folder with what each rank does, and its stacks, when a job has stalled."""
+
+_SILENCE_FACTOR = 5  # by which silence of all ranks takes longer to be worth a note
 # How often to look, as a part of the time and in seconds: a stall is noticed a tenth late at most.
 _FRACTION, _SHORTEST, _LONGEST = 0.1, 0.2, 5.0
-_LONGEST_COMMAND, _MOST_NAMED = 100, 5
+_LONGEST_COMMAND, _MOST_NAMED, _MOST_PLACES = 100, 5, 4
+
+
+def note_after_s(environ: Mapping[str, str]) -> float:
+    """Read after how many seconds a wait is noted; 0 for never."""
+    given = read_seconds(environ, STALL_NOTE)
+    return NOTE_S if given is None else given
 
 
 class StallWatch:
-    """Looks for signs of life now and then.
+    """Looks now and then whether ranks wait long for others, and for signs of life.
 
     Args:
-        seconds: How long no rank may show any before the job counts as stalled.
         pump: Knows when each rank last wrote.
         plan: The attempt.
+        timeout_s: How long no rank may show any sign of life before the job counts as stalled;
+            None for as long as they like.
+        note_s: How long a rank may wait for others before that is noted; 0 for as long as it likes.
     """
 
-    def __init__(self, seconds: float, pump: Pump, plan: Plan) -> None:
-        self._seconds = seconds
-        self._interval = min(max(seconds * _FRACTION, _SHORTEST), _LONGEST)
+    def __init__(self, pump: Pump, plan: Plan, timeout_s: Optional[float], note_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._note_s = note_s or math.inf
+        shortest = min(self._note_s, timeout_s or math.inf)
+        self._interval = min(max(shortest * _FRACTION, _SHORTEST), _LONGEST)
         self._pump = pump
         self._plan = plan
         self._processes = Processes(plan)
         self._alive: Dict[int, int] = {}
         self._meters: Dict[int, Meter] = {}
         self._looked = self._sign = self._next = time.monotonic()
+        self._asked: Dict[Any, float] = {}  # the age of a wait at which ranks are asked again
+        self._noted: Dict[Any, float] = {}  # the age at which the same is noted again
 
     def patience(self) -> float:
         """Compute the seconds until `look` should be called; before that it does nothing."""
         return max(0.0, self._next - time.monotonic())
 
-    def look(self, alive: Mapping[int, int]) -> List[str]:
-        """Look for a sign of life of any rank; the end of a rank is one too.
+    def look(self, alive: Mapping[int, int]) -> Union[Stalled, Waited, None]:
+        """Look for waits and for signs of life of any rank; the end of a rank is one, too.
 
         If this was not called for long, because the launcher or the machine was stopped, nothing is
         known of that time and the wait begins anew.
 
         Returns:
-            If there was none within the time, what each rank is doing, a sentence or a block of
-            lines for each; else nothing.
+            `Stalled` if there was no sign of life within the limit; `Waited` if there is something
+            to note; else None.
         """
         now = time.monotonic()
         if now < self._next:
-            return []
-        was_away = now - self._looked > max(3 * self._interval, min(1.0, self._seconds / 2))
+            return None
+        limit_s = self._timeout_s or self._note_s
+        was_away = now - self._looked > max(3 * self._interval, min(1.0, limit_s / 2))
         is_new = was_away or not alive or dict(alive) != self._alive
         if is_new:
             self._sign, self._alive = now, dict(alive)
         self._sign = max([self._sign, *(self._pump.wrote_at(rank) or 0.0 for rank in alive)])
-        is_due = now - self._sign >= self._seconds
-        used = self._processes.look(alive, thorough=is_new or is_due)
-        for rank in alive:
+        # Whose job writes now and then does not pay for a look at all processes.
+        if self._timeout_s is not None or now - self._sign >= self._note_s:
+            self._measure(now, is_new)
+        self._looked, self._next = now, now + self._interval
+        if self._timeout_s is not None:
+            due = max(self._sign + self._timeout_s, now + _SHORTEST)
+            self._next = min(self._next, due)
+            if now - self._sign >= self._timeout_s:
+                return self._report_stall(now)
+        with contextlib.suppress(OSError, psutil.Error):  # no job ends because of a note
+            return self._note(now)
+        return None
+
+    def _measure(self, now: float, is_new: bool) -> None:
+        is_due = now - self._sign >= (self._timeout_s or math.inf)
+        used = self._processes.look(self._alive, thorough=is_new or is_due)
+        for rank in self._alive:
             meter = self._meters.setdefault(rank, Meter(now))
             meter.add(used[rank], now)
             self._sign = max(self._sign, meter.last)
-        self._looked = now
-        self._next = min(now + self._interval, max(self._sign + self._seconds, now + _SHORTEST))
-        return self._report(now) if now - self._sign >= self._seconds else []
 
-    def _report(self, now: float) -> List[str]:
+    def _note(self, now: float) -> Optional[Waited]:
+        """Note what stands still for long, once and then after twice the time."""
+        members = _read_members(self._plan, self._alive)
+        waits = [wait for member in members for wait in member.waits]
+        first = min(waits, key=lambda wait: wait.since, default=None)
+        if first is not None and now - first.since >= self._note_s:
+            about: Any = (first.key, first.since)
+            age_s, limit_s = now - first.since, self._note_s
+        elif now - self._sign >= _SILENCE_FACTOR * self._note_s:
+            first, about = None, self._sign
+            age_s, limit_s = now - self._sign, _SILENCE_FACTOR * self._note_s
+        else:
+            return None
+        if age_s < self._asked.get(about, limit_s):
+            return None
+        self._asked = {about: _next_limit(limit_s, age_s)}
+        subject, sentence = self._describe(members, first, now)
+        if not sentence or age_s < self._noted.get(subject, limit_s):
+            return None
+        self._noted[subject] = _next_limit(limit_s, age_s)
+        if first is None:
+            sentence = f"{_describe_silence(now - self._sign)}; {sentence}"
+        return Waited(f"{sentence}.", time.time())
+
+    def _report_stall(self, now: float) -> Stalled:
+        """Write down what each rank does, and say it in a sentence."""
         families = {rank: self._processes.of(rank, self._alive[rank]) for rank in self._alive}
-        report = [f"No rank has written anything or used a CPU for {self._seconds:g} s."]
         # Before the stacks, whose signal wakes whoever writes them.
         blocks = {rank: self._describe_rank(rank, families[rank], now) for rank in sorted(families)}
-        stacks = _collect_stacks(self._plan, families)
-        report += [block + stacks.get(rank, "") for rank, block in blocks.items()]
-        ended = [str(one.rank) for one in self._plan.ranks if one.rank not in self._alive]
+        folders = {rank: self._plan.of(rank).folder for rank in families}
+        stacks = collect_stacks(
+            [(process, folders[rank]) for rank, family in families.items() for process in family]
+        )
+        lines = []
+        for rank, block in blocks.items():
+            written = [stacks[process.pid] for process in families[rank] if process.pid in stacks]
+            text = "\n".join(written)
+            lines.append(f"{block}\n{text}" if text else block)
+        ended = [one.rank for one in self._plan.ranks if one.rank not in self._alive]
         if ended:
-            report.append(f"Ended with exit code 0 before that: rank {', '.join(ended)}.")
-        return report + _describe_limits(self._seconds, self._plan)
+            lines.append(f"Ended with exit code 0 before that: {_name(ended)}.")
+        members = _read_members(self._plan, self._alive)
+        waits = [wait for member in members for wait in member.waits]
+        first = min(waits, key=lambda wait: wait.since, default=None)
+        _, sentence = self._describe(members, first, now, stacks)
+        head = f"The job stalled: {_describe_silence(self._timeout_s or 0.0)}"
+        sentence = f"{head}; {sentence}." if sentence else f"{head}."
+        path = os.path.join(self._plan.folder, REPORT_NAME)
+        advice = f"Read what each rank was doing, with its stacks, in {path}."
+        try:
+            with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write("\n".join([sentence, *lines]) + "\n")
+        except OSError as error:
+            advice = f"The stacks could not be written to {path}: {error.strerror}."
+        limits = _describe_limits(self._timeout_s or 0.0, self._plan)
+        return Stalled((sentence, advice, *limits), time.time())
+
+    def _describe(
+        self,
+        members: Sequence[Member],
+        wait: Optional[Wait],
+        now: float,
+        stacks: Optional[Mapping[int, str]] = None,
+    ) -> Tuple[Any, str]:
+        """Say who waits for whom, or where everybody is.
+
+        Args:
+            members: The processes that have joined the job.
+            wait: The wait that it is about; None if none is known.
+            now: The time.
+            stacks: What processes have written, if they were asked already.
+
+        Returns:
+            What it is about, without numbers of seconds; and the sentence, without a full stop.
+        """
+        waiting = {
+            member.rank: each
+            for member in members
+            for each in member.waits
+            if wait is not None and each.key == wait.key
+        }
+        others = {member.rank: member for member in members if member.rank not in waiting}
+        known = {member.rank for member in members}
+        if self._plan.size > 1 or not members:  # else a script below the rank starts them
+            known |= self._alive.keys()
+        late = sorted(known - waiting.keys())
+        if wait is not None:
+            late = [rank for rank in late if rank in wait.ranks]
+        is_elsewhere = wait is not None and bool(set(wait.ranks) - known)
+        if wait is not None and not late and not is_elsewhere:
+            return None, ""  # they have come meanwhile
+        places = self._locate(late, others, stacks)
+        line = "" if wait is None else _shorten(wait.place, self._plan)
+        is_same = bool(line) and {place.line for place in places.values()} == {line}
+        if is_same and not is_elsewhere and wait is not None and wait.is_first:
+            text = f"all ranks are in the same run for the first time, {line}: probably compiling"
+            return text, text
+        groups: Dict[str, List[int]] = {}
+        for rank, place in places.items():
+            groups.setdefault(place.text, []).append(rank)
+        parts = [f"{_name(ranks)} {_be(ranks)} {text}" for text, ranks in groups.items()]
+        if len(parts) > _MOST_PLACES:
+            parts[_MOST_PLACES - 1 :] = ["the others are elsewhere"]
+        subject = (tuple(groups), None if wait is None else wait.what)
+        if wait is None:
+            return subject, "; ".join(parts)
+        ranks, time_s = sorted(waiting), format_duration(now - wait.since)
+        whom = "it" if len(late) == 1 else "them"
+        if is_elsewhere:
+            whom = f"{_name(sorted(set(wait.ranks) - waiting.keys()))}, some on other nodes"
+        have = "has" if len(ranks) == 1 else "have"
+        where = f"{wait.what}, {line}" if line else wait.what
+        parts.append(f"{_name(ranks)} {have} waited {time_s} for {whom} in {where}")
+        return subject, "; ".join(parts)
+
+    def _locate(
+        self,
+        ranks: Iterable[int],
+        members: Mapping[int, Member],
+        stacks: Optional[Mapping[int, str]],
+    ) -> "Dict[int, _Place]":
+        """Say of each rank where it is, by its stack or else by its process."""
+        families: Dict[int, List[psutil.Process]] = {}
+        for rank in ranks:
+            pid = members[rank].pid if rank in members else self._alive.get(rank)
+            families[rank] = [] if pid is None else list(_family(pid))
+        if stacks is None:
+            holder = {one.rank: one.folder for one in self._plan.ranks}
+            only = self._plan.ranks[0].folder
+            stacks = collect_stacks(
+                [
+                    (process, holder.get(rank, only) if self._plan.size > 1 else only)
+                    for rank, family in families.items()
+                    for process in family
+                ]
+            )
+        return {
+            rank: _place_of(members.get(rank), family, stacks, self._plan)
+            for rank, family in families.items()
+        }
 
     def _describe_rank(self, rank: int, family: Sequence[psutil.Process], now: float) -> str:
         wrote_at = self._pump.wrote_at(rank)
@@ -105,185 +286,92 @@ class StallWatch:
         return f"Rank {rank} {wrote} and {used}: {', '.join(processes) or 'its process has ended'}."
 
 
+def _next_limit(limit_s: float, age_s: float) -> float:
+    """Double a limit until it is above an age."""
+    while limit_s <= age_s:
+        limit_s *= 2
+    return limit_s
+
+
+def _describe_silence(seconds: float) -> str:
+    return f"no rank has written anything or used a CPU for {seconds:.3g} s"
+
+
+def _name(ranks: Sequence[int]) -> str:
+    noun = "rank" if len(ranks) == 1 else "ranks"
+    *firsts, last = format_ranges(ranks).split(", ")
+    return f"{noun} {', '.join(firsts)} and {last}" if firsts else f"{noun} {last}"
+
+
+def _be(ranks: Sequence[int]) -> str:
+    return "is" if len(ranks) == 1 else "are"
+
+
+def _shorten(place: str, plan: Plan) -> str:
+    """Give a place in a file below the ranks' folder, or in it, without that."""
+    folder = plan.ranks[0].cwd + os.sep
+    return place[len(folder) :] if place.startswith(folder) else place
+
+
+def _read_members(plan: Plan, alive: Mapping[int, int]) -> List[Member]:
+    """Read which processes of the ranks have joined the job and not left it."""
+    return [
+        member
+        for rank in sorted(alive)
+        for member in read_members(plan.of(rank).folder)
+        if member.state == OPEN and member.is_alive
+    ]
+
+
+def _family(pid: int) -> Iterator[psutil.Process]:
+    """Give a process and what lives below it."""
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        yield process
+        yield from process.children(recursive=True)
+
+
+class _Place(NamedTuple):
+    """Where a rank is: the user's line, if it is known, and all in words that follow "is"."""
+
+    line: str
+    text: str
+
+
+def _place_of(
+    member: Optional[Member],
+    family: Sequence[psutil.Process],
+    stacks: Mapping[int, str],
+    plan: Plan,
+) -> _Place:
+    if member is not None and member.waits:
+        wait = member.waits[0]
+        line = _shorten(wait.place, plan)
+        return _Place(line, f"waiting in {wait.what}{', ' * bool(line)}{line}")
+    for process in family:
+        frame = find_user_frame(stacks.get(process.pid, ""))
+        if frame is not None:
+            line = _shorten(f"{frame.path}:{frame.number}", plan)
+            return _Place(line, f"at {line} ({frame.function})")
+    if not family:
+        return _Place("", "gone")
+    with contextlib.suppress(psutil.Error):
+        process, state = family[0], family[0].status()
+        if state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
+            return _Place("", f"stopped (`kill -CONT {process.pid}` lets it go on)")
+        return _Place("", f"{state} (process {process.pid})")
+    return _Place("", "gone")
+
+
 def _describe_process(process: psutil.Process) -> str:
     try:
         words = " ".join(" ".join(process.cmdline()).split()) or process.name()
         named = clean(os.fsencode(words), colour=False).decode()[:_LONGEST_COMMAND]
-        place = _read_text(f"/proc/{process.pid}/wchan").strip("0")
+        place = read_text(f"/proc/{process.pid}/wchan").strip("0")
         state = process.status() + (f" in {place}" if place else "")
         return f"process {process.pid} ({named}) is {state}, threads: {process.num_threads()}"
     except psutil.Error:
         return f"process {process.pid} has ended"
-
-
-# The kernel counts in ticks of 10 ms: one alone says nothing, so less than two are none.
-_SHARE, _LEAST = 0.01, 0.015
-_ROUNDING = 0.02  # by which the times of an ended process may differ from what its parent gets
-
-
-class Meter:
-    """When a rank last used a CPU; small amounts are collected for a while."""
-
-    def __init__(self, now: float) -> None:
-        self.last = self._begun = now
-        self._used = 0.0
-
-    def add(self, used: float, now: float) -> None:
-        """Add seconds of CPU time that were used until now (`time.monotonic`)."""
-        self._used += used
-        span = now - self._begun
-        is_use = self._used >= max(_SHARE * span, _LEAST)
-        self.last = now if is_use else self.last
-        if is_use or span >= _LEAST / _SHARE:
-            self._begun, self._used = now, 0.0
-
-
-class _Use(NamedTuple):
-    process: psutil.Process
-    parent: int
-    own: float  # seconds of CPU time
-    waited: float  # the same of the children that it has waited for, and theirs
-
-
-class Processes:
-    """The processes of the ranks, and the CPU time of each at the last look."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._marks = {(plan.job_id, str(rank.local)): rank.rank for rank in plan.ranks}
-        self._uses: Dict[int, _Use] = {}
-        self._rank_of: Dict[int, int] = {}
-        self._others: Set[int] = set()  # are not read each time
-
-    def of(self, rank: int, pid: int) -> List[psutil.Process]:
-        """List the processes of a rank, its own first."""
-        pids = [number for number, owner in self._rank_of.items() if owner == rank]
-        return [
-            self._uses[number].process
-            for number in sorted(pids, key=lambda number: (number != pid, number))
-        ]
-
-    def look(self, alive: Mapping[int, int], thorough: bool) -> Dict[int, float]:
-        """Measure the seconds of CPU time that each rank has used since the last look.
-
-        They are infinite if it has a new process. Only a ``thorough`` look reads the processes
-        again that belonged to nobody here at the last one.
-        """
-        before, pids = self._uses, set(psutil.pids())
-        self._others = set() if thorough else self._others & pids
-        uses = {pid: use for pid in pids - self._others for use in _use_of(pid)}
-        stayed = {p for p in before if p in uses and uses[p].process == before[p].process}
-        owner = {pid: self._rank_of[pid] for pid in stayed if self._rank_of[pid] in alive}
-        owner.update({pid: rank for rank, pid in alive.items() if pid in uses})
-        adopters = {uses[pid].parent for pid in alive.values() if pid in uses}
-        for pid in [pid for pid in uses if uses[pid].parent in adopters and pid not in owner]:
-            # It may have lost its parent before it was seen here; then its environment tells.
-            with contextlib.suppress(psutil.Error, KeyError):
-                environ = uses[pid].process.environ()
-                rank = self._marks[environ["JOB_ID"], environ["LOCAL_RANK"]]
-                owner.update({pid: rank} if rank in alive else {})
-        tops = {pid: _climb(pid, uses, owner) for pid in uses}
-        self._rank_of = {pid: owner[top] for pid, top in tops.items() if top in owner}
-        self._others |= uses.keys() - self._rank_of.keys()
-        self._uses = {pid: uses[pid] for pid in self._rank_of}
-        return self._used(before, stayed, alive)
-
-    def _used(self, before: Dict[int, _Use], stayed: Set[int], alive: Any) -> Dict[int, float]:
-        # What a child used before it ended counts for its parent only now, and is no new use.
-        owed: Dict[int, float] = {}
-        for pid in before.keys() - stayed:
-            heir = _climb(pid, before, stayed)
-            owed[heir] = owed.get(heir, 0.0) + before[pid].own + before[pid].waited + _ROUNDING
-        used = dict.fromkeys(alive, 0.0)
-        for pid, rank in self._rank_of.items():
-            if pid in stayed:
-                old, new = before[pid], self._uses[pid]
-                waited = new.waited - old.waited - owed.get(pid, 0.0)
-                used[rank] += new.own - old.own + max(0.0, waited)
-            else:
-                used[rank] = math.inf
-        return used
-
-
-def _use_of(pid: int) -> Iterator[_Use]:
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        with process.oneshot():
-            times, parent = process.cpu_times(), process.ppid()
-        waited = times.children_user + times.children_system
-        yield _Use(process, parent, times.user + times.system, waited)
-
-
-def _climb(pid: int, uses: Mapping[int, _Use], stop: Container[int]) -> int:
-    """Find the first process from this one upwards at which to stop, or that is not known."""
-    for _ in uses:  # not forever, should numbers have changed hands while they were read
-        if pid in stop or pid not in uses:
-            break
-        pid = uses[pid].parent
-    return pid
-
-
-_ANSWER_S = 2.0  # that ranks have to write their stacks
-_MOST_BYTES = 16 * 1024
-_DEAF = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
-
-
-def _collect_stacks(plan: Plan, families: Mapping[int, Sequence[psutil.Process]]) -> Dict[int, str]:
-    """Let the ranks write the stacks of their threads; return what each wrote, as lines."""
-    begun: Dict[str, int] = {}
-    paths: Dict[int, str] = {}
-    for rank, family in families.items():
-        path = os.path.join(plan.of(rank).folder, STACKS_NAME)
-        begun[path] = _size(path)
-        if any(_request_stacks(process, path) for process in family):
-            paths[rank] = path
-    sizes: Dict[str, int] = {}
-
-    def is_written() -> bool:
-        before = dict(sizes)
-        sizes.update({path: _size(path) for path in paths.values()})
-        return all(begun[path] < sizes[path] == before.get(path) for path in paths.values())
-
-    tenacity.Retrying(
-        stop=tenacity.stop_after_delay(_ANSWER_S),
-        wait=tenacity.wait_fixed(0.05),
-        retry=tenacity.retry_if_result(lambda is_done: not is_done),
-        retry_error_callback=bool,
-    )(is_written)
-    stacks = {}
-    for rank, path in paths.items():
-        text = "\n".join(without_runner(_read_text(path, begun[path]).rstrip().splitlines()))
-        stacks[rank] = f"\n{text}" if text else f" It wrote no stacks within {_ANSWER_S:g} s."
-    return stacks
-
-
-def _request_stacks(process: psutil.Process, path: str) -> bool:
-    """Send the signal to a process that writes its stacks there; return whether it is one.
-
-    By default the signal ends a program. It goes only to one that catches it and has the file open.
-    """
-    with contextlib.suppress(psutil.Error, OSError, LookupError):
-        status = _read_text(f"/proc/{process.pid}/status")
-        caught = int(status.partition("SigCgt:")[2].split()[0], 16)
-        files = [f"/proc/{process.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{process.pid}/fd")]
-        is_able = caught >> (STACK_SIGNAL - 1) & 1 and process.status() not in _DEAF
-        if is_able and any(map(os.path.samefile, files, repeat(path))):
-            process.send_signal(STACK_SIGNAL)
-            return True
-    return False
-
-
-def _size(path: str) -> int:
-    with contextlib.suppress(OSError):
-        return os.path.getsize(path)
-    return 0
-
-
-def _read_text(path: str, begin: int = 0) -> str:
-    """Read a file's text from ``begin`` on, or the end of that; empty if it cannot be read."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        file.seek(max(begin, _size(path) - _MOST_BYTES))
-        return clean(file.read(_MOST_BYTES), colour=False).decode().strip()
-    return ""
 
 
 _CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"

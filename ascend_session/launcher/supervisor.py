@@ -40,7 +40,7 @@ from ascend_session.launcher.failure_filter import FailureFilter
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
-from ascend_session.launcher.pump import RankPipes
+from ascend_session.launcher.pump import Pump, RankPipes
 from ascend_session.launcher.result import Attempt, why_not_started
 
 if TYPE_CHECKING:
@@ -197,12 +197,7 @@ def supervise(
         try:
             guardian = Guardian(plan.ranks, pipes, plan.config.grace, open_files)
             try:
-                stall, stall_timeout = None, plan.config.stall_timeout
-                if stall_timeout is not None:
-                    from ascend_session.launcher.stall import StallWatch
-
-                    stall = StallWatch(stall_timeout, pump, plan)
-                _Supervision(plan, attempt, guardian, signals, on_event, stall, output.filter).run()
+                _Supervision(plan, attempt, guardian, signals, on_event, pump, output.filter).run()
             except BaseException:
                 guardian.kill()
                 raise
@@ -229,7 +224,7 @@ class _Supervision:
         guardian: Guardian,
         signals: Signals,
         on_event: Callable[[Event], None],
-        stall: "Optional[StallWatch]",
+        pump: Pump,
         failure_filter: FailureFilter,
     ) -> None:
         self._plan = plan
@@ -237,8 +232,9 @@ class _Supervision:
         self._guardian = guardian
         self._signals = signals
         self._on_event = on_event
-        self._stall = stall
+        self._pump = pump
         self._filter = failure_filter
+        self._stall: Optional[StallWatch] = None
 
     def run(self) -> None:
         """Run it until the guardian reports that it is over, or has died."""
@@ -252,6 +248,7 @@ class _Supervision:
             if not poll.poll(1000 * min(timeouts) if timeouts else None) and not is_ready:
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
                 importlib.import_module("ascend_session.launcher.report")
+                self._watch_for_stalls()
                 is_ready = True
             for number in self._signals.take():
                 self._obey(number)
@@ -294,14 +291,22 @@ class _Supervision:
             attempt.left = event.living
             attempt.guardian_died = not event.orderly
 
+    def _watch_for_stalls(self) -> None:
+        from ascend_session.launcher.stall import StallWatch, note_after_s
+
+        timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(self._plan.environment)
+        if timeout_s is not None or note_s:
+            self._stall = StallWatch(self._pump, self._plan, timeout_s, note_s)
+
     def _look_for_stall(self) -> None:
         if self._stall is None or self._attempt.stopped is not None or self._guardian.is_over:
             return
-        report = self._stall.look(self._attempt.alive)
-        if report:
-            self._attempt.stall = tuple(report)
+        event = self._stall.look(self._attempt.alive)
+        if event is not None:
+            self._on_event(event)
+        if isinstance(event, Stalled):
+            self._attempt.stall = event.report
             self._filter.note_stop()
-            self._on_event(Stalled(self._attempt.stall, time.time()))
             self._guardian.stop(signal.SIGTERM)
             self._stall = None
 

@@ -21,7 +21,9 @@ from typing import (
 from ascend_session.backends import Choice, create
 from ascend_session.backends._tensorflow import destroy, disown, graph_or_default
 from ascend_session.backends.base import Backend
+from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.variables import find_superseded
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import adapter_part, flatten
 from ascend_session.config.file_store import FileStore
@@ -279,6 +281,8 @@ class AscendSystem:
         self.pid = os.getpid()
         self.choice = choice
         self._environ = environ
+        for name in find_superseded(environ):  # the adapter reads them, too
+            os.environ.pop(name, None)
         self._backend = create(choice, environ)
         self._sessions: List[OpenSession] = []
         self._state = "new"
@@ -468,6 +472,7 @@ class AscendSystem:
         """Check job, options, host and leftovers. Nothing is started."""
         environ = self._environ
         self._set_place(self._backend.job(environ))
+        member.join(self.rank)
         # A file that nobody reads is not written; what would be in it is checked all the same.
         files = FileStore(environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
@@ -520,6 +525,7 @@ class AscendSystem:
     def fail(self, error: BaseException) -> None:
         """Tell the other ranks that the last block of this process has failed."""
         if not (isinstance(error, SystemExit) and not error.code):
+            member.fail(error)
             self._backend.interrupt(f"{type(error).__name__}: {error}".rstrip(": "), error)
 
     def close(self) -> List[Tuple[str, BaseException]]:
@@ -549,6 +555,7 @@ class AscendSystem:
                 ]
             )
             self._state = "closed"
+            member.leave()
             LEFTOVERS.remember(self.parameters)
             for what, error in failed:
                 self.events.record("failure", f"{what}: {error}")

@@ -301,5 +301,10 @@ wait_for_the_others()
     assert ended.code == 124
     assert "stalled" in ended.cause["said"]
     assert ended.outcomes("stopped") == list(range(RANKS))
-    assert ended.err.count("in wait_for_the_others") == RANKS
-    assert 'runner.py", line' not in ended.err
+    assert " are at " in ended.cause["said"]
+    assert " (stay)." in ended.cause["said"]
+    assert "in wait_for_the_others" not in ended.err
+    (path,) = [word for word in ended.cause["advice"].split() if word.endswith("stalled.log.")]
+    report = Path(path.rstrip(".")).read_text()
+    assert report.count("in wait_for_the_others") == RANKS
+    assert 'runner.py", line' not in report

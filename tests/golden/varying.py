@@ -46,9 +46,8 @@ _PATTERNS: List[Tuple[str, Any]] = [
     # The machine.
     (r"Linux \S+ \w+", "Linux <release>"),
     (r"(may have )(?:\d+|any number of)( files open)", r"\1<number>\2"),
-    (r"process \d+( \(/bin/sleep \d+\) is sleeping) in \w+", r"process <pid>\1"),
-    (r"process \d+( \(/bin/sleep \d+\) is sleeping)", r"process <pid>\1"),
-    (r"last used a CPU \d+ s ago", "last used a CPU <time> s ago"),
+    (r"\(process \d+\)", "(process <pid>)"),
+    (r"\bprocess_\d+\.json", "process_<pid>.json"),
     # How a Python names its argument.
     (rf"(can't open file '){FOLDER}/", r"\1"),
     # This package.

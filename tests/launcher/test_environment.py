@@ -86,11 +86,49 @@ def test_a_rank_is_told_who_it_is(bench: Bench) -> None:
         "LOCAL_SIZE": "4",
         "PYTHONUNBUFFERED": "1",
         "RANK_ID": "2",
+        "RANK_INDEX": "0",
         "RANK_SIZE": "4",
         "RANK_TABLE_FILE": str(bench.table),
         "TF_CPP_MIN_LOG_LEVEL": "1",
     }
     assert rank.environment == {**bench.environ, **rank.changed}
+
+
+def test_what_the_vendors_examples_export_may_be_given_otherwise(bench: Bench) -> None:
+    bench.environ.update(DEVICE_INDEX="7", RANK_INDEX="7")  # of another job
+    ranks = bench.plan(processes=2, nnodes=2, node_rank=1, coordinator="127.0.0.1:45000").ranks
+    values = [(one.environment["RANK_INDEX"], one.environment["DEVICE_INDEX"]) for one in ranks]
+    assert values == [("1", "2"), ("1", "3")]
+    given = bench.plan(processes=2, env={"DEVICE_INDEX": "5"}).ranks
+    assert [one.environment["DEVICE_INDEX"] for one in given] == ["5", "5"]
+
+
+@pytest.mark.parametrize(
+    ("script", "job"),
+    [
+        ({"RANK_ID": "3", "RANK_SIZE": "8", "DEVICE_ID": "3"}, (3, 8, 3, 8, 3)),
+        ({"RANK_ID": "3", "RANK_SIZE": "8", "ASCEND_DEVICE_ID": "3"}, (3, 8, 3, 8, 3)),
+        ({"RANK_ID": "0", "RANK_SIZE": "8", "DEVICE_ID": "0"}, (0, 8, 0, 8, 0)),
+        ({"RANK_ID": "9", "RANK_SIZE": "16", "DEVICE_ID": "1"}, (9, 16, 1, 8, 1)),
+        ({"RANK_ID": "1", "RANK_SIZE": "2", "LOCAL_SIZE": "2"}, (1, 2, 1, 2, 0)),
+        ({"DEVICE_ID": "5"}, (0, 1, 0, 1, 5)),
+        ({"CM_WORKER_SIZE": "", "RANK_ID": "1", "RANK_SIZE": "2"}, (1, 2, 1, 2, 0)),
+        ({}, (0, 1, 0, 1, 0)),
+    ],
+)
+@pytest.mark.parametrize("how", ["table", "stub", "chief"])
+def test_what_a_script_says_of_its_ranks_counts_before_what_it_was_told(
+    bench: Bench, script: Dict[str, str], job: Any, how: str
+) -> None:
+    options = {"program": "/bin/sh", "processes": 1}
+    if how == "table":
+        a2(bench)
+        made = bench.with_table(**options)
+    elif how == "chief":
+        made = a2(bench).plan(**options, no_rank_table=True, chief_ip="127.0.0.1")
+    else:
+        made = bench.plan(**options)
+    assert Job.detect({**made.ranks[0].environment, **script})[:5] == job
 
 
 def test_how_much_tensorflow_says_is_the_users_own_choice(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from typing import Any, Dict, List, Sequence, Tuple
 import psutil
 
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
+from ascend_session.launcher.cpu_use import Processes
+from ascend_session.launcher.events import Stalled
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
 from ascend_session.launcher.process import Signals
-from ascend_session.launcher.stall import Processes, StallWatch, note_short_timeout
+from ascend_session.launcher.stall import REPORT_NAME, StallWatch, note_short_timeout
 from tests.launcher.supervised import PATIENCE, config
 
 _SPIN = "while True: pass"
@@ -51,7 +54,9 @@ class Ranks:
             os.close(own.stdout)
             os.close(own.stderr)
         self.pump.start()
-        self.watch = StallWatch(seconds, self.pump, self.plan)
+        os.makedirs(self.plan.folder, exist_ok=True)
+        self.watch = StallWatch(self.pump, self.plan, seconds, 0)
+        self.sentences: Tuple[str, ...] = ()
 
     def __enter__(self) -> "Ranks":
         return self
@@ -71,13 +76,22 @@ class Ranks:
         return {n: one.pid for n, one in enumerate(self.processes) if one.poll() is None}
 
     def report(self, within: float = PATIENCE) -> List[str]:
-        """Looks whenever it is time, until there is a report or the time is over."""
+        """Looks whenever it is time, until there is a report or the time is over.
+
+        Returns:
+            What the file of the report has: a sentence, and a block for each rank.
+        """
         limit = time.monotonic() + within
-        report: List[str] = []
-        while not report and time.monotonic() < limit:
+        event = None
+        while event is None and time.monotonic() < limit:
             time.sleep(self.watch.patience())
-            report = self.watch.look(self.alive)
-        return report
+            event = self.watch.look(self.alive)
+        if not isinstance(event, Stalled):
+            return []
+        self.sentences = event.report
+        text = Path(self.plan.folder, REPORT_NAME).read_text()
+        assert text.startswith(event.report[0])
+        return re.split(r"\n(?=Rank \d+ |Ended )", text.rstrip("\n"))
 
     def ready(self, rank: int = 0) -> None:
         """Waits for the rank's first line."""
@@ -100,7 +114,10 @@ def test_ranks_that_hang_are_reported_each_with_state_and_place(tmp_path: Path) 
         begun = time.monotonic()
         first, *blocks = ranks.report()
         assert time.monotonic() - begun >= 1
-        assert first == "No rank has written anything or used a CPU for 1 s."
+        assert first.startswith(
+            "The job stalled: no rank has written anything or used a CPU for 1 s; "
+        )
+        assert str(tmp_path) in ranks.sentences[1]
         assert [block.split(" has ")[0] for block in blocks] == ["Rank 0", "Rank 1"]
         for process, block in zip(ranks.processes, blocks):
             assert "has written nothing and last used a CPU " in block
@@ -221,7 +238,7 @@ def test_a_time_without_looks_does_not_count(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)]) as ranks:
         assert ranks.report(within=0.4) == []
         time.sleep(1.5)
-        assert ranks.watch.look(ranks.alive) == []
+        assert ranks.watch.look(ranks.alive) is None
         assert ranks.report()
 
 
@@ -231,7 +248,7 @@ def test_looks_are_rare_and_an_early_one_does_nothing(tmp_path: Path) -> None:
         assert 4 < ranks.watch.patience() <= 5
         before = time.process_time()
         for _ in range(1000):
-            assert ranks.watch.look(ranks.alive) == []
+            assert ranks.watch.look(ranks.alive) is None
         assert time.process_time() - before < 0.5
 
 
@@ -324,7 +341,7 @@ def test_a_rank_that_cannot_answer_is_not_waited_for_long(tmp_path: Path) -> Non
     with Ranks(tmp_path, [_python(code + "\nwhere_it_hangs()")]) as ranks:
         ranks.ready()
         (_, block) = ranks.report()
-        assert block.endswith(" It wrote no stacks within 2 s.")
+        assert block.endswith(f"Process {ranks.processes[0].pid} wrote no stacks within 2 s.")
 
 
 def test_a_command_with_odd_characters_stays_one_short_line(tmp_path: Path) -> None:
@@ -347,8 +364,10 @@ def _on_devices(planned: Plan, **variables: str) -> Plan:
 
 def _limits(folder: Path, seconds: float, **variables: str) -> List[str]:
     with Ranks(folder, [_python(_HANG)], seconds=0.5) as ranks:
-        ranks.watch = StallWatch(seconds, ranks.pump, _on_devices(ranks.plan, **variables))
-        return ranks.report()[2:]
+        planned = _on_devices(ranks.plan, **variables)
+        ranks.watch = StallWatch(ranks.pump, planned, seconds, 0)
+        ranks.report()
+        return list(ranks.sentences[2:])
 
 
 def test_a_time_below_the_limits_of_hccl_says_them(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import plan
 from ascend_session.launcher.process import Signals
 from ascend_session.launcher.result import Attempt
+from ascend_session.launcher.stall import REPORT_NAME
 from ascend_session.launcher.supervisor import supervise
 from tests.launcher.supervised import alive, config
 
@@ -42,10 +43,15 @@ def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Attempt, 
 def test_a_job_that_hangs_is_reported_with_stacks_and_ended(tmp_path: Path) -> None:
     attempt, events = _job(tmp_path, _OURS + "print(rank)\ncollective()", ranks=3, seconds=1.0)
     assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM] * 3
-    assert attempt.stall[0] == "No rank has written anything or used a CPU for 1 s."
-    assert len(attempt.stall) == 4
-    for rank, block in enumerate(attempt.stall[1:]):
-        assert block.startswith(f"Rank {rank} last wrote ")
+    assert attempt.stall[0].startswith(
+        "The job stalled: no rank has written anything or used a CPU for 1 s; ranks 0-2 are at "
+    )
+    assert attempt.stall[0].endswith(" (collective).")
+    path = Path(attempt.folder, REPORT_NAME)
+    assert attempt.stall[1:] == (f"Read what each rank was doing, with its stacks, in {path}.",)
+    _, *blocks = path.read_text().split("\nRank ")
+    for rank, block in enumerate(blocks):
+        assert block.startswith(f"{rank} last wrote ")
         assert f": process {attempt.ranks[rank].pid} (" in block
         assert " in collective\n" in block
     assert attempt.left == ()
@@ -60,7 +66,7 @@ def test_a_job_that_hangs_is_reported_with_stacks_and_ended(tmp_path: Path) -> N
 def test_ranks_that_never_say_and_compute_anything_are_ended_too(tmp_path: Path) -> None:
     attempt, _ = _job(tmp_path, "sys.exit(0) if rank == 1 else time.sleep(1000)", 3, seconds=1.0)
     assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM, 0, -signal.SIGTERM]
-    zero, two, ended = attempt.stall[1:]
+    _, zero, two, ended = Path(attempt.folder, REPORT_NAME).read_text().splitlines()
     assert zero.startswith("Rank 0 has written nothing and last used a CPU ")
     assert two.startswith("Rank 2 has written nothing and last used a CPU ")
     assert ended == "Ended with exit code 0 before that: rank 1."

@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 import time
-from typing import Any, Callable, Counter, Deque, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Counter, Deque, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.backends.exchange.hub import Hub, hub_of
 from ascend_session.backends.exchange.memory import map_shared_memory
@@ -35,6 +35,7 @@ from ascend_session.backends.exchange.rendezvous import (
 )
 from ascend_session.backends.exchange.standstill import EndedError, RankProcess
 from ascend_session.backends.exchange.systems import Node
+from ascend_session.cluster import member
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.record_writer import write_record
@@ -121,6 +122,7 @@ class Peer:
         self._is_receiving = False  # one thread does
         self._buffer = memoryview(bytearray(LARGEST))
         self._pending: Dict[str, Events] = {}
+        self._completed: Set[str] = set()
         self._memory_number = 0
         self.ended = ""
         self._is_leaving = self._hub_has_left = self._is_disconnected = self._is_over = False
@@ -229,9 +231,19 @@ class Peer:
             CollectiveError: If the job has ended, or this rank leaves it.
         """
         deadline = None if limit_s is None else time.monotonic() + limit_s
-        self._wait_until(lambda: bool(pending) or self._is_leaving, deadline)
+        long_wait = time.monotonic() + member.LONG_WAIT_S
+        is_long = deadline is None or long_wait < deadline
+
+        def has_come() -> bool:
+            return bool(pending) or self._is_leaving
+
+        if not self._wait_until(has_come, long_wait if is_long else deadline) and is_long:
+            is_first = operation.key not in self._completed
+            with member.waiting(*operation, is_first=is_first):
+                self._wait_until(has_come, deadline)
         with self._changed:
             if pending:
+                self._completed.add(operation.key)
                 return pending.popleft()
             self._check(operation)
             return None

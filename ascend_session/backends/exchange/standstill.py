@@ -7,7 +7,7 @@ keeps it open. And ranks that wait for each other in different places would wait
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
-from ascend_session.backends.exchange.coordinator import Coordinator
+from ascend_session.backends.exchange.coordinator import STANDSTILL_S, Coordinator
 
 INTERVAL_S = 0.5
 """Between two looks."""
@@ -118,3 +118,5 @@ class Lookout:
             first = self._first[rank]
             differences[rank] = None if used_now is None or first is None else used_now - first
         coordinator.judge(self._unchanged_s, differences)
+        if self._unchanged_s >= 2 * STANDSTILL_S:  # what a rank computed before does not count
+            self._version = -1

@@ -71,7 +71,7 @@ def main(given: Dict[str, Any]) -> None:
         elif what == "fork":
             say("child", fork(*words))
         elif what == "compute":
-            in_thread(compute)
+            in_thread(compute, *words)
         elif what == "limit":  # the bytes that a file may have
             resource.setrlimit(resource.RLIMIT_FSIZE, (words[0], words[0]))
         elif what == "files":  # that it may open, or 0 for as many as it could before
@@ -259,8 +259,8 @@ def fork(keeps: bool) -> int:
     return child
 
 
-def compute() -> None:
-    while True:
+def compute(seconds: float = 1e9) -> None:
+    while time.thread_time() < seconds:
         sum(range(1000))
 
 

@@ -54,6 +54,18 @@ def test_a_rank_that_computes_may_still_come(job: Job) -> None:
     assert 'did not come to "op/never"' in members[1].expect_end()
 
 
+def test_what_a_rank_has_computed_does_not_put_off_the_verdict(job: Job) -> None:
+    job.settings = {**SOON, "standstill.STANDSTILL_S": 0.25}
+    members = job.together(2)
+    begun = time.monotonic()
+    members[1].do("compute", 2.0)
+    members[0].enter("a", [0, 1])
+    members[1].enter("b", [0, 1])
+    assert "the ranks wait for different collectives" in members[0].expect_end()
+    # Two seconds are little enough of 67.
+    assert 2 < time.monotonic() - begun < 40
+
+
 def test_a_rank_that_waits_for_nobody_may_still_come(job: Job) -> None:
     job.settings = SOON
     members = job.together(2)

@@ -1,0 +1,230 @@
+"""What each process of a launched job says of itself, in a small file in its rank's folder.
+
+The launcher sees the processes that it starts, and not what is inside them or below them: which
+collective a rank waits in, or how the ranks end that a shell script has started, whose own exit
+code hides it. So a process that opens a system writes ``process_<pid>.json``: that it has joined,
+what it waits in if that takes long, and how it ended, as far as it could still say so. Outside of a
+launch nothing is written, and trouble with the file is no trouble of the process.
+"""
+
+import atexit
+import contextlib
+import faulthandler
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ascend_session.cluster.variables import RANK_FOLDER
+from ascend_session.failures.record import STACK_SIGNAL
+from ascend_session.files import UnreadableError, read_regular_file, replace_file
+from ascend_session.text import one_line
+from ascend_session.user_code import user_line
+
+LONG_WAIT_S = 0.5
+"""After which a wait for other ranks is written down."""
+
+OPEN, CLOSED, FAILED, ENDED = "open", "closed", "failed", "ended"
+"""States of a process: it has a system or makes one; has closed it in order; an exception has ended
+its work; it came to its end in order."""
+
+_UNREADABLE = (UnreadableError, ValueError, TypeError, KeyError, AttributeError)
+_PREFIX, _SUFFIX = "process_", ".json"
+_LONGEST_ERROR, _MOST_BYTES = 400, 1 << 16
+
+
+class Wait(NamedTuple):
+    """A collective in which a process waits for other ranks.
+
+    Attributes:
+        key: The same on all ranks that wait in it.
+        what: The collective in words, ``allreduce 'gradients'``.
+        ranks: Those that take part.
+        since: When it began to wait, as `time.monotonic` counts.
+        place: The user's line that the main thread is in; may be empty.
+        is_first: Whether this process has never come to the end of this collective.
+    """
+
+    key: str
+    what: str
+    ranks: Tuple[int, ...]
+    since: float
+    place: str
+    is_first: bool
+
+
+class Member(NamedTuple):
+    """A process that has joined a job, as it says itself.
+
+    Attributes:
+        pid: The process.
+        rank: Its rank in the job.
+        state: One of the states above.
+        error: The exception that ended it, in one line; may be empty.
+        time: When it last wrote that, as `time.monotonic` counts.
+        waits: What it waits in.
+    """
+
+    pid: int
+    rank: int
+    state: str
+    error: str
+    time: float
+    waits: Tuple[Wait, ...]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is such a process."""
+        return os.path.exists(f"/proc/{self.pid}")
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether an exception or a signal ended it; for one that does not live any more."""
+        return self.state in (OPEN, FAILED)
+
+
+class _Record:
+    """The file of this process."""
+
+    def __init__(self, folder: str, rank: int) -> None:
+        self.pid = os.getpid()
+        self._path = os.path.join(folder, f"{_PREFIX}{self.pid}{_SUFFIX}")
+        self._rank = rank
+        self._lock = threading.Lock()
+        self.state, self._error, self.is_exiting = OPEN, "", False
+        self._waits: Dict[str, Wait] = {}
+
+    def note(self, state: str, error: str = "") -> None:
+        """Write the state; the end is the last one."""
+        with self._lock:
+            if self.state != ENDED:
+                self.state, self._error = state, error
+                self._write()
+
+    def add(self, wait: Wait) -> None:
+        with self._lock:
+            self._waits[wait.key] = wait
+            self._write()
+
+    def remove(self, wait: Wait) -> None:
+        with self._lock:
+            self._waits.pop(wait.key, None)
+            self._write()
+
+    def _write(self) -> None:
+        waits = [wait._asdict() for wait in self._waits.values()]
+        member = Member(self.pid, self._rank, self.state, self._error, time.monotonic(), ())
+        values: Dict[str, Any] = {**member._asdict(), "waits": waits}
+        with contextlib.suppress(OSError):
+            replace_file(self._path, f"{json.dumps(values)}\n".encode())
+
+
+_record: Optional[_Record] = None
+
+
+def join(rank: int) -> None:
+    """Write down that this process opens a system as this rank, if it belongs to a launch."""
+    global _record
+    folder = os.environ.get(RANK_FOLDER)
+    if not folder or not os.path.isdir(folder):
+        return
+    if _record is None or _record.pid != os.getpid():
+        _record = _Record(folder, rank)
+        atexit.register(_note_end)
+        _offer_stacks(folder)
+    _record.note(OPEN)
+
+
+def leave() -> None:
+    """Write down that the system is closed in order; an exception that passes is told by `fail`."""
+    record = _own_record()
+    if record is not None and record.state != FAILED:
+        record.note(CLOSED)
+
+
+def fail(error: BaseException) -> None:
+    """Write down that an exception ends what this process does in the job."""
+    record = _own_record()
+    if record is not None:
+        record.is_exiting = isinstance(error, SystemExit)
+        record.note(FAILED, _describe(error))
+
+
+@contextlib.contextmanager
+def waiting(
+    key: str, name: str, ranks: Sequence[int], signature: str, is_first: bool
+) -> Iterator[None]:
+    """Write down what this process waits in, for as long as the block takes.
+
+    Args:
+        key: The collective's place in the program, the same on all ranks.
+        name: Its name in the graph.
+        ranks: Those that take part.
+        signature: What it does, beginning with its kind: ``allreduce sum float32 [4]``.
+        is_first: Whether this process waits there for the first time.
+    """
+    record = _own_record()
+    if record is None:
+        yield
+        return
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    what = f"{signature.partition(' ')[0]} '{name}'"
+    since = time.monotonic() - LONG_WAIT_S
+    wait = Wait(key, what, tuple(ranks), since, str(user_line(frame) or ""), is_first)
+    record.add(wait)
+    try:
+        yield
+    finally:
+        record.remove(wait)
+
+
+def read_members(folder: str) -> List[Member]:
+    """Read what the processes below a rank have written, in the order of their ranks."""
+    members = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(_PREFIX) and name.endswith(_SUFFIX):
+                # Half a file, or one of somebody else, is none.
+                with contextlib.suppress(*_UNREADABLE):
+                    path = os.path.join(folder, name)
+                    values = json.loads(read_regular_file(path, _MOST_BYTES).decode())
+                    waits = tuple(Wait(**each) for each in values.pop("waits"))
+                    members.append(Member(**values, waits=waits))
+    return sorted(members, key=lambda member: (member.rank, member.time))
+
+
+def stacks_name(pid: int) -> str:
+    """Name the file for the stacks of a process that the launcher's runner has not started."""
+    return f"stacks_{pid}.log"
+
+
+def _own_record() -> Optional[_Record]:
+    """Give this process's record; a forked child has none."""
+    return _record if _record is not None and _record.pid == os.getpid() else None
+
+
+def _note_end() -> None:
+    """Write down at exit whether an exception has ended the program, as Python notes it."""
+    record, error = _own_record(), getattr(sys, "last_value", None)
+    if record is None:
+        return
+    if error is not None:
+        record.note(FAILED, _describe(error))
+    elif not (record.state == FAILED and record.is_exiting):  # others were caught
+        record.note(ENDED)
+
+
+def _describe(error: BaseException) -> str:
+    return one_line(f"{type(error).__name__}: {error}".rstrip(": "), _LONGEST_ERROR)
+
+
+def _offer_stacks(folder: str) -> None:
+    """Let the launcher ask this process for its stacks, unless its runner has done that already."""
+    if faulthandler.is_enabled():
+        return
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        path = os.path.join(folder, stacks_name(os.getpid()))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        faulthandler.register(STACK_SIGNAL, file, all_threads=True, chain=False)

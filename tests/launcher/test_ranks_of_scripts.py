@@ -1,0 +1,224 @@
+"""Shell scripts that start the ranks themselves, as most public ones do, below one rank."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from ascend_session import LaunchConfig, LaunchResult, launch
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PATIENCE = 240.0
+
+# As in ModelZoo: a constant JOB_ID, a table that is not there, a folder for each rank, a bare wait.
+_TRAIN_8P = """
+#!/bin/bash
+cur_path=`pwd`
+export JOB_ID=10087
+export RANK_TABLE_FILE=${cur_path}/8p.json
+export RANK_SIZE=8
+RANK_ID_START=0
+for((RANK_ID=$RANK_ID_START;RANK_ID<$((RANK_SIZE+RANK_ID_START));RANK_ID++));
+do
+    export RANK_ID=$RANK_ID
+    export ASCEND_DEVICE_ID=$RANK_ID
+    export DEVICE_INDEX=$RANK_ID
+    mkdir -p ${cur_path}/output/$ASCEND_DEVICE_ID
+    cd ${cur_path}/output/$ASCEND_DEVICE_ID
+    nohup ${PYTHON} ${cur_path}/train.py --rank_size=8 > train_$ASCEND_DEVICE_ID.log 2>&1 &
+done
+wait
+cat ${cur_path}/output/*/train_*.log
+"""
+
+_TRAIN = """
+import os, sys
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from npu_bridge.hccl import hccl_ops
+from ascend_session import ascend_system
+x = tf.placeholder(tf.float32, [2])
+total = hccl_ops.allreduce(x, "sum")
+with ascend_system() as system, system.session() as sess:
+    place = (system.rank, system.size, system.local_rank, system.local_size, system.device_id)
+    values = sess.run(total, {x: [1, system.rank]}).tolist()
+print("trained", *place, *values, *sys.argv[1:], flush=True)
+"""
+
+
+def _launch(folder: Path, script: str, **more: Any) -> LaunchResult:
+    (folder / "train.sh").write_text(script)
+    env = {"PYTHON": sys.executable, "PYTHONPATH": str(_ROOT), "PYTHONWARNINGS": "ignore"}
+    config = LaunchConfig(
+        program="bash",
+        args=["train.sh"],
+        processes=1,
+        backend="stub",
+        cwd=str(folder),
+        show="none",
+        env=env,
+        **more,
+    )
+    return launch(config)
+
+
+def _trained(text: str) -> List[List[str]]:
+    lines = text.splitlines()
+    return sorted(line.split()[1:] for line in lines if line.startswith("trained "))
+
+
+def test_a_script_below_a_launch_trains_as_one_job(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_TRAIN)
+    result = _launch(tmp_path, _TRAIN_8P.replace("RANK_SIZE=8", "RANK_SIZE=2"))
+    text = Path(result.ranks[0].stdout).read_text()
+    assert [line[:7] for line in _trained(text)] == [
+        [str(rank), "2", str(rank), "2", str(rank), "2.0", "1.0"] for rank in range(2)
+    ], text
+    assert result.ok
+    assert result.notes == ()
+
+
+# What a system on the stub does when it opens; that takes no TensorFlow.
+_EXCHANGE = """
+import os, sys
+import numpy as np
+from ascend_session.backends.exchange.messages import Operation
+from ascend_session.backends.stub_job import open_job
+from ascend_session.cluster.job import Job
+job = Job.detect(os.environ)
+opened = open_job(job, {}, os.environ)
+operation = Operation("key", "total", tuple(range(8)), "allreduce sum float32 [2]")
+own = np.array([1, job.rank], np.float32)
+values = opened.process_group.run(operation, lambda ranks: ranks.all_reduce(own, "sum")).tolist()
+opened.close()
+print("trained", *job[:5], *values, *sys.argv[1:], flush=True)
+"""
+
+
+def test_a_script_for_eight_devices_is_one_job_of_eight(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_EXCHANGE)
+    result = _launch(tmp_path, _TRAIN_8P)
+    text = Path(result.ranks[0].stdout).read_text()
+    assert _trained(text) == [
+        [str(rank), "8", str(rank), "8", str(rank), "8.0", "28.0", "--rank_size=8"]
+        for rank in range(8)
+    ], text
+    assert result.ok
+
+
+def test_a_script_below_run_trains_as_one_job(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_TRAIN)
+    (tmp_path / "train.sh").write_text(_TRAIN_8P.replace("RANK_SIZE=8", "RANK_SIZE=2"))
+    (tmp_path / "all.py").write_text(
+        "import subprocess\nsubprocess.check_call(['bash', 'train.sh'])"
+    )
+    command = "from ascend_session.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", command, "run", "all.py"],
+        cwd=str(tmp_path),
+        env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(_ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_PATIENCE,
+        text=True,
+    )
+    assert [line[:7] for line in _trained(ended.stdout)] == [
+        [str(rank), "2", str(rank), "2", str(rank), "2.0", "1.0"] for rank in range(2)
+    ], ended.stdout
+    assert ended.returncode == 0
+
+
+# What becomes of processes that had joined.
+
+_MEMBER = """
+import os, signal, sys, time
+from ascend_session.cluster import member
+rank = int(os.environ["RANK_ID"])
+member.join(rank)
+def end():
+    pass
+"""
+_THREE = """
+for ((RANK_ID=0; RANK_ID<3; RANK_ID++)); do
+    export RANK_ID; $PYTHON train.py > train_$RANK_ID.log 2>&1 &
+done
+wait
+"""
+_HEAD = "of the 3 processes that joined the job below rank 0 ended with an exception or a signal"
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (
+            "if rank == 1: raise ValueError('no such file')",
+            f"1 {_HEAD}, which its exit code 0 hides: rank 1 raised ValueError: no such file.",
+        ),
+        (
+            "if rank: os.kill(os.getpid(), signal.SIGKILL)",
+            f"2 {_HEAD}, which its exit code 0 hides: rank {{}} ended without a word, as after a "
+            "signal. The other was rank {}.",
+        ),
+        (
+            "try:\n    sys.exit(3 * (rank == 0))\n"
+            "except SystemExit as error:\n    error.code and member.fail(error)\n    raise",
+            f"1 {_HEAD}, which its exit code 0 hides: rank 0 ended with exit code 3.",
+        ),
+        (
+            "if rank == 2: os.kill(os.getpid(), signal.SIGSEGV)",
+            f"1 {_HEAD}, which its exit code 0 hides: rank 2 ended without a word, as after a "
+            "signal.",
+        ),
+        (
+            "time.sleep(0.5 * (rank == 1))\n"
+            "raise RuntimeError('boom' if rank == 1 else 'The job cannot go on: rank 1 has ended')",
+            f"3 {_HEAD}, which its exit code 0 hides: rank 1 raised RuntimeError: boom. The others "
+            "were ranks 0, 2.",
+        ),
+    ],
+    ids=["raises", "is killed", "ends with a code", "crashes", "and others because of it"],
+)
+def test_a_rank_of_a_script_that_fails_fails_the_job(
+    tmp_path: Path, code: str, sentence: str
+) -> None:
+    (tmp_path / "train.py").write_text(_MEMBER + code)
+    result = _launch(tmp_path, _THREE)
+    assert result.code == 1
+    assert result.cause is not None
+    assert result.cause.rank == 0
+    assert result.cause.said in {sentence.format(*ranks) for ranks in [(1, 2), (2, 1)]}
+    assert "where the script sends their output" in result.cause.advice
+    assert result.ranks[0].exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "member.leave()",
+        "member.leave()\nos._exit(5)",
+        "try:\n    raise ValueError\nexcept ValueError as error:\n    member.fail(error)",
+        "if not os.fork(): os._exit(1)\nos.wait()",
+    ],
+    ids=["ends", "ends at once", "catches what it raises", "has a child that fails"],
+)
+def test_a_rank_of_a_script_that_comes_to_its_end_is_none_that_failed(
+    tmp_path: Path, code: str
+) -> None:
+    (tmp_path / "train.py").write_text(_MEMBER + code)
+    assert _launch(tmp_path, _THREE).ok
+
+
+def test_a_helper_of_a_script_may_fail(tmp_path: Path) -> None:
+    assert _launch(tmp_path, "$PYTHON -c 'raise ValueError'; kill -9 $BASHPID & wait; true").ok
+
+
+def test_the_code_of_a_script_that_says_that_it_failed_counts(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_MEMBER + "sys.exit(rank)")
+    (tmp_path / "train.py").write_text(_MEMBER + "if rank == 1: raise ValueError('boom')")
+    result = _launch(tmp_path, _THREE + "exit 7")
+    assert result.code == 7
+    assert f"1 {_HEAD}: rank 1 raised ValueError: boom." in result.notes

@@ -1,0 +1,307 @@
+"""What the launcher says of ranks that wait long for others, while the job goes on."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from ascend_session import LaunchConfig, launch
+from ascend_session.cluster.member import read_members
+from ascend_session.launcher.events import Event, EventFile, Planned, Stalled, Waited
+from ascend_session.launcher.output import Notices
+from ascend_session.launcher.stall import StallWatch
+from tests.launcher.supervised import job
+from tests.launcher.test_stall import Ranks
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+# What ranks have at hand, in a file that is no user's: to wait for the test, and for other ranks.
+_HELPER = """
+import fcntl, os, time
+from ascend_session.cluster import member
+
+rank, size = int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
+
+def meet():  # the first look would find ranks that have not begun
+    open(os.environ["HELD"] + str(rank), "w").close()
+    while not all(os.path.exists(os.environ["HELD"] + str(one)) for one in range(size)):
+        time.sleep(0.01)
+
+def wait_for_the_test():
+    with open(os.environ["HELD"]) as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+
+def wait_in(name="gradients", ranks=range(4), is_first=False):
+    with member.waiting(name, name, ranks, "allreduce sum float32 [2]", is_first):
+        wait_for_the_test()
+
+member.join(rank)
+meet()
+"""
+
+
+class Jobs:
+    """Runs jobs whose ranks wait until the test has heard enough."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        packages = folder / "site-packages"
+        packages.mkdir()
+        (packages / "helper.py").write_text(_HELPER)
+        self._path = os.pathsep.join([str(packages), str(_ROOT)])
+        self._held = (folder / "held").open("w")
+        fcntl.flock(self._held, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        """Let the ranks go on."""
+        fcntl.flock(self._held, fcntl.LOCK_UN)
+
+    def notes(self, code: str, ranks: int = 4, count: int = 1, **asked: Any) -> List[str]:
+        """Runs a script until there are so many notes."""
+        script = self._folder / "train.py"
+        script.write_text(code)
+        notes: List[str] = []
+
+        def hear(event: Event) -> None:
+            if isinstance(event, Waited):
+                notes.append(event.note)
+                if len(notes) == count:
+                    self._before_release(event.note)
+                    self.release()
+
+        env = {
+            "PYTHONPATH": self._path,
+            "HELD": str(self._folder / "held"),
+            "ASCEND_SESSION_STALL_NOTE": "1",
+            **asked.pop("env", {}),
+        }
+        options = {"args": [str(script)], "cwd": str(self._folder), **asked}
+        run = job(self._folder, "", ranks, on_event=hear, env=env, **options)
+        assert run.statuses == [0] * ranks, [run.said(rank, "stderr") for rank in range(ranks)]
+        assert not any(isinstance(event, Stalled) for event in run.events)
+        return notes[:count]
+
+    def _before_release(self, note: str) -> None:
+        stopped = re.search(r"kill -CONT ([0-9]+)", note)
+        if stopped is not None:
+            os.kill(int(stopped.group(1)), signal.SIGCONT)
+
+    def close(self) -> None:
+        self._held.close()
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    with contextlib.closing(Jobs(tmp_path)) as made:
+        yield made
+
+
+_LATE = """
+from helper import *
+
+def load_batch():
+    wait_for_the_test()
+
+def train():
+    wait_in()
+
+load_batch() if rank == 2 else train()
+"""
+
+
+def test_the_others_wait_for_a_rank_which_is_said_ever_more_rarely(jobs: Jobs) -> None:
+    notes = jobs.notes(_LATE, count=2)
+    times = []
+    for note in notes:
+        match = re.fullmatch(
+            r"rank 2 is at train\.py:5 \(load_batch\); ranks 0-1 and 3 have waited (\d+) s for it "
+            r"in allreduce 'gradients', train\.py:8\.",
+            note,
+        )
+        assert match is not None, note
+        times.append(int(match.group(1)))
+    assert times == sorted(times)
+    assert times[-1] >= 2
+
+
+def test_ranks_in_the_same_run_for_the_first_time_are_probably_compiling(jobs: Jobs) -> None:
+    code = """
+from helper import *
+def run():
+    (wait_for_the_test if rank == 2 else lambda: wait_in(is_first=True))()
+run()
+"""
+    # As TensorFlow's, the frames inside of the run are no user's.
+    code = code.replace("lambda: wait_in(is_first=True)", "first")
+    helper = jobs._folder / "site-packages" / "helper.py"
+    helper.write_text(_HELPER + "\ndef first():\n    wait_in(is_first=True)\n")
+    (note,) = jobs.notes(code)
+    assert note == (
+        "all ranks are in the same run for the first time, train.py:4: probably compiling."
+    )
+
+
+def test_a_stopped_rank_is_said_to_be_stopped(jobs: Jobs) -> None:
+    code = """
+from helper import *
+import signal
+os.kill(os.getpid(), signal.SIGSTOP) if rank == 0 else wait_in(ranks=[0, 1])
+"""
+    (note,) = jobs.notes(code, ranks=2)
+    assert re.match(r"rank 0 is stopped \(`kill -CONT \d+` lets it go on\); rank 1 has ", note)
+
+
+def test_ranks_in_different_collectives_are_said_to_wait_for_each_other(jobs: Jobs) -> None:
+    code = """
+from helper import *
+wait_in("ab"[rank % 2], range(2))
+"""
+    (note,) = jobs.notes(code, ranks=2)
+    waits = r"rank ([01]) is waiting in allreduce '([ab])', train\.py:3; rank [01] has waited \d s "
+    assert re.match(waits + r"for it in allreduce '([ab])', train\.py:3\.", note), note
+
+
+def test_ranks_of_another_node_may_be_waited_for(jobs: Jobs) -> None:
+    (note,) = jobs.notes("from helper import *\nwait_in()", ranks=2)
+    assert re.match(r"ranks 0-1 have waited \d+ s for ranks 2-3, some on other nodes in ", note)
+
+
+def test_ranks_of_a_script_below_a_rank_are_told_apart(jobs: Jobs) -> None:
+    script = jobs._folder / "train_3p.sh"
+    script.write_text(
+        "export RANK_SIZE=3\n"
+        "for ((RANK_ID=0; RANK_ID<RANK_SIZE; RANK_ID++)); do\n"
+        f"    export RANK_ID; {sys.executable} train.py &\n"
+        "done\nwait\n"
+    )
+    code = _LATE.replace("wait_in()", "wait_in(ranks=range(3))")
+    (note,) = jobs.notes(code, ranks=1, program="bash", args=[str(script)])
+    assert note.startswith("rank 2 is at train.py:5 (load_batch); ranks 0-1 have waited ")
+
+
+def test_silence_of_all_ranks_is_noted_with_where_each_is(jobs: Jobs) -> None:
+    env = {"ASCEND_SESSION_STALL_NOTE": "0.3"}
+    (note,) = jobs.notes(_LATE.replace("wait_in()", "wait_for_the_test()"), env=env)
+    head = "no rank has written anything or used a CPU for "
+    assert note.startswith(head)
+    assert "; ranks 0-1 and 3 are at train.py:8 (train)" in note
+    assert "; rank 2 is at train.py:5 (load_batch)" in note
+
+
+def test_nothing_is_noted_where_nobody_wants_it(tmp_path: Path) -> None:
+    code = """
+os.environ["PYTHONPATH"] and sys.path.insert(0, os.environ["PYTHONPATH"])
+from ascend_session.cluster import member
+member.join(rank)
+with member.waiting("a", "a", [0, 1], "allreduce", False):
+    time.sleep(1.5)
+"""
+    env = {"PYTHONPATH": str(_ROOT), "ASCEND_SESSION_STALL_NOTE": "0"}
+    run = job(tmp_path, code, ranks=1, env=env)
+    assert run.statuses == [0]
+    assert not any(isinstance(event, Waited) for event in run.events)
+
+
+def test_what_was_noted_at_one_place_is_noted_again_only_if_it_takes_longer(
+    tmp_path: Path,
+) -> None:
+    """Such as evaluation on rank 0 after each epoch."""
+    command = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
+    with Ranks(tmp_path, [command, command]) as ranks:
+        watch = StallWatch(ranks.pump, ranks.plan, None, 2.0)
+
+        def look(waited_s: float) -> Any:
+            wait: Dict[str, Any] = {
+                "key": "a",
+                "what": "allreduce 'a'",
+                "ranks": [0, 1],
+                "since": time.monotonic() - waited_s,
+                "place": "train.py:3",
+                "is_first": False,
+            }
+            member = {"pid": ranks.processes[1].pid, "rank": 1, "state": "open", "error": ""}
+            folder = Path(ranks.plan.ranks[1].folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({**member, "time": 0.0, "waits": [wait]})
+            (folder / "process_1.json").write_text(text)
+            assert len(read_members(str(folder))) == 1
+            time.sleep(watch.patience())
+            return watch.look(ranks.alive)
+
+        assert look(0.5) is None
+        assert isinstance(look(2.2), Waited)
+        assert look(2.4) is None
+        assert isinstance(look(4.5), Waited)
+        assert look(4.5) is None
+
+
+def test_a_note_is_an_event(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    with EventFile(str(path)) as events:
+        events.write(Waited("rank 1 is late.", 5.0), Notices(print))
+    assert json.loads(path.read_text()) == {
+        "event": "stall_note",
+        "time": 5.0,
+        "note": "rank 1 is late.",
+    }
+
+
+_TRAINING = """
+import os, time
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from ascend_session import ascend_system, hccl
+
+def load_batch(rank):
+    while rank == 1 and not os.path.exists("go"):
+        time.sleep(0.01)
+    return [1, rank]
+
+x = tf.placeholder(tf.float32, [2])
+with tf.name_scope("gradients"):
+    total = hccl.allreduce(x, "sum")
+with ascend_system() as system, system.session() as sess:
+    sess.run(total, {x: [0, 0]})
+    sess.run(total, {x: load_batch(system.rank)})
+"""
+
+
+def test_the_stub_knows_who_waits_in_which_collective(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_TRAINING)
+    notes: List[str] = []
+    folders: List[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Planned):
+            folders.extend(rank.folder for rank in event.plan.ranks)
+        if isinstance(event, Waited) and "load_batch" in event.note:
+            notes.append(event.note)
+            (tmp_path / "go").touch()
+
+    config = LaunchConfig(
+        script="train.py",
+        processes=2,
+        backend="stub",
+        cwd=str(tmp_path),
+        show="none",
+        env={"PYTHONPATH": str(_ROOT), "ASCEND_SESSION_STALL_NOTE": "1"},
+    )
+    assert launch(config, on_event=hear).ok
+    assert re.match(
+        r"rank 1 is at train\.py:\d+ \(load_batch\); rank 0 has waited \d+ s for it in allreduce "
+        r"'gradients/HcomAllReduce', train\.py:17\.",
+        notes[0],
+    ), notes
+    members = [member for folder in folders for member in read_members(folder)]
+    assert [(member.rank, member.state, member.waits) for member in members] == [
+        (0, "ended", ()),
+        (1, "ended", ()),
+    ]
