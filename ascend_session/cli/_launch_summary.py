@@ -93,9 +93,13 @@ def _describe_success(result: LaunchResult) -> str:
     count = len(result.ranks)
     who = "the rank" if count == 1 else f"all {count} ranks"
     tries = len(result.attempts)
-    again = "" if tries == 1 else f" at attempt {tries}"
+    again = "" if tries == 1 else f" at attempt {tries}{_describe_start(result.attempts[-1])}"
     took = _format_seconds(result.attempts[-1].ended - result.attempts[0].started)
     return f"ascend-session: {who} succeeded{again} in {took}; logs in {_folder_of(result)}"
+
+
+def _describe_start(attempt: Attempt) -> str:
+    return f" from step {attempt.first_step}" if attempt.first_step else ""
 
 
 def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
@@ -194,7 +198,8 @@ def _list_attempts(attempts: Sequence[Attempt]) -> Iterator[str]:
     following: List[Optional[Attempt]] = [*attempts[1:], None]
     for attempt, after in zip(attempts, following):
         why = "it succeeded." if attempt.cause is None else attempt.cause.said
-        text = f"{attempt.number} ({_format_seconds(attempt.ended - attempt.started)}): {why}"
+        took = _format_seconds(attempt.ended - attempt.started)
+        text = f"{attempt.number}{_describe_start(attempt)} ({took}): {why}"
         if after is not None:
             text += f" Tried again {_format_seconds(after.started - attempt.ended)} later."
         yield text

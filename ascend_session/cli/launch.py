@@ -137,7 +137,7 @@ _Restarts = Annotated[
     typer.Option(
         metavar="N",
         rich_help_panel=_CHECKS,
-        help="Restart at most N times after failures that are known to pass.",
+        help="Restart at most N times after failures known to pass and killed ranks.",
     ),
 ]
 _Bind = Annotated[

@@ -1,9 +1,11 @@
 """How the examples show what training came to: a table in the terminal and a curve in a file."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple, Sequence
 
+from ascend_session.files import replace_file
 from ascend_session.requirements import EXAMPLES_COMMAND
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "save",
     "save_comparison",
     "save_curve",
+    "save_numbers",
 ]
 
 _NUMBERS = "history.json"
@@ -91,9 +94,14 @@ def _print(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def save(history: Sequence[Epoch], directory: Path) -> Path:
     """Keeps the numbers for `load`, and draws them; gives the path of the drawing."""
-    text = json.dumps([epoch._asdict() for epoch in history], indent=1)
-    (directory / _NUMBERS).write_text(text + "\n")
+    save_numbers(history, directory)
     return save_curve(history, directory)
+
+
+def save_numbers(history: Sequence[Epoch], directory: Path) -> None:
+    """Keeps the numbers for `load`."""
+    text = json.dumps([epoch._asdict() for epoch in history], indent=1)
+    replace_file(str(directory / _NUMBERS), f"{text}\n".encode())
 
 
 def load(directory: Path) -> List[Epoch]:
@@ -117,7 +125,9 @@ def save_curve(history: Sequence[Epoch], directory: Path) -> Path:
     for axes in (loss, accuracy):
         _finish(axes)
     path = directory / "curve.png"
-    figure.savefig(str(path), dpi=120)
+    image = io.BytesIO()
+    figure.savefig(image, dpi=120)
+    replace_file(str(path), image.getvalue())
     return path
 
 

@@ -7,17 +7,22 @@ carries); the model is a network of two layers in TensorFlow's graph mode. Run i
 ``ascend-session launch -n 8 -m ascend_session.examples.digits`` trains the same model on eight
 ranks. In each step a rank computes the gradients of its share of the images, and all apply the mean
 of them: what one process gets with ``--batch 512``, eight times the images.
+
+With ``--checkpoint-dir DIR`` it goes on where the latest checkpoint in DIR was made, be it by an
+earlier attempt of ``launch --max-restarts 3``, and comes to the same weights, bit by bit.
 """
 
 import argparse
 import os
 import random
 import sys
+from itertools import islice
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ascend_session import (
     AscendConfig,
     AscendError,
+    AscendSystem,
     MemoryConfig,
     ascend_session,
     ascend_system,
@@ -78,6 +83,7 @@ class Model(NamedTuple):
     accuracy: Any
     initialize: Any
     broadcast: Any
+    global_step: Any
     train_step: Any
     saver: Any
     agreement: Agreement
@@ -118,13 +124,15 @@ def build_model(hidden: int = 128, learning_rate: float = 0.02, size: int = 1) -
         correct = tf.equal(tf.argmax(logits, 1), labels)
         # One process alone trains as with the optimizer itself: nothing is added to its graph.
         optimizer = training.DistributedOptimizer(tf.train.AdamOptimizer(learning_rate))
-        train_step = optimizer.minimize(loss)
+        global_step = tf.train.get_or_create_global_step()
+        train_step = optimizer.minimize(loss, global_step)
         return Model(
             graph=graph,
             images=images,
             labels=labels,
             loss=loss,
             accuracy=tf.reduce_mean(tf.cast(correct, tf.float32)),
+            global_step=global_step,
             train_step=train_step,
             initialize=tf.global_variables_initializer(),
             broadcast=training.broadcast_global_variables(root_rank=0),
@@ -149,29 +157,63 @@ def batches(examples: Examples, epoch: int, share: Share = ALONE) -> Iterator[Ex
         yield Examples(examples.images[chosen], examples.labels[chosen])
 
 
+class Trained(NamedTuple):
+    """What training came to: the epochs that were trained now, and what stands for the weights."""
+
+    history: List[Epoch]
+    weights: str
+
+
 def train(
+    system: AscendSystem,
     model: Model,
     examples: Examples,
     held_out: Examples,
-    epochs: int,
-    checkpoint: str,
-    share: Share = ALONE,
-) -> List[Epoch]:
-    """Trains from the beginning; rank 0 saves the variables in files named ``checkpoint``."""
+    arguments: argparse.Namespace,
+) -> Trained:
+    """Trains from the beginning, or from the latest checkpoint; rank 0 saves the variables.
+
+    Which images a step sees follows from the number of the step, so that training that is resumed
+    goes on with the next ones.
+    """
+    share = Share(system.rank, system.size, arguments.batch)
+    steps = len(examples.labels) // (share.batch * share.size)  # in an epoch
+    path = str(arguments.output / "model")
     history = []
-    with ascend_session(graph=model.graph) as sess:
-        sess.run(model.initialize)
-        sess.run(model.broadcast)
-        for epoch in range(1, epochs + 1):
+    with model.graph.as_default(), training_session(system, arguments) as sess:
+        done = int(sess.run(model.global_step))
+        for epoch in range(done // steps + 1, arguments.epochs + 1):
             losses = []
-            for batch in batches(examples, epoch, share):
+            for batch in islice(batches(examples, epoch, share), done % steps, None):
                 _, loss = sess.run([model.train_step, model.loss], model.feed(batch))
                 losses.append(float(loss))
+            done = 0  # of the epochs that follow
             mean, weights = model.agreement.reach(sess, sum(losses) / len(losses))
             history.append(Epoch(epoch, mean, *evaluate(sess, model, held_out), weights))
+        _, weights = model.agreement.reach(sess, 0.0)
         if share.rank == 0:
-            model.saver.save(sess, checkpoint)
-    return history
+            sess.run_step_fn(lambda step_context: model.saver.save(step_context.session, path))
+    return Trained(history, weights)
+
+
+def training_session(system: AscendSystem, arguments: argparse.Namespace) -> Any:
+    """Opens a session in which rank 0 keeps the checkpoints, and all begin with its variables."""
+    import tensorflow.compat.v1 as tf
+
+    folder = arguments.checkpoint_dir
+    hooks = [training.BroadcastGlobalVariablesHook(0)]
+    if folder is not None:
+        hooks.append(training.SaveOnPreemptionHook(str(folder)))
+    return tf.train.MonitoredTrainingSession(
+        master=system.target,
+        config=system.session_config(),
+        checkpoint_dir=str(folder) if folder is not None and system.rank == 0 else None,
+        hooks=hooks,
+        save_checkpoint_secs=None,
+        save_checkpoint_steps=arguments.checkpoint_steps,
+        save_summaries_steps=None,
+        log_step_count_steps=None,
+    )
 
 
 def evaluate(sess: Any, model: Model, examples: Examples) -> Tuple[float, float]:
@@ -201,20 +243,22 @@ def main(argv: Sequence[str]) -> None:
     # Read when TensorFlow is imported: say errors only, and use no operators but its own.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-
     examples, held_out = load_digits()
     checkpoint = str(arguments.output / "model")
     with ascend_system(CONFIG) as system:
+        import tensorflow.compat.v1 as tf
+
+        tf.logging.set_verbosity(tf.logging.ERROR)
         share = Share(system.rank, system.size, arguments.batch)
         check_share(share, len(examples.labels))
         model = build_model(size=system.size)
-        history = train(model, examples, held_out, arguments.epochs, checkpoint, share)
+        history, weights = train(system, model, examples, held_out, arguments)
         accuracy = restore(model, held_out, checkpoint, system.rank)
 
     if share.size > 1:
         print(
-            f"Rank {share.rank} of {share.size}: weights {history[-1].weights}, the same on all "
-            f"ranks in {len(history)} epochs"
+            f"Rank {share.rank} of {share.size}: weights {weights}, the same on all ranks in "
+            f"{len(history)} epochs"
         )
     if share.rank == 0:
         if not arguments.brief:
@@ -265,6 +309,19 @@ def parse(
         default="digits-output",
         metavar="DIR",
         help="where to put the checkpoint and the training curve (%(default)s)",
+    )
+    add(
+        "--checkpoint-dir",
+        type=directory,
+        metavar="DIR",
+        help="go on from the latest checkpoint in DIR, and keep checkpoints there",
+    )
+    add(
+        "--checkpoint-steps",
+        type=count,
+        default=20,
+        metavar="N",
+        help="steps from one checkpoint to the next (%(default)s)",
     )
     add("--brief", action="store_true", help="print neither a table nor the backend")
     return parser.parse_args(argv)

@@ -1,6 +1,7 @@
 """The command ``launch`` as a function.
 
-After a failure that is known to pass, the whole job is tried again, always with new processes.
+After a failure that is known to pass, or after the death of a rank that somebody killed, the whole
+job is tried again, always with new processes.
 Source of the waits between attempts: guides/facts/failures.md#waits
 """
 
@@ -8,6 +9,7 @@ import contextlib
 import errno
 import os
 import select
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Callable, List, Optional
@@ -17,18 +19,27 @@ from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, JobError
 from ascend_session.launcher.binding import not_bound
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event, EventFile, Finished, Restarting, Waiting
+from ascend_session.launcher.events import (
+    Event,
+    EventFile,
+    Finished,
+    Restarting,
+    Resumed,
+    Waiting,
+)
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, standard_streams
-from ascend_session.launcher.result import Attempt, LaunchResult, judge
+from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
 from ascend_session.launcher.supervisor import supervise
 
 if TYPE_CHECKING:
     from ascend_session.failures import Failure
 
 _RELEASE_S = 5.0  # that a driver may take to let go of what a killed process held
+_KILLED = (128 + signal.SIGKILL, 128 + signal.SIGTERM)  # exit codes, as a shell counts
+_WAIT_WITHOUT_DEVICES_S = 1.0  # after a rank was killed, where no driver has to clean up
 
 
 def launch(
@@ -173,8 +184,13 @@ class _Launch:
         return result
 
     def _run_attempt(self, planned: Plan) -> Attempt:
+        def pass_on(event: Event) -> None:
+            if isinstance(event, Resumed):
+                self._output.say(f"Attempt {planned.attempt} resumed at step {event.step}.")
+            self._on_event(event)
+
         try:
-            attempt = supervise(planned, self._output, self._signals, self._on_event)
+            attempt = supervise(planned, self._output, self._signals, pass_on)
         finally:
             if RENDEZVOUS in planned.ranks[0].environment:
                 from ascend_session.backends.exchange.rendezvous import remove_abandoned
@@ -192,16 +208,20 @@ class _Launch:
         return attempt
 
     def _retry(self, last: Attempt) -> Attempt:
-        """Try again as often as allowed, as long as each failure is transient; return the last."""
-        from ascend_session.failures import FailureClass, RetryPolicy
+        """Try again as often as allowed, as long as each failure may pass; return the last."""
+        from ascend_session.failures import RetryPolicy
 
         policy = RetryPolicy()
+        needs_no_wait = not backend_class(self._first.backend).holds_devices
         for number in range(2, self._first.config.max_restarts + 2):
             cause = last.cause
-            if cause is None or cause.failure_class is not FailureClass.TRANSIENT:
+            if cause is None or not _may_pass(last, cause):
                 break
             why = f"Attempt {last.number} failed: {cause.said}{_name_transient(cause.failure)}"
-            if not self._wait(why, policy.wait_before_next(cause.failure)):
+            wait_s = policy.wait_before_next(cause.failure)
+            if cause.failure is None and needs_no_wait:
+                wait_s = _WAIT_WITHOUT_DEVICES_S
+            if not self._wait(why, wait_s):
                 break
             planned = self._plan_again(number)
             if planned is None:
@@ -251,6 +271,16 @@ class _Launch:
         self._is_interrupted = bool(self._signals.take())
         if self._is_interrupted:
             raise _InterruptedError
+
+
+def _may_pass(attempt: Attempt, cause: Cause) -> bool:
+    """Tell whether a failure is transient, or nobody's fault: a rank or the guardian was killed."""
+    from ascend_session.failures import FailureClass
+
+    if cause.failure is not None:
+        return cause.failure_class is FailureClass.TRANSIENT
+    was_asked = attempt.signal is not None or bool(attempt.stall)
+    return not was_asked and cause.exit_code in _KILLED
 
 
 def _name_transient(failure: "Optional[Failure]") -> str:

@@ -90,6 +90,13 @@ class Waited(NamedTuple):
     time: float
 
 
+class Resumed(NamedTuple):
+    """Rank 0 has begun with this global step, which is above 0: training goes on there."""
+
+    step: int
+    time: float
+
+
 class Stalled(NamedTuple):
     """No rank has written or computed for too long; who waits for whom, and more sentences."""
 
@@ -134,7 +141,9 @@ class Finished(NamedTuple):
 
 
 FromGuardian = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, Left, Over]
-Event = Union[Planned, FromGuardian, Waited, Stalled, Restarting, Waiting, Finished]
+Event = Union[
+    Planned, FromGuardian, Resumed, Waited, Stalled, Restarting, Waiting, Finished
+]
 
 EVENTS: Dict[str, Type[Any]] = {
     "plan": Planned,
@@ -146,6 +155,7 @@ EVENTS: Dict[str, Type[Any]] = {
     "killing": Killing,
     "left_behind": Left,
     "stall_note": Waited,
+    "resumed": Resumed,
     "stall": Stalled,
     "over": Over,
     "restart": Restarting,

@@ -138,6 +138,8 @@ class Attempt:
         guardian_died: Whether the guardian did not live to the end.
         not_bound: The ranks that could not be bound to their CPUs.
         lost: Sentences about processes below ranks that failed, besides those of the cause.
+        first_step: The global step with which rank 0 began, as `training.SaveOnPreemptionHook`
+            has noted it; None if nothing did.
     """
 
     number: int
@@ -155,6 +157,7 @@ class Attempt:
     guardian_died: bool = False
     not_bound: Tuple[NotBound, ...] = ()
     lost: Tuple[str, ...] = ()
+    first_step: Optional[int] = None
 
     @classmethod
     def begin(cls, plan: Plan, started: float) -> Attempt:
@@ -190,6 +193,7 @@ class Attempt:
             "cause": None if self.cause is None else self.cause.as_dict(),
             "swept": self.swept,
             "left": self.left,
+            "first_step": self.first_step,
         }
 
 
@@ -250,7 +254,10 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
         if rank.pid is not None and rank.status != 0:
             from ascend_session.failures.record import read_record
 
-            rank.error = read_record(planned.folder)
+            error = read_record(planned.folder)
+            # What a child of the rank has left after the rank's own end has not ended it.
+            if error is not None and (rank.ended is None or error.time <= rank.ended):
+                rank.error = error
         rank.outcome = _judge_rank(rank, attempt.stopped)
         if rank.pid is None and not rank.trouble:
             rank.trouble = f"Rank {rank.rank} was not started, because the job was ending by then."

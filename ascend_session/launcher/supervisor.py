@@ -32,6 +32,7 @@ from ascend_session.launcher.events import (
     NotStarted,
     Over,
     Planned,
+    Resumed,
     Stalled,
     Started,
     Stopping,
@@ -42,6 +43,7 @@ from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
 from ascend_session.launcher.pump import Pump, RankPipes
 from ascend_session.launcher.result import Attempt, why_not_started
+from ascend_session.training.progress import read_first_step
 
 if TYPE_CHECKING:
     from ascend_session.launcher.stall import StallWatch
@@ -212,6 +214,7 @@ def supervise(
 
 
 _QUIET_S = 0.3
+_STEP_LOOK_S = 1.0  # between two looks for the step with which another attempt begins
 
 
 class _Supervision:
@@ -245,6 +248,8 @@ class _Supervision:
         while not self._guardian.is_over:
             timeouts = [] if self._stall is None else [self._stall.patience()]
             timeouts += [] if is_ready else [_QUIET_S]
+            if self._attempt.first_step is None and self._attempt.number > 1:
+                timeouts.append(_STEP_LOOK_S)
             if not poll.poll(1000 * min(timeouts) if timeouts else None) and not is_ready:
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
                 importlib.import_module("ascend_session.launcher.report")
@@ -255,7 +260,15 @@ class _Supervision:
             for event in self._guardian.receive():
                 self._note(event)
                 self._on_event(event)
+            self._look_for_first_step()
             self._look_for_stall()
+
+    def _look_for_first_step(self) -> None:
+        first = self._plan.ranks[0]
+        if self._attempt.first_step is None and first.rank == 0:
+            step = self._attempt.first_step = read_first_step(first.folder)
+            if step:
+                self._on_event(Resumed(step, time.time()))
 
     def _obey(self, number: int) -> None:
         if self._attempt.signal is None:

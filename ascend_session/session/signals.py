@@ -36,6 +36,11 @@ _SHUTDOWN_S = 30.0  # for a shutdown that has begun
 _WRITE_S = 0.5  # for a sentence that nobody may be reading: a full pipe must not keep a process
 _MARGIN_S = 1.0  # by which all of that ends before a launcher kills this process
 
+_DEFAULTS: Dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+
 _last_words: List[Callable[[], None]] = []
 
 
@@ -99,9 +104,8 @@ class SignalGuard:
             return
         for earlier in [guard for guard in _guards if guard._done.is_set()]:
             earlier.remove()
-        defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
         own = [
-            number for number, default in defaults.items() if signal.getsignal(number) == default
+            number for number, default in _DEFAULTS.items() if signal.getsignal(number) == default
         ]
         if not own:
             return
@@ -193,6 +197,8 @@ class SignalGuard:
         self._noticed.set()
         if self._done.is_set():  # the system was closed by another thread
             self.remove()
+            if signal.getsignal(number) == self._handle:  # somebody has put it back since
+                signal.signal(number, _DEFAULTS[number])
             os.kill(os.getpid(), number)
             return
         if number == signal.SIGTERM:

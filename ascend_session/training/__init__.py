@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ascend_session.training.loss_scale import FixedLossScaleManager as FixedLossScaleManager
     from ascend_session.training.loss_scale import LossScaleManager as LossScaleManager
     from ascend_session.training.optimizer import DistributedOptimizer as DistributedOptimizer
+    from ascend_session.training.preemption import SaveOnPreemptionHook as SaveOnPreemptionHook
+    from ascend_session.training.progress import note_first_step as note_first_step
 
 _HOMES = {
     "BroadcastGlobalVariablesHook": "broadcast",
@@ -42,10 +44,12 @@ _HOMES = {
     "FixedLossScaleManager": "loss_scale",
     "IterationsPerLoopHook": "loops",
     "LossScaleManager": "loss_scale",
+    "SaveOnPreemptionHook": "preemption",
     "TellMeStepOrLossHook": "acceleration",
     "broadcast_global_variables": "broadcast",
     "distributed_gradients": "gradients",
     "iterations_per_loop": "loops",
+    "note_first_step": "progress",
 }
 
 __all__ = sorted(_HOMES)

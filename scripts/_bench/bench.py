@@ -3,6 +3,7 @@
 import argparse
 import os
 import platform
+import secrets
 import sys
 from typing import Iterable, Sequence
 
@@ -14,6 +15,11 @@ PARTS = ("session", "launching", "output", "tables", "tuned", "collectives")
 def main(argv: Sequence[str]) -> int:
     """Measure and print; return 1 for a missed limit if ``--strict`` was asked for."""
     asked = parse(argv)
+    if asked.chaos:
+        from chaos import run_chaos
+
+        seed = secrets.randbelow(10**6) if asked.seed is None else asked.seed
+        return 1 if run_chaos(seed, asked.launches) else 0
     load = os.getloadavg()[0]
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read when TensorFlow is imported
     import pydantic
@@ -50,9 +56,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--repeat", type=int, default=30, metavar="N", help="turns of each side (%(default)s)")
     add("--strict", action="store_true", help="exit with 1 if a target is missed")
     add("--only", action="append", choices=PARTS, help="measure only this part; repeatable")
+    add("--chaos", action="store_true", help="kill processes of training jobs instead of measuring")
+    add("--launches", type=int, default=50, metavar="N", help="of --chaos (%(default)s)")
+    add("--seed", type=int, metavar="N", help="of --chaos, to do the same again")
     asked = parser.parse_args(argv)
     if asked.repeat < 1:
         parser.error(f"--repeat {asked.repeat}: measure once or more.")
+    if asked.launches < 1:
+        parser.error(f"--launches {asked.launches}: launch once or more.")
     return asked
 
 

@@ -90,6 +90,17 @@ def test_two_runs_have_the_same_result(
     assert (here / "a" / "b" / "curve.png").is_file()
 
 
+def test_it_goes_on_where_the_latest_checkpoint_was_made(
+    trained: Tuple[Outcome, Path], tmp_path: Path
+) -> None:
+    asked = ("--checkpoint-dir", "checkpoints", "--checkpoint-steps", "7")
+    first = run(*PROGRAM, "--epochs", "1", *asked, cwd=tmp_path)
+    second = run(*PROGRAM, "--epochs", "2", *asked, cwd=tmp_path)
+    assert [*first.table(), *second.table()] == trained[0].table()[:2]
+    third = run(*PROGRAM, "--epochs", "2", *asked, cwd=tmp_path)
+    assert (third.code, third.table()) == (0, []), third.stderr
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "many"])
 @pytest.mark.parametrize("argument", ["--epochs", "--batch"])
 def test_a_wrong_number_is_refused(argument: str, number: str, tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """The same helpers through the vendor's packages, on the fake host."""
 
+import os
+import signal
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from ascend_session.training import (
     ExponentialUpdateLossScaleManager,
     FixedLossScaleManager,
     IterationsPerLoopHook,
+    SaveOnPreemptionHook,
     iterations_per_loop,
 )
 from tests.fake_host import FakeHost
@@ -191,3 +195,27 @@ def ran(tf: Any, sess: Any, train: Any, changed: Any) -> Any:
     for _ in range(2):
         sess.run(train)
     return [float(value) for value in sess.run(changed)]
+
+
+class TestPreemption:
+    def test_sigterm_saves_after_the_vendors_loop(
+        self, tf: Any, ge: Loaded, tmp_path: Path
+    ) -> None:
+        loss, step = model(tf)
+        train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, global_step=step)
+        loop = iterations_per_loop(None, train, 5)
+        hooks = [IterationsPerLoopHook(), SaveOnPreemptionHook(str(tmp_path))]
+        try:
+            with ascend_system(looping(5)) as system, tf.train.MonitoredTrainingSession(
+                master=system.target, config=system.session_config(), hooks=hooks
+            ) as sess:
+                sess.run(loop)
+                os.kill(os.getpid(), signal.SIGTERM)
+                sess.run(loop)
+        except SystemExit as ended:
+            code = ended.code
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the hook keeps it to the very end
+        assert code == 143
+        assert tf.train.load_variable(str(tmp_path), "global_step") == 10
+        assert system.events[-1].name == "shutdown"

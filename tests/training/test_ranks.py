@@ -113,6 +113,13 @@ def test_a_variable_that_only_one_rank_has_is_said_on_all(job: Job) -> None:
     assert said.startswith("The ranks have different global variables: rank 0 has 2, rank 1 has 1")
 
 
+def test_ranks_that_begin_with_different_steps_are_told_what_is_missing(job: Job) -> None:
+    others = ", ".join(f"rank {rank} at 0" for rank in range(1, job.size))
+    assert job.agreed("unequal", "said") == (
+        f"The ranks begin with different global steps: rank 0 at 40, {others}."
+    )
+
+
 def test_loops_make_their_steps_together(job: Job) -> None:
     # The weight is the sum of the means of what the ranks have read.
     first = [sum(range(1 + n * job.size, 1 + (n + 1) * job.size)) / job.size for n in range(6)]

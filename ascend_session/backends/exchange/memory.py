@@ -65,9 +65,8 @@ def map_shared_memory(descriptor: int, size_bytes: int) -> Any:
 
 
 def _allocate(folder: str, size_bytes: int) -> int:
-    descriptor, path = tempfile.mkstemp(prefix="ascend_session-", dir=folder)
+    descriptor = _open_unnamed(folder)
     try:
-        os.unlink(path)
         while True:
             try:
                 os.posix_fallocate(descriptor, 0, size_bytes)
@@ -78,6 +77,16 @@ def _allocate(folder: str, size_bytes: int) -> int:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def _open_unnamed(folder: str) -> int:
+    """Open a file without a name, of which nothing is left whichever process is killed when."""
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:  # not every file system can
+        descriptor, path = tempfile.mkstemp(prefix="ascend_session-", dir=folder)
+        os.unlink(path)
+        return descriptor
 
 
 class Buffers:

@@ -110,6 +110,26 @@ def different(tf: Any, system: Any, folder: Path) -> Found:
     return {"said": None}
 
 
+def unequal(tf: Any, system: Any, folder: Path) -> Found:
+    """Global steps that only rank 0 has restored."""
+    own = 40 if system.rank == 0 else 0
+    step = tf.get_variable(
+        "global_step",
+        initializer=tf.constant(own, tf.int64),
+        trainable=False,
+        collections=[tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.GLOBAL_STEP],
+    )
+    step.assign_add(1)
+    try:
+        tf.train.MonitoredTrainingSession(
+            config=system.session_config(),
+            hooks=[training.SaveOnPreemptionHook(str(folder / "unequal"))],
+        )
+    except CollectiveError as error:
+        return {"said": error.message}
+    return {"said": None}
+
+
 def looped(tf: Any, system: Any, folder: Path) -> Found:
     """Two runs of three steps, each with its batch and its collectives, on a single thread."""
     data = tf.data.Dataset.range(1, 1000).shard(hccl.size(), hccl.rank())
@@ -149,7 +169,8 @@ def keras(tf: Any, system: Any, folder: Path) -> Found:
 
 
 _SCENARIOS: Dict[str, Callable[[Any, Any, Path], Found]] = {
-    one.__name__: one for one in (trained, overflown, averaged, broadcast, different, looped, keras)
+    one.__name__: one
+    for one in (trained, overflown, averaged, broadcast, different, unequal, looped, keras)
 }
 
 

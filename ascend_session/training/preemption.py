@@ -1,0 +1,242 @@
+"""Training that somebody ends with SIGTERM: it is saved at a step boundary, and resumed there.
+
+Schedulers send SIGTERM to a job whose machine they take away, and SIGKILL some time later. Each
+rank gets it at another moment, so every training step has an allreduce of four bytes by which the
+ranks learn that one of them got it: all stop after the same step.
+"""
+
+import logging
+import os
+import signal
+import threading
+from typing import Any, List, Optional
+
+from ascend_session import hccl
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.cluster.job import Job
+from ascend_session.errors import CollectiveError, LifecycleError
+from ascend_session.session.registry import current_system
+from ascend_session.training.progress import note_first_step
+from ascend_session.training.ranks import job_size, note_size
+
+__all__ = ["SaveOnPreemptionHook"]
+
+_logger = logging.getLogger(__name__)
+_Hook: Any = tf1().train.SessionRunHook
+_NAME = "SaveOnPreemptionHook"
+_EXIT_CODE = 128 + signal.SIGTERM
+
+
+class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
+    """Saves a checkpoint after the training step during which SIGTERM came, then ends with 143.
+
+    For ``MonitoredTrainingSession`` and estimators, on all ranks. In a job of several, the step is
+    the same on each of them, at most one later, and rank 0 saves. Save and step have to fit into
+    the time until SIGKILL: ``ascend-session launch --grace``. The hook takes SIGTERM from its
+    session's beginning to its end, also from a handler of your own; further SIGTERMs change
+    nothing, while Ctrl-C ends the process as it does without the hook.
+
+    It also tells the launcher with which step the job begins, and sees that this is the same on
+    all ranks, so it comes after `BroadcastGlobalVariablesHook`.
+
+    Args:
+        checkpoint_dir: Folder of the checkpoint; only rank 0 writes there.
+        saver: The ``tf.train.Saver``; None means the one of ``scaffold``, or the graph's only one.
+        scaffold: The ``tf.train.Scaffold`` of the session, if it was given one.
+        checkpoint_basename: As in ``tf.train.CheckpointSaverHook``.
+    """
+
+    def __init__(
+        self,
+        checkpoint_dir: str,
+        saver: Optional[Any] = None,
+        scaffold: Optional[Any] = None,
+        checkpoint_basename: str = "model.ckpt",
+    ) -> None:
+        self._directory = str(checkpoint_dir)
+        self._saver_arguments = {
+            "saver": saver,
+            "scaffold": scaffold,
+            "checkpoint_basename": checkpoint_basename,
+        }
+        self._saver: Any = None
+        self._size = 1
+        self._is_first_rank = True
+        self._step: Any = None
+        self._request: Any = None
+        self._agreed: Any = None
+        self._steps: Any = None
+        self._training_runs: Any = None
+        self._coord: Any = None
+        self._previous: Any = None
+        self._is_requested = False
+        self._is_ending = False
+
+    def begin(self) -> None:
+        """Add the allreduce to the graph, before that is finalized.
+
+        Raises:
+            LifecycleError: If the graph has no global step, or nothing advances it.
+        """
+        tf = tf1()
+        graph = tf.get_default_graph()
+        self._size = job_size(_NAME)
+        system = current_system()
+        rank = Job.detect(os.environ).rank if system is None else system.rank
+        self._is_first_rank = rank == 0
+        self._step = tf.train.get_global_step()
+        self._training_runs = _TrainingRuns(graph, self._step)
+        if self._size > 1:
+            note_size(graph, self._size)
+            with tf.name_scope(_NAME):
+                self._request = tf.placeholder(tf.int32, [1], name="request")
+                self._agreed = hccl.allreduce(self._request, "max", fusion=0)
+                step = tf.cast(tf.reshape(self._step.read_value(), [1]), tf.int64)
+                self._steps = hccl.allgather(step, self._size)
+        if self._is_first_rank:
+            self._saver = tf.train.CheckpointSaverHook(
+                self._directory, save_secs=None, save_steps=1, **self._saver_arguments
+            )
+            self._saver.begin()
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Compare the ranks' global steps, and take SIGTERM.
+
+        Raises:
+            CollectiveError: If a rank begins with another step than rank 0.
+            LifecycleError: Outside the main thread, to which signals belong.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            raise LifecycleError(
+                f"{_NAME} takes SIGTERM, which only the main thread can.",
+                hint="Create the session in the main thread.",
+            )
+        if self._steps is not None:
+            _check_steps(session.run(self._steps).tolist())
+        if self._is_first_rank:
+            note_first_step(int(session.run(self._step)))
+        self._coord = coord
+        if signal.getsignal(signal.SIGTERM) != self._note_signal:
+            self._previous = signal.signal(signal.SIGTERM, self._note_signal)
+
+    def before_run(self, run_context: Any) -> Any:
+        """Add the ranks' agreement to a run that makes a training step."""
+        if self._size == 1 or run_context.original_args.fetches not in self._training_runs:
+            return None
+        return tf1().train.SessionRunArgs(self._agreed, {self._request: [int(self._is_requested)]})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Save and end, if a rank got SIGTERM.
+
+        Raises:
+            SystemExit: Then, with code 143.
+        """
+        if self._size == 1:
+            is_agreed = self._is_requested
+        else:
+            is_agreed = run_values.results is not None and bool(run_values.results[0])
+        if is_agreed:
+            self._is_ending = True
+            self._save(run_context.session)
+            raise SystemExit(_EXIT_CODE)
+
+    def end(self, session: Any) -> None:
+        """Give SIGTERM back; one that came after the last step ends the process now."""
+        self._give_signal_back()
+        if self._is_requested:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _save(self, session: Any) -> None:
+        if self._saver is not None:
+            self._saver.end(session)
+            _logger.warning(
+                "SIGTERM: saved step %d in %s; the job ends with exit code %d.",
+                *(int(session.run(self._step)), self._directory, _EXIT_CODE),
+            )
+        if self._size > 1:  # nobody ends before it is saved: the first end is that of all
+            session.run(self._agreed, {self._request: [1]})
+
+    def _note_signal(self, number: int, frame: Any) -> None:
+        if self._is_ending:
+            return
+        if self._coord is None or not self._coord.should_stop():
+            self._is_requested = True
+            return
+        previous = self._give_signal_back()  # an exception has ended the training
+        if callable(previous):
+            previous(number, frame)
+        else:
+            os.kill(os.getpid(), number)
+
+    def _give_signal_back(self) -> Any:
+        if signal.getsignal(signal.SIGTERM) == self._note_signal:
+            signal.signal(signal.SIGTERM, self._previous or signal.SIG_DFL)
+        return self._previous
+
+
+class _TrainingRuns:
+    """Knows which runs advance the global step: those are made by all ranks."""
+
+    def __init__(self, graph: Any, step: Any) -> None:
+        if step is None:
+            raise LifecycleError(
+                f"{_NAME} counts steps, but the graph has no global step.",
+                hint="Call tf.train.get_or_create_global_step(), and give it to minimize().",
+            )
+        self._graph = graph
+        self._advances = {
+            operation
+            for operation in graph.get_operations()
+            if operation.type.startswith("Assign")
+            and operation is not step.initializer
+            and _find_variable(operation) is step.op
+        }
+        if not self._advances:
+            raise LifecycleError(
+                f"{_NAME} saves after a step, but nothing in the graph advances the global step.",
+                hint="Write optimizer.minimize(loss, global_step=...) before the session is made.",
+            )
+        self._known: Any = {}
+
+    def __contains__(self, fetches: Any) -> bool:
+        targets = tuple(
+            getattr(element, "op", element)
+            for element in map(self._graph.as_graph_element, _flatten(fetches))
+        )
+        if targets not in self._known:
+            self._known[targets] = self._reaches(targets)
+        return bool(self._known[targets])
+
+    def _reaches(self, targets: Any) -> bool:
+        waiting, seen = list(targets), set(targets)
+        while waiting:
+            operation = waiting.pop()
+            if operation in self._advances:
+                return True
+            before = {tensor.op for tensor in operation.inputs} | set(operation.control_inputs)
+            waiting += before - seen
+            seen |= before
+        return False
+
+
+def _flatten(fetches: Any) -> List[Any]:
+    flat: List[Any] = tf1().nest.flatten(fetches, expand_composites=True)
+    return flat
+
+
+def _find_variable(operation: Any) -> Any:
+    """Find the operation of the variable that an assignment changes, also within a tf.cond."""
+    while operation.inputs:
+        operation = operation.inputs[0].op
+    return operation
+
+
+def _check_steps(steps: List[int]) -> None:
+    others = [f"rank {rank} at {step}" for rank, step in enumerate(steps) if step != steps[0]]
+    if others:
+        raise CollectiveError(
+            f"The ranks begin with different global steps: rank 0 at {steps[0]}, "
+            f"{', '.join(others)}.",
+            hint="Only rank 0 restores the checkpoint: give the session "
+            f"BroadcastGlobalVariablesHook(0), before {_NAME}.",
+        )

@@ -1,0 +1,130 @@
+"""SIGTERM during training: what is saved, how the process ends, and where it goes on."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any, Callable, List
+
+import pytest
+
+from ascend_session import LaunchConfig, LaunchResult, LifecycleError, launch
+from ascend_session.training import SaveOnPreemptionHook
+from tests.running import Ended, Host
+
+_PROGRAM = Path(__file__).parent / "programs" / "resumable.py"
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class TestOneProcess:
+    @pytest.fixture
+    def preempted(self, programs: Host, tmp_path: Path) -> Callable[..., Ended]:
+        """Sends SIGTERM to a program that trains, and says how it ended."""
+
+        def run(when: str, *trained: str, signals: int = 1) -> Ended:
+            os.mkfifo(str(tmp_path / "gate"))
+            with programs.start("preempted", when, str(tmp_path)) as program:
+                for line in (*trained, "ready"):
+                    program.expect(line)
+                for _ in range(signals):
+                    program.send(signal.SIGTERM)
+                # Also for reading: then it waits for nobody, if the program has ended already.
+                gate = os.open(str(tmp_path / "gate"), os.O_RDWR)
+                ended = program.end()
+                os.close(gate)
+                return ended
+
+        return run
+
+    @pytest.mark.parametrize("signals", [1, 2])
+    @pytest.mark.smoke
+    def test_a_signal_during_a_step_saves_after_that_step_and_ends_with_143(
+        self, tf: Any, preempted: Any, tmp_path: Path, signals: int
+    ) -> None:
+        ended = preempted("during_a_step", "trained", "trained", signals=signals)
+        assert (ended.code, ended.lines) == (143, []), ended.log
+        assert f"SIGTERM: saved step 3 in {tmp_path}; the job ends with exit code 143" in ended.log
+        assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-3")
+        assert tf.train.load_variable(str(tmp_path), "global_step") == 3
+        assert ended.events[-1] == "shutdown"
+
+    def test_a_signal_after_the_last_step_ends_the_process_when_that_is_saved(
+        self, tf: Any, preempted: Any, tmp_path: Path
+    ) -> None:
+        ended = preempted("after_the_last_step", "trained", "trained", "trained")
+        assert (ended.code, ended.lines) == (-signal.SIGTERM, []), ended.log
+        assert tf.train.load_variable(str(tmp_path), "global_step") == 3
+
+    def test_a_signal_after_an_error_has_ended_the_training_ends_the_process(
+        self, preempted: Any
+    ) -> None:
+        ended = preempted("after_an_error")
+        assert (ended.code, ended.lines) == (-signal.SIGTERM, []), ended.log
+
+    def test_a_session_of_another_thread_is_refused(self, programs: Host, tmp_path: Path) -> None:
+        ended = programs.run("preempted", "in_another_thread", str(tmp_path))
+        assert ended.lines == ["still there"]
+        assert "LifecycleError: SaveOnPreemptionHook takes SIGTERM, which only" in ended.log
+
+
+class TestTheGraph:
+    def test_needs_a_global_step(self, tf: Any, tmp_path: Path) -> None:
+        with pytest.raises(LifecycleError, match="the graph has no global step"):
+            SaveOnPreemptionHook(str(tmp_path)).begin()
+
+    def test_needs_something_that_advances_it(self, tf: Any, tmp_path: Path) -> None:
+        tf.train.get_or_create_global_step()
+        with pytest.raises(LifecycleError, match="nothing in the graph advances the global step"):
+            SaveOnPreemptionHook(str(tmp_path)).begin()
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: Any, forking_python: str) -> Callable[[int], LaunchResult]:
+    """Trains on three ranks, the last of which sends itself a signal before the fifth step."""
+
+    def run(number: int) -> LaunchResult:
+        folder = tmp_path_factory.mktemp("job")
+        null = os.open(os.devnull, os.O_WRONLY)
+        config = LaunchConfig(
+            python=forking_python,
+            script=str(_PROGRAM),
+            args=[str(folder / "checkpoints"), str(int(number))],
+            processes=3,
+            backend="stub",
+            env={"PYTHONPATH": str(_REPOSITORY), "TF_CPP_MIN_LOG_LEVEL": "2"},
+            log_dir=str(folder / "logs"),
+            max_restarts=1,
+            stall_timeout=120,
+        )
+        try:
+            return launch(config, output=null)
+        finally:
+            os.close(null)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def untouched(train: Callable[[int], LaunchResult]) -> LaunchResult:
+    """The same without a signal."""
+    return train(0)
+
+
+class TestAJob:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+    def test_goes_on_in_the_next_attempt_and_comes_to_the_same_weights(
+        self, train: Any, untouched: LaunchResult, number: int
+    ) -> None:
+        disturbed = train(number)
+        assert (untouched.code, disturbed.code) == (0, 0)
+        first, second = disturbed.attempts
+        assert first.cause.exit_code == 128 + number
+        assert (first.first_step, second.cause) == (0, None)
+        # The signal comes before the fifth step; checkpoints are made of every second.
+        assert second.first_step == (5 if number == signal.SIGTERM else 4)
+        weights = _stdout(untouched, 0)
+        assert len(weights) == 1
+        assert _stdout(disturbed, 0) == _stdout(disturbed, 1) == _stdout(disturbed, 2) == weights
+
+
+def _stdout(result: LaunchResult, rank: int) -> List[str]:
+    return Path(result.ranks[rank].stdout).read_text().splitlines()
