@@ -19,7 +19,7 @@ def test_a_file_without_a_size_is_read() -> None:
 
 
 def test_what_is_not_there_may_come(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match=r"^is not there$") as caught:
+    with pytest.raises(UnreadableError, match=r"^does not exist$") as caught:
         read_regular_file(str(tmp_path / "missing"), 1 << 20)
     assert caught.value.is_missing
 

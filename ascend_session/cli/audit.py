@@ -184,7 +184,7 @@ def _port(paths: List[str]) -> bool:
         try:
             entries = port_script(file, read_file(file))
         except AuditError as error:
-            complain(f"{file} could not be read: {error}", severity=ERROR)
+            complain(f"{file}: {error}", severity=ERROR)
             all_read = False
             continue
         for entry in entries:

@@ -141,9 +141,7 @@ class Finished(NamedTuple):
 
 
 FromGuardian = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, Left, Over]
-Event = Union[
-    Planned, FromGuardian, Resumed, Waited, Stalled, Restarting, Waiting, Finished
-]
+Event = Union[Planned, FromGuardian, Resumed, Waited, Stalled, Restarting, Waiting, Finished]
 
 EVENTS: Dict[str, Type[Any]] = {
     "plan": Planned,

@@ -187,7 +187,7 @@ def test_a_run_that_leaves_no_result_is_not_in_order(run, device, tmp_path):
     show = "import os; print(os.environ['ASCEND_DEVICE_ID'], os.environ['RANK_SIZE'])"
     called = run(show, "--no-preflight", ASCEND_DEVICE_ID="3", RANK_SIZE="8")
     assert (called.code, called.out) == (1, "[0] 3 1\n")
-    assert f"No result file of AOE came into {tmp_path / 'my work'} or " in called.err
+    assert f"AOE left no result file in {tmp_path / 'my work'} or " in called.err
 
 
 def test_a_result_of_an_earlier_run_is_none_of_this(run, tmp_path):
@@ -205,7 +205,7 @@ def test_a_signal_ends_the_run_and_is_its_code(start, device, tmp_path):
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate()
     assert process.returncode == 128 + signal.SIGTERM
-    assert b"No result file of AOE" in err
+    assert b"AOE left no result file in" in err
 
 
 @pytest.mark.parametrize(

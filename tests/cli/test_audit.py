@@ -148,7 +148,7 @@ def test_port_names_what_cannot_be_read_and_goes_on(call, write, tmp_path):
     write(RIGHT, "b.py")
     called = call("audit", "--port", str(tmp_path))
     assert called.code == 1
-    assert "a.py could not be read: Its syntax could not be read" in called.err
+    assert "a.py: Its syntax could not be read" in called.err
     assert "    use_off_line=True,\n" in called.out
 
 

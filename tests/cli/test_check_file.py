@@ -139,7 +139,7 @@ def test_what_a_copy_does_not_have_is_told(call: Any, write: Any) -> None:
     [
         ("op_precision_mode", b"\x1f\x8b\x08\x00", "This is compressed, not UTF-8 text"),
         ("op_precision_mode", b"\xff\xfeA", "This is UTF-16, not UTF-8 text"),
-        ("op_precision_mode", b"A: fast\n", "has nothing that GE can use, so that no copy"),
+        ("op_precision_mode", b"A: fast\n", "has nothing that GE can use, so no copy"),
         (
             "aoe_config_file",
             b'{"tune_ops_name": ["a"], // x\n"new": 1}',

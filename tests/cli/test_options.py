@@ -122,7 +122,7 @@ def test_words_that_only_one_option_has_print_all_about_it(call):
 def test_a_name_of_the_past_is_one_and_says_what_replaced_it(call):
     code, out, err = call("options", "auto_tune_mode")
     assert (code, out) == (1, "")
-    assert err.startswith("ascend-session: auto_tune_mode is a known name, but ")
+    assert err.startswith("ascend-session: error: auto_tune_mode is a known name, but ")
     assert err.endswith(" Use aoe_mode ('1', '2', '4').\n")
 
 
@@ -130,7 +130,7 @@ def test_an_unknown_name_is_one_and_gets_a_suggestion(call):
     assert call("options", "precison_mod") == (
         1,
         "",
-        "ascend-session: No option is named 'precison_mod', and none mentions it.\n"
+        "ascend-session: error: No option is named 'precison_mod', and none mentions it.\n"
         "  hint: Did you mean precision_mode?\n",
     )
 

@@ -246,8 +246,8 @@ def test_what_the_manual_advises_against_is_made_with_force(call, host):
     host.hccn_conf({f"address_{n}": f"192.168.1.{8 + n}" for n in range(8)})
     called = call("ranktable", "make", "--devices", "3-4")
     assert called.code == 1
-    assert "stays inside 0-3 or 4-7" in called.err
-    assert "Give --force to make it all the same." in called.err
+    assert "must stay inside 0-3 or 4-7" in called.err
+    assert "Give --force to make it anyway." in called.err
     assert len(ranks(call("ranktable", "make", "--devices", "3-4", "--force").out)) == 2
 
 

@@ -54,7 +54,7 @@ def test_items_names_and_types_are_read() -> None:
 @pytest.mark.parametrize(
     ("content", "expected", "made"),
     [
-        ("op_debug_config=oom\nop_debug_config=ccec_g", "1:1: Only the last line for op_debug_config",
+        ("op_debug_config=oom\nop_debug_config=ccec_g", "1:1: Only the last line",
          OpDebugConfig(("ccec_g",))),
         ("op_debug_config=all", "'all' is not a known item", OpDebugConfig(("all",))),
         ("op_debug_config=oom,ccec_O0", "exclude each other", OpDebugConfig(("oom", "ccec_O0"))),

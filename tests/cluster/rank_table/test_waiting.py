@@ -37,7 +37,7 @@ def test_a_file_that_comes_empty_half_and_initializing_is_waited_for(tmp_path):
     tell, told = steps(path, "", whole[:50], cut, initializing, whole)
     assert RankTable.wait_for(str(path), 600, tell).size == 4
     assert [now.why for now in told] == [
-        "it is not there",
+        "it does not exist",
         "it is empty",
         "its JSON is not complete",
         "it is not JSON",
@@ -59,7 +59,7 @@ def test_the_wait_has_a_limit_and_says_what_was_missing(tmp_path):
 
 def test_no_time_means_one_look(tmp_path):
     tell, told = steps(tmp_path / "x")
-    with pytest.raises(JobError, match="it is not there, and 0 s are over"):
+    with pytest.raises(JobError, match="it does not exist, and 0 s are over"):
         RankTable.wait_for(str(tmp_path / "x.json"), 0, tell)
     assert told == []
 
