@@ -281,8 +281,6 @@ class AscendSystem:
         self.pid = os.getpid()
         self.choice = choice
         self._environ = environ
-        for name in find_superseded(environ):  # the adapter reads them, too
-            os.environ.pop(name, None)
         self._backend = create(choice, environ)
         self._sessions: List[OpenSession] = []
         self._state = "new"
@@ -471,6 +469,7 @@ class AscendSystem:
     def _check_beforehand(self) -> None:
         """Check job, options, host and leftovers. Nothing is started."""
         environ = self._environ
+        self._drop_superseded()
         self._set_place(self._backend.job(environ))
         member.join(self.rank)
         # A file that nobody reads is not written; what would be in it is checked all the same.
@@ -480,6 +479,26 @@ class AscendSystem:
         validate_opening({**flatten(self.config), **files.restored(parameters)}, environ)
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
+
+    def _drop_superseded(self) -> None:
+        """Unset what a launcher has set for the script that started this rank, and is wrong here.
+
+        The adapter reads these variables, too. Those that are right stay: the script may have set
+        the same, as for its rank 0, and the program may read them.
+        """
+        names = find_superseded(self._environ)
+        if not names:
+            return
+        job = Job.detect(self._environ)
+        right = {
+            "RANK_ID": job.rank,
+            "LOCAL_RANK": job.local_rank,
+            "DEVICE_ID": job.device_id,
+            "ASCEND_DEVICE_ID": job.device_id,
+        }
+        for name in names:
+            if self._environ[name] != str(right.get(name)):
+                os.environ.pop(name, None)
 
     def _warn_of_choice(self) -> None:
         """Warn of what nobody has asked for: training on the CPU; in one process of a host."""

@@ -45,6 +45,8 @@ total = hccl_ops.allreduce(x, "sum")
 with ascend_system() as system, system.session() as sess:
     place = (system.rank, system.size, system.local_rank, system.local_size, system.device_id)
     values = sess.run(total, {x: [1, system.rank]}).tolist()
+    for name in ("RANK_ID", "ASCEND_DEVICE_ID", "DEVICE_INDEX"):  # as the script exports them
+        assert os.environ[name] == str(system.rank), name
 print("trained", *place, *values, *sys.argv[1:], flush=True)
 """
 
