@@ -70,12 +70,14 @@ class Backend(abc.ABC):
     Attributes:
         name: The name that users write, and under which it is registered.
         capabilities: What this backend does, ``{feature: True, or why not}``.
-        holds_devices: Whether ranks hold devices of this host, which others may hold before them.
+        holds_devices: Whether ranks hold Ascend processors of this host, which others may hold
+            before them; the launcher then chooses among ``/dev/davinci<N>`` and checks them.
         needs_rank_table: Whether HCCL joins the ranks, which needs a rank table or a chief.
         needs_rendezvous: Whether the launcher has to give the ranks a place to find each other.
         reads_option_files: Whether it reads the files that options point to.
         replaces_vendor: Whether this package's own npu_bridge and hccl stand for the vendor's.
-        collectives: What `ascend_session.hccl` goes through.
+        collectives: What `ascend_session.hccl` goes through, and optimizers for several ranks;
+            there is no default, so each backend sets its own.
         interrupted_run_s: How long a signal waits for a run that does not react to the end of its
             session.
         target: The target that sessions made by others need.

@@ -135,8 +135,10 @@ def _show_usage_error(error: Any) -> None:
     if hasattr(error, "possibilities"):  # which releases write in different ways
         near = did_you_mean(error.option_name, error.possibilities or ())
         message = f"No such option: {error.option_name}.{f' Did you mean {near}?' if near else ''}"
-    typer.echo(error.ctx.get_usage(), err=True)
-    complain(message, f"See `{error.ctx.command_path} --help`.", ERROR)
+    if error.ctx is not None:  # an option without its value comes without
+        typer.echo(error.ctx.get_usage(), err=True)
+    program = "ascend-session" if error.ctx is None else error.ctx.command_path
+    complain(message, f"See `{program} --help`.", ERROR)
 
 
 def _leave_at_once(end: SystemExit) -> None:

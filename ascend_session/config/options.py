@@ -53,7 +53,10 @@ from ascend_session.vendor import EXECUTION_SECONDS
 
 
 class AdapterOptions(ConfigModel):
-    """The options themselves, under the vendor's flat names and with the vendor's parts."""
+    """The options themselves, under the vendor's flat names and with the vendor's parts.
+
+    Each comment is the title of a group; `reference` has them too, by the first option of each.
+    """
 
     # Basics
     graph_run_mode: Annotated[Optional[Switch], Option("i", "init", "Selects training (1) or online-inference (0) compilation for the whole process.", adapter=1, also=("session",), pages="02")] = None
@@ -155,7 +158,7 @@ class AdapterOptions(ConfigModel):
     device_type: Annotated[Optional[str], Option("s", "init", "Device type hint.", adapter="default_device_type")] = None
     soc_config: Annotated[Optional[str], Option("s", "init", "SoC version to compile for.")] = None
     insert_op_file: Annotated[Optional[AippFile], Option("s", "session", "AIPP (image preprocessing) insertion file.")] = None
-    # Read by NPURunConfig (and tf.estimator.RunConfig) only
+    # Read by NPURunConfig only
     distribute: Annotated[Optional[object], Option(None, "NPURunConfig", "ParameterServerStrategy object that turns the Estimator into a PS/worker job.", pages="0")] = None
     model_dir: Annotated[Optional[PathText], Option(None, "NPURunConfig", "Checkpoint/summary directory handed to tf.estimator.RunConfig.")] = None
     tf_random_seed: Annotated[Optional[int], Option(None, "NPURunConfig", "Graph-level random seed handed to RunConfig.")] = None

@@ -1,10 +1,20 @@
 """The plain data of one option."""
 
+import inspect
 import json
+import re
 
 import pytest
 
-from ascend_session.config.reference import SCOPES, all_options, default_of, find, to_dict
+from ascend_session.config import options
+from ascend_session.config.reference import (
+    SCOPES,
+    all_options,
+    default_of,
+    find,
+    group_of,
+    to_dict,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +45,17 @@ def test_every_reference_can_be_written_as_json_and_says_its_scope():
 def test_rules_are_objects_in_json():
     data = json.loads(json.dumps(to_dict(find("precision_mode"))))
     assert set(data["rules"][0]) == {"sentence", "source", "when"}
+
+
+def test_the_group_of_an_option_is_the_comment_above_it():
+    groups, title = {}, ""
+    for line in inspect.getsource(options.AdapterOptions).splitlines():
+        heading, option = re.match(r"    # (.*)", line), re.match(r"    (\w+): Annotated", line)
+        title = heading[1] if heading else title
+        if option:
+            groups[option[1]] = title
+    assert len(set(groups.values())) > 10
+    table = {option.path: group_of(option) for option in all_options()}
+    assert {name: table[name] for name in groups if name in table} == {
+        name: title for name, title in groups.items() if name in table
+    }
