@@ -79,14 +79,15 @@ class StallWatch:
     def __init__(self, pump: Pump, plan: Plan, timeout_s: Optional[float], note_s: float) -> None:
         self._timeout_s = timeout_s
         self._note_s = note_s or math.inf
-        shortest = min(self._note_s, timeout_s or math.inf)
-        self._interval = min(max(shortest * _FRACTION, _SHORTEST), _LONGEST)
+        self._interval = _choose_interval(min(self._note_s, timeout_s or math.inf))
+        # Within less than that, the ticks of a rank that only waits would look like use.
+        self._measure_interval = _choose_interval(timeout_s or self._note_s)
         self._pump = pump
         self._plan = plan
         self._processes = Processes(plan)
         self._alive: Dict[int, int] = {}
         self._meters: Dict[int, Meter] = {}
-        self._looked = self._sign = self._next = time.monotonic()
+        self._looked = self._sign = self._next = self._next_measure = time.monotonic()
         self._asked: Dict[Any, float] = {}  # the age of a wait at which ranks are asked again
         self._noted: Dict[Any, float] = {}  # the age at which the same is noted again
 
@@ -114,7 +115,8 @@ class StallWatch:
             self._sign, self._alive = now, dict(alive)
         self._sign = max([self._sign, *(self._pump.wrote_at(rank) or 0.0 for rank in alive)])
         # Whose job writes now and then does not pay for a look at all processes.
-        if self._timeout_s is not None or now - self._sign >= self._note_s:
+        is_due = now - self._sign >= limit_s
+        if is_due or (self._timeout_s is not None and (is_new or now >= self._next_measure)):
             self._measure(now, is_new)
         self._looked, self._next = now, now + self._interval
         if self._timeout_s is not None:
@@ -128,6 +130,7 @@ class StallWatch:
 
     def _measure(self, now: float, is_new: bool) -> None:
         is_due = now - self._sign >= (self._timeout_s or math.inf)
+        self._next_measure = now + self._measure_interval
         used = self._processes.look(self._alive, thorough=is_new or is_due)
         for rank in self._alive:
             meter = self._meters.setdefault(rank, Meter(now))
@@ -284,6 +287,10 @@ class StallWatch:
         processes = [_describe_process(process) for process in family[:_MOST_NAMED]]
         processes += [f"{len(family) - _MOST_NAMED} more"] if len(family) > _MOST_NAMED else []
         return f"Rank {rank} {wrote} and {used}: {', '.join(processes) or 'its process has ended'}."
+
+
+def _choose_interval(limit_s: float) -> float:
+    return min(max(limit_s * _FRACTION, _SHORTEST), _LONGEST)
 
 
 def _next_limit(limit_s: float, age_s: float) -> float:
