@@ -1,9 +1,11 @@
 """At which step a job began, as its rank 0 tells the launcher: a file in the rank's folder."""
 
+import contextlib
 import os
 from typing import Optional
 
 from ascend_session.cluster.variables import RANK_FOLDER
+from ascend_session.files import replace_file
 
 _NAME = "first_step"
 
@@ -16,10 +18,8 @@ def note_first_step(step: int) -> None:
     """
     folder = os.environ.get(RANK_FOLDER)
     if folder:
-        path = os.path.join(folder, _NAME)
-        with open(f"{path}.tmp", "w") as file:
-            file.write(str(int(step)))
-        os.replace(f"{path}.tmp", path)
+        with contextlib.suppress(OSError):  # training goes on without the launcher's knowing
+            replace_file(os.path.join(folder, _NAME), str(int(step)).encode())
 
 
 def read_first_step(rank_folder: str) -> Optional[int]:
