@@ -261,11 +261,14 @@ def main(argv: Sequence[str]) -> None:
             f"{len(history)} epochs"
         )
     if share.rank == 0:
-        if not arguments.brief:
+        if not history:
+            print(f"Nothing is left to train: {arguments.checkpoint_dir} has all epochs.")
+        elif not arguments.brief:
             print_table(history)
         print(f"Restored in a second session: held-out accuracy {accuracy:.3f}")
         print(f"Checkpoint: {checkpoint}")
-        print(f"Training curve: {save(history, arguments.output)}")
+        if history:  # else that of the epochs that were trained before stays
+            print(f"Training curve: {save(history, arguments.output)}")
         if not arguments.brief:
             print(f"Backend: {system.backend}, because {system.backend_reason}")
 

@@ -99,6 +99,8 @@ def test_it_goes_on_where_the_latest_checkpoint_was_made(
     assert [*first.table(), *second.table()] == trained[0].table()[:2]
     third = run(*PROGRAM, "--epochs", "2", *asked, cwd=tmp_path)
     assert (third.code, third.table()) == (0, []), third.stderr
+    assert "checkpoints has all epochs." in third.stdout
+    assert "Training curve" not in third.stdout
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many"])
