@@ -81,6 +81,16 @@ def write_record(
     return failed_rank
 
 
+def remove_record(folder: str) -> None:
+    """Remove what this process has recorded in its folder: the program has gone on after it."""
+    path = os.path.join(folder, RECORD_NAME)
+    try:
+        if _Earlier(path).pid == str(os.getpid()):
+            os.unlink(path)
+    except (OSError, ValueError):
+        return
+
+
 class _Earlier:
     """What was recorded before, when this rank told the others that it fails, or heard of one."""
 

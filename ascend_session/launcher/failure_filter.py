@@ -3,6 +3,9 @@
 The screen belongs to the cause: what merely follows from it goes to the logs, which always have
 everything. A rank records its failure before the others hear of it, and those that hear of it
 record that before they write anything; so a look for records whenever lines come is in time.
+
+A program may catch the failure and open another system, which removes the record. So until a rank
+ends because of it, only the standard error of the others is hidden, and no longer than it is there.
 """
 
 import os
@@ -37,7 +40,7 @@ class FailureFilter:
         self._folders = folders
         self._records: Dict[int, ErrorRecord] = {}
         self._reported: Set[int] = set()
-        self._is_stopped = self._has_traceback = False
+        self._is_stopped = self._has_traceback = self._is_final = False
         self._next_look = 0.0
         self._lock = threading.Lock()
 
@@ -45,6 +48,7 @@ class FailureFilter:
         """Note that a rank has ended in another way than with exit code 0."""
         with self._lock:
             self._look()
+            self._is_final = True
             if self.cause is None:
                 self.cause = rank
 
@@ -72,7 +76,7 @@ class FailureFilter:
             if self.cause is None:
                 return chunk
             if rank != self.cause:
-                return b""
+                return b"" if self._is_final or stream == "stderr" else chunk
             if not hides_traceback or stream != "stderr" or record is None:
                 return chunk
             if self._has_traceback:
@@ -99,14 +103,23 @@ class FailureFilter:
             known = self._records.get(rank)
             if known is not None and known.ends_program:
                 continue
+            record = None
             if os.path.exists(os.path.join(folder, RECORD_NAME)):
                 from ascend_session.failures.record import read_record
 
                 record = read_record(folder)
-                self._records.update({} if record is None else {rank: record})
+            if record is None:
+                self._records.pop(rank, None)
+                self._reported.discard(rank)
+            else:
+                self._records[rank] = record
+        if self._is_final or self._is_stopped:
+            return
         # A rank that was asked to end has failed because of another one, whose end is noted.
         failed = [r for r, record in self._records.items() if "Terminated" not in record.type]
-        if self.cause is None and failed and not self._is_stopped:
+        self._is_final = any(self._records[rank].ends_program for rank in failed)
+        self.cause = None
+        if failed:
             first = min(failed, key=lambda rank: self._records[rank].time)
             other = self._records[first].failed_rank
             self.cause = first if other is None else other

@@ -102,6 +102,35 @@ def test_ranks_that_lose_a_crashed_one_say_so_in_a_line(fail, tmp_path):
     assert "rank 0, because rank 1 failed" in called.err
 
 
+_TRIALS = """
+    import os, sys
+    from ascend_session.backends.stub_job import open_job
+    from ascend_session.cluster.job import Job
+
+    job = Job.detect(os.environ)
+    for trial in range(2):
+        opened = open_job(job, {}, os.environ)
+        for name in ("stdout", "stderr"):
+            print("trial", trial, name, file=getattr(sys, name), flush=True)
+        if (trial, job.rank) == (0, 0):
+            opened.process_group.fail("bad parameters", ValueError("bad parameters"))
+        opened.close()
+"""
+
+
+def test_ranks_that_go_on_after_a_failure_are_shown_again(program, tmp_path):
+    script = tmp_path / "trials.py"
+    script.write_text(textwrap.dedent(_TRIALS))
+    logs = ("--log-dir", str(tmp_path / "logs"), "--job-id", "job")
+    called = program("launch", "-n", "2", "--backend", "stub", *logs, str(script))
+    assert called.code == 0, called.err
+    assert {f"[{rank}] trial 1 {name}" for rank in range(2) for name in ("stdout", "stderr")} <= {
+        *called.out.splitlines(),
+        *called.err.splitlines(),
+    }
+    assert not any(path.name == "error.json" for path in log(tmp_path, 0).parent.iterdir())
+
+
 def test_tensorflows_frames_come_after_the_users_line(fail, tmp_path):
     script = _TRAINING.format(fault="return np.zeros([5])")
     called = fail(script, "0")

@@ -14,7 +14,7 @@ from ascend_session.backends.exchange.peer import Peer, Rank
 from ascend_session.backends.exchange.reductions import reduce_arrays
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError
-from ascend_session.failures.record_writer import write_record
+from ascend_session.failures.record_writer import remove_record, write_record
 
 Take = Callable[[int, int, Any], None]
 """Takes a rank's index, where its bytes begin in what it has, and the bytes, a uint8 array."""
@@ -53,11 +53,12 @@ class ProcessGroup:
             _peers.add(self._peer)
 
     def open(self) -> None:
-        """Wait until all ranks are there.
+        """Wait until all ranks are there. A failure of an earlier system counts no more.
 
         Raises:
             InitializationError: Naming the ranks that did not come, or saying what is wrong here.
         """
+        remove_record(os.environ.get(RANK_FOLDER, ""))
         if self._peer is not None:
             self._peer.join()
             self.nodes = self._peer.nodes
