@@ -1,13 +1,15 @@
 """The live line below a job's output: who runs, for how long, and what the slowest said last.
 
-A rank starts until it has written something: before that it loads TensorFlow, and nobody can tell.
+A rank starts until it has written something or opens a system: before that it loads TensorFlow, and
+nobody can tell.
 """
 
 import os
 import re
 import time
-from typing import Callable, FrozenSet, List, Mapping, Optional
+from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Set
 
+from ascend_session.cluster.member import read_members
 from ascend_session.launcher.events import (
     Ended,
     Event,
@@ -44,6 +46,8 @@ class StatusLine:
         self._began = self._attempt_began = time.monotonic()
         self._attempt, self._size = 1, 0
         self._alive: FrozenSet[int] = frozenset()  # replaced, never changed
+        self._folders: Dict[int, str] = {}
+        self._joined: Set[int] = set()
         self._until: Optional[float] = None  # until ranks are killed, or another attempt
         self._is_waiting = self._is_killing = False
 
@@ -52,6 +56,8 @@ class StatusLine:
         if isinstance(event, Planned):
             self._attempt, self._size = event.plan.attempt, len(event.plan.ranks)
             self._attempt_began = time.monotonic()
+            self._folders = {rank.rank: rank.folder for rank in event.plan.ranks}
+            self._joined = set()
             self._until, self._is_waiting, self._is_killing = None, False, False
         elif isinstance(event, Started):
             self._alive = self._alive | {event.rank}
@@ -88,12 +94,18 @@ class StatusLine:
         latest = {rank: self._latest(rank) for rank in alive}
         began = self._attempt_began
         lines = {rank: line for rank, line in latest.items() if line and line.time >= began}
-        starting = len(alive) - len(lines)
-        if alive and not lines:
+        running = [rank for rank in alive if rank in lines or self._has_joined(rank)]
+        starting = len(alive) - len(running)
+        if alive and not running:
             return f"{attempt}{starting} of {self._size} ranks starting, {elapsed}"
-        head = f"{attempt}{len(lines)} of {self._size} ranks running, "
+        head = f"{attempt}{len(running)} of {self._size} ranks running, "
         head += f"{starting} starting, {elapsed}" if starting else elapsed
         return f"{head} | {self._describe_slowest(alive, lines)}" if alive else head
+
+    def _has_joined(self, rank: int) -> bool:
+        if rank not in self._joined and read_members(self._folders[rank]):
+            self._joined.add(rank)
+        return rank in self._joined
 
     def _describe_slowest(self, alive: FrozenSet[int], lines: Mapping[int, Latest]) -> str:
         """Name the rank that has been silent longest, and give its last line."""

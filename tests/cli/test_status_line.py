@@ -94,6 +94,16 @@ def test_ranks_that_have_written_nothing_yet_are_starting(watch):
     assert watch().shown() == "3 of 3 ranks starting, 0:42"
 
 
+def test_a_silent_rank_that_has_opened_a_system_is_running(watch, monkeypatch):
+    watched = watch()
+    for rank in watched.plan.ranks:
+        os.makedirs(rank.folder)
+        monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", rank.folder)
+        code = f"from ascend_session.cluster import member; member.join({rank.rank})"
+        subprocess.run([sys.executable, "-c", code], cwd=str(_ROOT), check=True)
+    assert watched.shown() == "3 of 3 ranks running, 0:42 | [0] has said nothing yet"
+
+
 def test_ranks_that_have_ended_are_not_the_slowest(watch):
     watched = watch()
     watched.says(0, b"one\n", ago=30.0)
