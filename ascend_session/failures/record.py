@@ -10,8 +10,9 @@ hear of it.
 import json
 import math
 import os
+import re
 import signal
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ascend_session.failures.record_writer import RECORD_NAME
 
@@ -114,3 +115,12 @@ def read_stacks(folder: str) -> str:
     """Read what ``faulthandler`` left in a rank's folder, the last 256 KB of it; may be empty."""
     content = end_of(os.path.join(folder, STACKS_NAME), _MOST_STACKS_BYTES)
     return content.decode("utf-8", "backslashreplace")
+
+
+_FRAME = re.compile(r'  File "(.*)", line ([0-9]+) in (.*)')
+
+
+def parse_frames(stack: str) -> List[Frame]:
+    """Parse a thread's stack as ``faulthandler`` writes it; the innermost frame comes first."""
+    matches = [match for match in map(_FRAME.fullmatch, stack.splitlines()) if match]
+    return [Frame(match[1], int(match[2]), match[3]) for match in matches]

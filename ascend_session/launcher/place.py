@@ -6,7 +6,14 @@ import signal
 from itertools import groupby
 from typing import List, NamedTuple, Sequence
 
-from ascend_session.failures.record import STACKS_NAME, ErrorRecord, Frame, end_of, read_stacks
+from ascend_session.failures.record import (
+    STACKS_NAME,
+    ErrorRecord,
+    Frame,
+    end_of,
+    parse_frames,
+    read_stacks,
+)
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.rank_main import GLUE
 from ascend_session.user_code import is_user_file
@@ -78,17 +85,12 @@ class _Thread(NamedTuple):
         return any(is_user_file(frame.path) for frame in self.frames)
 
 
-_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
-
-
 def _read_crash(rank_folder: str) -> List[_Thread]:
     """Read the stacks of the last crash, as `faulthandler` writes them."""
     _, fatal, dump = read_stacks(rank_folder).rpartition("Fatal Python error")
     threads = []
     for block in dump.split("\n\n") if fatal else ():
-        matches = [match for match in map(_FRAME.fullmatch, block.splitlines()) if match]
-        frames = [Frame(match[1], int(match[2]), match[3]) for match in reversed(matches)]
-        frames = [frame for frame in frames if frame.path != GLUE]
+        frames = [frame for frame in reversed(parse_frames(block)) if frame.path != GLUE]
         threads.append(_Thread("Current thread" in block, frames))
     return threads
 

@@ -9,12 +9,12 @@ import os
 import re
 import time
 from itertools import repeat
-from typing import Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple
 
 import psutil
 
 from ascend_session.cluster.member import stacks_name
-from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
+from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME, Frame, parse_frames
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.report import without_runner
 from ascend_session.user_code import is_user_file
@@ -85,16 +85,7 @@ def read_text(path: str, begin: int = 0) -> str:
     return ""
 
 
-_FRAME = re.compile(r'  File "(.*)", line ([0-9]+) in (.*)')
 _STANDARD_LIBRARY = re.compile(r"/lib/python[0-9.]+/")  # of an interpreter that is not this one
-
-
-class Frame(NamedTuple):
-    """Where a thread is: file, line and function."""
-
-    path: str
-    number: int
-    function: str
 
 
 def find_user_frame(stacks: str) -> Optional[Frame]:
@@ -103,8 +94,7 @@ def find_user_frame(stacks: str) -> Optional[Frame]:
     The main thread is the last one that ``faulthandler`` writes.
     """
     last = re.split("^(?:Current thread|Thread) 0x", stacks, flags=re.MULTILINE)[-1]
-    found = [match for match in map(_FRAME.match, last.splitlines()) if match is not None]
-    frames = [Frame(match[1], int(match[2]), match[3]) for match in found]
+    frames = parse_frames(last)
     own = [
         frame
         for frame in frames

@@ -358,7 +358,7 @@ def _place_of(
     for process in family:
         frame = find_user_frame(stacks.get(process.pid, ""))
         if frame is not None:
-            line = _shorten(f"{frame.path}:{frame.number}", plan)
+            line = _shorten(f"{frame.path}:{frame.line}", plan)
             return _Place(line, f"at {line} ({frame.function})")
     if not family:
         return _Place("", "gone")
