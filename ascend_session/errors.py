@@ -232,6 +232,6 @@ def warn(message: str) -> None:
     """Issue an AscendConfigWarning at the first line outside this package and pydantic."""
     inside = (__name__.split(".")[0] + ".", "pydantic.", "pydantic")
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(inside):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, AscendConfigWarning, stacklevel=level)

@@ -19,6 +19,12 @@ OK = "ok"
 
 SEVERITIES = (ERROR, WARNING, NOT_CHECKED, INFO, OK)
 
+NO_EFFECT = "none"
+"""An effect: the option does not do what it says."""
+
+HOST = "host"
+"""An effect: a device ends the run if its host has the same files."""
+
 
 class Place(NamedTuple):
     """A place in a file.
@@ -83,6 +89,8 @@ class Finding(NamedTuple):
         place: Where it stands: in a file, or in JSON, as in ``server_list[0].device[3]``.
         source: Where the rule is laid down (adapter file, page of the manual).
         certain: False if it depends on what was not seen: a branch, another file.
+        effect: What becomes of the option, where the severity does not say it: ``none`` or
+            ``host``.
     """
 
     severity: str
@@ -93,6 +101,7 @@ class Finding(NamedTuple):
     place: Union[str, Place, None] = None
     source: Optional[str] = None
     certain: bool = True
+    effect: str = ""
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place else self.message

@@ -11,7 +11,7 @@ from ascend_session.audit.options import (
     check_path,
     check_status,
 )
-from ascend_session.audit.values import UNKNOWN, Known
+from ascend_session.audit.values import UNKNOWN, Known, as_python
 from ascend_session.audit.vendor_classes import PART_MODELS
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import check_value
@@ -36,9 +36,10 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
         if isinstance(value, Known) and value.value is None:
             continue  # which is as good as left out
         yield from check_status(option.key, place)
-        if not isinstance(value, Known):
+        try:
+            given = _as_field_takes_it(option, as_python(value))
+        except LookupError:
             continue
-        given = _as_field_takes_it(option, value.value)
         if option.field is not None:
             for problem in argument_problems(model, name, given):
                 yield problem._replace(rule="value-not-allowed", place=place)

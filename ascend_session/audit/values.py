@@ -33,6 +33,22 @@ class EnvironmentText(NamedTuple):
 UNKNOWN = Unknown()
 
 
+def as_python(value: Any) -> Any:
+    """Give a value as the script has it, also what stands in a list, tuple or dict.
+
+    Raises:
+        LookupError: If part of it is not known.
+    """
+    if not isinstance(value, Known):
+        raise LookupError(value)
+    inner = value.value
+    if isinstance(inner, dict):
+        return {key: as_python(each) for key, each in inner.items()}
+    if isinstance(inner, (list, tuple)):
+        return type(inner)(as_python(each) for each in inner)
+    return inner
+
+
 def either(first: Any, second: Any) -> Any:
     """Give what is known of a value that is one or the other."""
     if first == second:

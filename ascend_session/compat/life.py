@@ -10,6 +10,7 @@ guides/facts/adapter.md#life-of-ge-in-a-process.
 
 import atexit
 import os
+import threading
 import warnings
 from typing import Any, Mapping, Optional
 
@@ -24,12 +25,14 @@ class _Life:
     Attributes:
         context: The block that is entered until `end`.
         pid: The process that entered it.
-        is_opening: Whether it is being entered: sessions that are made then are the system's own.
+        opening: Held by the thread that enters it; others, whose sessions need it, too, wait.
+        opener: That thread: sessions that it makes meanwhile are the system's own.
     """
 
     context: Optional[Any] = None
     pid = -1
-    is_opening = False
+    opening = threading.RLock()
+    opener: Optional[int] = None
 
 
 def system() -> AscendSystem:
@@ -50,19 +53,21 @@ def open_with(parameters: Mapping[str, Any]) -> AscendSystem:
     Args:
         parameters: Keys of the NpuOptimizer entry, and values that were found to be in order.
     """
-    opened = current_system()
-    if opened is not None:
-        return opened
+    with _Life.opening:
+        return current_system() or _open(parameters)
+
+
+def _open(parameters: Mapping[str, Any]) -> AscendSystem:
     end()  # what is left of one that something else has closed
     with warnings.catch_warnings():
         # What there is to say of the options is said where the session is checked.
         warnings.simplefilter("ignore", AscendConfigWarning)
         context = ascend_system(AscendConfig.from_parameter_map(parameters), backend="stub")
-        _Life.is_opening = True
+        _Life.opener = threading.get_ident()
         try:
-            opened = context.__enter__()
+            opened: AscendSystem = context.__enter__()
         finally:
-            _Life.is_opening = False
+            _Life.opener = None
     _Life.context, _Life.pid = context, os.getpid()
     atexit.register(end)
     return opened
@@ -74,8 +79,8 @@ def is_of_parent() -> bool:
 
 
 def is_opening() -> bool:
-    """Whether the system is just being opened, so that new sessions are its own."""
-    return _Life.is_opening
+    """Whether this thread is just opening the system, so that its new sessions are that one's."""
+    return _Life.opener == threading.get_ident()
 
 
 def has_opened() -> bool:
@@ -100,3 +105,11 @@ def end() -> None:
     atexit.unregister(end)
     if context is not None and _Life.pid == os.getpid():
         context.__exit__(None, None, None)
+
+
+def _forget_opener_in_child() -> None:
+    """Have a forked process not wait for a thread that it does not have."""
+    _Life.opening, _Life.opener = threading.RLock(), None
+
+
+os.register_at_fork(after_in_child=_forget_opener_in_child)

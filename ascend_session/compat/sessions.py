@@ -7,7 +7,6 @@ made. What is known of the sessions is kept for the report.
 """
 
 import os
-import re
 import sys
 import warnings
 import weakref
@@ -29,7 +28,7 @@ from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
-from ascend_session.findings import ERROR, WARNING, Finding
+from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
 from ascend_session.session.conditions import (
     Leftovers,
     init_options,
@@ -287,15 +286,11 @@ def describe_options(
     return options
 
 
-_WITHOUT_EFFECT = re.compile("no effect|nothing reads|not disable")
-_ENDS_ON_SUCH_A_HOST = re.compile(r"\b(GE|adapter|compilation) (fails|aborts)\b|a file is needed")
-
-
 def _effect_of(finding: Finding) -> str:
     """Tell an option that is ignored from one that is honoured, but worth a warning."""
-    if finding.severity == WARNING and not _WITHOUT_EFFECT.search(finding.message):
-        return "device"
-    return "host" if _ENDS_ON_SUCH_A_HOST.search(finding.message) else "silent"
+    if finding.effect == HOST:
+        return "host"
+    return "device" if finding.severity == WARNING and finding.effect != NO_EFFECT else "silent"
 
 
 def _first_by_key(verdict: EntryVerdict, findings: Sequence[Finding]) -> Dict[str, Finding]:

@@ -30,7 +30,7 @@ from ascend_session.config.options import AdapterOptions
 from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, accuracy, dynamic, paths, variables
 from ascend_session.config.rules.rule import FlatOptions, Rule
-from ascend_session.findings import ERROR, Finding
+from ascend_session.findings import ERROR, HOST, Finding
 
 # Options whose wrong values GE refuses, and what has to be on for that.
 _READ_BY_GE: Dict[str, str] = {
@@ -47,12 +47,11 @@ _RULES_OF_GE: Set[Callable[..., Any]] = {
     variables.profiling_options_variable,
 }
 # What stands in files is for `ascend-session config`: they are those of another machine.
-_ALL_RULES: Tuple[Rule, ...] = (
-    *RULES,
+_RULES_ABOUT_FILES: Tuple[Rule, ...] = (
     *(rule for rule in paths.RULES if rule.check is not paths.files_that_ge_reads),
     *paths.OPENING_RULES,
-    *variables.RULES,
 )
+_ALL_RULES: Tuple[Rule, ...] = (*RULES, *_RULES_ABOUT_FILES, *variables.RULES)
 
 _MOST_BY_HAND = 25  # options
 
@@ -149,6 +148,8 @@ def _find_problems(reading: EntryReading, environ: Mapping[str, str]) -> Iterato
     options = FlatOptions(reading.values, refused, environ=environ)
     for rule in _ALL_RULES:
         for finding in rule.findings(options):
+            if finding.severity == ERROR and rule in _RULES_ABOUT_FILES:
+                finding = finding._replace(effect=HOST)
             yield _Problem(finding, rule.check in _RULES_OF_GE)
 
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple, cast
 
 from ascend_session import backends
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.errors import AnyFunction, AscendError, LifecycleError, ShutdownError
+from ascend_session.errors import (
+    AnyFunction,
+    AscendError,
+    LifecycleError,
+    ShutdownError,
+    with_short_traceback,
+)
 from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session import registry
 from ascend_session.session.conditions import warn_of_unused_loops
@@ -47,7 +53,7 @@ def _unknown_argument(name: str, function: str, own: List[str]) -> str:
     elif near in own:
         hint = f"Did you mean {near}?"
     else:
-        hint = f"Options belong into AscendConfig: {function}(AscendConfig({near}=...))."
+        hint = f"Options belong in AscendConfig: {function}(AscendConfig({near}=...))."
     return f"{function}() has no argument {name!r}.\n  hint: {hint}"
 
 
@@ -204,12 +210,10 @@ class SystemContext(_Once):
         super().__init__()
         self._arguments = (config, backend, None, wait_s, probe)
 
+    @with_short_traceback
     def __enter__(self) -> AscendSystem:
         self._begin()
-        try:
-            self._system = _enter_system(*self._arguments)
-        except AscendError as error:
-            raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
+        self._system = _enter_system(*self._arguments)
         self._left = False
         self._sessions_before = self._system.sessions_here()
         return self._system
@@ -244,24 +248,22 @@ class SessionContext(_Once):
         self._backend = backend
         self._given = system
 
+    @with_short_traceback
     def __enter__(self) -> "Session":
         self._begin()
+        if self._given is not None:
+            self._system = registry.join(self._given)
+        else:
+            self._system = _enter_system(self._config, self._backend, self._arguments[2])
         try:
-            if self._given is not None:
-                self._system = registry.join(self._given)
-            else:
-                self._system = _enter_system(self._config, self._backend, self._arguments[2])
-            try:
-                self._opened = self._system.open_session(
-                    self._config, *self._arguments, as_default=self._as_default
-                )
-            except BaseException as error:
-                cause = _finish(self._system, error, registry.leave(self._system))
-                if cause is not None:
-                    raise cause from error
-                raise
-        except AscendError as error:
-            raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
+            self._opened = self._system.open_session(
+                self._config, *self._arguments, as_default=self._as_default
+            )
+        except BaseException as error:
+            cause = _finish(self._system, error, registry.leave(self._system))
+            if cause is not None:
+                raise cause from error
+            raise
         self._left = False
         self._sessions_before = self._system.sessions_here()
         return self._opened.session

@@ -289,7 +289,9 @@ class AscendSystem:
 
     def __repr__(self) -> str:
         state = self._state
-        if self.is_open:
+        if self.pid != os.getpid():
+            state = f"of process {self.pid}, from which this one was forked"
+        elif self.is_open:
             state += f", rank {self.rank} of {self.size}, device {self.device_id}, "
             state += format_count(len(self._sessions), "session")
         return f"<AscendSystem on the {self.backend}: {state}>"

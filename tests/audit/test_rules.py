@@ -49,6 +49,13 @@ def test_an_argument_that_is_not_there_is_shown_its_place(call, hint):
     assert [one.hint for one in audit_bytes("a.py", text.encode()).findings] == [hint]
 
 
+def test_an_argument_of_the_wrong_type_is_shown_with_the_values_in_it():
+    call = "NPURunConfig(precision_mode={'all': ['fp16']}, op_compiler_cache_mode=[unknown])"
+    text = f"from npu_bridge.npu_init import *\nconfig = {call}\n"
+    [finding] = audit_bytes("a.py", text.encode()).findings
+    assert finding.message.startswith("precision_mode={'all': ('fp16',)} (dict): allowed are")
+
+
 def test_every_rule_has_a_script_that_breaks_it():
     marked = {rule for path in SCRIPTS for _, rule, _ in expected(path.read_text("utf-8"))}
     assert marked == set(AUDIT_RULES) - {"not-read"}

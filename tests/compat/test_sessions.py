@@ -1,6 +1,8 @@
 """Every session of a script is looked at, whoever opens it."""
 
+import concurrent.futures
 import tempfile
+import threading
 import warnings
 from typing import Any, Callable, Iterator
 
@@ -108,6 +110,19 @@ def test_what_ends_the_run_on_a_device_is_refused_before_the_session_is_made(
     assert current_system() is None
 
 
+def test_threads_open_their_sessions_at_once(tf: Any, proto: Any) -> None:
+    config, together = proto(precision_mode="allow_mix_precision"), threading.Barrier(4)
+
+    def work(number: int) -> Any:
+        together.wait()
+        with tf.Session(config=config, graph=tf.Graph()) as session:
+            return session.run(tf.constant(number))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(work, range(4))) == [0, 1, 2, 3]
+    assert len(sessions.session_log().sessions) == 4
+
+
 def test_the_place_is_the_scripts(tf: Any, proto: Any) -> None:
     tf.Session(config=proto()).close()
     [session] = sessions.session_log().sessions
@@ -131,6 +146,27 @@ def test_init_options_of_a_later_session_are_without_effect(tf: Any, proto: Any)
     )
     assert first == {"precision_mode": "device"}
     assert second == {"precision_mode": "silent", "buffer_optimize": "device"}
+
+
+@pytest.mark.parametrize(
+    ("options", "effect"),
+    [
+        ({"dump_step": "1"}, "silent"),
+        ({"graph_run_mode": 0, "enable_small_channel": 0}, "silent"),
+        ({"compile_dynamic_mode": True, "shape_generalization_mode": "FULL"}, "silent"),
+        ({"hccl_timeout": 0}, "device"),
+        ({"fusion_switch_file": "/does/not/exist"}, "host"),
+        ({"fusion_switch_file": "/dev/null"}, "host"),
+    ],
+    ids=str,
+)
+def test_an_option_is_honoured_only_if_it_does_what_it_says(
+    tf: Any, proto: Any, options: Any, effect: str
+) -> None:
+    tf.Session(config=proto(**options)).close()
+    [session] = sessions.session_log().sessions
+    effects = {each.key: each.effect for each in session.settings}
+    assert effects[list(options)[-1]] == effect
 
 
 def test_the_last_session_takes_the_device_down_and_the_next_one_decides_anew(

@@ -10,7 +10,14 @@ from typing import List
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import accuracy, dynamic, execution, paths, variables
-from ascend_session.config.rules.rule import FlatOptions, Rule, RuleBook, RuleFindings, warning
+from ascend_session.config.rules.rule import (
+    FlatOptions,
+    Rule,
+    RuleBook,
+    RuleFindings,
+    no_effect,
+    warning,
+)
 
 __all__ = ["DEPRECATIONS", "HOST_RULES", "RULES"]
 
@@ -26,7 +33,9 @@ def deprecated_options(entry: FlatOptions) -> RuleFindings:
         if option is None or not option.deprecated:
             continue
         if option.dead:
-            yield warning(f"{key} is deprecated and nothing reads it any more.", option=option.path)
+            yield no_effect(
+                f"{key} is deprecated and nothing reads it any more.", option=option.path
+            )
         else:
             use = f"Use {option.use}." if option.use else None
             yield warning(f"{key} is deprecated by the vendor's manual.", use, option=option.path)

@@ -1,6 +1,13 @@
 """Rules about numeric precision, and about dumps and debugging files, which explain it."""
 
-from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
+from ascend_session.config.rules.rule import (
+    FlatOptions,
+    RuleBook,
+    RuleFindings,
+    error,
+    no_effect,
+    warning,
+)
 from ascend_session.config.values import accelerate_trigger
 
 RULES = RuleBook()
@@ -60,7 +67,7 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
         or entry.get("precision_mode_v2") == "origin"
     )
     if "customize_dtypes" in entry and kept:
-        yield warning(
+        yield no_effect(
             f"{entry.text('customize_dtypes')} has no effect while the precision "
             "mode keeps the original dtypes."
         )
@@ -121,7 +128,7 @@ def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindi
 def op_precision_mode_wins(entry: FlatOptions) -> RuleFindings:
     """op_precision_mode makes op_select_implmode and optypelist_for_implmode ineffective."""
     if "op_precision_mode" in entry and "op_select_implmode" in entry:
-        yield warning(
+        yield no_effect(
             f"{entry.text('op_select_implmode')} has no effect: "
             "op_precision_mode takes precedence.",
             option="op_select_implmode",
@@ -146,7 +153,7 @@ def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
             "Add op_select_implmode='high_precision' or 'high_performance'.",
         )
     elif mode.endswith("_for_all"):
-        yield warning(
+        yield no_effect(
             f"{text} has no effect with op_select_implmode={mode!r}, which is for all operators."
         )
 
@@ -215,7 +222,7 @@ def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
     for detail, switches in pairs:
         if detail in entry and not any(entry.is_on(switch) for switch in switches):
             needed = " or ".join(f"{switch}=True" for switch in switches)
-            yield warning(
+            yield no_effect(
                 f"{entry.text(detail)} has no effect: it is read with {needed}.", option=detail
             )
 
@@ -246,7 +253,7 @@ def debugging_disables_the_compile_cache(entry: FlatOptions) -> RuleFindings:
     """A non-zero op_debug_level disables the operator compile cache."""
     level = entry.get("op_debug_level", 0)
     if "op_compiler_cache_mode" in entry and level != 0:
-        yield warning(
+        yield no_effect(
             f"op_compiler_cache_mode={entry['op_compiler_cache_mode']!r} has no effect with "
             f"op_debug_level={level}."
         )
@@ -272,7 +279,7 @@ def debug_level_slows_training(entry: FlatOptions) -> RuleFindings:
 def quant_dump_needs_dump(entry: FlatOptions) -> RuleFindings:
     """quant_dumpable='1' matters only while data is dumped."""
     if entry.get("quant_dumpable") == "1" and not entry.is_on("enable_dump"):
-        yield warning("quant_dumpable='1' has no effect without enable_dump=True.")
+        yield no_effect("quant_dumpable='1' has no effect without enable_dump=True.")
 
 
 @RULES.add(
@@ -285,7 +292,7 @@ def debug_directory_needs_debugging(entry: FlatOptions) -> RuleFindings:
     """debug_dir is used only while op_debug_level or op_debug_config keeps debug files."""
     keeps = entry.get("op_debug_level", 0) != 0 or "op_debug_config" in entry
     if "debug_dir" in entry and not keeps:
-        yield warning(
+        yield no_effect(
             f"{entry.text('debug_dir')} has no effect: no debug files are kept without "
             "op_debug_config or op_debug_level."
         )

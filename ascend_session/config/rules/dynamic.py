@@ -1,7 +1,14 @@
 """Rules about dynamic shapes: profiles, shape ranges, generalisation."""
 
 from ascend_session.config import shapes
-from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
+from ascend_session.config.rules.rule import (
+    FlatOptions,
+    RuleBook,
+    RuleFindings,
+    error,
+    no_effect,
+    warning,
+)
 
 RULES = RuleBook()
 
@@ -117,7 +124,7 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
 def profiles_beat_shape_ranges(entry: FlatOptions) -> RuleFindings:
     """dynamic_dims makes dynamic_inputs_shape_range ineffective."""
     if "dynamic_inputs_shape_range" in entry and "dynamic_dims" in entry:
-        yield warning("dynamic_inputs_shape_range has no effect: dynamic_dims takes precedence.")
+        yield no_effect("dynamic_inputs_shape_range has no effect: dynamic_dims takes precedence.")
 
 
 @RULES.add(
@@ -131,12 +138,12 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     details = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
     for key in details:
         if key in entry and not entry.is_on("dynamic_input"):
-            yield warning(
+            yield no_effect(
                 f"{entry.text(key)} has no effect: it is read with dynamic_input=True.", option=key
             )
     lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
     if lazy and entry.is_on("dynamic_input") and "dynamic_inputs_shape_range" in entry:
-        yield warning(
+        yield no_effect(
             "dynamic_inputs_shape_range has no effect with "
             "dynamic_graph_execute_mode='lazy_recompile'.",
             option="dynamic_inputs_shape_range",
@@ -197,7 +204,7 @@ def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
 def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
     """dynamic_input=True forces jit_compile to 'true'."""
     if entry.is_on("dynamic_input") and entry.get("jit_compile", "true") != "true":
-        yield warning(
+        yield no_effect(
             f"jit_compile={entry['jit_compile']!r} becomes 'true': dynamic_input=True forces it."
         )
 
@@ -213,7 +220,7 @@ def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     mode = entry.get("shape_generalization_mode", "STRICT")
     online = entry.get("jit_compile") == "true" and not entry.is_on("compile_dynamic_mode")
     if mode != "STRICT" and not online:
-        yield warning(
+        yield no_effect(
             f"shape_generalization_mode={mode!r} is ignored: it needs jit_compile='true' and "
             "compile_dynamic_mode not True."
         )
@@ -232,7 +239,7 @@ def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
         and entry.get("shape_generalization_mode", "STRICT") == "STRICT"
     )
     if entry.get("compile_dynamic_mode") is False and not kept:
-        yield warning(
+        yield no_effect(
             "compile_dynamic_mode=False becomes True in GE unless jit_compile='true' and "
             "shape_generalization_mode='STRICT'."
         )
@@ -244,7 +251,7 @@ def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
 def hybrid_mode_externalises_weights(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 turns external_weight on."""
     if entry.get("compile_hybrid_mode") == 1 and entry.get("external_weight") is False:
-        yield warning(
+        yield no_effect(
             "external_weight=False becomes True: compile_hybrid_mode=1 needs it.",
             option="external_weight",
         )

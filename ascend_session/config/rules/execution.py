@@ -1,7 +1,14 @@
 """Rules about how graphs run: loops, memory, compilation, tuning, collectives, the Estimator."""
 
 from ascend_session.config import profiling_options
-from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
+from ascend_session.config.rules.rule import (
+    FlatOptions,
+    RuleBook,
+    RuleFindings,
+    error,
+    no_effect,
+    warning,
+)
 from ascend_session.text import format_duration
 
 RULES = RuleBook()
@@ -62,7 +69,7 @@ def partial_offload_needs_mixed_computing(entry: FlatOptions) -> RuleFindings:
 def pair_flag_needs_a_pair(entry: FlatOptions) -> RuleFindings:
     """in_out_pair_flag says nothing without in_out_pair."""
     if "in_out_pair_flag" in entry and "in_out_pair" not in entry:
-        yield warning("in_out_pair_flag has no effect without in_out_pair.")
+        yield no_effect("in_out_pair_flag has no effect without in_out_pair.")
 
 
 @RULES.add(
@@ -88,7 +95,7 @@ def one_way_to_compress(entry: FlatOptions) -> RuleFindings:
 def inference_forces_small_channel(entry: FlatOptions) -> RuleFindings:
     """graph_run_mode=0 forces enable_small_channel to 1."""
     if entry.get("graph_run_mode") == 0 and entry.get("enable_small_channel") == 0:
-        yield warning("enable_small_channel=0 becomes 1: inference (graph_run_mode=0) forces it.")
+        yield no_effect("enable_small_channel=0 becomes 1: inference (graph_run_mode=0) forces it.")
 
 
 @RULES.add("use_off_line", "job", source="guides/facts/adapter.md#graphs-that-stay-on-the-cpu")
@@ -119,7 +126,7 @@ def fusion_takes_inputs_from_the_batch(entry: FlatOptions) -> RuleFindings:
 def core_limit_needs_compilation(entry: FlatOptions) -> RuleFindings:
     """aicore_num does nothing where shipped binaries are reused."""
     if "aicore_num" in entry and entry.get("jit_compile") == "false":
-        yield warning(
+        yield no_effect(
             f"aicore_num={entry['aicore_num']!r} has no effect on static graphs with "
             "jit_compile='false', which reuse shipped binaries."
         )
@@ -141,7 +148,7 @@ def inline_switches_win(entry: FlatOptions) -> RuleFindings:
 def format_optimisation_cannot_be_turned_off(entry: FlatOptions) -> RuleFindings:
     """variable_format_optimize=False is not understood by GE."""
     if entry.get("variable_format_optimize") is False:
-        yield warning(
+        yield no_effect(
             "variable_format_optimize=False does not disable it: the adapter sends '0', GE looks "
             "for the word False."
         )
@@ -191,7 +198,7 @@ def parallel_graphs_are_added_one_by_one(entry: FlatOptions) -> RuleFindings:
 def profiling_options_need_profiling(entry: FlatOptions) -> RuleFindings:
     """profiling_options are read only with enable_profiling=True."""
     if "profiling_options" in entry and not entry.is_on("profiling_mode"):
-        yield warning(
+        yield no_effect(
             "profiling_options have no effect: they are read with profiling_mode=True, which is "
             "enable_profiling=True in a ProfilingConfig.",
             "Turn profiling on, or leave profiling_options out.",
@@ -254,7 +261,7 @@ def tuning_details_need_tuning(entry: FlatOptions) -> RuleFindings:
     """work_path, distribute_config and aoe_config_file are read only while AOE tunes."""
     for key in ("work_path", "distribute_config", "aoe_config_file"):
         if key in entry and "aoe_mode" not in entry:
-            yield warning(
+            yield no_effect(
                 f"{entry.text(key)} has no effect without aoe_mode (or AOE_MODE).", option=key
             )
 
@@ -325,7 +332,7 @@ def logical_device_needs_single(entry: FlatOptions) -> RuleFindings:
     """logical_device_id is read only with logical_device_cluster_deploy_mode='SINGLE'."""
     mode = entry.get("experimental_logical_device_cluster_deploy_mode")
     if "experimental_logical_device_id" in entry and mode != "SINGLE":
-        yield warning(
+        yield no_effect(
             "logical_device_id has no effect without logical_device_cluster_deploy_mode='SINGLE'.",
             option="logical_device_id",
         )
@@ -379,7 +386,7 @@ def parameter_servers_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
 def recompute_needs_its_helper(entry: FlatOptions) -> RuleFindings:
     """Recompute becomes a graph attribute only through util.set_graph_exec_config."""
     if "recompute" in entry:
-        yield warning(
+        yield no_effect(
             f"recompute={entry['recompute']!r} has no key in the session options; it takes effect "
             "through npu_bridge's util.set_graph_exec_config only."
         )

@@ -14,7 +14,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.findings import ERROR, WARNING, Finding
+from ascend_session.findings import ERROR, NO_EFFECT, WARNING, Finding
 
 
 class RefusedOptionError(Exception):
@@ -139,3 +139,8 @@ def error(message: str, hint: Optional[str] = None, option: Optional[str] = None
 def warning(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
     """Make a finding that the configuration is taken with."""
     return Finding(WARNING, message, hint, option=option)
+
+
+def no_effect(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
+    """Make a warning about an option that does not do what it says."""
+    return Finding(WARNING, message, hint, option=option, effect=NO_EFFECT)

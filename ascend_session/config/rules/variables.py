@@ -7,7 +7,14 @@ from typing import Optional
 
 from ascend_session.config.profiling_options import profiling_members
 from ascend_session.config.rules.paths import tuning_mode
-from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
+from ascend_session.config.rules.rule import (
+    FlatOptions,
+    RuleBook,
+    RuleFindings,
+    error,
+    no_effect,
+    warning,
+)
 from ascend_session.vendor import EXECUTION_SECONDS
 
 RULES = RuleBook()
@@ -119,11 +126,11 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
         return
     for switch in ("enable_dump", "enable_dump_debug"):
         if entry.is_on(switch):
-            yield warning(
+            yield no_effect(
                 f"{switch}=True has no effect while NPU_COLLECT_PATH is set.", option=switch
             )
     if entry.get("enable_exception_dump", 1) != 1:
-        yield warning(
+        yield no_effect(
             f"enable_exception_dump={entry['enable_exception_dump']} becomes 1 while "
             "NPU_COLLECT_PATH is set.",
             option="enable_exception_dump",
@@ -139,7 +146,7 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_MODE=true profiles even with enable_profiling=False."""
     mode = entry.environ.get("PROFILING_MODE")
     if mode == "true" and entry.get("profiling_mode") is False:
-        yield warning("enable_profiling=False has no effect: PROFILING_MODE=true is set.")
+        yield no_effect("enable_profiling=False has no effect: PROFILING_MODE=true is set.")
     if mode and mode not in ("true", "false"):
         yield warning(
             f"PROFILING_MODE={mode!r} leaves profiling off; only 'true' turns it on.",
@@ -249,7 +256,7 @@ def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
     enabled = entry.environ.get("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM") == "1"
     dynamic = entry.is_on("compile_dynamic_mode") or entry.is_on("dynamic_input")
     if "auto_multistream_parallel_mode" in entry and dynamic and not enabled:
-        yield warning(
+        yield no_effect(
             "auto_multistream_parallel_mode has no effect in dynamic graphs unless "
             "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1."
         )
@@ -284,7 +291,7 @@ def _has_cluster(text: str) -> bool:
 def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     """is_tailing_optimization is for distributed training."""
     if entry.is_on("is_tailing_optimization") and _job_size(entry) == 1:
-        yield warning("is_tailing_optimization=True has no effect in a job of one process.")
+        yield no_effect("is_tailing_optimization=True has no effect in a job of one process.")
 
 
 @RULES.add(
