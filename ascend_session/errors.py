@@ -7,7 +7,7 @@ The tree (the builtin that each leaf also is, in brackets)::
     ├── JobError               [ValueError]       environment or rank table of no possible job
     ├── DeviceError            [ValueError]       a device id that is absent or given twice
     ├── LifecycleError         [RuntimeError]     a system or session used out of turn
-    ├── BackendError           [RuntimeError]     the backend that was asked for cannot run here
+    ├── BackendError           [RuntimeError]     the chosen backend cannot run here
     ├── InitializationError    [RuntimeError]     initialize_system failed
     ├── ShutdownError          [RuntimeError]     closing sessions or shutdown_system failed
     ├── FanOutError            [RuntimeError]     the work of one device among several failed
@@ -128,7 +128,7 @@ class LifecycleError(AscendError, RuntimeError):
 
 
 class BackendError(AscendError, RuntimeError):
-    """The backend that was asked for does not exist or cannot run on this machine."""
+    """The chosen backend does not exist or cannot run on this machine."""
 
 
 class InitializationError(AscendError, RuntimeError):

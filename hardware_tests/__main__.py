@@ -44,7 +44,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         parser.error(f"--time-limit must be more than 0, not {options.time_limit:g}")
     absence = missing_device()
     if absence:
-        verdict = f"Nothing was run: {absence}."
+        verdict = f"Nothing was run: {absence}. Run this on a machine with an Ascend device."
         if options.json:
             empty = Page("first contact", verdict, False, time.time(), 0.0, "", Machine(), [])
             empty.write_json(options.json)

@@ -44,7 +44,7 @@ def choose(backend: str, environ: Mapping[str, str]) -> Choice:
         BackendError: If the name is neither ``auto`` nor that of a backend.
     """
     if check_name(backend) != "auto":
-        return Choice(backend, f'backend="{backend}" was asked for')
+        return Choice(backend, f'backend="{backend}" is set')
     variable = environ.get(BACKEND_VARIABLE) or "auto"
     if check_name(variable, BACKEND_VARIABLE) != "auto":
         return Choice(variable, f"{BACKEND_VARIABLE}={variable} is set")
@@ -61,7 +61,7 @@ def check_name(name: str, where: str = "backend") -> str:
     names = ("auto", *_REGISTRY)
     if name not in names:
         raise BackendError(
-            f"{where}={name!r} is no backend.", hint=f"Known are {', '.join(names)}."
+            f"{where}={name!r} is not a backend.", hint=f"Choose from {', '.join(names)}."
         )
     return name
 

@@ -79,7 +79,7 @@ class NpuBackend(Backend):
         return job if logical is None else job._replace(device_id=logical)
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuse jobs that would train alone without a word, and devices that are not there."""
+        """Refuse jobs that would silently train alone, and devices that are not there."""
         check_job(job, self._environ)
         self._devices.check(self._environ, parameters)
 
@@ -210,7 +210,7 @@ def _vendor_modules() -> Tuple[Any, Any]:
         raise BackendError(
             f"The vendor's packages cannot be imported: {why.rstrip('.')}. Without the adapter "
             "every graph would stay on the CPU.",
-            hint="Source the toolkit's set_env.sh, and look whether npu_bridge was made for this "
+            hint="Source the toolkit's set_env.sh, and check whether npu_bridge was built for this "
             f"TensorFlow ({tf1().__version__}) and this Python.",
         ) from error
     print(output.getvalue(), end="")

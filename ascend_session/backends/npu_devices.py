@@ -68,8 +68,8 @@ class Devices(NamedTuple):
             if number is not None and self.logical(number) is None:
                 ids = ", ".join(str(node) for node in self.physical)
                 problems.append(
-                    f"DEVICE_ID={number} is no physical id of a device that this process gets: "
-                    f"{ids}."
+                    f"DEVICE_ID={number} is not the physical id of a device that this process "
+                    f"gets: {ids}."
                 )
         count = len(self.physical)
         problems += [

@@ -62,7 +62,7 @@ def exported(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def check_job(job: Job, environ: Mapping[str, str]) -> None:
-    """Refuse what would train alone without a word, or end the process.
+    """Refuse what would silently train alone, or end the process.
 
     Source: guides/facts/launch.md#collectives-that-are-switched-off; ge_plugin.cc, Init.
 
@@ -77,8 +77,8 @@ def check_job(job: Job, environ: Mapping[str, str]) -> None:
         alone = f"unset {name}" if given is None else f"export {CHOICE}=none"
         raise JobError(
             f"{given or SourcedNumber(job.size, name)}, but neither RANK_TABLE_FILE nor "
-            "CM_CHIEF_IP is set: the adapter would leave collectives off without a word, and each "
-            "rank train alone.",
+            "CM_CHIEF_IP is set: the adapter would silently leave collectives off, and each rank "
+            "would train alone.",
             hint=f"export RANK_TABLE_FILE, or {alone} to train alone.",
         )
     path = environ.get("RANK_TABLE_FILE")

@@ -203,9 +203,9 @@ def _refuse_adapter() -> None:
     # A stand-in for machines without a device has a name of its own below the vendor's.
     if loaded is not None and getattr(loaded, "__name__", "npu_bridge") == "npu_bridge":
         raise BackendError(
-            "The stub was asked for, but npu_bridge is imported in this process: its adapter would "
-            "act upon the options of the stub's sessions and run them on the device.",
-            hint='Do not import npu_bridge where the stub is to run, or use backend="npu".',
+            "The stub cannot run here: npu_bridge is imported in this process, and its adapter "
+            "would run the stub's sessions on the device.",
+            hint='Do not import npu_bridge, or use backend="npu".',
         )
 
 

@@ -211,7 +211,7 @@ class _Screen:
             if not plan.environ.get(STUB_DEVICES_VARIABLE):
                 why = "a server with Ascend processors usually has"
             self._say(
-                f"-n is not given, and there is no device to count: {count}, as many as {why}."
+                f"No -n before the script, and no device to count: {count}, as many as {why}."
             )
 
     def _describe_stop(self, why: str) -> None:

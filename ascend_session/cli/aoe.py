@@ -116,7 +116,7 @@ def preflight(
     CONFIG is the configuration file with which the training script opens its session. What cannot
     be measured is "not checked", with the option that supplies it.
 
-    Exit code: 0 if no condition fails, 1 if one does, 2 for a wrong call.
+    Exit code: 0 if no condition fails, 1 if one does, 2 for a usage error.
 
     Examples:
         ascend-session aoe preflight train.yaml
@@ -198,7 +198,7 @@ def run_tuning(
     itself keeps it. What follows SCRIPT is passed on to it.
 
     Exit code: that of the script, 128+n for signal n; 1 if a condition fails and nothing was
-    started, if there is no result file, or if a tuning failed; 2 for a wrong call, or without a
+    started, if there is no result file, or if a tuning failed; 2 for a usage error, or without a
     device.
 
     Examples:

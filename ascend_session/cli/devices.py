@@ -76,7 +76,7 @@ def devices(
         typer.Option(
             metavar="SECONDS",
             callback=_limit_seconds(_SHORTEST_TIMEOUT_S),
-            help="Limit for each answer of npu-smi and hccn_tool.  [default: 10]",
+            help="Time limit for each call of npu-smi or hccn_tool.  [default: 10]",
         ),
     ] = None,
 ) -> None:

@@ -45,7 +45,7 @@ def doctor(
         typer.Option(
             metavar="TIME",
             parser=parse_time_limit,
-            help="Limit for each answer of npu-smi and hccn_tool.  [default: 10s]",
+            help="Time limit for each call of npu-smi or hccn_tool.  [default: 10s]",
         ),
     ] = None,
     imports: Annotated[
@@ -59,9 +59,9 @@ def doctor(
 ) -> None:
     """Check whether this machine has what a job needs.
 
-    Checks device nodes, health, holders, network, ports, versions, variables, TensorFlow and the
-    adapter, folders and limits. No device is initialised, so a job may still fail where the doctor
-    reports no error.
+    Checks device nodes, their health and who uses them, network, ports, versions, variables,
+    TensorFlow, the adapter, folders and limits. No device is initialised, so a job may still fail
+    where the doctor reports no error.
 
     Exit code: 0 if there is no error, else 1.
 

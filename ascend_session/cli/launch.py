@@ -60,7 +60,7 @@ _NoTable = Annotated[
     typer.Option(
         "--no-rank-table",
         rich_help_panel=_TABLE,
-        help="Let ranks meet at a chief instead (CM_* variables).",
+        help="Let ranks meet at a chief, one of them, instead (CM_* variables).",
     ),
 ]
 _ChiefIp = Annotated[
@@ -103,7 +103,7 @@ _Env = Annotated[
         "--env",
         metavar="NAME=VALUE",
         rich_help_panel=_PROCESS,
-        help="Set a variable in all ranks; may be given repeatedly.",
+        help="Set a variable in all ranks; can be repeated.",
     ),
 ]
 _Cwd = Annotated[
@@ -137,7 +137,7 @@ _Restarts = Annotated[
     typer.Option(
         metavar="N",
         rich_help_panel=_CHECKS,
-        help="Restart at most N times after failures known to pass and killed ranks.",
+        help="Restart at most N times after temporary failures and killed ranks.",
     ),
 ]
 _Bind = Annotated[
@@ -249,7 +249,7 @@ def launch(
     passed on to it.
 
     Exit code: 0 if every rank succeeded; that of the rank that failed first, 128+n for signal n;
-    1 if this host or the rank table has errors, and nothing was started; 2 for a wrong call.
+    1 if this host or the rank table has errors, and nothing was started; 2 for a usage error.
 
     Examples:
         ascend-session launch -n 8 train.py --epochs 90

@@ -39,8 +39,8 @@ def run(
 
     Without a device, the script runs on the CPU: this package provides npu_bridge and hccl, checks
     the options of each session as the vendor's adapter does, and reports at the end what became
-    of them. With a device, the script uses the vendor's packages, and what it leaves open is
-    closed in order.
+    of them. With a device, the script uses the vendor's packages, and sessions that it leaves open
+    are closed before the device is.
 
     SCRIPT is a Python script, or a module (-m). What follows SCRIPT is passed on to it. The exit
     code is the script's.

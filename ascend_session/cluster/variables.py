@@ -123,7 +123,7 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
 def _find_task_traps(environ: Mapping[str, str]) -> List[str]:
     traps = []
     if not isinstance(read_task(environ), (dict, type(None))):
-        traps.append("The task in TF_CONFIG is no object; the adapter ends the process.")
+        traps.append("The task in TF_CONFIG is not an object; the adapter ends the process.")
     task_type = read_task_type(environ)
     if task_type == "ps":
         traps.append(

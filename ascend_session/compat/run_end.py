@@ -167,8 +167,8 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
     """
     unread = _describe_unread(request)
     what = (
-        "this process has imported neither npu_bridge nor hccl; all that it computes is left on "
-        "the host, on a device, too."
+        "this process has imported neither npu_bridge nor hccl; it would compute on the host even "
+        "where there is a device."
     )
     _write_report(request, RunReport([], [what, *unread]), [])
     if unread or not has_failed:

@@ -184,7 +184,7 @@ def _explain_unreadable(error: OSError) -> Tuple[str, None, Optional[str]]:
 
 def _no_mapping(kind: str) -> _DocumentError:
     return _DocumentError(
-        f"options are needed as 'name: value' lines, this is {kind}.",
+        f"this is {kind}; write options as 'name: value' lines.",
         hint="`ascend-session options` lists the names.",
     )
 
@@ -206,8 +206,7 @@ class _Document:
     def add_key(self, path: str, place: Place, is_repeated: bool) -> None:
         """Note where a key stands, and whether it stands in its mapping already."""
         if is_repeated:
-            first = f"it stands in line {self.places[path].line} already"
-            message = f"{path} is given twice: {first}."
+            message = f"{path} is given twice: first in line {self.places[path].line}."
             self.problems.append(Finding(ERROR, message, option=path))
         if len(self.places) > _MOST_KEYS:  # as by aliases of aliases
             raise _DocumentError(f"has more than {_MOST_KEYS:,} names in it.", place)
@@ -275,7 +274,7 @@ class _YamlDocument(_Document):
             mark = error.problem_mark or error.context_mark
             place = _place_of(mark) if mark else Place(1, 1)
             is_tab = "'\\t'" in str(error.problem)
-            hint = "Indent with blanks instead of tabs." if is_tab else None
+            hint = "Indent with spaces instead of tabs." if is_tab else None
             raise _DocumentError(f"this is not YAML: {error.problem}.", place, hint) from None
         except yaml.YAMLError as error:
             raise _DocumentError(f"this is not YAML: {error}.") from None

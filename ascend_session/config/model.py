@@ -168,7 +168,7 @@ def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
             return problem._replace(hint=f"That is a value of {sibling}.")
         return problem
     if kind in _TYPES:
-        message = f"{written}: {_TYPES[kind]} is needed, this is {_type_name(given)}."
+        message = f"{written}: this must be {_TYPES[kind]}, not {_type_name(given)}."
         return Finding(ERROR, message, _conversion(name, given, kind), option=name)
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = finding["ctx"]["ge" if kind.startswith("g") else "le"]
@@ -176,7 +176,7 @@ def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
         return Finding(ERROR, f"{written}: the {word} value is {bound}.", option=name)
     if kind in ("model_type", "dataclass_type", "model_attributes_type"):
         part = getattr(part_of(annotation), "__name__", "mapping")
-        message = f"{name}: a {part} is needed, this is {_type_name(given)}."
+        message = f"{name}: this must be a {part}, not {_type_name(given)}."
         return Finding(ERROR, message, f"Write {name}={part}(...).", option=name)
     return Finding(ERROR, f"{written}: {finding['msg']}.", option=name)
 

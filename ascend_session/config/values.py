@@ -384,7 +384,7 @@ def in_out_pair(value: object) -> str:
     """First and last operators of the parts to offload (or not): ``[[["in1"], ["out1"]], ...]``.
 
     Takes that list, or the text that ``str()`` makes of it. Each pair has exactly two lists of
-    operator names, neither empty (the adapter skips other pairs without a word).
+    operator names, neither empty (the adapter silently skips other pairs).
     """
     if isinstance(value, str):
         reason = _find_text_fault(value)

@@ -167,7 +167,7 @@ def _check_ids(device_ids: Any) -> Tuple[int, ...]:
         values = list(device_ids)
     except TypeError:
         raise DeviceError(
-            f"device_ids must be several device ids, this is {device_ids!r}.",
+            f"device_ids must be a list of device ids, not {device_ids!r}.",
             hint="Write [0, 1] for devices 0 and 1, or range(8) for all of 8.",
         ) from None
     problems = [] if values else ["device_ids is empty: fan_out needs at least one device."]

@@ -234,7 +234,9 @@ def _run(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        return Answer("", problem=f"{program!r} could not be started: {error}.")
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number else error  # Python 3.7 adds the path to it
+        return Answer("", problem=f"{program!r} could not be started: {reason}.")
     output = {process.stdout: bytearray(), process.stderr: bytearray()}
     with process.stdout, process.stderr:
         try:

@@ -77,15 +77,15 @@ class Arguments:
         """Return ``value`` as an int, if it can be a rank of some group."""
         rank = self.integer(name, value)
         if not 0 <= rank < _MOST_RANKS:
-            raise self.value_error(f"{name}={rank} is no rank: ranks are numbered from 0.")
+            raise self.value_error(f"{name}={rank} is not a rank: ranks are numbered from 0.")
         return rank
 
     def check_not_world(self) -> None:
         """Refuse the group of all ranks, which is neither made nor destroyed."""
         if self.group == WORLD_GROUP:
             raise self.value_error(
-                f"{WORLD_GROUP!r} is the group of all ranks, which is there as long as the system "
-                "is open. Take another name."
+                f"{WORLD_GROUP!r} is the group of all ranks, which exists while the system is "
+                "open. Use another name."
             )
 
     def new_group_ranks(self, rank_num: Any, rank_ids: Any) -> List[int]:
@@ -195,7 +195,7 @@ class OperatorArguments(Arguments):
         size = self.integer("rank_size", value)
         if not 1 <= size <= _MOST_RANKS:
             raise self.value_error(
-                f"rank_size={size} is no number of ranks, of which there are 1 to {_MOST_RANKS}."
+                f"rank_size={size} must be a number of ranks, from 1 to {_MOST_RANKS}."
             )
         if self.size is not None and self.size != size:
             raise self.value_error(
@@ -209,8 +209,8 @@ class OperatorArguments(Arguments):
         rank, size = self.rank(name, value), self.size
         if size is not None and rank >= size:
             raise self.value_error(
-                f"{name}={rank} is no rank of the group {self.group!r}, which has the ranks 0 to "
-                f"{size - 1}. It is the rank in the group, not in the job: hccl.group_rank."
+                f"{name}={rank} is not a rank of the group {self.group!r}, which has the ranks "
+                f"0 to {size - 1}. It is the rank in the group, not in the job: hccl.group_rank."
             )
         return rank
 
@@ -343,7 +343,7 @@ class OperatorArguments(Arguments):
         elements = data.shape.num_elements()
         if elements is not None and end > elements:
             raise self.value_error(
-                f"{end} elements of send_data are asked for, but it has {elements}. Counts and "
+                f"the counts need {end} elements of send_data, but it has {elements}. Counts and "
                 "displacements are in elements, not in bytes."
             )
 

@@ -66,7 +66,7 @@ def launch(
     Raises:
         BackendError: If the backend is not known.
         ConfigError: If the options ask for something impossible.
-        DeviceError: If the devices asked for are not there, or are no job on this product.
+        DeviceError: If the devices are not there, or cannot be one job on this product.
         DeviceTimeoutError: If devices were waited for and are still held.
         JobError: If the ranks could not be one job, or cannot be started.
         PreflightError: If something else stands in the way, or several things do.

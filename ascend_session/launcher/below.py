@@ -14,10 +14,7 @@ from ascend_session.launcher.result import Attempt, Cause, RankResult
 from ascend_session.text import format_ranges
 
 _HIDDEN = 1  # the exit code, where the rank's own is 0
-_ADVICE = (
-    "Read what they have written, where the script sends their output. `wait` alone gives 0, "
-    "whatever became of them."
-)
+_ADVICE = "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
 
 
 def find_lost(plan: Plan, attempt: Attempt) -> List[Tuple[RankResult, str]]:
@@ -51,7 +48,11 @@ def _describe(rank: RankResult, ended: List[Member], count: int) -> str:
     if kind in ("SystemExit", "Terminated"):
         how = f"ended with exit code {text}"
     else:
-        how = f"raised {first.error}" if first.error else "ended without a word, as after a signal"
+        how = (
+            f"raised {first.error}"
+            if first.error
+            else "ended without an exception, as after a signal"
+        )
     how = how if how.endswith((".", "!", "?")) else f"{how}."
     noun = "other was rank" if len(others) == 1 else "others were ranks"
     more = f" The {noun} {format_ranges(others)}." if others else ""

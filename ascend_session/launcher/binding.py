@@ -48,12 +48,12 @@ def bind(
     """
     count = len(devices)
     if mode == "none":
-        return _unbound(count, "not bound, as asked for")
+        return _unbound(count, "not bound (bind='none')")
     # What a cpuset, taskset or a batch system has taken away is not among them.
     cpus = tuple(sorted(os.sched_getaffinity(0) if allowed is None else allowed))
     physical = [device for device in devices if device is not None]
     if mode == "auto" and len(physical) < count:
-        reason = "not bound, for the ranks are on the stub (bind='even' binds them)"
+        reason = "not bound, because the ranks are on the stub (bind='even' binds them)"
         # A small machine is no news to its user; that a scheduler keeps most of it back may be.
         kept_back = len(cpus) < min(count, os.cpu_count() or 1)
         return _unbound(count, reason, *([_too_few(cpus, count, environ)] if kept_back else ()))

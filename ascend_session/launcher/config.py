@@ -198,7 +198,7 @@ def _check_env(env: Any) -> Iterator[Finding]:
         elif not isinstance(value, str) or "\0" in value:
             yield _wrong_value("env", value, f"a text as the value of {name}")
         elif name in OWNED:
-            message = f"env gives {name}, which the launcher itself sets or goes by."
+            message = f"env sets {name}, which the launcher sets or reads itself."
             yield Finding(ERROR, message, OWNED[name], option="env")
 
 
@@ -226,7 +226,7 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
         value = getattr(config, name)
         if value is not None and not config.no_rank_table:
             message = (
-                f"{name}={value!r} is given, but the job has a chief only without a rank table."
+                f"{name}={value!r} has no effect: only a job without a rank table has a chief."
             )
             yield Finding(ERROR, message, "Give no_rank_table too.", option=name)
     if config.chief_ip is not None:
@@ -243,7 +243,7 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
         message = f"node_rank={node_rank} is given, but not how many nodes there are."
         yield Finding(ERROR, message, "Give nnodes too.", option="node_rank")
     elif node_rank is not None and nnodes is not None and node_rank >= nnodes:
-        message = f"node_rank={node_rank} is none of {nnodes} nodes, which are 0 to {nnodes - 1}."
+        message = f"node_rank={node_rank} is too large: the {nnodes} nodes are 0 to {nnodes - 1}."
         yield Finding(ERROR, message, "Nodes count from 0.", option="node_rank")
 
 

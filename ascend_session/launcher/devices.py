@@ -120,8 +120,8 @@ def _named_or_first(
     ids = parse_devices(given)
     if processes is not None and processes != len(ids):
         raise DeviceError(
-            f"{processes} processes were asked for, but devices={given!r} names {len(ids)}.",
-            hint="Leave one of the two out.",
+            f"processes={processes}, but devices={given!r} names {len(ids)}.",
+            hint="Leave out one of them, or make them agree.",
         )
     return ids
 
@@ -130,8 +130,8 @@ def _check_range(ids: Sequence[LogicalDeviceId], count: int, available: str) -> 
     missing: List[str] = [str(number) for number in ids if int(number) >= count]
     if missing:
         raise DeviceError(
-            f"{available}; {len(ids)} were asked for, among them {', '.join(missing)}.",
-            hint="`ascend-session devices` shows them.",
+            f"{available}; this launch needs {len(ids)}, among them {', '.join(missing)}.",
+            hint="`ascend-session devices` lists the devices.",
         )
 
 
@@ -188,7 +188,7 @@ def parse_spans(text: str, kind: str, digits: int) -> List[Tuple[int, int]]:
 
 def _check_numbers(given: Sequence[int]) -> List[int]:
     if not isinstance(given, (list, tuple, range)):
-        raise DeviceError(f"devices is a text or a list of ids, not {given!r}.", hint=_EXAMPLE)
+        raise DeviceError(f"devices must be a text or a list of ids, not {given!r}.", hint=_EXAMPLE)
     for value in given:
         if isinstance(value, PhysicalDeviceId):
             raise DeviceError(
@@ -196,7 +196,7 @@ def _check_numbers(given: Sequence[int]) -> List[int]:
                 hint="`ascend-session devices` shows both.",
             )
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise DeviceError(f"{value!r} in devices is no device id.", hint=_EXAMPLE)
+            raise DeviceError(f"{value!r} in devices is not a device id.", hint=_EXAMPLE)
     return [int(value) for value in given]
 
 
@@ -253,7 +253,7 @@ def check_chief(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]
     able = family("910A"), family("910B")
     if product not in able:
         raise JobError(
-            f"no_rank_table was asked for, but the devices are {product}: only {able[0]} and "
+            f"no_rank_table is set, but the devices are {product}: only {able[0]} and "
             f"{able[1]} find each other without a rank table.",
             hint="Give rank_table.",
         )

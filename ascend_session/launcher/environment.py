@@ -197,7 +197,7 @@ def find_removed_variables(
                 "it must not be set in a job without a rank table, whose ranks would train alone"
             )
     elif "RANK_TABLE_FILE" in shared:
-        chief = "with RANK_TABLE_FILE it switches collectives off without a word"
+        chief = "together with RANK_TABLE_FILE it silently switches collectives off"
     else:
         reasons["RANK_TABLE_FILE"] = "a job of one rank, and one on the stub, goes without a table"
     reasons.update(dict.fromkeys(CHIEF_FAMILY, chief))
@@ -207,7 +207,7 @@ def find_removed_variables(
     numbered = [name for name in IDENTITY_VARIABLES if name in environ]
     # A batch script is started once, and what the ranks start may need what it has.
     if numbered and has_scheduler(environ):
-        why = "it numbers the launcher among what its scheduler has started, and no rank"
+        why = "it describes the launcher's place in the scheduler's job, not a rank's"
         reasons.update(dict.fromkeys(numbered, why))
     if "TF_CONFIG" in environ and read_task(environ) is None:
         reasons.pop("TF_CONFIG", None)
@@ -229,7 +229,7 @@ def refuse_task(environ: Mapping[str, str], size: int) -> None:
         return
     kind = read_task_type(environ)
     if not isinstance(task, dict):
-        message = "The task in TF_CONFIG is no object, on which the adapter ends the process."
+        message = "The task in TF_CONFIG is not an object; the adapter would end the process."
     elif kind == "ps":
         message = 'TF_CONFIG says "ps", for which the adapter does not initialise the device.'
     elif kind == "evaluator" and size > 1:

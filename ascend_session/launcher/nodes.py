@@ -155,10 +155,10 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
         first, its_name = given[0]
         if value.value != first.value:
             raise JobError(
-                f"Two say different things of the nodes of this job: {first} ({its_name}) and "
+                f"The sources for the nodes of this job disagree: {first} ({its_name}) and "
                 f"{value} ({name}). One launcher is one node.",
                 hint="Leave out what is wrong of nnodes, node_rank and rank_table; export "
-                f"{CHOICE}=none not to go by a scheduler.",
+                f"{CHOICE}=none to ignore the scheduler.",
             )
     return given[0][0] if given else None
 
@@ -174,17 +174,17 @@ def _find_obstacles(
     if rank is None:
         who = next(source.name for source in sources if source.nodes is count)
         message = (
-            f"The job has {count.value} nodes ({count}, by {who}), but nothing says which of them "
-            "this is."
+            f"The job has {count.value} nodes ({count}, by {who}), but the number of this node is "
+            "missing."
         )
-        hint = "Give node_rank, from 0, another on each node."
+        hint = "Give node_rank: 0 on the first node, 1 on the second, and so on."
         if "RANK_TABLE_FILE" in who:
             hint += " For a job on this machine alone, unset RANK_TABLE_FILE or give rank_table."
         problems.append(Finding(ERROR, message, hint, option="node_rank"))
     if config.max_restarts:
         message = (
             f"max_restarts={config.max_restarts} is given, but the job has {count.value} nodes "
-            f"({count}), whose launchers start nothing again together."
+            f"({count}), and only a job on one node can be restarted."
         )
         problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
     return problems
@@ -217,11 +217,11 @@ def _find_coordinator(
     host = table.nodes[0].address
     if rank == 0 and not is_own_address(host):
         raise JobError(
-            f"The ranks of the {len(table.nodes)} nodes were to meet at {host}, the address of "
-            f"the first one in the rank table {table.path}. This is the first one, and has no such "
-            "address: a pod has one of its own, unless it uses the network of its host.",
-            hint="Give coordinator=HOST:PORT on all nodes, with a name or address by which the "
-            "others reach this one: in Kubernetes, that of a headless service.",
+            f"The ranks of the {len(table.nodes)} nodes would meet at {host}, the first node's "
+            f"address in the rank table {table.path}. This is the first node, but it does not have "
+            "that address: a pod has an address of its own unless it uses the host's network.",
+            hint="Give coordinator=HOST:PORT on all nodes, with a name or address at which the "
+            "others reach this one; in Kubernetes, use that of a headless service.",
         )
     return f"{f'[{host}]' if ':' in host else host}:{derive_port(table.seed)}"
 
@@ -257,14 +257,14 @@ def _note_single_node(
     notes = []
     if config.coordinator is not None:
         notes.append(
-            f"coordinator={config.coordinator!r} has no effect: the job has one node, for nnodes "
-            "says nothing else."
+            f"coordinator={config.coordinator!r} has no effect: the job has one node. Give nnodes "
+            "for more."
         )
     allocated = 0 if claim is not None else count_allocated_nodes(environ)
     if allocated > 1 and environ.get(CHOICE) != "none":
         notes.append(
-            f"Slurm's job has {allocated} nodes, and this launch uses one of them: it is no task "
-            f"of a step. To use all: {_START_ONE_PER_NODE['Slurm']}"
+            f"Slurm's job has {allocated} nodes, and this launch uses one of them: it is not a "
+            f"task of a step. To use all: {_START_ONE_PER_NODE['Slurm']}"
         )
     return notes
 
@@ -334,17 +334,17 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
         return devices
     if len(devices) != len(part.devices):
         raise JobError(
-            f"{len(devices)} ranks are to run on this node, but the rank table gives {part.name} "
+            f"{len(devices)} ranks would run on this node, but the rank table gives {part.name} "
             f"{len(part.devices)}.",
-            hint="Leave processes and devices out to go by the table.",
+            hint="Leave processes and devices out to follow the table.",
         )
     table = [int(device.device_id) for device in part.devices]
     physical = [int(device.physical) for device in devices if device.physical is not None]
     if physical and physical != table:
         raise JobError(
-            f"The ranks of this node are to run on the physical devices {physical}, but the rank "
+            f"The ranks of this node would run on the physical devices {physical}, but the rank "
             f"table gives {part.name} {table}; HCCL would end them.",
-            hint="Leave devices out to go by the table.",
+            hint="Leave devices out to follow the table.",
         )
     return devices
 

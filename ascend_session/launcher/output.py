@@ -467,8 +467,8 @@ class Output:
         while not all(outlet.close(_SLICE_S) for outlet in self._outlets):
             if reader.is_idle(_READER_S):
                 self.troubles.append(
-                    "Not everything that the ranks said could be shown: nobody takes it. Their "
-                    "log files have it all."
+                    "Not all output of the ranks could be shown: nothing reads it. Their log files "
+                    "have all of it."
                 )
                 return
 

@@ -235,7 +235,7 @@ def plan(
     Raises:
         BackendError: If the backend is not known.
         ConfigError: If output of ranks is to be shown that there are not.
-        DeviceError: If the devices asked for are not there, or are no job on this product.
+        DeviceError: If the devices are not there, or cannot be one job on this product.
         JobError: If the ranks could not be one job, there is nothing to start, or the port of the
             coordinator is taken.
     """
@@ -467,7 +467,7 @@ def _find_program(option: str, name: str, folder: str, environ: Mapping[str, str
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
-        reason = f"{path} is no file that this user may run"
+        reason = f"{path} does not exist or is not executable"
     else:
         searched = environ.get("PATH") or os.defpath
         places = os.pathsep.join(os.path.join(folder, place) for place in searched.split(":"))
@@ -475,7 +475,7 @@ def _find_program(option: str, name: str, folder: str, environ: Mapping[str, str
         if path:
             return path
         reason = f"no folder of PATH={searched!r} has it"
-    raise JobError(f"{option}={name!r}: {reason}.", hint="Give an absolute path.")
+    raise JobError(f"{option}={name!r}: {reason}.", hint="Give the path of an executable file.")
 
 
 def parse_show(text: str, size: int) -> FrozenSet[int]:

@@ -195,5 +195,5 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
     if problem:
         why.append(f"/proc could not be read ({problem}), so only what npu-smi lists is known")
     if why:
-        notes.append(f"Whether the job's devices are free cannot be seen: {'; '.join(why)}.")
+        notes.append(f"It is not known whether the job's devices are free: {'; '.join(why)}.")
     return notes

@@ -122,7 +122,7 @@ def enough_open_files(ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
         return
     if hard != resource.RLIM_INFINITY and needed > hard:
         raise JobError(
-            f"The launcher needs {needed} open files for {ranks} ranks, and may have {hard}.",
+            f"The launcher needs {needed} open files for {ranks} ranks, but its limit is {hard}.",
             hint="Raise the hard limit, for example by LimitNOFILE or in limits.conf.",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -83,8 +83,8 @@ class LogFile:
     def _report(self, failure: OSError, what: str) -> None:
         self._notices.once(
             f"log file, errno {failure.errno}",
-            f"The log file {self.path} {what}: {failure.strerror}. The job goes on; what other "
-            "log files miss for the same reason is not said again.",
+            f"The log file {self.path} {what}: {failure.strerror}. The job goes on; "
+            "other log files that fail for the same reason are not reported.",
         )
 
 

@@ -79,9 +79,9 @@ def find_rendezvous(plan: "Plan") -> Tuple[Optional[str], Optional[Chief]]:
         plan.notes += (f"{mounted} is mounted, and is the rank table of this job.",)
         return os.path.abspath(mounted), None
     raise JobError(
-        f"{size} devices were asked for, but neither a rank table nor no_rank_table: each rank "
-        "would train alone, without a word of the adapter.",
-        hint="Give rank_table, or no_rank_table on Atlas training and A2.",
+        f"A job of {size} devices needs rank_table or no_rank_table: without them each rank would "
+        "silently train alone.",
+        hint="Give rank_table; on Atlas training and A2, no_rank_table also works.",
     )
 
 
@@ -116,8 +116,8 @@ def _find_chief(plan: "Plan") -> Chief:
     else:
         port = free_port(address, environ)
         plan.notes += (
-            f"Port {port} on {address} was free when this plan was made; it is not reserved, and "
-            "can be lost until rank 0 uses it.",
+            f"Port {port} on {address} was free when this plan was made; another process can "
+            "take it before rank 0 does.",
         )
     return Chief(address, port, int(plan.devices[0].logical))
 
@@ -201,8 +201,8 @@ def _is_free(address: str, port: int, reuse: bool = False) -> bool:
             probe.bind((address, 0))
         except OSError as error:
             raise JobError(
-                f"chief_ip={address!r} is no address of this server ({error.strerror}), where all "
-                "ranks of the job run.",
+                f"chief_ip={address!r} is not an address of this server ({error.strerror}), where "
+                "all ranks of the job run.",
                 hint="Leave chief_ip out, or give an address that `ip addr` shows.",
             ) from error
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -242,8 +242,8 @@ def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
         except OSError as failure:
             held.close()
             raise JobError(
-                f"Node 0 is to listen at {nodes.coordinator} for the other nodes, but the port is "
-                f"not to be had: {failure.strerror}. Another job may have it.",
+                f"Node 0 must listen at {nodes.coordinator} for the other nodes, but the port is "
+                f"not available: {failure.strerror}. Another job may use it.",
                 hint="Give coordinator with another port, the same on all nodes.",
             ) from failure
     return held

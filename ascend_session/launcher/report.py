@@ -52,8 +52,7 @@ _OUT_OF_MEMORY = (
     "give the job more memory, or let each rank use less."
 )
 _CRASHED = (
-    "Compiled code crashed, which that line led to. stacks.log, below, has the stacks of all "
-    "threads."
+    "That line led to a crash in compiled code. stacks.log, below, has the stacks of all threads."
 )
 _CRASHED_SILENTLY = (
     "Compiled code crashed. Run the program of one rank alone under a debugger, or allow core "

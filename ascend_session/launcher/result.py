@@ -260,7 +260,7 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
                 rank.error = error
         rank.outcome = _judge_rank(rank, attempt.stopped)
         if rank.pid is None and not rank.trouble:
-            rank.trouble = f"Rank {rank.rank} was not started, because the job was ending by then."
+            rank.trouble = f"Rank {rank.rank} was not started, because the job was already ending."
     failed = {rank.rank for rank in attempt.ranks if rank.outcome == Outcome.FAILED}
     followers = [rank for rank in attempt.ranks if rank.rank in failed and _follows(rank)]
     failed -= {rank.rank for rank in followers}

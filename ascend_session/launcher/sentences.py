@@ -32,7 +32,7 @@ def describe_end(rank: RankResult) -> str:
     if error is not None and error.message and not _is_exit_code(error.message):
         return f"{sentence}: {_first_line(error.message)}"
     inner = name_of(code - 128) if code > 128 else None
-    return f"{sentence}, which is what a shell says of {inner}." if inner else f"{sentence}."
+    return f"{sentence}, the code a shell gives for {inner}." if inner else f"{sentence}."
 
 
 def describe_failure(failure: Optional[Failure], before: str = "") -> str:
@@ -56,7 +56,7 @@ def describe_stopped(rank: RankResult, failure: Failure, first: RankResult) -> s
     meaning = f" ({failure.meaning})" if failure.meaning else ""
     return (
         f"Rank {rank.rank} reported {failure.code}{meaning} and was stopped when rank "
-        f"{first.rank} failed, which says less."
+        f"{first.rank} failed; that failure says less."
     )
 
 
@@ -70,13 +70,15 @@ def describe_elsewhere(rank: RankResult, failure: Failure) -> str:
 def describe_interrupt(number: int) -> str:
     """Report that the launcher got a signal."""
     key = _KEYS.get(signal.Signals(number), "")
-    return f"The launcher was told to stop by {signal_name(number)}{key}."
+    return f"The launcher was stopped by {signal_name(number)}{key}."
 
 
 def describe_guardian(died: bool) -> str:
     """Report that the job was ended by nobody that is known."""
     if died:
-        return "The launcher's guardian, the parent of the ranks, was killed, and they with it."
+        return (
+            "The launcher's guardian, the parent of the ranks, was killed, and the ranks with it."
+        )
     return "The launcher's guardian, the parent of the ranks, got a signal to end."
 
 

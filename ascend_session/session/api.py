@@ -87,11 +87,11 @@ def ascend_system(
         ValueError: If ``wait_for_device`` is below 0.
     """
     if isinstance(wait_for_device, bool) or not isinstance(wait_for_device, (int, float)):
-        raise TypeError(f"wait_for_device is a number of seconds, not {wait_for_device!r}.")
+        raise TypeError(f"wait_for_device must be a number of seconds, not {wait_for_device!r}.")
     if not wait_for_device >= 0:  # NaN is neither
-        raise ValueError(f"wait_for_device is 0 seconds or more, not {wait_for_device}.")
+        raise ValueError(f"wait_for_device must be 0 seconds or more, not {wait_for_device}.")
     if probe is not None and not isinstance(probe, RetryPolicy):
-        raise TypeError(f"probe is a RetryPolicy, such as RetryPolicy(), not {probe!r}.")
+        raise TypeError(f"probe must be a RetryPolicy, such as RetryPolicy(), not {probe!r}.")
     return SystemContext(checked(config), backends.check_name(backend), wait_for_device, probe)
 
 
@@ -142,8 +142,9 @@ def _enter_system(
     try:
         if choice.name != system.backend:
             raise LifecycleError(
-                f"The {choice.name} backend was asked for ({choice.reason}), but the open system "
-                f"of this process is on the {system.backend}."
+                f"The {choice.name} backend was chosen ({choice.reason}), but the open system of "
+                f"this process uses the {system.backend}.",
+                hint="Use one backend for all systems that are open at the same time.",
             )
         if config is not None and config is not system.config:
             system.check_init_options(config)

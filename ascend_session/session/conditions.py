@@ -104,7 +104,7 @@ def check_tailing(tailing: bool, parameters: Mapping[str, Any], where: str) -> N
     if configured != tailing:
         raise LifecycleError(
             f"is_tailing_optimization is {configured} in {where}, but {tailing} in the "
-            "DistributedOptimizer of the graph; the vendor demands the same in both.",
+            "DistributedOptimizer of the graph; both must be the same.",
             hint="Give AscendConfig(is_tailing_optimization=True) and "
             "DistributedOptimizer(..., is_tailing_optimization=True), or leave out both.",
         )
@@ -169,25 +169,23 @@ def check_init_options(of_system: Mapping[str, Any], wanted: Mapping[str, Any]) 
     problems = [
         Finding(
             ERROR,
-            f"{key}={value!r} cannot be had: the system of this process was initialised with "
-            f"{_said(of_system, key, known[key].adapter)}.",
+            f"{key}={value!r} comes too late: the device was initialised with "
+            f"{_initial_value(of_system, key, known[key].adapter)}.",
             option=known[key].path,
         )
         for key, value in init_options(wanted).items()
         if of_system.get(key, known[key].adapter) != value
     ]
     if problems:
-        error = ConfigError.of(problems, "what this session asks of the open system")
-        error.hint = (
-            "Give these options to ascend_system(...), which initialises; sessions share it."
-        )
+        error = ConfigError.of(problems, "options that the open system does not have")
+        error.hint = "Give these options to ascend_system(...), which initialises the device."
         raise error
 
 
-def _said(of_system: Mapping[str, Any], key: str, default: Any) -> str:
+def _initial_value(of_system: Mapping[str, Any], key: str, default: Any) -> str:
     if key in of_system:
         return repr(of_system[key])
-    return "nothing for it" if default is None else f"the default {default!r}"
+    return f"no {key}" if default is None else f"the default {default!r}"
 
 
 class Leftovers:
@@ -203,21 +201,21 @@ class Leftovers:
             ConfigError: If both precision modes would meet in the adapter.
 
         Warns:
-            AscendConfigWarning: For each option that stays although it is not asked for.
+            AscendConfigWarning: For each option that stays although it is not set again.
         """
         pairs = (("precision_mode", "precision_mode_v2"), ("precision_mode_v2", "precision_mode"))
         for stuck, wanted in pairs:
             if stuck in self._stuck and wanted in parameters:
                 raise ConfigError(
                     f"{wanted}={parameters[wanted]!r} cannot follow {stuck}={self._stuck[stuck]!r} "
-                    "of an earlier system: the adapter keeps that one, and both together fail.",
-                    hint=f"Use {stuck} again, or a new process.",
+                    "of an earlier system: the adapter keeps that option, and both together fail.",
+                    hint=f"Set {stuck} again, or start a new process.",
                 )
         for key, value in self._stuck.items():
             if key not in parameters:
                 warn(
                     f"{key}={value!r} of an earlier system stays in force on a device: the adapter "
-                    "keeps it until the process ends. Say it again, or use a new process."
+                    "keeps it until the process ends. Set it again, or start a new process."
                 )
 
     def remember(self, parameters: Mapping[str, Any]) -> None:

@@ -145,8 +145,8 @@ def _refuse_after_fork() -> None:
     system = _slot.system
     if system is not None and system.pid != os.getpid():
         raise LifecycleError(
-            f"This process was forked from process {system.pid} while that had an Ascend system "
-            "open; neither TensorFlow nor the device survives a fork.",
+            f"This process was forked from process {system.pid} while that process had "
+            "an Ascend system open; neither TensorFlow nor the device survives a fork.",
             hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
         )
 

@@ -271,7 +271,7 @@ class SignalGuard:
         if not self._done.is_set():
             _write(
                 _logger.error,
-                "%s: ending now, for %s has not returned. The device was not finalised.",
+                "%s: ending now, because %s has not returned. The device was not finalised.",
                 *(_name(number), call),
             )
         _die_of(number)

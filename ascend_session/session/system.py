@@ -202,9 +202,9 @@ def _on_device(config: AscendConfig, device_id: int) -> AscendConfig:
         raise ConfigError(
             f"The device was given twice: device_id={device_id} here, "
             f"session_device_id={configured} in the AscendConfig.",
-            hint="Say it in one place only.",
+            hint="Set it in one place only.",
         )
-    AscendConfig(session_device_id=device_id)  # the same checks as if it had been said there
+    AscendConfig(session_device_id=device_id)  # the same checks as in the configuration
     return config.model_copy(update={"session_device_id": device_id})
 
 
@@ -217,8 +217,8 @@ def checked(config: Any) -> Optional[AscendConfig]:
     """
     if isinstance(config, AscendConfig) and config.distribute is not None:
         raise UnsupportedError(
-            "distribute asks for a job with parameter servers, of which only the vendor's "
-            "NPUEstimator makes one: here each session would train alone.",
+            "distribute needs parameter servers, which only the vendor's NPUEstimator supports: "
+            "here each session would train alone.",
             hint="Give it to NPUEstimator: NPURunConfig(**config.to_run_config_kwargs()).",
         )
     if config is None or isinstance(config, AscendConfig):
@@ -503,7 +503,7 @@ class AscendSystem:
                 os.environ.pop(name, None)
 
     def _warn_of_choice(self) -> None:
-        """Warn of what nobody has asked for: training on the CPU; in one process of a host."""
+        """Warn of what nobody chose: training on the CPU; in one process of a host."""
         warning = self._backend.explain_automatic(self.choice.reason)
         if warning is not None and self.local_rank == 0:
             _warn_once(warning)
@@ -514,7 +514,7 @@ class AscendSystem:
         self.local_rank, self.local_size = job.local_rank, job.local_size
 
     def _wait_and_probe(self) -> None:
-        """Wait for the device, and try it in another process, where that was asked for.
+        """Wait for the device, and try it in another process, if the caller wants that.
 
         Raises:
             DeviceTimeoutError: If the device is still held after that time.

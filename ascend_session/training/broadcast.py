@@ -70,7 +70,7 @@ def _check_root(root_rank: Any, size: int) -> None:
     is_whole = isinstance(root_rank, int) and not isinstance(root_rank, bool)
     if not is_whole or not 0 <= root_rank < size:
         ranks = f"0 to {size - 1}" if size > 1 else "0 alone"
-        raise JobError(f"root_rank={root_rank!r} is no rank of this job of {size}: it has {ranks}.")
+        raise JobError(f"root_rank={root_rank!r} is not a rank of this job, which has {ranks}.")
 
 
 def _carrying_dtype(variable: Any) -> str:

@@ -95,8 +95,8 @@ def _check_dtype(gradient: Any, size: int) -> None:
     dtype = gradient.dtype.base_dtype
     if dtype.is_integer or dtype.is_bool:
         raise UnsupportedError(
-            f"The gradient {gradient.name!r} is of dtype {dtype.name}: the mean of integers is "
-            "none, and the vendor's division cuts it off without a word.",
+            f"The gradient {gradient.name!r} is of dtype {dtype.name}: a mean of integers need not "
+            "be one, and the vendor's division silently truncates it.",
             hint="tf.cast it to float32 first, or sum it with hccl.allreduce.",
         )
     if size > 1 and dtype.name not in _AVERAGED:

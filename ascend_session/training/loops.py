@@ -128,17 +128,17 @@ def _check_configured(session: Any, n: int) -> None:
         if entry.get("mix_compile_mode"):
             raise ConfigError(
                 f"mix_compile_mode=True needs iterations_per_loop=1, not {n}.",
-                hint="Leave out one of both.",
+                hint="Leave one of them out.",
             )
         warn(
-            f"This session's configuration does not say iterations_per_loop={n}; the vendor "
-            "demands the same number in both."
+            f"The configuration of this session does not set iterations_per_loop={n}; the vendor "
+            "requires the same number in both."
         )
     if configured is not None and configured != n:
         raise ConfigError(
             f"This session was opened with iterations_per_loop={configured}, but the loop is to "
             f"make {n} steps.",
-            hint="Say the same number in both places.",
+            hint="Use the same number in both places.",
         )
 
 

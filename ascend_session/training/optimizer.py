@@ -44,7 +44,7 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
         is_weight_update_sharding: Refused if True, see below.
 
     Raises:
-        TypeError: If it is no optimizer, or one that is distributed already.
+        TypeError: If it is no optimizer, or one that is already distributed.
         UnsupportedError: For a Keras optimizer that has no graph mode, for loss scaling with
             Keras, in a job with parameter servers, and for weight update sharding: the vendor's
             takes DEVICE_ID for the rank and leans on a pass over variables without resources.
@@ -60,7 +60,7 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
         )
     job_size("DistributedOptimizer")
     if isinstance(optimizer, _DistributedTrain):
-        raise TypeError(f"{optimizer.get_name()!r} is distributed already.")
+        raise TypeError(f"{optimizer.get_name()!r} is already distributed.")
     if isinstance(optimizer, _TrainOptimizer):
         distributed: Any = _DistributedTrain(
             optimizer, loss_scale_manager, is_tailing_optimization, name
@@ -198,8 +198,8 @@ def _check_keras(optimizer: Any, has_train_options: bool) -> None:
         raise TypeError(f"optimizer must be a tf.train.Optimizer or a Keras optimizer, not {kind}.")
     if has_train_options:
         raise UnsupportedError(
-            f"Loss scaling and is_tailing_optimization need a tf.train.Optimizer; {kind} is of "
-            "Keras.",
+            f"Loss scaling and is_tailing_optimization need a tf.train.Optimizer; {kind} is a "
+            "Keras optimizer.",
             hint="Leave them out, or use an optimizer of tf.train (tf.compat.v1.train).",
         )
 
@@ -207,7 +207,7 @@ def _check_keras(optimizer: Any, has_train_options: bool) -> None:
 def _distribute_keras(optimizer: Any, name: Optional[str]) -> Any:
     """Make an optimizer of the same class with the same state, whose gradients are averaged."""
     if isinstance(optimizer, _DistributedKeras):
-        raise TypeError(f"This {type(optimizer).__name__} is distributed already.")
+        raise TypeError(f"This {type(optimizer).__name__} is already distributed.")
     own = type(optimizer)
     kind = type(own.__name__, (_DistributedKeras, own), {"__doc__": own.__doc__})
     distributed: Any = object.__new__(kind)

@@ -59,14 +59,14 @@ def test_a_virtual_device_is_named_as_it_is(tmp_path: Path) -> None:
 
 def test_the_code_decides_before_the_variable(host: Dict[str, str]) -> None:
     choice = choose("stub", {**host, "ASCEND_SESSION_BACKEND": "npu"})
-    assert choice == Choice("stub", 'backend="stub" was asked for')
+    assert choice == Choice("stub", 'backend="stub" is set')
 
 
 @pytest.mark.parametrize("name", ["gpu", "STUB", " stub", ""])
 def test_an_unknown_name_is_refused_with_where_it_stands(name: str) -> None:
-    with pytest.raises(BackendError, match=f"backend='{name}' is no backend") as refused:
+    with pytest.raises(BackendError, match=f"backend='{name}' is not a backend") as refused:
         choose(name, {})
-    assert refused.value.hint == "Known are auto, npu, stub."
+    assert refused.value.hint == "Choose from auto, npu, stub."
     if name:
         with pytest.raises(BackendError, match=f"ASCEND_SESSION_BACKEND='{name}'"):
             choose("auto", {"ASCEND_SESSION_BACKEND": name})

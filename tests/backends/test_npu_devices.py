@@ -29,7 +29,11 @@ def test_the_place_among_the_visible_devices_is_the_logical_id(tmp_path: Path) -
     [
         ({}, {"session_device_id": 2}, ["session_device_id=2: this process gets 2 device(s), 0 "]),
         ({"ASCEND_DEVICE_ID": "5"}, {}, ["ASCEND_DEVICE_ID=5: this process gets 2 device(s)"]),
-        ({"DEVICE_ID": "0"}, {}, ["DEVICE_ID=0 is no physical id of a device that this process"]),
+        (
+            {"DEVICE_ID": "0"},
+            {},
+            ["DEVICE_ID=0 is not the physical id of a device that this process"],
+        ),
         (
             {"ASCEND_DEVICE_ID": "7", "DEVICE_ID": "99"},
             {"session_device_id": 9},

@@ -117,7 +117,7 @@ def test_several_things_that_are_wrong_with_the_call_are_said_at_once(healthy: H
     with pytest.raises(PreflightError) as refused:
         checked_plan(_config(healthy, processes=9, show="x"), healthy.environ)
     said = refused.value.message
-    assert "9 were asked for" in said
+    assert "this launch needs 9" in said
     assert "There is no script" in said
     assert refused.value.is_wrong_call
 

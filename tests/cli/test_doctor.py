@@ -92,7 +92,7 @@ def test_a_name_of_a_backend_that_is_none_is_an_error(call, healthy, monkeypatch
     monkeypatch.setenv("ASCEND_SESSION_BACKEND", "gpu")
     called = _doctor(call, healthy)
     assert called.code == 1
-    assert "ASCEND_SESSION_BACKEND='gpu' is no backend." in called.out
+    assert "ASCEND_SESSION_BACKEND='gpu' is not a backend." in called.out
 
 
 def test_a_folder_that_has_been_removed_is_said(healthy, tmp_path):

@@ -280,7 +280,7 @@ def test_a_dry_run_shows_the_cpus_of_each_rank(launch):
     assert f"Rank 0 on device 0, CPUs {format_ranges(cpus, ',')}\n" in called.out
     # On the stub nobody is bound who does not ask for it.
     called = launch(*words)
-    assert "CPUs      not bound, for the ranks are on the stub (--bind='even' " in called.out
+    assert "CPUs      not bound, because the ranks are on the stub (--bind='even' " in called.out
     assert "Rank 0 on device 0\n" in called.out
 
 
@@ -335,10 +335,10 @@ def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp
         (["--grace", "nan", "x.py"], "--grace takes a number of seconds, 0 or more, not nan.\n"),
         (["-n", "1", "x.py"], "There is no script "),
         (["-n", "1", "-m", "a/x.py"], "-m takes a module's name, such as package.module, not 'a"),
-        (["-n", "2", "--devices", "0-2", "x.py"], "2 processes were asked for, but --devices='0-"),
-        (["--no-python", "/nope/x"], "--no-python '/nope/x': /nope/x is no file that this user "),
+        (["-n", "2", "--devices", "0-2", "x.py"], "--processes=2, but --devices='0-"),
+        (["--no-python", "/nope/x"], "--no-python '/nope/x': /nope/x does not exist or is not "),
         (["-n", "1", "--show", "3", "--no-python", "true"], "--show='3': there is no rank 3"),
-        (["--backend", "gpu", "--no-python", "true"], "--backend='gpu' is no backend."),
+        (["--backend", "gpu", "--no-python", "true"], "--backend='gpu' is not a backend."),
         (["--events", "/nope/x", "--no-python", "true"], "--events='/nope/x' cannot be written"),
         (
             ["--rank-table", "/tables/rank_table.json", "--no-rank-table", "x.py"],

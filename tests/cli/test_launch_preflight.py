@@ -84,7 +84,7 @@ def test_a_signal_ends_the_wait_and_nothing_is_left(start, healthy, number):
 def test_a_dry_run_says_all_that_is_wrong_with_the_call(program, healthy):
     called = program(*_words(healthy, "--dry-run", "-n", "9", "--show", "x"), **healthy.environ)
     assert called.code == 2
-    assert "9 were asked for" in called.err
+    assert "this launch needs 9" in called.err
 
 
 def test_a_refusal_is_an_object_on_stdout_with_json(program, healthy):

@@ -121,7 +121,7 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
         rank(9, Outcome.FAILED, -15, error=error),
         rank(
             *(10, Outcome.NOT_STARTED, None),
-            "Rank 10 was not started, because the job was ending by then.",
+            "Rank 10 was not started, because the job was already ending.",
         ),
     ]
     found = facts(summarize(failed(CAUSE, *others)))
@@ -129,7 +129,7 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
     assert found["Stopped"] == ["ranks 3-5"]
     assert found["Not started"] == [
         "ranks 7-8: could not be started: x: No.",
-        "rank 10: the job was ending by then.",
+        "rank 10: the job was already ending.",
     ]
     assert found["Succeeded"] == ["rank 0"]
 
@@ -153,9 +153,9 @@ def test_the_place_of_an_exception_stands_first_and_no_last_lines_repeat_it():
 
 
 def test_a_launcher_that_was_stopped_points_to_no_rank():
-    cause = Cause(None, 130, "The launcher was told to stop by SIGINT (Ctrl-C).")
+    cause = Cause(None, 130, "The launcher was stopped by SIGINT (Ctrl-C).")
     text = summarize(failed(cause))
-    assert "the job was interrupted. The launcher was told to stop by SIGINT (Ctrl-C)." in text
+    assert "the job was interrupted. The launcher was stopped by SIGINT (Ctrl-C)." in text
     assert facts(text)["Exit code"] == ["130, after 12.3 s"]
     assert "What to do" not in facts(text)
 

@@ -106,7 +106,7 @@ def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
             {**TABLE, "RANK_ID": "three"},
             "RANK_ID='three' is no rank; current HCCL ends the process",
         ),
-        ({"TF_CONFIG": '{"task": "ps"}'}, "The task in TF_CONFIG is no object"),
+        ({"TF_CONFIG": '{"task": "ps"}'}, "The task in TF_CONFIG is not an object"),
         ({"TF_CONFIG": '{"task": {"type": "ps"}}'}, 'this process is a "ps", for which the'),
         ({**TABLE, "TF_CONFIG": EVALUATOR}, 'this process is an "evaluator", for which HCCL is'),
         ({**TABLE, "RANK_SIZE": "0"}, "RANK_TABLE_FILE is set, but RANK_SIZE=0"),

@@ -48,5 +48,5 @@ def test_a_module_and_what_the_command_itself_is_asked(tmp_path: Path) -> None:
 def test_a_backend_that_is_none_starts_nothing(tmp_path: Path) -> None:
     ended = ran(tmp_path, "--backend", "gpu", "train.py")
     assert ended.returncode == 2
-    assert "is no backend" in ended.stderr
+    assert "is not a backend" in ended.stderr
     assert ended.stdout == ""

@@ -273,12 +273,12 @@ def test_other_errors_get_no_advice_on_variables(run: Any, script: str) -> None:
 
 
 def test_the_vendors_packages_that_are_missing_are_asked_for(run: Any) -> None:
-    request = 'replaces_vendor=no\nreason=backend="npu" was asked for'
+    request = 'replaces_vendor=no\nreason=backend="npu" is set'
     ended = run("import npu_bridge", asked=request)
     assert ended.returncode == 1
     last = ended.stderr.splitlines()[-1]
     assert last.startswith(
-        'ascend-session: The npu backend was chosen because backend="npu" was asked for, but '
+        'ascend-session: The npu backend was chosen because backend="npu" is set, but '
         "npu_bridge cannot be found by this Python"
     )
     assert "set_env.sh" in last

@@ -79,8 +79,8 @@ def test_the_environment_given_is_the_one_that_is_read(report):
     ("text", "line", "said"),
     [
         ("a: [1\n", 2, "this is not YAML"),
-        ("", None, "options are needed as 'name: value' lines, this is empty."),
-        ("- 1\n", None, "options are needed as 'name: value' lines, this is a list."),
+        ("", None, "this is empty; write options as 'name: value' lines."),
+        ("- 1\n", None, "this is a list; write options as 'name: value' lines."),
     ],
 )
 def test_text_that_is_no_configuration_is_one_problem_of_the_file(report, text, line, said):

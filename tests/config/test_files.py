@@ -151,7 +151,7 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         ),
         (
             "dump_config:\n- enable_dump\n",
-            "config.yaml:1: dump_config: a DumpConfig is needed, this is list.\n"
+            "config.yaml:1: dump_config: this must be a DumpConfig, not list.\n"
             "  hint: Write dump_config=DumpConfig(...).",
         ),
         (
@@ -160,11 +160,11 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         ),
         (
             "deterministic: 1\ngraph_run_mode: 1\ndeterministic: 1\n",
-            "config.yaml:3: deterministic is given twice: it stands in line 1 already.",
+            "config.yaml:3: deterministic is given twice: first in line 1.",
         ),
         (
             "dump_config:\n  dump_layer: a\n  dump_layer: b\n",
-            "config.yaml:3: dump_config.dump_layer is given twice: it stands in line 2 already.",
+            "config.yaml:3: dump_config.dump_layer is given twice: first in line 2.",
         ),
     ],
     ids=[
@@ -199,7 +199,7 @@ def test_several_problems_have_a_line_each(write: Write) -> None:
 def test_a_json_file_has_lines_too(write: Write) -> None:
     text = '{\n\t"deterministic": 1,\n\t"iterations_per_loop": "10"\n}'
     assert str(refusal(write(text, "config.json"))) == (
-        "config.json:3: iterations_per_loop='10': a whole number (int) is needed, this is str.\n"
+        "config.json:3: iterations_per_loop='10': this must be a whole number (int), not str.\n"
         "  hint: Write iterations_per_loop=10, without quotes."
     )
 
@@ -224,10 +224,10 @@ def test_a_rule_has_a_line_whatever_it_is_about(write: Write, text: str, lines: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "config.yaml: options are needed as 'name: value' lines, this is empty."),
-        ("# no more\n", "config.yaml: options are needed as 'name: value' lines, this is empty."),
-        ("- a\n- b\n", "config.yaml: options are needed as 'name: value' lines, this is a list."),
-        ("hello\n", "config.yaml: options are needed as 'name: value' lines, this is one value."),
+        ("", "config.yaml: this is empty; write options as 'name: value' lines."),
+        ("# no more\n", "config.yaml: this is empty; write options as 'name: value' lines."),
+        ("- a\n- b\n", "config.yaml: this is a list; write options as 'name: value' lines."),
+        ("hello\n", "config.yaml: this is one value; write options as 'name: value' lines."),
     ],
     ids=["empty", "comment", "list", "word"],
 )

@@ -94,12 +94,12 @@ MISTAKES: Dict[str, Tuple[Dict[str, Any], str]] = {
     ),
     "a number in quotes": (
         {"iterations_per_loop": "10"},
-        "iterations_per_loop='10': a whole number (int) is needed, this is str.\n"
+        "iterations_per_loop='10': this must be a whole number (int), not str.\n"
         "  hint: Write iterations_per_loop=10, without quotes.",
     ),
     "a number for a switch": (
         {"mix_compile_mode": 1},
-        "mix_compile_mode=1: True or False (bool) is needed, this is int.\n"
+        "mix_compile_mode=1: this must be True or False (bool), not int.\n"
         "  hint: Write mix_compile_mode=True.",
     ),
     "True for 1": (
@@ -108,7 +108,7 @@ MISTAKES: Dict[str, Tuple[Dict[str, Any], str]] = {
     ),
     "bytes": (
         {"soc_config": b"Ascend910"},
-        "soc_config=b'Ascend910': text (str) is needed, this is bytes.\n"
+        "soc_config=b'Ascend910': this must be text (str), not bytes.\n"
         "  hint: Decode it: soc_config='Ascend910'.",
     ),
     "bytes for a path": (
@@ -118,7 +118,7 @@ MISTAKES: Dict[str, Tuple[Dict[str, Any], str]] = {
     ),
     "a number for free text": (
         {"soc_config": 910},
-        'soc_config=910: text (str) is needed, this is int.\n  hint: Write soc_config="910".',
+        'soc_config=910: this must be text (str), not int.\n  hint: Write soc_config="910".',
     ),
     "too small a number": (
         {"iterations_per_loop": 0},
@@ -130,12 +130,12 @@ MISTAKES: Dict[str, Tuple[Dict[str, Any], str]] = {
     ),
     "something else in place of a part": (
         {"dump_config": "dump"},
-        "dump_config: a DumpConfig is needed, this is str.\n"
+        "dump_config: this must be a DumpConfig, not str.\n"
         "  hint: Write dump_config=DumpConfig(...).",
     ),
     "the wrong part": (
         {"dump_config": MemoryConfig()},
-        "dump_config: a DumpConfig is needed, this is MemoryConfig.\n"
+        "dump_config: this must be a DumpConfig, not MemoryConfig.\n"
         "  hint: Write dump_config=DumpConfig(...).",
     ),
     "a rule between options": (
@@ -155,7 +155,7 @@ def test_several_problems_are_numbered_in_one_error() -> None:
     error = refusal(iteration_per_loop=10, mix_compile_mode=1, aoe_mode=2)
     assert str(error) == (
         "3 problems in the configuration:\n"
-        "  1. mix_compile_mode=1: True or False (bool) is needed, this is int. "
+        "  1. mix_compile_mode=1: this must be True or False (bool), not int. "
         "Write mix_compile_mode=True.\n"
         "  2. aoe_mode=2 (int): allowed are '1', '2', '4'. Write aoe_mode='2'.\n"
         "  3. AscendConfig has no option 'iteration_per_loop'; the adapter would ignore it. "
@@ -168,7 +168,7 @@ def test_problems_of_type_and_of_rules_are_reported_together() -> None:
     error = refusal(mix_compile_mode=1, precision_mode="force_fp16", precision_mode_v2="fp16")
     assert str(error) == (
         "2 problems in the configuration:\n"
-        "  1. mix_compile_mode=1: True or False (bool) is needed, this is int. "
+        "  1. mix_compile_mode=1: this must be True or False (bool), not int. "
         "Write mix_compile_mode=True.\n"
         "  2. precision_mode='force_fp16' and precision_mode_v2='fp16' exclude each other; "
         "the adapter fails on both. Keep precision_mode_v2."
@@ -190,7 +190,7 @@ def test_a_part_reports_its_own_problems_all_at_once() -> None:
         DumpConfig(enable_dump=1, dump_mode="both")
     assert str(caught.value) == (
         "2 problems in this DumpConfig:\n"
-        "  1. enable_dump=1: True or False (bool) is needed, this is int. "
+        "  1. enable_dump=1: this must be True or False (bool), not int. "
         "Write enable_dump=True.\n"
         "  2. dump_mode='both': allowed are 'input', 'output', 'all'."
     )

@@ -158,7 +158,7 @@ def test_a_missing_tensorflow_is_said_without_a_traceback(tmp_path: Path) -> Non
 def test_an_impossible_backend_is_said_without_a_traceback(tmp_path: Path) -> None:
     outcome = run(*PROGRAM, cwd=tmp_path, ASCEND_SESSION_BACKEND="gpu")
     assert outcome.code == 1
-    assert outcome.stderr.splitlines()[0] == "ASCEND_SESSION_BACKEND='gpu' is no backend."
+    assert outcome.stderr.splitlines()[0] == "ASCEND_SESSION_BACKEND='gpu' is not a backend."
 
 
 def test_importing_it_imports_nothing_slow(tmp_path: Path) -> None:

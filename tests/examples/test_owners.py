@@ -188,7 +188,7 @@ def test_a_missing_tensorflow_is_said_without_a_traceback(tmp_path: Path) -> Non
 
 def test_an_impossible_backend_is_said_in_a_sentence(tf: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("ASCEND_SESSION_BACKEND", "gpu")
-    with pytest.raises(SystemExit, match=r"^ASCEND_SESSION_BACKEND='gpu' is no backend"):
+    with pytest.raises(SystemExit, match=r"^ASCEND_SESSION_BACKEND='gpu' is not a backend"):
         runpy.run_path(example("frozen_graph").__file__, run_name="__main__")
 
 

@@ -27,7 +27,7 @@ def build_nothing(device_id: int) -> None:
     ("device_ids", "said"),
     [
         ([], "device_ids is empty: fan_out needs at least one device."),
-        (4, "device_ids must be several device ids, this is 4."),
+        (4, "device_ids must be a list of device ids, not 4."),
         ([True], "A device id is an int, not bool True."),
         ([np.bool_(True)], "A device id is an int, not bool"),
         ([1.0], "A device id is an int, not float 1.0."),
@@ -132,5 +132,5 @@ def test_what_else_cannot_be_is_refused_at_the_call() -> None:
         fan_out(None, [0], None)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="config must be an AscendConfig, this is dict"):
         fan_out({}, [0], build_nothing)  # type: ignore[arg-type]
-    with pytest.raises(BackendError, match="is no backend"):
+    with pytest.raises(BackendError, match="is not a backend"):
         fan_out(None, [0], build_nothing, backend="gpu")

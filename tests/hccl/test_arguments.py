@@ -76,14 +76,19 @@ REFUSED: List[Tuple[str, Any, type, str]] = [
     ("allgather", lambda x: hccl.allgather(x, 2.0), TypeError, "rank_size must be an int"),
     ("reduce_scatter", lambda x: hccl.reduce_scatter(x, "sum", 0), ValueError, "rank_size=0"),
     # ranks and tags
-    ("reduce", lambda x: hccl.reduce(x, "sum", -1), ValueError, "root_rank=-1 is no rank"),
+    ("reduce", lambda x: hccl.reduce(x, "sum", -1), ValueError, "root_rank=-1 is not a rank"),
     ("broadcast", lambda x: hccl.broadcast([x], "0"), TypeError, "root_rank must be an int"),
     ("send", lambda x: hccl.send(x, -1, 1), ValueError, "sr_tag=-1 must be from 0"),
     ("send", lambda x: hccl.send(x, 2**31, 1), ValueError, "sr_tag=2147483648"),
-    ("send", lambda x: hccl.send(x, 0, -1), ValueError, "dest_rank=-1 is no rank"),
-    ("receive", lambda x: hccl.receive([1], "int8", 0, -1), ValueError, "src_rank=-1 is no rank"),
+    ("send", lambda x: hccl.send(x, 0, -1), ValueError, "dest_rank=-1 is not a rank"),
+    (
+        "receive",
+        lambda x: hccl.receive([1], "int8", 0, -1),
+        ValueError,
+        "src_rank=-1 is not a rank",
+    ),
     ("receive", lambda x: hccl.receive([1], "int8", "a", 1), TypeError, "sr_tag must be an int"),
-    ("all_to_all_v_c", lambda x: hccl.all_to_all_v_c(x, [[4]], -1), ValueError, "rank=-1 is no"),
+    ("all_to_all_v_c", lambda x: hccl.all_to_all_v_c(x, [[4]], -1), ValueError, "rank=-1 is not"),
     # groups
     ("allreduce", lambda x: hccl.allreduce(x, "sum", group=""), ValueError, "this one is empty"),
     ("allgather", lambda x: hccl.allgather(x, 2, "g" * 128), ValueError, "1 to 127 bytes.*128"),

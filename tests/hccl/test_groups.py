@@ -36,7 +36,7 @@ def test_without_a_system_nobody_has_a_rank(either: str, name: str) -> None:
         (lambda: hccl.create_group("g", 2, [0]), ValueError, "rank_num=2, but rank_ids has 1"),
         (lambda: hccl.create_group("g", 0, []), ValueError, "at least one rank"),
         (lambda: hccl.create_group("g", 2, [0, 0]), ValueError, r"names \[0\] more than once"),
-        (lambda: hccl.create_group("g", 1, [-1]), ValueError, "is no rank"),
+        (lambda: hccl.create_group("g", 1, [-1]), ValueError, "is not a rank"),
         (lambda: hccl.create_group("g", 1, ["0"]), TypeError, "must be an int, this is '0'"),
         (lambda: hccl.create_group("g", "1", [0]), TypeError, "rank_num must be an int"),
         (lambda: hccl.create_group("g", 1, "0"), TypeError, "must be a list of ranks"),
@@ -47,7 +47,7 @@ def test_without_a_system_nobody_has_a_rank(either: str, name: str) -> None:
         (lambda: hccl.size(None), TypeError, "group must be a str"),
         (lambda: hccl.local_rank(1), TypeError, "group must be a str"),
         (lambda: hccl.local_size(""), ValueError, "this one is empty"),
-        (lambda: hccl.world_rank("g", -1), ValueError, "group_rank=-1 is no rank"),
+        (lambda: hccl.world_rank("g", -1), ValueError, "group_rank=-1 is not a rank"),
         (lambda: hccl.group_rank(0.5, "g"), TypeError, "world_rank must be an int"),
     ],
 )

@@ -13,14 +13,14 @@ WRONG: Dict[str, Callable[[Any], Any]] = {
         x, 3
     ),
     "reduce_scatter.*has 2 ranks.*hccl.size": lambda x: hccl.reduce_scatter(x, "sum", 4),
-    "root_rank=2 is no rank of the group.*0 to 1": lambda x: hccl.reduce(x, "sum", 2),
+    "root_rank=2 is not a rank of the group.*0 to 1": lambda x: hccl.reduce(x, "sum", 2),
     "broadcast: root_rank=2": lambda x: hccl.broadcast([x], 2),
-    "dest_rank=2 is no rank": lambda x: hccl.send(x, 0, 2),
-    "src_rank=2 is no rank": lambda x: hccl.receive([1], "int8", 0, 2),
+    "dest_rank=2 is not a rank": lambda x: hccl.send(x, 0, 2),
+    "src_rank=2 is not a rank": lambda x: hccl.receive([1], "int8", 0, 2),
     "send_displacements has 1 numbers, but the group has 2 ranks": lambda x: hccl.all_to_all_v(
         x, [1, 1], [0], [1, 1], [0, 1]
     ),
-    "rank=2 is no rank of the group": lambda x: hccl.all_to_all_v_c(x, [[1] * 3] * 3, 2),
+    "rank=2 is not a rank of the group": lambda x: hccl.all_to_all_v_c(x, [[1] * 3] * 3, 2),
     "send_count_matrix needs one row.*group's 2 ranks": lambda x: hccl.all_to_all_v_c(x, [[1]], 1),
 }
 

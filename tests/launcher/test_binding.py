@@ -200,8 +200,8 @@ def test_a_plan_has_the_cpus_of_each_rank(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("auto", "not bound, for the ranks are on the stub (bind='even' binds them)"),
-        ("none", "not bound, as asked for"),
+        ("auto", "not bound, because the ranks are on the stub (bind='even' binds them)"),
+        ("none", "not bound (bind='none')"),
     ],
 )
 def test_ranks_on_the_stub_run_where_they_like(bench: Bench, asked: str, said: str) -> None:

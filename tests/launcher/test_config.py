@@ -50,7 +50,7 @@ def test_what_is_not_asked_has_the_documented_default() -> None:
         ({"env": {"A=B": "1"}}, "env takes a variable's name without = in each place, not 'A=B'"),
         ({"env": {"A": 1}}, "env takes a text as the value of A, not 1"),
         ({"rank_table": "t.json", "no_rank_table": True}, "and no_rank_table are both given"),
-        ({"chief_port": 4000}, "chief_port=4000 is given, but the job has a chief only without"),
+        ({"chief_port": 4000}, "chief_port=4000 has no effect: only a job without"),
         ({"chief_port": 65521, "no_rank_table": True}, "chief_port takes a port, 1 to 65520"),
         ({"chief_ip": "here", "no_rank_table": True}, "chief_ip takes an IPv4 or IPv6 address"),
         ({"job_id": "my job"}, "job_id='my job' has characters other than letters, digits"),
@@ -77,7 +77,7 @@ def test_all_problems_are_said_at_once() -> None:
 
 @pytest.mark.parametrize("name", sorted(OWNED))
 def test_what_the_launcher_itself_says_cannot_be_added(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"env gives {name}, which the launcher") as refused:
+    with pytest.raises(ConfigError, match=f"env sets {name}, which the launcher") as refused:
         LaunchConfig(script="a.py", env={name: "1"})
     assert refused.value.hint == OWNED[name]
 

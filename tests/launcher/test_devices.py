@@ -74,9 +74,12 @@ def test_a_list_that_the_runtime_drops_is_refused(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"processes": 5}, "gives a process 4 device(s), 0 to 3 (physical 4, 5, 6, 7); 5 were"),
-        ({"devices": "2-5"}, "4 were asked for, among them 4, 5."),
-        ({"devices": "0-3", "processes": 2}, "2 processes were asked for, but devices='0-3' names"),
+        (
+            {"processes": 5},
+            "4 device(s), 0 to 3 (physical 4, 5, 6, 7); this launch needs 5",
+        ),
+        ({"devices": "2-5"}, "this launch needs 4, among them 4, 5."),
+        ({"devices": "0-3", "processes": 2}, "processes=2, but devices='0-3' names"),
     ],
 )
 def test_more_than_there_is_is_refused(bench: Bench, asked: Dict[str, Any], said: str) -> None:
@@ -158,7 +161,7 @@ def test_more_ranks_than_the_stub_was_given_devices_is_said(bench: Bench) -> Non
 
 def test_devices_of_the_stub_can_be_named(bench: Bench) -> None:
     assert ids(bench.plan(devices="1,6")) == [(1, None), (6, None)]
-    with pytest.raises(DeviceError, match="The stub has 8 devices, 0 to 7; 1 were asked for"):
+    with pytest.raises(DeviceError, match="The stub has 8 devices, 0 to 7; this launch needs 1"):
         bench.plan(devices="8")
 
 

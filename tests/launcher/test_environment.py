@@ -149,7 +149,7 @@ def test_a_rank_of_a_job_with_a_chief_has_the_whole_family_and_no_rank(bench: Be
     }
     assert 1024 < int(found["CM_CHIEF_PORT"]) <= 65520
     assert not {"RANK_ID", "RANK_SIZE", "RANK_TABLE_FILE"} & set(found)
-    assert any("can be lost until rank 0 uses it" in note for note in made.notes)
+    assert any("take it before rank 0 does" in note for note in made.notes)
 
 
 def test_the_backend_is_decided_once_for_all_ranks(bench: Bench) -> None:
@@ -163,7 +163,7 @@ def test_the_backend_is_decided_once_for_all_ranks(bench: Bench) -> None:
     ("asked", "inherited", "gone"),
     [
         ("table", {"HELP_CLUSTER": "1"}, "starts collectives whether or not"),
-        ("table", CHIEF, "with RANK_TABLE_FILE it switches collectives off without a word"),
+        ("table", CHIEF, "together with RANK_TABLE_FILE it silently switches collectives off"),
         ("table", {"POD_NAME": "pod"}, "take the same identity from it"),
         ("table", {"TF_CONFIG": config_of("worker")}, "take the same identity from it"),
         ("chief", {"RANK_ID": "3"}, "must not be set in a job without a rank table"),
@@ -220,7 +220,7 @@ def test_a_cluster_without_a_task_is_inherited(bench: Bench) -> None:
     [
         (config_of("ps"), "for which the adapter does not initialise the device"),
         (config_of("evaluator"), "ranks would train alone"),
-        ('{"task": 3}', "is no object"),
+        ('{"task": 3}', "is not an object"),
     ],
 )
 @pytest.mark.parametrize("added", [False, True])
@@ -252,7 +252,7 @@ def test_an_inherited_table_is_the_jobs(bench: Bench) -> None:
 
 
 def test_several_devices_without_a_way_to_meet_are_refused(bench: Bench) -> None:
-    with pytest.raises(JobError, match="8 devices were asked for, but neither a rank table nor"):
+    with pytest.raises(JobError, match="A job of 8 devices needs rank_table or"):
         a2(bench).plan()
 
 

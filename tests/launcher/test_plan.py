@@ -59,7 +59,7 @@ def test_a_script_that_begins_with_a_dash_is_no_option(bench: Bench, name: str) 
     [
         ({"script": "no.py"}, "There is no script /"),
         ({"program": "no_such_tool"}, "program='no_such_tool': no folder of PATH='/usr/bin:/bin'"),
-        ({"program": "./train.py"}, "train.py is no file that this user may run"),
+        ({"program": "./train.py"}, "train.py does not exist or is not executable"),
         ({"python": "no_such_python"}, "python='no_such_python': no folder of PATH"),
         ({"cwd": "/no/such/folder"}, "there is no folder /no/such/folder"),
     ],
@@ -72,7 +72,7 @@ def test_what_is_not_there_is_refused(bench: Bench, asked: Dict[str, Any], said:
 
 
 def test_a_backend_that_is_none_is_refused(bench: Bench) -> None:
-    with pytest.raises(BackendError, match="'gpu' is no backend"):
+    with pytest.raises(BackendError, match="'gpu' is not a backend"):
         bench.plan(backend="gpu")
 
 

@@ -78,7 +78,7 @@ def test_a_given_port_counts_as_free_while_old_connections_linger() -> None:
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
 def test_an_address_of_another_server_is_refused(address: str) -> None:
-    with pytest.raises(JobError, match="is no address of this server"):
+    with pytest.raises(JobError, match="is not an address of this server"):
         free_port(address, {})
 
 

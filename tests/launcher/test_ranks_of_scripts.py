@@ -162,8 +162,8 @@ _HEAD = "of the 3 processes that joined the job below rank 0 ended with an excep
         ),
         (
             "if rank: os.kill(os.getpid(), signal.SIGKILL)",
-            f"2 {_HEAD}, which its exit code 0 hides: rank {{}} ended without a word, as after a "
-            "signal. The other was rank {}.",
+            f"2 {_HEAD}, which its exit code 0 hides: rank {{}} ended without an exception, as "
+            "after a signal. The other was rank {}.",
         ),
         (
             "try:\n    sys.exit(3 * (rank == 0))\n"
@@ -172,8 +172,8 @@ _HEAD = "of the 3 processes that joined the job below rank 0 ended with an excep
         ),
         (
             "if rank == 2: os.kill(os.getpid(), signal.SIGSEGV)",
-            f"1 {_HEAD}, which its exit code 0 hides: rank 2 ended without a word, as after a "
-            "signal.",
+            f"1 {_HEAD}, which its exit code 0 hides: rank 2 ended without an exception, as after "
+            "a signal.",
         ),
         (
             "time.sleep(0.5 * (rank == 1))\n"
@@ -193,7 +193,7 @@ def test_a_rank_of_a_script_that_fails_fails_the_job(
     assert result.cause is not None
     assert result.cause.rank == 0
     assert result.cause.said in {sentence.format(*ranks) for ranks in [(1, 2), (2, 1)]}
-    assert "where the script sends their output" in result.cause.advice
+    assert "Read their output where the script sends it" in result.cause.advice
     assert result.ranks[0].exit_code == 0
 
 

@@ -55,7 +55,7 @@ def test_ranks_that_never_ran_are_not_started(tmp_path: Path) -> None:
     made = Situation(tmp_path, 3).not_started(0, errno.ENOENT).never_tried(1).stopped(2)
     ranks, cause = made.judged()
     assert [rank.outcome for rank in ranks] == ["not started", "not started", "stopped"]
-    assert ranks[1].trouble == "Rank 1 was not started, because the job was ending by then."
+    assert ranks[1].trouble == "Rank 1 was not started, because the job was already ending."
     assert cause is not None
     assert (cause.rank, cause.exit_code, cause.others) == (0, 127, ())
 
@@ -71,7 +71,7 @@ def said_by(situation: Situation) -> str:
         (
             lambda s: s.ended(1, 139),
             139,
-            "Rank 1 ended with exit code 139, which is what a shell says of SIGSEGV.",
+            "Rank 1 ended with exit code 139, the code a shell gives for SIGSEGV.",
         ),
         (lambda s: s.ended(1, -11), 139, "Rank 1 was ended by signal 11 (SIGSEGV)."),
         (lambda s: s.ended(1, -60), 188, "Rank 1 was ended by signal 60."),
@@ -243,9 +243,9 @@ def test_what_the_caller_knows_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (signal.SIGINT, "The launcher was told to stop by SIGINT (Ctrl-C)."),
-        (signal.SIGTERM, "The launcher was told to stop by SIGTERM."),
-        (signal.SIGHUP, "The launcher was told to stop by SIGHUP."),
+        (signal.SIGINT, "The launcher was stopped by SIGINT (Ctrl-C)."),
+        (signal.SIGTERM, "The launcher was stopped by SIGTERM."),
+        (signal.SIGHUP, "The launcher was stopped by SIGHUP."),
     ],
 )
 def test_a_signal_to_the_launcher_is_the_cause(tmp_path: Path, number: int, said: str) -> None:

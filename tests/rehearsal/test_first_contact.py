@@ -191,7 +191,10 @@ def test_a_card_that_is_held_is_left_alone(tmp_path: Path) -> None:
 def test_without_a_device_it_says_so_and_runs_nothing(tmp_path: Path) -> None:
     with made_host(tmp_path, 0) as host:
         contact = make_contact(host, tmp_path)
-    assert contact.text == "Nothing was run: there is no /dev/davinci<N>.\n"
+    assert contact.text == (
+        "Nothing was run: there is no /dev/davinci<N>. "
+        "Run this on a machine with an Ascend device.\n"
+    )
     assert contact.code == 3
     assert contact.page["steps"] == []
     assert not contact.page["ok"]

@@ -157,7 +157,7 @@ def test_scancel_ends_everything(jobs: Jobs, slurm: Slurm) -> None:
         ran = jobs.ended(process)
     assert ran.returncode == 128 + signal.SIGTERM, ran.stderr
     assert "CANCELLED" in ran.stderr
-    assert ran.stderr.count("The launcher was told to stop by SIGTERM.") == 2
+    assert ran.stderr.count("The launcher was stopped by SIGTERM.") == 2
 
 
 def test_this_project_is_what_ranks_run(slurm: Slurm) -> None:

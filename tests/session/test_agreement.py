@@ -34,7 +34,7 @@ class TestInitOptions:
         [
             ({"deterministic": 1}, {"deterministic": 0}, "initialised with 1"),
             ({}, {"deterministic": 1}, "initialised with the default 0"),
-            ({}, {"op_wait_timeout": 7}, "initialised with nothing for it"),
+            ({}, {"op_wait_timeout": 7}, "initialised with no op_wait_timeout"),
         ],
     )
     def test_what_differs_is_refused_with_what_the_system_has(

@@ -24,7 +24,7 @@ def test_leaving_the_block_and_exiting_do_nothing_in_the_child(left: List[str]) 
 def test_using_the_system_is_refused_in_the_child(left: List[str]) -> None:
     assert left[0] == "current system: None, open: False"
     told = dict(line.split(": ", 1) for line in left[1:7])
-    forked = "This process was forked from process P while that had an Ascend system open"
+    forked = "This process was forked from process P while that process had an Ascend system open"
     for what in ("ascend_system", "ascend_session"):
         assert told[what].startswith(forked)
     for what in ("system.session", "system.session_config"):

@@ -100,7 +100,7 @@ class TestTheMainThread:
         assert 2 <= ended.seconds < 10
         line = r"the call in \S*programs/blocked\.py:[0-9]+"
         waiting = f"closing the sessions, and waiting up to 2 s for {line} to return. A second"
-        ending = f"ending now, for {line} has not returned. The device was not finalised."
+        ending = f"ending now, because {line} has not returned. The device was not finalised."
         assert re.search(f"{signal.Signals(number).name}: {waiting}", ended.log)
         assert re.search(f"{signal.Signals(number).name}: {ending}", ended.log)
         assert "shutdown" not in ended.events

@@ -103,7 +103,7 @@ def test_a_file_that_is_given_as_an_object_is_written_and_its_path_is_told(
     assert not writes or OpPrecision.read(path) == MODES
     again = protos.for_session(AscendConfig(op_precision_mode=MODES, hcom_parallel=True), None, 1)
     assert again.parameters["op_precision_mode"] == path
-    with pytest.raises(ConfigError, match="cannot be had"):
+    with pytest.raises(ConfigError, match="comes too late"):
         protos.for_session(AscendConfig(op_precision_mode=OpPrecision()), None, None)
 
 

@@ -73,7 +73,7 @@ def test_it_says_what_it_was_opened_with(tf: Any) -> None:
         assert system.config is config
         assert system.parameters == {"deterministic": 1}
         assert system.pid == os.getpid()
-        assert system.backend_reason == 'backend="stub" was asked for'
+        assert system.backend_reason == 'backend="stub" is set'
 
 
 def test_what_it_hands_out_may_be_changed_without_harm(system: Any) -> None:

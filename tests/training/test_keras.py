@@ -91,7 +91,7 @@ def test_minimize_averages_once(tf: Any, keras: Any, monkeypatch: Any) -> None:
 
 def test_what_is_distributed_already_is_refused(tf: Any, keras: Any) -> None:
     once = DistributedOptimizer(keras.optimizers.SGD())
-    with pytest.raises(TypeError, match="This SGD is distributed already"):
+    with pytest.raises(TypeError, match="This SGD is already distributed"):
         DistributedOptimizer(once)
 
 
@@ -99,7 +99,7 @@ def test_what_is_distributed_already_is_refused(tf: Any, keras: Any) -> None:
     "options", [{"loss_scale_manager": FixedLossScaleManager(2)}, {"is_tailing_optimization": True}]
 )
 def test_what_keras_has_no_place_for_is_refused(tf: Any, keras: Any, options: Any) -> None:
-    with pytest.raises(UnsupportedError, match="is of Keras"):
+    with pytest.raises(UnsupportedError, match="is a Keras optimizer"):
         DistributedOptimizer(keras.optimizers.SGD(), **options)
 
 

@@ -363,7 +363,7 @@ class TestRefusals:
     def test_a_configuration_that_says_nothing_is_warned_of(self, tf: Any) -> None:
         train = tf.no_op()
         with ascend_session() as sess:
-            with pytest.warns(AscendConfigWarning, match="does not say iterations_per_loop=4"):
+            with pytest.warns(AscendConfigWarning, match="does not set iterations_per_loop=4"):
                 loop = iterations_per_loop(sess, train, 4)
             sess.run(loop)
 

@@ -113,7 +113,7 @@ class TestRefusals:
 
     def test_what_is_distributed_already(self, tf: Any) -> None:
         once = DistributedOptimizer(tf.train.AdamOptimizer())
-        with pytest.raises(TypeError, match="'DistributedAdamOptimizer' is distributed already"):
+        with pytest.raises(TypeError, match="'DistributedAdamOptimizer' is already distributed"):
             DistributedOptimizer(once)
 
     def test_a_job_with_parameter_servers(self, tf: Any, monkeypatch: Any) -> None:

@@ -233,7 +233,7 @@ def _checked_list(channel: Channel, numbers: Any) -> Any:
 def _check_end(data: Any, end: int) -> None:
     if end > len(data):
         raise CollectiveError(
-            f"{end} elements of send_data are asked for, but it has {len(data)}. Counts and "
+            f"The counts need {end} elements of send_data, but it has {len(data)}. Counts and "
             "displacements are in elements, not in bytes."
         )
 

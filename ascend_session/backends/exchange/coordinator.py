@@ -359,7 +359,7 @@ class Coordinator:
             text = f'"{operation.name}" as {operation.signature}{among}'
             groups.setdefault(text, []).append(rank)
         self.end(
-            f"{CANNOT_GO_ON}the ranks do not mean the same with "
+            f"{CANNOT_GO_ON}the ranks disagree about "
             f"{next(iter(operations.values())).key}: {_join_groups('run', groups)}. All ranks have "
             "to build the same collectives in the same order, with the same shapes and types."
         )

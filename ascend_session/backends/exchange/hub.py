@@ -127,8 +127,8 @@ class Hub:
         except Exception as error:
             _logger.exception("The hub of these ranks has failed")
             reason = (
-                f"{CANNOT_GO_ON}rank {self._node.rank}, which keeps the ranks of its node "
-                f"together, has failed in doing so: {type(error).__name__}: {error}"
+                f"{CANNOT_GO_ON}rank {self._node.rank}, which coordinates the ranks of its "
+                f"node, has failed: {type(error).__name__}: {error}"
             )
             for client in list(self._clients.values()):
                 self.send(client, encode({"event": "end", "reason": reason}))

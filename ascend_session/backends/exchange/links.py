@@ -179,7 +179,7 @@ def local_address(coordinator: str) -> str:
             return str(probe.getsockname()[0])
     except OSError as error:
         raise InitializationError(
-            f"There is no way from here to {coordinator}, where rank 0's node listens for the "
+            f"Cannot reach {coordinator}, where rank 0's node listens for the "
             f"others: {error.strerror or error}. Give the coordinator an address that every node "
             "can reach."
         ) from error

@@ -123,7 +123,7 @@ def connect(
         timeout_s: How long the listener may take to come.
 
     Raises:
-        InitializationError: If what answers is no node of this job, or nothing does in time.
+        InitializationError: If what answers is not a node of this job, or nothing does in time.
     """
     grpc = import_grpc()
     options = [*_CALLER_OPTIONS, *_keepalive(address)]
@@ -204,7 +204,7 @@ def _refusal(address: str, code: str, attempt: str) -> InitializationError:
             hint=f"Give all nodes of a job the same JOB_ID, and the same secret ({SECRET}).",
         )
     return InitializationError(
-        f"What answers at {address} is no node of this job, or uses TLS differently ({attempt})."
+        f"What answers at {address} is not a node of this job, or uses TLS differently ({attempt})."
     )
 
 

@@ -377,7 +377,7 @@ class Peer:
             raise CollectiveError(self.ended)
         if self._is_leaving or not self.nodes:
             raise CollectiveError(
-                f'This rank has left the others, so that it cannot begin "{operation.name}".'
+                f'This rank has left the others, so it cannot begin "{operation.name}".'
             )
         if self._is_disconnected:  # the hub has left in order, and its process has ended
             raise CollectiveError(rank_has_left(self._hub_rank, [self._who.rank], operation, 0))

@@ -1,7 +1,7 @@
 """The rules, by theme: `RULES` between options, `HOST_RULES` between options and this host.
 
 Each rule is one function that reads the flat entry and yields what it finds. What the adapter
-aborts on, refuses or turns into something else without a word is an error, unless the manual
+aborts on, refuses or silently turns into something else is an error, unless the manual
 allows the value: that, what has no effect, and what is deprecated are warnings.
 """
 
@@ -26,7 +26,7 @@ DEPRECATIONS = RuleBook()
 
 @DEPRECATIONS.add(source="guides/facts/options.md#former-releases; manual, NPURunConfig Options")
 def deprecated_options(entry: FlatOptions) -> RuleFindings:
-    """Deprecated options are said, with what replaces them."""
+    """Warn of deprecated options and name what replaces them."""
     known = options_by_key(AdapterOptions)
     for key in entry:
         option = known.get(key)

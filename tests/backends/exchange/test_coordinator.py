@@ -149,7 +149,7 @@ def test_ranks_that_mean_something_else_end_the_job(differs: Any) -> None:
     coordinator = ranks.admit_all()
     coordinator.enter(0, entry())
     coordinator.enter(1, entry(**differs))
-    assert "the ranks do not mean the same with k" in str(coordinator.ended)
+    assert "the ranks disagree about k" in str(coordinator.ended)
 
 
 def test_everybody_hears_the_end_once(two: Ranks) -> None:

@@ -165,7 +165,7 @@ def test_a_node_of_another_job_is_refused_and_harms_nobody(job: Job) -> None:
 def test_a_name_that_nobody_learns_is_said_in_the_time_that_ranks_wait(job: Job) -> None:
     member = job.start(1, 2, node=1, coordinator="no-such-host:4000", timeout_s=1)
     sentence, kind = member.expect(FAILED, "join")
-    assert "There is no way from here to no-such-host:4000, where rank 0's node" in sentence
+    assert "Cannot reach no-such-host:4000, where rank 0's node" in sentence
     assert kind == "InitializationError"
 
 
@@ -204,7 +204,7 @@ def test_the_way_out_has_an_address() -> None:
 
 
 def test_there_is_no_way_to_a_name_that_nobody_knows() -> None:
-    with pytest.raises(InitializationError, match="There is no way from here to no-such-host:1"):
+    with pytest.raises(InitializationError, match="Cannot reach no-such-host:1"):
         local_address("no-such-host:1")
 
 
