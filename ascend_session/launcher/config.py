@@ -212,8 +212,9 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
         message = f"A launch takes exactly one of script, module and program; given: {given}."
         yield Finding(ERROR, message, 'Write LaunchConfig(script="train.py").', option="script")
     module = config.module
-    if module is not None and not all(part.isidentifier() for part in module.split(".")):
-        hint = "Give a path as script." if re.search(r"/|\.py$", module) else None
+    is_path = module is not None and bool(re.search(r"/|\.py$", module))
+    if module is not None and (is_path or not all(map(str.isidentifier, module.split(".")))):
+        hint = "Give a path as script." if is_path else None
         yield _wrong_value("module", module, "a module's name, such as package.module", hint)
     if config.python is not None and config.program is not None:
         message = f"python={config.python!r} is given, but a program is started without Python."

@@ -334,6 +334,7 @@ def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp
         (["-n", "0", "x.py"], "--processes takes a number of processes, 1 to 10000, not 0.\n"),
         (["--grace", "nan", "x.py"], "--grace takes a number of seconds, 0 or more, not nan.\n"),
         (["-n", "1", "x.py"], "There is no script "),
+        (["-n", "1", "-m", "x.py"], "hint: Give a path as script."),
         (["-n", "1", "-m", "a/x.py"], "-m takes a module's name, such as package.module, not 'a"),
         (["-n", "2", "--devices", "0-2", "x.py"], "--processes=2, but --devices='0-"),
         (["--no-python", "/nope/x"], "--no-python '/nope/x': /nope/x does not exist or is not "),
