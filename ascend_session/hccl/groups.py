@@ -6,7 +6,7 @@ Source: hccl/manage/api.py, with shorter names.
 from typing import Sequence
 
 from ascend_session.backends.collectives import Collectives
-from ascend_session.errors import LifecycleError
+from ascend_session.errors import LifecycleError, with_short_traceback
 from ascend_session.hccl._arguments import Arguments
 from ascend_session.session.registry import current_system
 from ascend_session.vendor import WORLD_GROUP
@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 
+@with_short_traceback
 def create_group(group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
     """Make a group. Call it on each of its ranks, and on no other, with the same arguments.
 
@@ -41,6 +42,7 @@ def create_group(group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
     _open_collectives(arguments).create_group(group, len(ranks), ranks)
 
 
+@with_short_traceback
 def destroy_group(group: str) -> None:
     """End a group; its name is free again."""
     arguments = Arguments("destroy_group", group)
@@ -48,26 +50,31 @@ def destroy_group(group: str) -> None:
     _open_collectives(arguments).destroy_group(group)
 
 
+@with_short_traceback
 def rank(group: str = WORLD_GROUP) -> int:
     """Return this process's rank in the group."""
     return _open_collectives(Arguments("rank", group)).rank(group)
 
 
+@with_short_traceback
 def size(group: str = WORLD_GROUP) -> int:
     """Return the number of the group's ranks."""
     return _open_collectives(Arguments("size", group)).size(group)
 
 
+@with_short_traceback
 def local_rank(group: str = WORLD_GROUP) -> int:
     """Return this process's place among the group's ranks of its host."""
     return _open_collectives(Arguments("local_rank", group)).local_rank(group)
 
 
+@with_short_traceback
 def local_size(group: str = WORLD_GROUP) -> int:
     """Return how many of the group's ranks are on this host."""
     return _open_collectives(Arguments("local_size", group)).local_size(group)
 
 
+@with_short_traceback
 def world_rank(group: str, group_rank: int) -> int:
     """Return the rank in the job of a rank of the group."""
     arguments = Arguments("world_rank", group)
@@ -75,6 +82,7 @@ def world_rank(group: str, group_rank: int) -> int:
     return _open_collectives(arguments).world_rank(group, number)
 
 
+@with_short_traceback
 def group_rank(world_rank: int, group: str) -> int:
     """Return the rank in the group of a rank of the job."""
     arguments = Arguments("group_rank", group)

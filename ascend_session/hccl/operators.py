@@ -7,6 +7,7 @@ from typing import Any, List, Sequence
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.collective_shapes import Shape, gathered, scattered
+from ascend_session.errors import with_short_traceback
 from ascend_session.hccl._arguments import BROADCAST, OperatorArguments
 from ascend_session.hccl._backend import graph_backend
 from ascend_session.vendor import WORLD_GROUP
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+@with_short_traceback
 def allreduce(
     tensor: Any, reduction: str, fusion: int = 1, fusion_id: int = -1, group: str = WORLD_GROUP
 ) -> Any:
@@ -52,6 +54,7 @@ def allreduce(
     return graph_backend().collectives.allreduce(operand, *settings)
 
 
+@with_short_traceback
 def allreduce_many(
     tensors: Sequence[Any],
     reduction: str,
@@ -77,6 +80,7 @@ def _allreduce_arguments(
     return operands, (reduction, fusion, fusion_id, group)
 
 
+@with_short_traceback
 def reduce(
     tensor: Any,
     reduction: str,
@@ -107,6 +111,7 @@ def reduce(
     return collectives.reduce(operand, reduction, root_rank, fusion, fusion_id, group)
 
 
+@with_short_traceback
 def reduce_scatter(
     tensor: Any,
     reduction: str,
@@ -138,6 +143,7 @@ def reduce_scatter(
     return collectives.reduce_scatter(operand, reduction, rank_size, group, fusion, fusion_id)
 
 
+@with_short_traceback
 def allgather(
     tensor: Any, rank_size: int, group: str = WORLD_GROUP, fusion: int = 0, fusion_id: int = -1
 ) -> Any:
@@ -162,6 +168,7 @@ def allgather(
     return graph_backend().collectives.allgather(tensor, rank_size, group, fusion, fusion_id)
 
 
+@with_short_traceback
 def broadcast(
     tensor: Sequence[Any],
     root_rank: int,
@@ -203,6 +210,7 @@ def broadcast(
     return graph_backend().collectives.broadcast(tensors, root_rank, fusion, fusion_id, group)
 
 
+@with_short_traceback
 def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> Any:
     """Send a tensor to one rank of the group, which must `receive` it.
 
@@ -222,6 +230,7 @@ def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> 
     return graph_backend().collectives.send(tensor, sr_tag, dest_rank, group)
 
 
+@with_short_traceback
 def receive(
     shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str = WORLD_GROUP
 ) -> Any:
@@ -251,6 +260,7 @@ def receive(
     return graph_backend().collectives.receive(full, dtype, sr_tag, src_rank, group)
 
 
+@with_short_traceback
 def all_to_all_v(
     send_data: Any,
     send_counts: Any,
@@ -288,6 +298,7 @@ def all_to_all_v(
     return graph_backend().collectives.all_to_all_v(data, group=group, **counts)
 
 
+@with_short_traceback
 def all_to_all_v_c(
     send_data: Any,
     send_count_matrix: Any,

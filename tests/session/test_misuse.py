@@ -16,10 +16,14 @@ from ascend_session import (
     BackendError,
     ConfigError,
     DeviceError,
+    LaunchConfig,
     LifecycleError,
+    RankTable,
     ascend_session,
     ascend_system,
     current_system,
+    hccl,
+    launch,
 )
 from ascend_session.session.api import SessionContext
 from tests.backend_contract import entry, open_and_close, steps
@@ -206,6 +210,9 @@ ERRORS = {
     "a device": lambda: open_and_close(ascend_session(backend="stub", device_id=99)),
     "a session of a system": lambda: open_and_close(current_system().session(device_id=99)),
     "a proto of a system": lambda: current_system().session_config({}),
+    "a launch": lambda: launch(LaunchConfig(script="missing.py", backend="stub")),
+    "a rank table": lambda: RankTable.read("missing.json"),
+    "a group": lambda: hccl.size(),
     "a late option": lambda: open_and_close(
         ascend_session(AscendConfig(precision_mode="force_fp32"))
     ),

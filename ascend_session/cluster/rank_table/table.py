@@ -32,7 +32,7 @@ from ascend_session.cluster.rank_table.source import (
     read_text,
     wait_until_completed,
 )
-from ascend_session.errors import JobError
+from ascend_session.errors import JobError, with_short_traceback
 from ascend_session.findings import ERROR, Finding, errors_of, sort_by_severity
 from ascend_session.hardware.devices import Device, DeviceReport, devices
 from ascend_session.hardware.families import named_family
@@ -56,6 +56,7 @@ class RankTable(Contents):
     remarks: Tuple[Finding, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
+    @with_short_traceback
     def read(cls, path: str, family: Optional[str] = None) -> "RankTable":
         """Read a file of version 1.0, 1.2, template 2 or the "lab" variant.
 
@@ -73,6 +74,7 @@ class RankTable(Contents):
         return cls._parse(read_text(path), path, _check_name(path), family)
 
     @classmethod
+    @with_short_traceback
     def from_text(
         cls, text: str, name: str = "the rank table", family: Optional[str] = None
     ) -> "RankTable":
@@ -80,6 +82,7 @@ class RankTable(Contents):
         return cls._parse(text, name, [], family)
 
     @classmethod
+    @with_short_traceback
     def wait_for(
         cls,
         path: str,
@@ -103,6 +106,7 @@ class RankTable(Contents):
         return cls._parse(text, path, _check_name(path), family)
 
     @classmethod
+    @with_short_traceback
     def build(
         cls, servers: Servers, *, family: Optional[str] = None, force: bool = False
     ) -> "RankTable":
@@ -124,6 +128,7 @@ class RankTable(Contents):
         return cls._build(number_ranks(servers), family, force)
 
     @classmethod
+    @with_short_traceback
     def of_host(
         cls,
         report: Union[DeviceReport, Sequence[Device], None] = None,
@@ -159,6 +164,7 @@ class RankTable(Contents):
         return table
 
     @classmethod
+    @with_short_traceback
     def merge(cls, tables: Sequence["RankTable"], *, family: Optional[str] = None) -> "RankTable":
         """Make one table of those of several servers, each of which made its own.
 
@@ -222,6 +228,7 @@ class RankTable(Contents):
         """Check that the table fits a host; see `cluster.rank_table.host.check_host`."""
         return check_host(self, report, opened, names)
 
+    @with_short_traceback
     def check(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
     ) -> None:
@@ -247,6 +254,7 @@ class RankTable(Contents):
         self._refuse_errors(but="status")
         return format_table(self, version or (V1_2 if self.format == V1_2 else V1_0))
 
+    @with_short_traceback
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
         """Write a file that is at no time there in part.
 
