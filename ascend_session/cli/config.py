@@ -208,7 +208,7 @@ def _explain_option(option: str, file: str) -> str:
         return f"the arguments are swapped; write `config check-file {file} {option}`."
     near = did_you_mean(option, TYPE_NAMES)
     if near is not None:
-        return f"no option is called {option}. Did you mean {near}?"
+        return f"{option} does not point to a file. Did you mean {near}?"
     return f"{option} is none of {', '.join(TYPE_NAMES)}."
 
 

@@ -159,3 +159,10 @@ def test_a_file_whose_content_would_be_lost_is_not_copied(
     assert said in called.err
     assert path.read_bytes() == content
     assert [one.name for one in tmp_path.iterdir()] == ["a.cfg"]
+
+
+def test_swapped_arguments_are_answered_with_the_right_call(call: Any, write: Any) -> None:
+    name = write("{}", "mix.json")
+    called = call("config", "check-file", name, "modify_mixlist")
+    assert called.code == 2
+    assert f"write `config check-file modify_mixlist {name}`." in " ".join(called.err.split())

@@ -91,6 +91,16 @@ def test_a_list_may_be_any_file_and_what_ge_skips_is_not_copied(
     assert sorted(left) == ["column", "hint", "line", "message"]
 
 
+def test_of_a_list_without_a_usable_line_nothing_is_written(
+    call: Any, host: Any, net: Path, write: Any
+) -> None:
+    source = write("A fast\n", "bad.ini")
+    made = call("precision", "new", str(net), "--from", source)
+    assert (made.code, made.out) == (1, "")
+    assert f"error: {source} has no line that GE can use, so nothing was written." in made.err
+    assert not net.exists()
+
+
 @pytest.mark.parametrize("name", ["high_precision_for_all", "nothing.ini"])
 def test_a_list_that_is_not_there_is_named(call: Any, toolkit: Path, net: Path, name: str) -> None:
     called = call("precision", "new", str(net), "--from", name)
