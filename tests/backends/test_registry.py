@@ -56,7 +56,7 @@ def test_auto_is_the_first_that_fits_the_host(third: str, tmp_path: Path) -> Non
 def test_it_is_among_the_known_ones_of_the_refusal(third: str) -> None:
     with pytest.raises(BackendError) as refused:
         choose("fourth", {})
-    assert refused.value.hint == "Known are auto, third, npu, stub."
+    assert refused.value.hint == "Choose from auto, third, npu, stub."
 
 
 @pytest.mark.parametrize("name", ["npu", "stub"])

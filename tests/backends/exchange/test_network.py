@@ -427,7 +427,7 @@ def test_another_service_is_no_node(here: Node) -> None:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "What is this?")
 
     with server(refuse, refuse) as address:
-        with pytest.raises(InitializationError, match=r"no node of this job.*What is this"):
+        with pytest.raises(InitializationError, match=r"not a node of this job.*What is this"):
             here.connect(address)
 
 
