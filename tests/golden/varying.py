@@ -33,6 +33,7 @@ _PATTERNS: List[Tuple[str, Any]] = [
     # How pydantic writes a schema, and a Python an error.
     (r'("const": "\w+"),\n +"type": "string"', r"\1"),
     (rf"(File \\?(?:\"|u0022)){FOLDER}/", r"\1"),
+    (rf"{FOLDER}/(fail\.py)\b", r"\1"),
     (r"(No such file or directory: ('.*'))(?:: \2)", r"\1"),
     # Times and durations.
     (r"\b\d{10}\.\d+\b", "<time>"),
