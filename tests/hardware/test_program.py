@@ -221,8 +221,12 @@ def test_a_program_that_cannot_be_listened_to_is_ended_and_a_problem(
 
 
 def _is_lost_in(frame: Any) -> bool:
-    """Whether a destructor or a weak reference runs, from which no error gets out."""
-    while frame is not None and frame.f_code.co_name not in ("_remove", "__del__"):
+    """Whether an error would not get out: of a destructor, a weak reference, or a `Condition`.
+
+    That one releases its lock behind the error although it does not hold it yet, a RuntimeError.
+    """
+    lost = ("_remove", "__del__", "_acquire_restore", "_release_save")
+    while frame is not None and frame.f_code.co_name not in lost:
         frame = frame.f_back
     return frame is not None
 
