@@ -30,6 +30,7 @@ class RunOrder:
         self._changed = threading.Condition()
         self._running: Set[str] = set()
         self._next: Dict[Tuple[str, str], Iteration] = {}
+        self._ended_count = 0
         self._is_stopped = False
 
     def begin(self, key: str, name: str, iteration: Optional[Iteration]) -> None:
@@ -47,8 +48,7 @@ class RunOrder:
             while not self._is_stopped and not self._is_free(key, name, iteration):
                 if iteration is None or (not iteration.number and key in self._running):
                     raise overlap(name)
-                has_changed = self._changed.wait(_LATE_S)
-                if not has_changed and key not in self._running:
+                if not self._wait_for_end() and key not in self._running:
                     raise _missing(name, iteration)
             self._running.add(key)
             if iteration is not None:
@@ -58,6 +58,7 @@ class RunOrder:
         """Note that a run is over."""
         with self._changed:
             self._running.discard(key)
+            self._ended_count += 1
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -65,6 +66,13 @@ class RunOrder:
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
+
+    def _wait_for_end(self) -> bool:
+        """Wait until some run ends, and tell whether one did, be it while the wait timed out."""
+        before = self._ended_count
+        return self._changed.wait_for(
+            lambda: self._is_stopped or self._ended_count > before, _LATE_S
+        )
 
     def _is_free(self, key: str, name: str, iteration: Optional[Iteration]) -> bool:
         if key in self._running:
