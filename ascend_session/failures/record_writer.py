@@ -61,12 +61,10 @@ def write_record(
         earlier = _Earlier(path)
         if failed_rank is not None and earlier.pid:
             return failed_rank  # what was recorded before says more
-        is_end = isinstance(error, Exception) or type(error) is SystemExit
-        # TensorFlow 2 reports so that a signal came while it raised an error.
-        is_same = earlier.message in trace or "REPLACED BY Terminated" in trace
+        is_same = isinstance(error, Exception) and earlier.message in trace
         if earlier.pid == str(os.getpid()) and earlier.failed_rank is None:
             now = earlier.time
-        elif earlier.pid == str(os.getpid()) and is_end and is_same:
+        elif earlier.pid == str(os.getpid()) and (is_same or _was_terminated(error, trace)):
             now, failed_rank = earlier.time, earlier.failed_rank
         line = _format_record(error, trace, code, now, ends_program, failed_rank)
         with open(temporary, "wb") as file:
@@ -79,6 +77,14 @@ def write_record(
             return None
         return None
     return failed_rank
+
+
+def _was_terminated(error: BaseException, trace: str) -> bool:
+    """Tell whether SIGTERM came, which may be before what the rank has heard was raised.
+
+    TensorFlow 2 raises an error of its own when a signal comes while it makes one.
+    """
+    return type(error).__name__ == "Terminated" or "REPLACED BY Terminated" in trace
 
 
 def remove_record(folder: str) -> None:

@@ -11,6 +11,7 @@ from ascend_session.failures import record
 from ascend_session.failures.record import ErrorRecord, read_record, read_stacks
 from ascend_session.failures.record_writer import write_record
 from ascend_session.launcher import rank_main
+from ascend_session.session.signals import Terminated
 
 WRITTEN: Dict[str, Any] = {
     "type": "ValueError",
@@ -99,6 +100,23 @@ def test_what_raises_with_another_text_follows_from_nobody(
     found = read_record(str(tmp_path))
     assert found is not None
     assert found.failed_rank is None
+
+
+@pytest.mark.parametrize(
+    "error", [Terminated(15), SystemError("ValueError REPLACED BY Terminated: 15")]
+)
+def test_who_is_told_to_end_before_it_can_raise_what_it_has_heard_follows_from_that_rank(
+    tmp_path: Path, error: BaseException
+) -> None:
+    write_record(RuntimeError("rank 3 failed"), str(tmp_path), failed_rank=3)
+    assert write_record(error, str(tmp_path), ends_program=True) == 3
+    found = read_record(str(tmp_path))
+    assert found is not None
+    assert found.failed_rank == 3
+
+
+def test_who_is_told_to_end_and_has_heard_nothing_follows_from_nobody(tmp_path: Path) -> None:
+    assert write_record(Terminated(15), str(tmp_path), ends_program=True) is None
 
 
 def test_a_failure_of_its_own_is_not_replaced_by_that_of_another_rank(tmp_path: Path) -> None:
