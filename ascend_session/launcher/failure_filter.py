@@ -115,8 +115,12 @@ class FailureFilter:
                 self._records[rank] = record
         if self._is_final or self._is_stopped:
             return
-        # A rank that was asked to end has failed because of another one, whose end is noted.
-        failed = [r for r, record in self._records.items() if "Terminated" not in record.type]
+        # A rank that was asked to end tells no more of the cause than what it had heard before.
+        failed = [
+            rank
+            for rank, record in self._records.items()
+            if record.failed_rank is not None or "Terminated" not in record.type
+        ]
         self._is_final = any(self._records[rank].ends_program for rank in failed)
         self.cause = None
         if failed:

@@ -1,0 +1,26 @@
+"""Which lines of the ranks are shown once a rank has failed."""
+
+from ascend_session.failures.record_writer import write_record
+from ascend_session.launcher.failure_filter import FailureFilter
+from ascend_session.session.signals import Terminated
+
+
+def test_a_rank_that_hears_of_a_failure_and_is_told_to_end_is_hidden_before_that_end_is_noted(
+    tmp_path,
+):
+    folders = {rank: str(tmp_path / f"rank_{rank}") for rank in range(2)}
+    for rank in folders:
+        (tmp_path / f"rank_{rank}").mkdir()
+    shown = FailureFilter(folders)
+    assert shown.admit(0, "stderr", b"step 1\n", False) == b"step 1\n"
+    write_record(RuntimeError("rank 1 has ended"), folders[0], failed_rank=1)
+    write_record(Terminated(15), folders[0], ends_program=True)
+    assert shown.admit(0, "stderr", b"Traceback\n", False) == b""
+    assert shown.take_sentence(0) == "rank 0: stopped, because rank 1 failed"
+
+
+def test_a_rank_that_is_told_to_end_and_has_heard_of_nothing_is_no_cause(tmp_path):
+    shown = FailureFilter({0: str(tmp_path)})
+    write_record(Terminated(15), str(tmp_path), ends_program=True)
+    assert shown.admit(0, "stderr", b"saved\n", False) == b"saved\n"
+    assert shown.cause is None
