@@ -179,7 +179,7 @@ def find_folder_fault(
     if not os.path.exists(path):
         return FolderFault("does not exist", f"mkdir -p {shlex.quote(path)}")
     if not os.path.isdir(path):
-        return FolderFault("is no directory", "Give a directory.")
+        return FolderFault("is no folder", "Give a folder.")
     if not os.access(path, rights):
         needed = (
             "readable, writable and executable" if rights & os.X_OK else "readable and writable"

@@ -85,7 +85,7 @@ _METRIC_WORDS = f"{', '.join(_METRICS)}, or 'Custom:' and up to 8 registers 0x1 
 _SWITCH = _words("on", "off")
 _LEVEL = _words("on", "off", "l0", "l1")
 _OPERATOR = ProfilingMember("", "the name of an operator, or '' for automatic", _is_anything, _TEXT)
-_DIRECTORY = ProfilingMember("./", "a directory, without control characters", _is_directory, _TEXT)
+_DIRECTORY = ProfilingMember("./", "a folder, without control characters", _is_directory, _TEXT)
 _STORAGE = ProfilingMember("200MB", "'200MB' to '4294967295MB', with the unit", _is_storage, _TEXT)
 _METRIC = ProfilingMember("PipeUtilization", _METRIC_WORDS, _is_metric, _TEXT)
 

@@ -174,7 +174,7 @@ def wait_until_completed(path: str, seconds: float, tell: Optional[Tell] = None)
         tell: Called before each pause.
 
     Raises:
-        JobError: If it is not completed in that time, or can never be, as a directory. What can
+        JobError: If it is not completed in that time, or can never be, as a folder. What can
             never be a table is not waited for; nothing of it is checked here.
     """
     if not seconds >= 0:  # NaN is neither

@@ -184,7 +184,7 @@ def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
     switch = next((k for k in ("enable_dump", "enable_dump_debug") if entry.is_on(k)), None)
     if switch and "dump_path" not in entry:
         yield error(
-            f"{switch}=True needs dump_path, an existing directory that you may read and write.",
+            f"{switch}=True needs dump_path, an existing folder that you may read and write.",
             f'Write DumpConfig({switch}=True, dump_path="...").',
         )
 

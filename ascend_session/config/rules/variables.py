@@ -300,11 +300,11 @@ def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     variables=("AOE_MODE", "TUNE_BANK_PATH"),
 )
 def tuning_bank(entry: FlatOptions) -> RuleFindings:
-    """While AOE tunes, TUNE_BANK_PATH is an existing directory."""
+    """While AOE tunes, TUNE_BANK_PATH is an existing folder."""
     path = entry.environ.get("TUNE_BANK_PATH")
     if path and tuning_mode(entry) is not None and not os.path.isdir(path):
         yield error(
-            f"TUNE_BANK_PATH={path!r} is not an existing directory; the tuning ends with an error.",
+            f"TUNE_BANK_PATH={path!r} is not an existing folder; the tuning ends with an error.",
             f"mkdir -p {path}",
             option="TUNE_BANK_PATH",
         )
