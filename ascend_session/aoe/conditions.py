@@ -142,7 +142,7 @@ class KnownFacts:
             if name == "static_operators" or (value is None and name != "processes"):
                 continue
             if type(value) is not int or value < 1:
-                message = f"{name}={value!r} is no number{unit} of 1 or more."
+                message = f"{name}={value!r} is not a whole number{unit}, 1 or more."
                 problems.append(Finding(ERROR, message, option=name))
         parallel = self.tuning_parallel_num
         if type(parallel) is int and parallel > MOST_PARALLEL:

@@ -334,7 +334,7 @@ def _check_python(environ: Mapping[str, str]) -> TuningCondition:
     path = find_program("python3", environ, "/", ())
     if path is None:
         message = "AOE needs a python3 on PATH, and there is none."
-        hint = "Put the folder of Python, as in /usr/local/python3.7.5/bin, in front of PATH."
+        hint = "Put the folder of Python, as in /usr/local/python3.7.5/bin, first on PATH."
         return judge(name, False, None, needed, message, hint)
     answer = run_program([path, "--version"], environ)
     match = _VERSION.search(f"{answer.text}\n{answer.errors}")
@@ -344,7 +344,7 @@ def _check_python(environ: Mapping[str, str]) -> TuningCondition:
     enough = (int(match[1]), int(match[2])) >= _OLDEST
     version = match.group()[len("Python ") :]
     message = f"The first python3 on PATH is {path}, Python {version}."
-    hint = "Put a newer Python in front of PATH and LD_LIBRARY_PATH."
+    hint = "Put a newer Python first on PATH and LD_LIBRARY_PATH."
     return judge(name, enough, version, needed, message, hint)
 
 

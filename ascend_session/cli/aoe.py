@@ -270,7 +270,7 @@ def report(
     from ascend_session.cli._aoe_view import View
 
     if sort not in SORTS:
-        raise typer.BadParameter(f"{sort!r} is none of {_SORTS}.", param_hint="--sort")
+        raise typer.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
     try:
         patterns = tuple(Filter.parse(text) for text in filters or [])
     except ValueError as error:

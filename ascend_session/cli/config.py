@@ -209,7 +209,7 @@ def _explain_option(option: str, file: str) -> str:
     near = did_you_mean(option, TYPE_NAMES)
     if near is not None:
         return f"{option} does not point to a file. Did you mean {near}?"
-    return f"{option} is none of {', '.join(TYPE_NAMES)}."
+    return f"{option} is not one of {', '.join(TYPE_NAMES)}."
 
 
 def _report(

@@ -152,7 +152,7 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     if option.field:
         yield "Key", f"{option.key} in the NpuOptimizer entry, field {_FIELDS[option.field]}"
     if option.dead:
-        yield "Deprecated", "yes, and nothing reads it any more"
+        yield "Deprecated", "yes, and it no longer has any effect"
     elif option.deprecated:
         yield "Deprecated", f"yes; use {option.use}" if option.use else "yes"
     elif option.use:

@@ -159,7 +159,7 @@ def check(
     family = None if product is None else named_family(product)
     if product is not None and family is None:
         raise typer.BadParameter(
-            f"{product!r} is none of 910A, A2, A3, 310P.",
+            f"{product!r} is not one of 910A, A2, A3, 310P.",
             param_hint="--product",
         )
     wait_s = 0.0 if wait is None else parse_duration(wait)

@@ -65,7 +65,7 @@ def unknown_key(key: str) -> Finding:
     named = [option.key for option in _options() if option.name == key]
     near = named[0] if named else did_you_mean(key, keys)
     hint = f"Did you mean {near!r}?" if near else "`ascend-session options` lists all keys."
-    message = f"The adapter reads no key {key!r} and ignores it silently."
+    message = f"The adapter has no key {key!r} and silently ignores it."
     return Finding(ERROR, message, hint, option=key)
 
 

@@ -147,10 +147,10 @@ def test_everything_else_is_measured_though_the_configuration_is_wrong(preflight
     ("words", "said"),
     [
         (["none.yaml"], "there is no file none.yaml"),
-        (["--mode", "3"], "mode='3' is nothing that AOE tunes"),
+        (["--mode", "3"], "mode='3' is not a mode of AOE"),
         (["--training-memory", "much"], "'much' is not a size"),
         (["--training-memory", "0"], "'0' is not a size"),
-        (["--processes", "0"], "processes=0 is no number of 1 or more"),
+        (["--processes", "0"], "processes=0 is not a whole number, 1 or more"),
         (["--tuning-parallel-num", "65"], "--tuning-parallel-num=65 is more than 64"),
     ],
 )
@@ -327,7 +327,7 @@ def test_results_go_where_the_option_says_the_variable_or_the_configuration(
     ("words", "said"),
     [
         (["--mode", "gradient", "x.py"], "gradient tuning needs several ranks"),
-        (["--mode", "x", "x.py"], "nothing that AOE tunes"),
+        (["--mode", "x", "x.py"], "is not a mode of AOE"),
         (["--config", "none.yaml", "x.py"], "there is no file none.yaml"),
         (["--no-preflight", "none.py"], "There is no script "),
         ([], "Missing argument"),

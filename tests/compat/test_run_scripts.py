@@ -48,7 +48,7 @@ def test_the_report_says_what_became_of_the_options(run: Any) -> None:
     head, ignored, *lines = report_of(ended)
     assert head == "ascend-session: this ran on the stub: no device is here."
     assert ignored == "Ignored:"
-    assert lines[0].startswith("Session 1: The adapter reads no key 'no_such'")
+    assert lines[0].startswith("Session 1: The adapter has no key 'no_such'")
     assert lines[1] == (
         "Session 2: precision_mode='force_fp16' comes too late: session 1 (train.py:18) has "
         "initialised the device with precision_mode='force_fp32'. Set it on that session, which is "
@@ -173,7 +173,7 @@ def test_strict_refuses_an_unknown_key(run: Any) -> None:
     assert run(script).returncode == 0
     ended = run(script, variables={"ASCEND_SESSION_STRICT": "1"})
     assert ended.returncode == 1
-    assert "reads no key 'no_such'" in ended.stderr
+    assert "has no key 'no_such'" in ended.stderr
 
 
 def test_a_single_run_has_the_environment_of_a_plain_one(run: Any) -> None:

@@ -133,7 +133,7 @@ def test_an_empty_file_says_nothing_and_is_no_error() -> None:
     ("line", "expected"),
     [
         ("A", "1:1: GE refuses the whole file for this line: it has no ':'."),
-        (":InputDtype:int8", "there is no name in front of ':'."),
+        (":InputDtype:int8", "there is no name before ':'."),
         ("A::int8", "it has neither InputDtype nor OutputDtype."),
         ("A::OutputDtype:int8InputDtype:int8", "1:20: "),
         ("A::InputDtype", "1:4: GE refuses the whole file for this line: it ends with InputDtype"),

@@ -98,7 +98,7 @@ def test_priorities_and_exceptions_are_read() -> None:
         ("A:on\nB", "2:1: GE refuses the whole file for this line: 'B' has no ':'."),
         ("A:on\n\r\nB:on", "2:1: GE refuses the whole file for this blank line."),
         ("A:on\nB: ON", "2:3: The switch of 'B' must be on or off, not 'ON'."),
-        ("A:on\n A :off", "2:1: The pass 'A' stands in line 1 already."),
+        ("A:on\n A :off", "2:1: The pass 'A' is already in line 1."),
         (b'{"Switch": {"UBFusion": {"\xff": "on"}}}', "f.cfg:1:27: This is not UTF-8 text"),
         ("{\nA:on", "f.cfg:2:1: This is not JSON: a key in double quotes is needed"),
     ],

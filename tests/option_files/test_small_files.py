@@ -59,7 +59,7 @@ def test_items_names_and_types_are_read() -> None:
         ("op_debug_config=all", "'all' is not a known item", OpDebugConfig(("all",))),
         ("op_debug_config=oom,ccec_O0", "exclude each other", OpDebugConfig(("oom", "ccec_O0"))),
         ("op_debug_config", "it has no '='", OpDebugConfig(("op_debug_config",))),
-        ("op_debug_config=", "nothing stands behind '='), and passes the whole line on",
+        ("op_debug_config=", "nothing follows '='), and passes the whole line on",
          OpDebugConfig(("op_debug_config=",))),
         ("op_debug_config=,", None, OpDebugConfig()),
         ("op_debug_config=oom\nop_debug_list=", "and goes on without it", OpDebugConfig(("oom",))),
@@ -233,10 +233,10 @@ def test_a_feature_belongs_to_a_mode() -> None:
     [
         ("[]", "The top level is an object"),
         ('{"tune_ops_name": "A"}', "1:19: tune_ops_name is an array, not text."),
-        ('{"tune_ops_type": [1]}', "text belongs into tune_ops_type."),
+        ('{"tune_ops_type": [1]}', "text belongs in tune_ops_type."),
         ('{"tune_optimization_level": "O3"}', "tune_optimization_level is O1 or O2."),
-        ('{"feature": ["deep"]}', "deeper_opat or nonhomo_split belongs into feature."),
-        ('{"feature": [["deep"]]}', "belongs into feature."),
+        ('{"feature": ["deep"]}', "deeper_opat or nonhomo_split belongs in feature."),
+        ('{"feature": [["deep"]]}', "belongs in feature."),
         ("", "The file is empty."),
     ],
 )

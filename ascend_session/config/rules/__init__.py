@@ -34,7 +34,7 @@ def deprecated_options(entry: FlatOptions) -> RuleFindings:
             continue
         if option.dead:
             yield no_effect(
-                f"{key} is deprecated and nothing reads it any more.", option=option.path
+                f"{key} is deprecated and no longer has any effect.", option=option.path
             )
         else:
             use = f"Use {option.use}." if option.use else None

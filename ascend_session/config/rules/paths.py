@@ -178,7 +178,7 @@ def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
         # That a file is there is for the rules about paths.
         if not os.path.exists(path) or os.path.isdir(path):
             continue
-        unchecked = f"{option}: what stands in it is not checked here: "
+        unchecked = f"{option}: its content was not checked: "
         try:
             # An empty file to GE, which some of its parsers refuse
             is_empty = os.path.realpath(path) == os.devnull

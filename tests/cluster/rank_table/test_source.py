@@ -112,7 +112,7 @@ def test_what_hccl_takes_and_others_do_not_is_a_warning():
     assert said == {
         ("warning", "", "The file begins with a byte or"),
         ("warning", "", "The key 'server_count' stands "),
-        ("warning", "", "Behind the table, from line 2 "),
+        ("warning", "", "From line 2 on, "),
     }
     assert table.problems() == []
 
