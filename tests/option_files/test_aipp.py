@@ -88,7 +88,7 @@ def test_comments_may_have_any_bytes() -> None:
         (static("// no"), "This is not protobuf's text form"),
         (static("") + "\n" + static(""), "a.cfg:2:1: related_input_rank: 0 has block 1 already."),
         (static('related_input_name: "a"') + "\n" + static(""),
-         "a.cfg:2:1: The first block has related_input_name, and then every other needs it too."),
+         "a.cfg:2:1: The first block has related_input_name, so every other block needs it too."),
         ("\ufeff" + static(""), "a.cfg:1:1: This is not protobuf's text form"),
         (static("").encode("utf-16"), "a.cfg:1:1: This is UTF-16, not UTF-8 text; GE reads"),
         ("aipp_op {" * 500, "This is not protobuf's text form"),
@@ -208,7 +208,7 @@ def test_without_protobuf_a_file_is_not_checked_and_an_object_is(
         Aipp.parse(SAMPLE)
     assert "aipp_op {" in Aipp([STATIC]).text()
     (tmp_path / "a.cfg").write_text(SAMPLE, encoding="utf-8")
-    with pytest.warns(AscendConfigWarning, match=r"insert_op_file: .* not checked here: An AIPP"):
+    with pytest.warns(AscendConfigWarning, match=r"insert_op_file: .* content was not checked: An AIPP"):
         AscendConfig(insert_op_file=tmp_path / "a.cfg").check_host({})
 
 

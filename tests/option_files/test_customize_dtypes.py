@@ -143,7 +143,7 @@ def test_an_empty_file_says_nothing_and_is_no_error() -> None:
          "no data type 'flaot'. Write float."),
         ("A::InputDtype:int8OutputDtype", "it ends with OutputDtype"),
         ("A::InputDtypeOutputDtype:int8", "GE knows no data type 'utputDtype:int8'."),
-        ("A::InputDtype\uff1afloat16", "GE refuses the whole file for this line: ':' is"),
+        ("A::InputDtype\uff1afloat16", "InputDtype must be followed by ':'"),
         ("A::InputDtype:undefined", "GE knows no data type 'undefined'."),
         ("A::InputDtype:\u017ftring", "GE knows no data type"),
     ],

@@ -119,7 +119,7 @@ def test_what_ge_refuses_is_refused_with_its_place(content: Any, expected: str) 
         ('{"ExceptionalPassOfO1Level": ["A", ""]}', "No pass is called ''",
          FusionSwitch(keep_at_o1=("A",))),
         ('{"Priority": {"UBFusion": {"Top": {"": "1"}}}}', "names no pass", FusionSwitch()),
-        ("null", "GE reads null as no file", FusionSwitch()),
+        ("null", "GE treats null as an empty file", FusionSwitch()),
         ("{} A:on", "which is never read", FusionSwitch()),
         ('{"Switch": {}, "Switch": {"UBFusion": {"A": "on"}}}', "only this one counts",
          FusionSwitch(ub={"A": True})),
@@ -226,6 +226,6 @@ def test_a_named_pass_counts_before_all() -> None:
     assert made.switch_of("B").on is False
     assert "must not be closed" in made.switch_of("B").why
     assert made.switch_of("D").on is False
-    assert "ALL stands for it" in made.switch_of("D").why
+    assert "ALL applies" in made.switch_of("D").why
     assert made.switch_of("C", ub=True).on is True
     assert made.switch_of("A", ub=True).on is None

@@ -63,7 +63,7 @@ def test_items_names_and_types_are_read() -> None:
          OpDebugConfig(("op_debug_config=",))),
         ("op_debug_config=,", None, OpDebugConfig()),
         ("op_debug_config=oom\nop_debug_list=", "and goes on without it", OpDebugConfig(("oom",))),
-        ("op_debug_list=a", "GE does not look at op_debug_list", OpDebugConfig()),
+        ("op_debug_list=a", "GE ignores op_debug_list", OpDebugConfig()),
         ("op_debug=oom", "GE skips this line", OpDebugConfig()),
         ("my op_debug_config=oom", "because the word occurs in it", OpDebugConfig(("oom",))),
     ],
@@ -164,7 +164,7 @@ def test_the_sample_of_the_manual_is_not_used_for_its_versions_are_missing() -> 
         (CACHE + "remain_cache_size_ratio=80\nnonsense", "it is not KEY=VALUE"),
         (CACHE + "remain_cache_size_ratio=80\n[a]\nadk_version=3", "the compiler reads [a] first"),
         (CACHE + "remain_cache_size_ratio=80\n[op_compiler_cache]\nadk_version=9",
-         "stands there already"),
+         "occurs twice, and the first one counts"),
     ],
 )  # fmt: skip
 def test_what_the_compiler_does_not_use_is_told(content: str, expected: str) -> None:
