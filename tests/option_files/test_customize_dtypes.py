@@ -168,8 +168,8 @@ def test_a_name_in_another_encoding_is_kept_as_it_is() -> None:
         ("optype::A:InputDtype:int8", "A type begins with OpType:: in column 1."),
         ("\ufeffA::InputDtype:int8", "GE reads the byte order mark as part of the name"),
         ("A ::InputDtype:int8", "GE reads the blank as part of the name"),
-        ("A::InputDtype:int8\nA::InputDtype:bool", "2:1: GE skips this line: the name 'A' stands "
-         "in line 1 already."),
+        ("A::InputDtype:int8\nA::InputDtype:bool", "2:1: GE skips this line: the name 'A' is "
+         "already in line 1."),
         ("InputDtype:int8", "This line names no operator: GE reads 'InputDtype'"),
         ("A::InputDtype:,OutputDtype:", "This line changes no data type of 'A'."),
         ("A::InputDtype:int8\0bool", "1:19: GE reads this line up to its zero byte only."),
