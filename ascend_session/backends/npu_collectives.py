@@ -174,7 +174,7 @@ class NpuCollectives(Collectives):
         """Make those groups again that went with HCCL.
 
         Closing the last session ends GE and HCCL
-        (guides/facts/adapter.md#life-of-ge-in-a-process), while graphs still have operators in
+        (guides/facts/process.md#life-of-ge-in-a-process), while graphs still have operators in
         these groups.
 
         Raises:

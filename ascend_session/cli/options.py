@@ -32,8 +32,9 @@ def options(
 ) -> None:
     """Look up the options of AscendConfig.
 
-    With one NAME, prints all about that option: values, default, scope, rules and manual pages.
-    With several, or none, lists options. Other words list the options that mention all of them.
+    One NAME prints everything about that option: values, default, scope, rules, manual pages.
+    Several NAMES list these options, no NAME lists all. Any other words list the options that
+    mention all of them.
 
     Examples:
         ascend-session options precision_mode_v2
@@ -107,7 +108,7 @@ def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
     yield ""
     for scope in dict.fromkeys(option.scope for option in chosen):
         yield f"{scope}: {SCOPES[scope]}."
-    yield "`ascend-session options NAME` tells all about one option."
+    yield "`ascend-session options NAME` shows everything about one option."
 
 
 def _describe(option: "Option") -> str:

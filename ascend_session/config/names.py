@@ -1,6 +1,6 @@
 """Names that are not options here but that people write: where they belong, or what replaced them.
 
-Source: guides/facts/options.md#former-names, guides/facts/adapter.md#unknown-keys.
+Source: guides/facts/former.md#former-names, guides/facts/adapter.md#unknown-keys.
 """
 
 from typing import Any, Dict, List, Type
@@ -29,7 +29,7 @@ OBSOLETE: Dict[str, str] = {
 
 REFUSED_BY_GE = ("auto_tune_mode",)
 """Keys that are no option any more, but that the adapter still sends to GE, which takes no value of
-them but an empty one (guides/facts/options.md#former-names)."""
+them but an empty one (guides/facts/former.md#former-names)."""
 
 
 def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Finding:

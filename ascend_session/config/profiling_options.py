@@ -1,6 +1,6 @@
 """The profiling_options JSON object: its grammar, and `ProfilingOptions`, which renders it.
 
-Sources: guides/facts/option_files.md#profiling_options; guides/facts/options.md#profiling; manual,
+Sources: guides/facts/option_files.md#profiling_options; guides/facts/dumps.md#profiling; manual,
 initialize_system, for the colon list of earlier releases.
 """
 

@@ -1,6 +1,6 @@
 """What AOE can tune: the words and numbers of ``aoe_mode``, and the options that go with it.
 
-Source: the adapter's manual, AOE.md; guides/facts/options.md#aoe-tuning.
+Source: the adapter's manual, AOE.md; guides/facts/aoe.md#aoe-tuning.
 """
 
 from typing import Dict

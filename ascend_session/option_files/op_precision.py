@@ -5,7 +5,7 @@ table of their own, which is looked at first. Nothing in such a file is ever an 
 does not know it skips, with a line in its log at most.
 
 Source: hicann/ge, op_impl_mode_config_parser.cc (Initialize, GetOpImplMode,
-GetOpPrecisonModeStrFromConfigFile); guides/facts/options.md#implementation-modes; manual of ATC,
+GetOpPrecisonModeStrFromConfigFile); guides/facts/precision.md#implementation-modes; manual of ATC,
 --op_select_implmode.
 """
 

@@ -65,7 +65,12 @@ REFUSED: List[Tuple[str, Any, type, str]] = [
     ("allreduce", lambda x: hccl.allreduce(x, "sum", -1), ValueError, "fusion=-1"),
     ("allreduce", lambda x: hccl.allreduce(x, "sum", 2), ValueError, "fusion_id.*0 to.*is -1"),
     ("allreduce", lambda x: hccl.allreduce(x, "sum", 2, 2**31), ValueError, "this is 2147483648"),
-    ("allreduce", lambda x: hccl.allreduce(x, "sum", 1, 4), ValueError, "fusion_id=4 needs fusion=2"),
+    (
+        "allreduce",
+        lambda x: hccl.allreduce(x, "sum", 1, 4),
+        ValueError,
+        "fusion_id=4 needs fusion=2",
+    ),
     ("allreduce", lambda x: hccl.allreduce(x, "sum", 0.0), TypeError, "fusion must be an int"),
     ("allreduce", lambda x: hccl.allreduce(x, "sum", 2, "1"), TypeError, "fusion_id must be an"),
     ("reduce", lambda x: hccl.reduce(x, "sum", 0, 1), ValueError, "fusion=1.*0 .*, 2 .*"),

@@ -208,7 +208,9 @@ def test_without_protobuf_a_file_is_not_checked_and_an_object_is(
         Aipp.parse(SAMPLE)
     assert "aipp_op {" in Aipp([STATIC]).text()
     (tmp_path / "a.cfg").write_text(SAMPLE, encoding="utf-8")
-    with pytest.warns(AscendConfigWarning, match=r"insert_op_file: .* content was not checked: An AIPP"):
+    with pytest.warns(
+        AscendConfigWarning, match=r"insert_op_file: .* content was not checked: An AIPP"
+    ):
         AscendConfig(insert_op_file=tmp_path / "a.cfg").check_host({})
 
 

@@ -100,7 +100,7 @@ def test_carriage_returns_and_blanks_around_names_do_no_harm() -> None:
         ("; a=b", "A comment begins with # in column 1."),
         (" #a=high_precision", "GE reads this as an operator named '#a'"),
         ("a/b=high_precision", "looks like the name of a node"),
-        ("A=keep_fp16\nA=high_precision", "2:1: GE skips this line: A already has a mode in line 1"),
+        ("A=keep_fp16\nA=high_precision", "2:1: GE skips this line: A already has a mode in line"),
         ("\ufeff[ByNodeName]", "A byte order mark hides this header from GE"),
         ("\ufeffRelu=high_precision", "A byte order mark is part of this name"),
     ],

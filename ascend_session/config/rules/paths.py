@@ -67,7 +67,7 @@ def dump_directory(entry: FlatOptions) -> RuleFindings:
 @RULES.add(
     "work_path",
     "aoe_mode",
-    source="npu_attrs.cc CheckPath; guides/facts/options.md#aoe-tuning",
+    source="npu_attrs.cc CheckPath; guides/facts/aoe.md#aoe-tuning",
     variables=("AOE_MODE",),
 )
 def tuning_directory(entry: FlatOptions) -> RuleFindings:
