@@ -110,7 +110,9 @@ def _find_busy(ports: Sequence[int]) -> Tuple[List[int], str]:
 def _report_taken(
     busy: Sequence[int], users: Mapping[int, _User], environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    reserve = f"sysctl net.ipv4.ip_local_reserved_ports={_reserved(environ)}"
+    first = base_port(environ)
+    own = f"{DEVICE_PORT},{first}-{first + BASE_PORTS - 1}"
+    reserve = f"sysctl net.ipv4.ip_local_reserved_ports={own}"
     by_user: Dict[Optional[_User], List[int]] = {}
     for port in (port for port in busy if port != DEVICE_PORT):
         by_user.setdefault(users.get(port), []).append(port)
@@ -134,11 +136,6 @@ def _report_taken(
             "on the host only if these have no network of their own."
         )
         yield Finding(WARNING, message, f"Reserve it for HCCL: {reserve}.", rule=PORTS)
-
-
-def _reserved(environ: Mapping[str, str]) -> str:
-    first = base_port(environ)
-    return f"{DEVICE_PORT},{first}-{first + BASE_PORTS - 1}"
 
 
 def _find_users(busy: Sequence[int]) -> Dict[int, _User]:

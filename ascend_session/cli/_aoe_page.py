@@ -11,7 +11,7 @@ from ascend_session.cli._aoe_view import (
     CHANGE_COLUMNS,
     COUNTS,
     TASK_COLUMNS,
-    Part,
+    Section,
     View,
     change_rows,
     comparison_sentences,
@@ -70,8 +70,8 @@ def _body(view: View) -> Iterator[str]:
     for sentence in model_sentences(view.results):
         yield f"<p>{_escape(sentence)}</p>"
     most = _MOST_ROWS if view.top is None else view.top
-    for part in view.parts:
-        yield from _part(part, most)
+    for section in view.sections:
+        yield from _section(section, most)
     failed = view.results.failed
     if failed:
         yield f"<h2>Tuning failed for {format_count(len(failed), 'operator')}</h2>"
@@ -87,20 +87,20 @@ def _body(view: View) -> Iterator[str]:
         yield from _list(doubts)
 
 
-def _part(part: Part, most: int) -> Iterator[str]:
-    items = part.items[:most]
-    yield f"<h2>{_escape(part.noun.capitalize())}s</h2>"
-    yield f"<p>{_escape(str(part))}</p>"
+def _section(section: Section, most: int) -> Iterator[str]:
+    items = section.items[:most]
+    yield f"<h2>{_escape(section.noun.capitalize())}s</h2>"
+    yield f"<p>{_escape(str(section))}</p>"
     pairs = [
         _Pair(item.name, item.before, item.after)
         for item in items
         if item.before is not None and item.after is not None
     ]
     if pairs:
-        yield _draw_bars(pairs[:_MOST_BARS], part.unit)
-    yield from _table(part.columns, map(item_row, items), 0, 4)
-    if len(part.items) > most:
-        yield f"<p>... and {len(part.items) - most:,} more; --top shows them.</p>"
+        yield _draw_bars(pairs[:_MOST_BARS], section.unit)
+    yield from _table(section.columns, map(item_row, items), 0, 4)
+    if len(section.items) > most:
+        yield f"<p>... and {len(section.items) - most:,} more; --top shows them.</p>"
 
 
 def _comparison(view: View, most: int) -> Iterator[str]:

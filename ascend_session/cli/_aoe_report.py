@@ -20,7 +20,7 @@ from ascend_session.cli._aoe_view import (
     MICRO,
     MILLI,
     TASK_COLUMNS,
-    Part,
+    Section,
     View,
     change_rows,
     comparison_sentences,
@@ -112,9 +112,9 @@ def _show_text(view: View) -> None:
         typer.echo()
     for sentence in model_sentences(view.results):
         typer.echo(sentence)
-    for part in view.parts:
-        _show_part(view, part)
-    if not view.parts:
+    for section in view.sections:
+        _show_section(view, section)
+    if not view.sections:
         typer.echo(
             "There is nothing to show: no operator or subgraph was added, updated or selected."
         )
@@ -131,17 +131,17 @@ def _show_text(view: View) -> None:
         typer.echo(f"... and {len(labelled) - FEW:,} more remarks; --json has them.")
 
 
-def _show_part(view: View, part: Part) -> None:
-    typer.echo(f"{part}\n")
-    items = part.items[: FEW if view.top is None else view.top]
-    _show_numbers(part.columns, [item_row(item) for item in items], range(4))
-    if len(items) < len(part.items):
-        more = len(part.items) - len(items)
+def _show_section(view: View, section: Section) -> None:
+    typer.echo(f"{section}\n")
+    items = section.items[: FEW if view.top is None else view.top]
+    _show_numbers(section.columns, [item_row(item) for item in items], range(4))
+    if len(items) < len(section.items):
+        more = len(section.items) - len(items)
         typer.echo(f"... and {more:,} more; --top shows them, and --json.")
     typer.echo()
     known = [item for item in items if item.before is not None and item.after is not None]
     if known and is_terminal():
-        draw(_draw_bars(known[:_MOST_BARS], part.unit))
+        draw(_draw_bars(known[:_MOST_BARS], section.unit))
         typer.echo()
 
 

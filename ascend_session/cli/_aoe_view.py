@@ -15,7 +15,7 @@ from ascend_session.aoe.results import (
 from ascend_session.errors import ResultError
 from ascend_session.text import format_count, printable
 
-FEW = 20  # operators, remarks or names that are shown if nobody says how many
+FEW = 20  # operators, remarks or names that are shown by default
 MICRO, MILLI = "us", "ms"
 COUNTS = ("ADDED", "UPDATED", "RESERVED", "HIT", "UNSATISFIED", "TOTAL")
 CHANGE_COLUMNS = ("CHANGE", "DIFFERENCE", "THERE", "HERE", "UNIT", "NAME")
@@ -24,13 +24,13 @@ TASK_COLUMNS = ("TASK", "TUNED", "OUTCOME", "SECONDS", *COUNTS)
 _KINDS = {OPERATORS: "operators", SUBGRAPHS: "sub-graphs"}
 
 
-class Part(NamedTuple):
-    """The operators or the sub-graphs of a report.
+class Section(NamedTuple):
+    """The operators of a report, or its sub-graphs.
 
     Attributes:
-        noun: What one of them is.
-        unit: Of their times.
-        items: They themselves, in order.
+        noun: ``operator`` or ``sub-graph``.
+        unit: The unit of their times.
+        items: The operators or sub-graphs, in the order of the report.
     """
 
     noun: str
@@ -62,20 +62,20 @@ class Part(NamedTuple):
 
 
 class View(NamedTuple):
-    """Results, and what of them is to be seen.
+    """Results, and which of them are shown.
 
     Attributes:
         results: All that was read.
-        operators: The operators that were asked for.
-        subgraphs: The same of sub-graphs.
-        top: How many of each are shown at most; None if nobody said.
-        other: Those of another run that were asked for.
+        operators: The operators that the filters select.
+        subgraphs: The sub-graphs that they select.
+        top: The largest number of each that is shown; None for the default.
+        other: The same selection of another run.
         comparison: The results compared with it.
     """
 
     results: Results
-    operators: Part
-    subgraphs: Part
+    operators: Section
+    subgraphs: Section
     top: Optional[int]
     other: Optional[Results]
     comparison: Optional[Comparison]
@@ -102,17 +102,17 @@ class View(NamedTuple):
         there = None if other is None else other.only(filters)
         return cls(
             results,
-            Part("operator", MICRO, in_order(here.operators, sort)),
-            Part("sub-graph", MILLI, in_order(here.subgraphs, sort)),
+            Section("operator", MICRO, in_order(here.operators, sort)),
+            Section("sub-graph", MILLI, in_order(here.subgraphs, sort)),
             top,
             there,
             None if there is None else compare(here, there),
         )
 
     @property
-    def parts(self) -> List[Part]:
-        """Operators and sub-graphs; none that is empty."""
-        return [part for part in (self.operators, self.subgraphs) if part.items]
+    def sections(self) -> List[Section]:
+        """Operators and sub-graphs, unless there are none."""
+        return [each for each in (self.operators, self.subgraphs) if each.items]
 
     @property
     def unread(self) -> Tuple[ResultError, ...]:

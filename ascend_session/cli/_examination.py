@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session import __version__
 from ascend_session.backends import backend_class, choose
@@ -29,7 +29,7 @@ from ascend_session.checks.toolkit import (
 from ascend_session.cli._output import finding_as_dict
 from ascend_session.errors import BackendError
 from ascend_session.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
-from ascend_session.hardware.devices import Device, DeviceReport, survey
+from ascend_session.hardware.devices import DeviceReport, common_family, survey
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.program import TIME_LIMIT
@@ -119,15 +119,9 @@ def examine(
     )
     findings += check_interpreter(interpreter, on_npu)
     findings += check_job_variables(environ)
-    findings += check_hccl_variables(environ, _single_family(report))
+    findings += check_hccl_variables(environ, common_family(report))
     findings += [*_check_logs(log_dir), *check_limits()]
     return Examination(backend, reason, _list_facts(report, interpreter), tuple(findings))
-
-
-def _single_family(devices: Iterable[Device]) -> Optional[str]:
-    """Give the product that all devices are of; None if there are several."""
-    families = {device.family for device in devices}
-    return families.pop() if len(families) == 1 else None
 
 
 def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
@@ -189,7 +183,7 @@ def _check_network(
 ) -> List[Finding]:
     """Check a rank table, if there is one, and the devices' own network interfaces."""
     devices = [device for device in report if may_have_interfaces(device.family)]
-    product = _single_family(devices)
+    product = common_family(devices)
     findings: List[Finding] = []
     table = leaves_server = None
     if rank_table is not None:

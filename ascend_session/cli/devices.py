@@ -80,7 +80,7 @@ def devices(
         ),
     ] = None,
 ) -> None:
-    """Show this machine's devices, their health, and which processes use them.
+    """Show the devices, their health, and the processes that use them.
 
     LOG is the logical id in this process, PHYS the N of /dev/davinciN, and - means unknown.
 

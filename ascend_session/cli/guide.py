@@ -10,7 +10,7 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, console, is_terminal, show_facts
 from ascend_session.findings import ERROR
-from ascend_session.text import did_you_mean
+from ascend_session.text import did_you_mean, join_words
 
 _FOLDER = Path(__file__).resolve().parents[1] / "guides"
 _WIDEST = 100  # columns; longer lines are hard to read
@@ -60,7 +60,7 @@ def guide(
         typer.echo("\n`ascend-session guide NAME` shows one of them.")
         return
     files = {m["name"]: m["file"] for m in _LISTED.finditer(text) if m["name"]}
-    page, section = _resolve("_".join(name), files)
+    page, section = _resolve(name, files)
     markdown = (_FOLDER / files[page]).read_text(encoding="utf-8")
     if section:
         markdown = _cut_out(page, section, markdown)
@@ -70,20 +70,27 @@ def guide(
         typer.echo(markdown, nl=False)
 
 
-def _resolve(given: str, files: Dict[str, str]) -> Tuple[str, str]:
+def _resolve(words: List[str], files: Dict[str, str]) -> Tuple[str, str]:
     """Split what was typed, or cited in a message, into the name of a page and a section."""
-    name, _, section = given.partition("#")
-    name = re.sub(r"^(ascend_session/)?guides/|(/README)?(\.md)?$", "", name.replace("-", "_"))
-    name = _COMMANDS.get(name, name)
+    given, _, section = "_".join(words).partition("#")
+    name = _find_page(given)
     if name in files:
         return name, section
-    near = did_you_mean(name, [*files, *_COMMANDS])
-    complain(
-        f"There is no guide {name!r}.",
-        f"Did you mean {near}?" if near else "`ascend-session guide` lists the guides.",
-        ERROR,
-    )
+    if len(words) > 1 and all(_find_page(word.partition("#")[0]) in files for word in words):
+        message = f"One guide is shown at a time, but {join_words(words)} are {len(words)}."
+        hint = "; then ".join(f"ascend-session guide {word}" for word in words)
+    else:
+        near = did_you_mean(name, [*files, *_COMMANDS])
+        message = f"There is no guide {' '.join(words)!r}."
+        hint = f"Did you mean {near}?" if near else "`ascend-session guide` lists the guides."
+    complain(message, hint, ERROR)
     raise typer.Exit(1)
+
+
+def _find_page(given: str) -> str:
+    """Give the name of a page for its file, its name with blanks or dashes, or a command."""
+    name = re.sub(r"^(ascend_session/)?guides/|(/README)?(\.md)?$", "", given.replace("-", "_"))
+    return _COMMANDS.get(name, name)
 
 
 def _cut_out(page: str, section: str, markdown: str) -> str:
@@ -91,7 +98,10 @@ def _cut_out(page: str, section: str, markdown: str) -> str:
     blank = _BLOCK.sub(lambda block: re.sub("#", " ", block[0]), markdown)
     starts = [match.start() for match in re.finditer("^## ", blank, re.M)]
     parts = [markdown[start:end] for start, end in zip(starts, [*starts[1:], len(markdown)])]
-    anchors = {_anchor(part.partition("\n")[0]): part for part in parts}
+    anchors = {}
+    for part in parts:
+        heading = part.partition("\n")[0].strip("# ").lower()
+        anchors[re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")] = part
     if section not in anchors:
         near = did_you_mean(section, anchors)
         complain(
@@ -101,10 +111,6 @@ def _cut_out(page: str, section: str, markdown: str) -> str:
         )
         raise typer.Exit(1)
     return anchors[section].rstrip() + "\n"
-
-
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^\w\- ]", "", heading.strip("# ").lower()).replace(" ", "-")
 
 
 def _show(markdown: str) -> None:

@@ -46,7 +46,9 @@ def options(
     if as_json:
         show_json([reference.to_dict(option) for option in chosen])
     elif len(chosen) == 1:
-        _show_option(chosen[0])
+        (option,) = chosen
+        typer.echo(f"{typer.style(option.path, bold=True)}\n{option.doc}\n")
+        show_facts(list(_list_facts(option)))
     elif chosen:
         _show_list(chosen)
     if not chosen:
@@ -119,11 +121,6 @@ def _describe(option: "Option") -> str:
         use = f": use {option.use}" if option.use else ""
         return f"{option.doc} Deprecated{use}."
     return option.doc
-
-
-def _show_option(option: "Option") -> None:
-    typer.echo(f"{typer.style(option.path, bold=True)}\n{option.doc}\n")
-    show_facts(list(_list_facts(option)))
 
 
 def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:

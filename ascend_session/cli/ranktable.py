@@ -34,7 +34,6 @@ from ascend_session.text import format_count, format_duration, printable
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table import RankTable, TableDevice
     from ascend_session.cluster.rank_table.source import WaitProgress
-    from ascend_session.hardware.devices import DeviceReport
 
 _ALWAYS = 4  # columns that each table has
 _PROGRESS_EACH_S = 60.0  # between lines about a wait, where they stay
@@ -335,6 +334,7 @@ class TableReport(NamedTuple):
 def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: float) -> TableReport:
     """Read and check a table; a wrong one is reported, never raised."""
     from ascend_session.cluster.rank_table import RankTable
+    from ascend_session.hardware.devices import common_family
     from ascend_session.hardware.devices import devices as list_devices
 
     try:
@@ -350,7 +350,7 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
             message = message[len(start) :] if message.startswith(start) else message
             return TableReport(file, "", None, family, (Finding(ERROR, message, error.hint),))
         if with_host and family is None:  # on some products HCCL reads less of a table
-            family = _product_of(list_devices())
+            family = common_family(list_devices().visible)
             if family is not None:
                 return _report_table(file, family, with_host, 0.0)
         return TableReport(file, _find_format(file), None, family, error.findings)
@@ -358,14 +358,9 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
     if with_host:
         devices = list_devices()
         on_host += table.host_findings(devices)
-        family = _product_of(devices) if family is None else family
+        family = common_family(devices.visible) if family is None else family
     findings = [*table.findings(family, os.environ), *on_host]
     return TableReport(file, table.format, table, family, tuple(sort_by_severity(findings)))
-
-
-def _product_of(report: "DeviceReport") -> Optional[str]:
-    families = {device.family for device in report.visible if device.family}
-    return families.pop() if len(families) == 1 else None
 
 
 def _find_format(file: str) -> str:

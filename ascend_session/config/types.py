@@ -192,7 +192,7 @@ ProfilingText = Annotated[
 
 
 class FileGrammar(Grammar):
-    """A path, or what stands in the file, as an object of ascend_session.option_files."""
+    """A path, or an object of ascend_session.option_files with the content of the file."""
 
     def __init__(self, option: str) -> None:
         schema = _text_or({"type": "object"})
@@ -203,11 +203,11 @@ class FileGrammar(Grammar):
         return core_schema.no_info_before_validator_function(self.read, core_schema.any_schema())
 
     def read_value(self, value: object) -> Any:
-        """A path, or what stands in the file, as an object of ascend_session.option_files.
+        """A path, or an object of ascend_session.option_files with the content of the file.
 
-        A configuration file has a mapping of the object's fields. What stands in it is written
-        where the system opens: below ASCEND_WORK_PATH or the working directory, in
-        ascend_option_files.
+        In a configuration file, write the object as a mapping of its fields. The file is made
+        when the system opens: in ascend_option_files, below ASCEND_WORK_PATH or the working
+        directory.
 
         Raises:
             ValueError: If it is neither; a ConfigError if the fields of a mapping are wrong.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import (
     Callable,
     Dict,
+    Iterable,
     Iterator,
     List,
     Mapping,
@@ -145,6 +146,12 @@ class DeviceReport:
 
     def __getitem__(self, index: int) -> Device:
         return self.devices[index]
+
+
+def common_family(devices: Iterable[Device]) -> Optional[str]:
+    """Give the product family of devices; None if it is not known, or if they have several."""
+    families = {device.family for device in devices if device.family is not None}
+    return families.pop() if len(families) == 1 else None
 
 
 def devices(

@@ -202,15 +202,9 @@ def _check_numbers(given: Sequence[int]) -> List[int]:
 
 def product_of(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> Optional[str]:
     """Find the family of these devices by ``npu-smi``, with a time limit; None if not known."""
-    from ascend_session.hardware.devices import devices
+    from ascend_session.hardware.devices import common_family, devices
 
-    ids = {int(number) for number in physical}
-    families = {
-        device.family
-        for device in devices(environ)
-        if device.physical_id is not None and int(device.physical_id) in ids
-    }
-    return families.pop() if len(families) == 1 else None
+    return common_family(device for device in devices(environ) if device.physical_id in physical)
 
 
 def check_devices(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> List[str]:

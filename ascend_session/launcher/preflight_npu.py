@@ -20,7 +20,7 @@ from ascend_session.checks.ports import PORTS, check_ports
 from ascend_session.checks.tables import check_table, read_table
 from ascend_session.errors import PreflightError
 from ascend_session.findings import Finding, errors_of
-from ascend_session.hardware.devices import DeviceReport, survey
+from ascend_session.hardware.devices import DeviceReport, common_family, survey
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.processes import proc_problem
@@ -64,8 +64,7 @@ def _check_network(job: Plan, report: DeviceReport, tool: HccnTool) -> List[Find
         for rank, device in enumerate(job.devices, job.first_rank)
         if device.physical is not None
     }
-    families = {device.family for device in report if device.physical_id in ranks.values()}
-    product = families.pop() if len(families) == 1 else None
+    product = common_family(device for device in report if device.physical_id in ranks.values())
     findings = list(check_hccl_variables(job.environment, product))
     table = None
     leaves_server: Optional[bool] = job.size > len(job.devices)

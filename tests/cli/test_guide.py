@@ -76,3 +76,15 @@ def test_a_terminal_shows_a_page_with_the_pager(start, pager):
 def test_no_pager_is_started_for_a_pipe(program, pager):
     shown = program("guide", "stub", PAGER=pager).out
     assert shown == (GUIDES / "stub.md").read_text(encoding="utf-8")
+
+
+def test_two_guides_at_once_are_refused_with_a_command_for_each(call):
+    called = call("guide", "launch", "sessions")
+    assert (called.code, called.out) == (1, "")
+    assert "One guide is shown at a time, but launch and sessions are 2." in called.err
+    assert "ascend-session guide launch; then ascend-session guide sessions" in called.err
+
+
+def test_a_guide_is_known_by_the_words_of_its_name(call):
+    assert call("guide", "rank", "tables").out.startswith("# Rank tables\n")
+    assert "There is no guide 'rank tabels'." in call("guide", "rank", "tabels").err

@@ -34,7 +34,7 @@ from ascend_session.cluster.rank_table.source import (
 )
 from ascend_session.errors import JobError, with_short_traceback
 from ascend_session.findings import ERROR, Finding, errors_of, sort_by_severity
-from ascend_session.hardware.devices import Device, DeviceReport, devices
+from ascend_session.hardware.devices import Device, DeviceReport, common_family, devices
 from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
@@ -154,8 +154,7 @@ class RankTable(Contents):
         """
         report = devices() if report is None else report
         used = report.visible if isinstance(report, DeviceReport) else report
-        families = {device.family for device in used}
-        family = families.pop() if len(families) == 1 else None
+        family = common_family(used)
         npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
         place_of = None if npu_smi is None else npu_smi.super_pod
         servers = build_from_devices(used, server_id, host_ip, place_of)
