@@ -42,15 +42,14 @@ class TuningCondition(NamedTuple):
     """One condition of a tuning run.
 
     Attributes:
-        name: What it is about, in a few words that stay the same: ``home disk``.
+        name: The subject in a few words that stay the same: ``home disk``.
         verdict: ``ok``, ``fails`` or ``not checked``.
-        measured: What there is, in ``unit``, or as text; None if nobody could say.
-        needed: What is needed, likewise.
-        message: What was found, in full sentences.
+        measured: The value that was measured, in ``unit`` or as text; None if it is unknown.
+        needed: The value that is needed, in the same form.
+        message: The result of the check, in full sentences.
         hint: What to do; None if there is nothing to do.
-        unit: ``bytes``, ``CPUs`` or whatever is counted, in the plural; empty for text.
-        asks: The members of `KnownFacts` that would supply what is missing; or ``config``, which
-            is the configuration itself.
+        unit: ``bytes``, ``CPUs`` or another noun in the plural; empty for text.
+        asks: The members of `KnownFacts` that are missing, or ``config`` for the configuration.
     """
 
     name: str
@@ -86,7 +85,7 @@ def judge(
     unit: str = "",
     asks: Tuple[str, ...] = (),
 ) -> TuningCondition:
-    """Make a condition that is fulfilled, or not, or (None) of which nobody could say.
+    """Make a condition that is fulfilled, is not, or (None) could not be checked.
 
     The other arguments are those of `TuningCondition`; a fulfilled one has no hint.
     """
@@ -112,7 +111,7 @@ def format_value(value: Value, unit: str = "") -> str:
 
 @dataclass(frozen=True)
 class KnownFacts:
-    """What only the user knows of a tuning run, and nobody can measure; None for what is not known.
+    """Facts of a tuning run that only the user knows; None for an unknown one.
 
     Attributes:
         processes: Processes of the training script, which are the P of the CPU formulas.
@@ -196,7 +195,7 @@ class PlannedRun(NamedTuple):
     Attributes:
         mode: What is to be tuned: ``"1"``, ``"2"`` or ``"4"``.
         config: What the training script opens its session with; None if not known.
-        environ: Its environment.
+        environ: The environment of the run.
         static_operators: What the user says of the model's operators; None for nothing.
     """
 

@@ -34,7 +34,7 @@ HOME_BYTES = 20 * 2**30
 """What has to be free in the home directory, bytes."""
 
 ONE_USER, DEVICE_MEMORY = "one user", "device memory"
-"""What may fail because others hold the device, and only until they have ended."""
+"""The conditions that fail only while another process holds the device."""
 
 _MOST_HALF = 8  # the formula counts half of the CPU cores, and not more than this
 _RESERVE = 50
@@ -133,7 +133,7 @@ def _check_memory(machine: Machine, load: Load) -> TuningCondition:
 
 
 def _check_compilers(machine: Machine, load: Load) -> TuningCondition:
-    """Check for at most 80 % of the CPU cores for each device; the default is nobody's fault."""
+    """Check for at most 80 % of the CPU cores for each device; the default never fails."""
     name, compilers, needed = "TE_PARALLEL_COMPILER", load.compilers, "1 to 32"
     most = max(1, machine.cpus * 4 // 5 // load.devices)
     if compilers.legal and compilers.is_set and (compilers.number or 0) > most:

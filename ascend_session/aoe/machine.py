@@ -161,7 +161,7 @@ def _parse_limit(text: str) -> Optional[int]:
 
 
 def _read(folder: str, name: str) -> str:
-    """Read the beginning of a file; empty if it is none: a pipe would keep whoever opens it."""
+    """Read the beginning of a file; empty if it is no regular file: opening a pipe would block."""
     path = os.path.join(folder, name)
     try:
         if os.path.isfile(path):

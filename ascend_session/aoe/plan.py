@@ -30,7 +30,7 @@ ADVICE = (
     "Use as few steps as possible: every operator has to run once, often in one step.",
     "Where both can be tuned, tune subgraphs before operators.",
 )
-"""What the manual asks for and nobody can measure (manual of AOE, tuning workflow)."""
+"""Advice of the manual that cannot be measured (manual of AOE, tuning workflow)."""
 
 _ORDER = (FAILS, NOT_CHECKED, OK)
 
@@ -126,6 +126,6 @@ class AoePlan:
 
 
 def choose_mode(config: Optional[AscendConfig], environ: Mapping[str, str]) -> str:
-    """Choose what is tuned if nobody asks: by the option, else by ``AOE_MODE``, else operators."""
+    """Choose the default mode: that of the option, else of ``AOE_MODE``, else operators."""
     option = None if config is None else config.aoe_mode
     return option or environ.get("AOE_MODE") or "operator"

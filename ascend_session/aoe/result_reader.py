@@ -499,7 +499,7 @@ class _TaskReader:
         return value if self._fits(value, expected, (*path, key)) else None
 
     def _fits(self, value: Any, expected: str, path: _Path, name: str = "") -> bool:
-        """Whether a value is as expected; a doubt if it is not."""
+        """Tell whether a value is as expected, and add a doubt if it is not."""
         if _EXPECTED[expected](value):
             return True
         state = "missing or null" if value is None else _describe(value)

@@ -72,7 +72,7 @@ class Filter(NamedTuple):
         return cls(what, pattern)
 
     def takes(self, item: TunedItem) -> bool:
-        """Whether one of the texts is like the pattern."""
+        """Tell whether one of the texts matches the pattern."""
         return any(fnmatch.fnmatchcase(text, self.pattern) for text in _TEXTS[self.what](item))
 
 
@@ -120,7 +120,7 @@ def totals(items: Iterable[TunedItem]) -> Totals:
 
 
 class Results(NamedTuple):
-    """What was read.
+    """Result files that were read, and those that could not be.
 
     Attributes:
         files: The files, in the order in which they were given.
@@ -137,7 +137,7 @@ class Results(NamedTuple):
 
     @property
     def tunings(self) -> Tuple[Tuning, ...]:
-        """What was tuned in them."""
+        """The tunings of all tasks."""
         return tuple(tuning for task in self.tasks for tuning in task.tunings)
 
     @property
@@ -248,9 +248,9 @@ class Change(NamedTuple):
 
     Attributes:
         kind: `OPERATORS`, whose times are in microseconds, or `SUBGRAPHS`, in milliseconds.
-        name: Its name, or its key.
-        there: Its time after the tuning of the other run.
-        here: Its time after the tuning of this run.
+        name: The name of the operator, or the key of the sub-graph.
+        there: The time after the tuning of the other run.
+        here: The time after the tuning of this run.
     """
 
     kind: str
@@ -260,7 +260,7 @@ class Change(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """How much longer it takes here; 0 if one of the times is not known."""
+        """By how much this run is slower; 0 if one of the times is not known."""
         return 0.0 if self.there is None or self.here is None else self.here - self.there
 
 

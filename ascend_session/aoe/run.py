@@ -1,4 +1,4 @@
-"""A tuning run: its variables, its repository, its new result files, and how far it is.
+"""A tuning run: its variables, repository, new result files, and progress.
 
 Sources: the manual of AOE (environment variables, custom repositories, tuning result viewing); the
 vendor's manual, TUNE_BANK_PATH: what was set while tuning has to be set when the result is used,
@@ -167,7 +167,7 @@ class _Tail:
         self._rest = b""
 
     def lines(self) -> Iterator[bytes]:
-        """Yield them; none if the file cannot be read."""
+        """Yield the new lines; none if the file cannot be read."""
         with contextlib.suppress(OSError), open(self._path, "rb") as file:
             file.seek(self._at)
             for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""):
@@ -178,7 +178,7 @@ class _Tail:
 
 
 class TuningProgress:
-    """What is new each time that one looks; never raises, whatever the files hold.
+    """The progress of a tuning run, read from its logs and result files; never raises.
 
     Args:
         logs: Log files, which may not be there yet; of a folder, every ``*.log`` below it.

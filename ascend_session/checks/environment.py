@@ -1,4 +1,4 @@
-"""What a job gets from its environment: variables, devices left to it, and limits.
+"""Checks of a job's environment: variables, visible devices, and limits.
 
 Variables can make something else of a job than it looks like.
 
@@ -90,7 +90,7 @@ def check_limits(shared: str = "/dev/shm", least_mb: int = _SMALL_MB) -> Iterato
 
     Args:
         shared: The folder of shared memory.
-        least_mb: It has to be larger than this, MB.
+        least_mb: The least size that is enough, MB.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < _LEAST_FILES:

@@ -2,8 +2,8 @@
 
 Two jobs on one device fail in ways that say little, and the vendor's advice is to look who holds a
 device and to wait (guides/facts/failures.md#devices-in-use). Memory in use is no sign: an idle
-device uses some (guides/facts/devices.md#processes-on-a-device). So what counts is who has the node
-open, and whom ``npu-smi`` lists.
+device uses some (guides/facts/devices.md#processes-on-a-device). So a holder is a process that has
+the node open, or that ``npu-smi`` lists.
 """
 
 import logging
@@ -44,13 +44,13 @@ _logger = logging.getLogger(__name__)
 
 
 class Seen(NamedTuple):
-    """What one look at the devices shows.
+    """The holders of devices at one moment.
 
     Attributes:
-        held: Who else holds the devices that are asked for, by the device's name.
-        hidden: That somebody in another container holds a device, and hides all of them.
-        notes: What could not be seen, in sentences.
-        blind: Those of the notes because of which a holder may not be seen.
+        held: The other processes that hold a device, by the device's name.
+        hidden: Whether another container holds a device, which hides all holders.
+        notes: Everything that could not be looked at, in sentences.
+        blind: The notes that may hide a holder.
     """
 
     held: Dict[str, List[Holder]]
@@ -77,7 +77,7 @@ class Seen(NamedTuple):
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody is seen to hold them."""
+        """Whether no holder was seen."""
         return not self.held and not self.hidden
 
     @property
@@ -88,7 +88,7 @@ class Seen(NamedTuple):
         )
 
     def __str__(self) -> str:
-        """Who holds what; empty if nobody does."""
+        """The holders in words; empty if there are none."""
         parts = [_describe(name, holders) for name, holders in self.held.items()]
         if self.hidden:
             parts.append("a device is held by another container, which hides the process")
@@ -156,13 +156,13 @@ def await_free(
     say: Optional[Callable[[str], None]] = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until nobody but this process holds the devices.
+    """Wait until no other process holds the devices.
 
     Args:
         ids: Their logical ids.
-        seconds: How long to wait at most; with 0 one look decides nothing and none is taken.
+        seconds: How long to wait at most; 0 does not look at all.
         environ: The environment to go by.
-        say: Is told who is waited for, and again when that changes; None means that it is logged.
+        say: Called with a sentence that names the holders, whenever they change; None logs it.
         sleep: Sleeps between two looks; what it raises ends the wait.
 
     Raises:
@@ -188,12 +188,12 @@ def await_gone(
     say: Optional[Callable[[str], None]] = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until nothing is in the way any more, or the time is over.
+    """Wait until no obstacle is left, or the time is over.
 
     Args:
-        find: Looks for what is in the way.
+        find: Looks for obstacles.
         seconds: How long to wait at most.
-        say: Is told what is waited for, and again when that changes; None means that it is logged.
+        say: Called with a sentence that names the obstacles, whenever they change; None logs it.
         sleep: Sleeps between two looks; what it raises ends the wait.
     """
     _look_until_free(find, _join_messages, seconds, say, sleep)
@@ -210,9 +210,9 @@ def _look_until_free(
     say: Optional[Callable[[str], None]],
     sleep: Callable[[float], None],
 ) -> _Seen:
-    """Look every second until nothing is in the way or the time is over; give the last look.
+    """Look every second until no obstacle is left or the time is over; return the last look.
 
-    ``describe`` says what is in the way, and nothing if nothing is.
+    ``describe`` gives the obstacle in words, or an empty text if there is none.
     """
     start = time.monotonic()
     announced = ""

@@ -63,12 +63,12 @@ class Interpreter(NamedTuple):
     """A Python, and what it can import.
 
     Attributes:
-        program: The path that it was started by.
-        python: Its version; None if it said nothing.
-        versions: Those of ``tensorflow``, ``npu_bridge`` and ``hccl``, empty if unknown; none for
-            what could not be imported.
-        errors: Under the same names, why others could not be imported.
-        problem: Why the look did not come to its end, as a sentence; None if it did.
+        program: The path by which Python was started.
+        python: The version of Python; None if it printed nothing.
+        versions: The versions of ``tensorflow``, ``npu_bridge`` and ``hccl`` if they can be
+            imported; empty text for an unknown version.
+        errors: Under the same names, why the others could not be imported.
+        problem: Why the inspection was not completed, as a sentence; None if it was.
     """
 
     program: str
@@ -81,13 +81,13 @@ class Interpreter(NamedTuple):
 def inspect_interpreter(
     program: str, environ: Mapping[str, str], with_adapter: bool, timeout: float
 ) -> Interpreter:
-    """Start a Python and have it import things; never raises.
+    """Start a Python that imports the packages; never raises.
 
     Args:
-        program: Its path.
+        program: The path of Python.
         environ: The environment that it runs in.
-        with_adapter: Whether the vendor's packages are looked at.
-        timeout: Seconds until it is ended, with all its children.
+        with_adapter: Whether to import the vendor's packages, too.
+        timeout: Seconds after which Python and its children are ended.
     """
     text = f"MARK = {_MARK!r}\n{_PROGRAM}"
     words = [program, "-c", text, *(["adapter"] if with_adapter else [])]

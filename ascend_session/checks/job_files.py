@@ -1,4 +1,4 @@
-"""Whether what the ranks are to run can be found and read, and whether their logs can be written.
+"""Checks of files: the script or module of the ranks, and the folder of their logs.
 
 Paths of scripts and programs are looked at where the command is put together, for without them
 there is no command; here is what Python itself would find out only in the ranks.
@@ -24,7 +24,7 @@ def check_script(path: str) -> Iterator[Finding]:
     """Check whether a script can be read; a folder has to have a ``__main__.py``.
 
     Args:
-        path: Its path, absolute. One that is not there yields nothing.
+        path: The absolute path of the script. A missing one yields nothing.
     """
     main = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
     if not os.path.exists(path):

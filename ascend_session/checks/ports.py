@@ -84,7 +84,7 @@ def _ports_of(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> 
 
 
 class _User(NamedTuple):
-    """Who has a port: in words, whether it is listening there, and for this host only."""
+    """The user of a port: its name, whether it listens there, and whether for this host only."""
 
     name: str
     listens: bool
@@ -139,7 +139,7 @@ def _report_taken(
 
 
 def _find_users(busy: Sequence[int]) -> Dict[int, _User]:
-    """Find out who has these ports, as far as this user may know."""
+    """Find the users of these ports, as far as this user may see them."""
     import psutil  # only where a port is taken
 
     users: Dict[int, _User] = {}

@@ -1,4 +1,4 @@
-"""Whether a rank table is one, and whether it means the devices that will be opened.
+"""Checks of a rank table: HCCL's rules, and the devices that will be opened.
 
 The rules are those of `cluster.rank_table`, which also the command ``ranktable`` goes by.
 """
@@ -35,7 +35,7 @@ class CheckedTable(NamedTuple):
 
 
 def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> CheckedTable:
-    """Read a table and check HCCL's rules; waits for nobody, and takes no pipe or folder.
+    """Read a table and check HCCL's rules; does not wait, and refuses pipes and folders.
 
     Args:
         path: The file.

@@ -1,4 +1,4 @@
-"""Runs one process in which AOE tunes: checks first, shows how far it is, and says what came."""
+"""The command ``aoe run``: checks, one process in which AOE tunes, its progress and results."""
 
 import os
 import shlex
@@ -55,7 +55,7 @@ def run_tuning(request: Mapping[str, Any]) -> int:
     choice = choose(request["backend"] or "auto", os.environ)
     if backend_class(choice.name).capabilities["AOE tuning"] is not True:
         raise BackendError(
-            f"AOE tunes on a device only, and this would run on the {choice.name}: "
+            f"AOE tunes only on a device, but this would run on the {choice.name}: "
             f"{choice.reason}.",
             hint="Run it on a machine with a device.",
         )

@@ -44,7 +44,7 @@ class Section(NamedTuple):
         return [*times, "FASTER %", "WAY", "UPDATE", "TYPE", self.noun.upper()]
 
     def __str__(self) -> str:
-        """How much time is saved by all of them."""
+        """Sum up the times of all items, in a sentence."""
         if not self.items:
             return f"no {self.noun}."
         sums = totals(self.items)

@@ -1,4 +1,4 @@
-"""What ``ascend-session doctor`` looks at, in which order; it starts no job."""
+"""The checks of ``ascend-session doctor``, in their order; no job is started."""
 
 import os
 import platform
@@ -60,7 +60,7 @@ class Examination(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error among the findings; it does not mean that a job will work."""
+        """Whether no finding is an error, which does not mean that a job will work."""
         return not self.of(ERROR)
 
     def of(self, severity: str) -> List[Finding]:
@@ -139,8 +139,8 @@ def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
         return Finding(WARNING, message, _PASS_IN, rule="devices")
     return Finding(
         INFO,
-        f"{message} Nor is there a driver, firmware or toolkit (CANN) in /usr/local/Ascend.",
-        "On the stub, scripts run with TensorFlow on the CPU.",
+        f"{message} There is no driver, firmware or toolkit (CANN) in /usr/local/Ascend either.",
+        "Scripts run on the stub here, with TensorFlow on the CPU.",
         rule="devices",
     )
 
@@ -152,7 +152,7 @@ def _check_devices(
     rank_table: Optional[str],
     tool: HccnTool,
 ) -> List[Finding]:
-    """Check everything about the devices of this host, whoever is to use them."""
+    """Check everything about the devices of this host."""
     nodes = processor_nodes(root)
     findings: List[Finding] = []
     without_node = [device for device in report if device.physical_id not in nodes]

@@ -1,4 +1,4 @@
-"""What GE and an installed toolkit make of a file that an option points to."""
+"""How GE and an installed toolkit read a file that an option points to."""
 
 import os
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple
@@ -15,14 +15,14 @@ _MOST_SHOWN = 100
 
 
 class OptionFileReport(NamedTuple):
-    """What was found in a file.
+    """Everything that was found in a file.
 
     Attributes:
-        file: Its name.
-        refused: Why GE refuses it.
-        remarks: What GE skips, or takes differently, without telling.
-        toolkit: What does nothing with the installed toolkit; None if that could not be checked.
-        not_checked: Why not, in a sentence.
+        file: The name of the file.
+        refused: The faults because of which GE refuses the file.
+        remarks: What GE silently skips, or reads in another way.
+        toolkit: Entries without effect on the installed toolkit; None if not checked.
+        not_checked: Why they were not checked, in a sentence.
     """
 
     file: str
@@ -37,7 +37,7 @@ class OptionFileReport(NamedTuple):
         return not (self.refused or self.remarks or self.toolkit)
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give what GE makes of the file as JSON can hold it."""
+        """Return what GE would report as plain values for JSON."""
         return {
             "file": self.file,
             "ok": self.ok,
@@ -46,7 +46,7 @@ class OptionFileReport(NamedTuple):
         }
 
     def toolkit_as_dict(self) -> Dict[str, Any]:
-        """Give what the toolkit says of it as JSON can hold it."""
+        """Return the comparison with the toolkit as plain values for JSON."""
         toolkit = None if self.toolkit is None else list(self.toolkit)
         return {"toolkit": toolkit, "not_checked": self.not_checked}
 
@@ -95,7 +95,7 @@ def report_mix_list(name: str, toolkit: Optional[str], soc: Optional[str]) -> Op
 
 
 def show_file_report(report: OptionFileReport) -> None:
-    """Print first what became of the file, then each place."""
+    """Print the verdict on the file, then each place."""
     counts = count_severities([*report.refused, *report.remarks])
     if report.toolkit:
         entries = format_count(len(report.toolkit), "entry")

@@ -163,7 +163,7 @@ def _find_new_hf32(lists: ModeLists) -> List[str]:
 
 
 def _describe_default(op: str, lists: ModeLists) -> str:
-    """Say what counts as long as nobody decides about HF32; empty if the operator has none."""
+    """Describe the default for HF32; empty if the toolkit has none for the operator."""
     legacy = os.path.join(lists.folder or "", _HF32[_DEFAULT_HF32])
     is_known = lists.folder is not None and (_find_new_hf32(lists) or os.path.isfile(legacy))
     mode = _read_hf32_modes(_DEFAULT_HF32, lists).get(op) if is_known else None

@@ -206,7 +206,7 @@ def _list_attempts(attempts: Sequence[Attempt]) -> Iterator[str]:
 
 
 def _list_processes(result: LaunchResult) -> List[Tuple[str, str]]:
-    """List the processes that ranks left behind, and those that nobody could end."""
+    """List the processes that ranks left behind, and those that could not be ended."""
     swept = [name for attempt in result.attempts for name in attempt.swept]
     left = [name for attempt in result.attempts for name in attempt.left]
     return [

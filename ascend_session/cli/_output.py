@@ -42,7 +42,7 @@ _Item = TypeVar("_Item")
 
 
 def is_terminal() -> bool:
-    """Tell whether a person reads this; pipes and files get neither colours nor folded lines."""
+    """Tell whether stdout is a terminal; pipes and files get neither colours nor folded lines."""
     return isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty()
 
 
@@ -62,9 +62,9 @@ def complain(message: str, hint: Optional[str] = None, severity: str = "") -> No
     """Print a sentence on the standard error stream; nothing in it controls a terminal.
 
     Args:
-        message: What happened.
+        message: A sentence.
         hint: What to do about it.
-        severity: `ERROR`, `WARNING` or `INFO`; empty for what merely happens.
+        severity: `ERROR`, `WARNING` or `INFO`; empty for progress.
     """
     word = f"{severity_word(severity)}: " if severity else ""
     typer.echo(f"ascend-session: {word}{_escape(spell_options(message))}", err=True)
@@ -80,11 +80,11 @@ def _escape(text: str) -> str:
 
 @contextlib.contextmanager
 def exit_on_error(code: int = 1, json_file: Optional[str] = None) -> Iterator[None]:
-    """Say why nothing came of a command, and end the program.
+    """Report an error of ours, and end the program.
 
     Args:
         code: The exit code.
-        json_file: The file that a JSON object is to name; None for sentences.
+        json_file: The file that the command is about, for an error as JSON; None for text.
     """
     try:
         yield
@@ -113,10 +113,10 @@ def severity_word(severity: str) -> str:
 def show_finding(
     finding: Finding, location: str = "", indent: str = "  ", err: bool = False
 ) -> None:
-    """Print what was found, and below what to do about it.
+    """Print a finding, and its hint below.
 
     Args:
-        finding: It.
+        finding: The finding.
         location: File and line, in the form that editors and terminals can jump to; empty for
             the finding's own place.
         indent: What stands before each line.
@@ -138,7 +138,7 @@ def show_finding(
 
 
 def finding_as_dict(finding: Finding) -> Dict[str, Any]:
-    """Give what was found on a host as JSON can hold it."""
+    """Return a finding about a host as plain values for JSON."""
     return {
         "check": finding.rule,
         "severity": finding.severity,
@@ -148,7 +148,7 @@ def finding_as_dict(finding: Finding) -> Dict[str, Any]:
 
 
 def remark_as_dict(finding: Finding) -> Dict[str, Any]:
-    """Give what was found at a place of a file as JSON can hold it."""
+    """Return a finding at a place of a file as plain values for JSON."""
     place = finding.place
     line, column = (place.line, place.column) if isinstance(place, Place) else (None, None)
     return {"line": line, "column": column, "message": finding.message, "hint": finding.hint}

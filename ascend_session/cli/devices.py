@@ -247,7 +247,7 @@ def _format_command(holder: "Holder") -> str:
 
 
 def _format_age(holder: "Holder") -> Optional[str]:
-    """Say how long the process has been running, as in ``3 h 12 min``; None if nobody knows."""
+    """Say how long the process has been running, as in ``3 h 12 min``; None if unknown."""
     if holder.since is None:
         return None
     return format_duration(time.time() - holder.since)
@@ -292,7 +292,7 @@ def _list_notes(report: "DeviceReport") -> Iterator[str]:
 
 
 def _is_healthy(device: "Device") -> bool:
-    """Tell whether nobody says that something is wrong with it."""
+    """Tell whether the device is healthy, as far as npu-smi reports its health."""
     return device.health is None or device.health.upper() == "OK"
 
 

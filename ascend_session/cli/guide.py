@@ -94,7 +94,7 @@ def _find_page(given: str) -> str:
 
 
 def _cut_out(page: str, section: str, markdown: str) -> str:
-    """Give one section; its name is the anchor that a link to its heading has."""
+    """Return one section of a page, which is named by the anchor of its heading."""
     blank = _BLOCK.sub(lambda block: re.sub("#", " ", block[0]), markdown)
     starts = [match.start() for match in re.finditer("^## ", blank, re.M)]
     parts = [markdown[start:end] for start, end in zip(starts, [*starts[1:], len(markdown)])]

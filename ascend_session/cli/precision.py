@@ -232,7 +232,7 @@ def _parse_modes(words: List[str], node: bool) -> Dict[str, str]:
 
 
 def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
-    """Change modes in a file, whoever else does so at the same time."""
+    """Change modes in a file; other processes may do so at the same time."""
     from ascend_session.files import load_file, lock_folder_of, write_file
     from ascend_session.option_files import OpPrecision
     from ascend_session.option_files.op_precision import with_mode

@@ -237,7 +237,7 @@ def _make_host_table(
     Args:
         devices: Logical ids, as in ``0-3,6``; None means all.
         server_id: The server's name; that of the host if None.
-        host_ip: Its address, if the table is to have it.
+        host_ip: The server's address; None leaves it out.
         version: ``1.2`` for a table with superpods.
         force: Whether to make one that the manual advises against.
 
@@ -288,14 +288,14 @@ def _write(table: "RankTable", version: Optional[str], output: Optional[str], fo
 
 
 class TableReport(NamedTuple):
-    """What a file holds: a table, or what refuses it.
+    """The table in a file, or the reasons to refuse it.
 
     Attributes:
-        file: Its name, as it was given.
-        format: Which format it is; empty if it is none.
+        file: The name of the file, as it was typed.
+        format: The format of the table; empty if it has none.
         table: The table; None if it could not be read.
-        product: The product whose rules were looked at; None if it is not known.
-        findings: What there is to say, errors first.
+        product: The product whose rules were checked; None if it is not known.
+        findings: Everything that was found, errors first.
     """
 
     file: str
@@ -375,7 +375,7 @@ def _find_format(file: str) -> str:
 
 
 class _WaitDisplay:
-    """How a wait goes on: one line that changes on a terminal, or some lines in a file."""
+    """The progress of a wait: one changing line on a terminal, or some lines in a file."""
 
     def __init__(self, file: str) -> None:
         self._file = file

@@ -195,7 +195,7 @@ def allowed_values(annotation: Any) -> List[Any]:
 def _not_allowed(name: str, given: Any, allowed: List[Any]) -> Finding:
     listed = ", ".join(repr(value) for value in allowed)
     kind = "" if type(given) in {type(value) for value in allowed} else f" ({_type_name(given)})"
-    message = f"{name}={given!r}{kind}: allowed are {listed}."
+    message = f"{name}={given!r}{kind} is not one of {listed}."
     twin = next((v for v in allowed if str(v).lower() == str(given).lower()), None)
     if isinstance(given, bool):
         twin = next((v for v in (twin, int(given), str(int(given))) if v in allowed), None)

@@ -136,7 +136,7 @@ class AdapterOptions(ConfigModel):
     graph_memory_max_size: Annotated[Optional[MemorySize], Option("s", "session", "Former cap for static plus dynamic graph memory; has no effect today.", unit="bytes", deprecated=True, dead=True, pages="0")] = None
     variable_memory_max_size: Annotated[Optional[MemorySize], Option("s", "session", "Former cap for variable memory; has no effect today.", unit="bytes", deprecated=True, dead=True, pages="0")] = None
     op_debug_level: Annotated[Optional[UpTo4], Option("i", "init", "Old switch for keeping operator build artefacts and debug info.", deprecated=True, use="op_debug_config", sticky=True, pages="02")] = None
-    enable_reduce_precision: Annotated[Optional[bool], Option("b", "unread", "Placeholder that nothing reads.", adapter=False, deprecated=True, dead=True, pages="0")] = None
+    enable_reduce_precision: Annotated[Optional[bool], Option("b", "unread", "Placeholder without any effect.", adapter=False, deprecated=True, dead=True, pages="0")] = None
     enable_data_pre_proc: Annotated[Optional[bool], Option("b", "pass", "Offloads GetNext (dataset input) to the device.", adapter=False, run_config=True, deprecated=True, pages="0")] = None
     variable_format_optimize: Annotated[Optional[bool], Option("b", "session", "Stores variables in a device-friendly layout.", deprecated=True, pages="0")] = None
     op_select_implmode: Annotated[Optional[ImplMode], Option("s", "init", "Network-wide choice between precise and fast operator implementations.", product="high_performance", deprecated=True, use="op_precision_mode", also=("session",), pages="024")] = None

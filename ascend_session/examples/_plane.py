@@ -37,7 +37,7 @@ def points(rank: int = 0, size: int = 1) -> Tuple[Any, Any]:
 
 
 def share_of_batch(size: int) -> int:
-    """How many points of each step are one rank's, so that all together take `BATCH`."""
+    """Return the number of points of a step for one rank; all ranks together take `BATCH`."""
     if BATCH % size:
         raise SystemExit(f"This example divides {BATCH} points among the ranks, not among {size}.")
     return BATCH // size

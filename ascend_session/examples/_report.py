@@ -26,7 +26,7 @@ _MOST_ROWS = 10  # of a table with two trainings
 
 
 class Epoch(NamedTuple):
-    """What training came to after one pass over the data; accuracy is a share, 0 to 1.
+    """The result of training after one pass over the data; accuracy is from 0 to 1.
 
     ``weights`` stands for the weights that all ranks had then.
     """

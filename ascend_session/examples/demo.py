@@ -1,4 +1,4 @@
-"""What ``scripts/demo`` shows: one process, a job of eight that train as one, and both curves."""
+"""The demo of ``scripts/demo``: one process, a job of eight ranks, and both loss curves."""
 
 import logging
 import os

@@ -130,7 +130,7 @@ def _check_range(ids: Sequence[LogicalDeviceId], count: int, available: str) -> 
     missing: List[str] = [str(number) for number in ids if int(number) >= count]
     if missing:
         raise DeviceError(
-            f"{available}; this launch needs {len(ids)}, among them {', '.join(missing)}.",
+            f"{available}, but this launch asks for device {', '.join(missing)}.",
             hint="`ascend-session devices` lists the devices.",
         )
 

@@ -246,7 +246,7 @@ def test_on_the_stub_it_refuses_whatever_else_is_asked(
     bank = tmp_path / "bank"
     called = call("aoe", "run", "--no-preflight", "--bank", str(bank), *words, "train.py")
     assert (called.code, called.out) == (2, "")
-    assert f"AOE tunes on a device only, and this would run on the stub: {why}" in called.err
+    assert f"AOE tunes only on a device, but this would run on the stub: {why}" in called.err
     assert not bank.exists()
 
 

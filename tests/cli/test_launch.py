@@ -287,7 +287,7 @@ def test_a_dry_run_shows_the_cpus_of_each_rank(launch):
 def test_no_other_binding_is_a_wrong_call(launch):
     called = launch("--bind", "numa", "--dry-run", "--no-python", "/bin/false")
     assert called.code == 2
-    assert "--bind takes 'auto' or 'even' or 'none', not 'numa'." in called.err
+    assert "--bind takes 'auto', 'even' or 'none', not 'numa'." in called.err
 
 
 def test_a_dry_run_shows_where_ranks_would_meet_and_opens_no_port(call, tmp_path):

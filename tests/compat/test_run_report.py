@@ -72,11 +72,11 @@ def test_what_is_wrong_comes_before_what_is_ignored_and_what_is_honoured() -> No
         setting("a", 1),
         setting("b", 2, "b=2 has no effect on the stub.", "stub"),
         setting("c", 3, "The adapter has no key 'c'.", "silent"),
-        setting("d", 4, "d=4: allowed are 1, 2.", "refused"),
+        setting("d", 4, "d=4 is not one of 1, 2.", "refused"),
     ]
     assert lines_of(session(1, *settings))[:8] == [
         "  Wrong, a device ends the run:",
-        "    d=4: allowed are 1, 2.",
+        "    d=4 is not one of 1, 2.",
         "  Ignored:",
         "    The adapter has no key 'c'.",
         "  Without effect on the stub:",

@@ -71,26 +71,26 @@ MISTAKES: Dict[str, Tuple[Dict[str, Any], str]] = {
     ),
     "the wrong case": (
         {"variable_placement": "host"},
-        "variable_placement='host': allowed are 'Host', 'Device'.\n"
+        "variable_placement='host' is not one of 'Host', 'Device'.\n"
         "  hint: Write variable_placement='Host'.",
     ),
     "a word that is nearly right": (
         {"precision_mode": "force_f16"},
-        f"precision_mode='force_f16': allowed are {PRECISION_MODES}.\n"
+        f"precision_mode='force_f16' is not one of {PRECISION_MODES}.\n"
         "  hint: Write precision_mode='force_fp16'.",
     ),
     "a number where a text is needed": (
         {"aoe_mode": 2},
-        "aoe_mode=2 (int): allowed are '1', '2', '4'.\n  hint: Write aoe_mode='2'.",
+        "aoe_mode=2 (int) is not one of '1', '2', '4'.\n  hint: Write aoe_mode='2'.",
     ),
     "a bool where a text is needed": (
         {"jit_compile": True},
-        "jit_compile=True (bool): allowed are 'true', 'false', 'auto'.\n"
+        "jit_compile=True (bool) is not one of 'true', 'false', 'auto'.\n"
         "  hint: Write jit_compile='true'.",
     ),
     "a text where a number is needed": (
         {"graph_run_mode": "1"},
-        "graph_run_mode='1' (str): allowed are 0, 1.\n  hint: Write graph_run_mode=1.",
+        "graph_run_mode='1' (str) is not one of 0, 1.\n  hint: Write graph_run_mode=1.",
     ),
     "a number in quotes": (
         {"iterations_per_loop": "10"},
@@ -104,7 +104,7 @@ MISTAKES: Dict[str, Tuple[Dict[str, Any], str]] = {
     ),
     "True for 1": (
         {"graph_run_mode": True},
-        "graph_run_mode=True (bool): allowed are 0, 1.\n  hint: Write graph_run_mode=1.",
+        "graph_run_mode=True (bool) is not one of 0, 1.\n  hint: Write graph_run_mode=1.",
     ),
     "bytes": (
         {"soc_config": b"Ascend910"},
@@ -157,7 +157,7 @@ def test_several_problems_are_numbered_in_one_error() -> None:
         "3 problems in the configuration:\n"
         "  1. mix_compile_mode=1: this must be True or False (bool), not int. "
         "Write mix_compile_mode=True.\n"
-        "  2. aoe_mode=2 (int): allowed are '1', '2', '4'. Write aoe_mode='2'.\n"
+        "  2. aoe_mode=2 (int) is not one of '1', '2', '4'. Write aoe_mode='2'.\n"
         "  3. AscendConfig has no option 'iteration_per_loop'; the adapter would ignore it. "
         "Did you mean iterations_per_loop?"
     )
@@ -192,7 +192,7 @@ def test_a_part_reports_its_own_problems_all_at_once() -> None:
         "2 problems in this DumpConfig:\n"
         "  1. enable_dump=1: this must be True or False (bool), not int. "
         "Write enable_dump=True.\n"
-        "  2. dump_mode='both': allowed are 'input', 'output', 'all'."
+        "  2. dump_mode='both' is not one of 'input', 'output', 'all'."
     )
 
 
@@ -212,7 +212,7 @@ def test_problems_inside_a_mapping_for_a_part_are_named_by_their_path() -> None:
     path = "experimental_config.graph_memory_optimize_config.recompute"
     assert options_of(error) == (path,)
     assert str(error) == (
-        "recompute='manul': allowed are 'auto', 'manual'.\n  hint: Write recompute='manual'."
+        "recompute='manul' is not one of 'auto', 'manual'.\n  hint: Write recompute='manual'."
     )
 
 

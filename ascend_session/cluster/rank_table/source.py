@@ -88,7 +88,7 @@ def read_text(path: str) -> str:
         if error.is_missing:
             raise UnfinishedError(
                 f"{path}: does not exist.",
-                hint="HCCL reads it in every rank: it must be there on every server.",
+                hint="Every rank reads the table, so it has to be on every server.",
                 why="it does not exist",
             ) from error
         raise JobError(f"{printable(path)}: {error}.", hint=error.hint) from error

@@ -70,7 +70,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
             yield warning(f"aoe_mode={entry['aoe_mode']!r} takes precedence over AOE_MODE={mode}.")
     elif mode not in ("1", "2", "4"):
         yield error(
-            f"AOE_MODE={mode!r}: allowed are 1, 2 and 4; every session fails with it.",
+            f"AOE_MODE={mode!r} is not 1, 2 or 4; every session fails with it.",
             option="AOE_MODE",
         )
 
