@@ -26,6 +26,7 @@ from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.processes import proc_problem
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.launcher.plan import Plan
+from ascend_session.text import join_words
 
 _logger = logging.getLogger(__name__)
 
@@ -189,7 +190,7 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
         why.append("another container holds a device, which hides who holds the others")
     gone = [f"/dev/davinci{physical}" for physical, logical in ids.items() if logical is None]
     if gone:
-        why.append(f"{', '.join(gone)} no longer exists")
+        why.append(f"{join_words(gone)} {'has' if len(gone) == 1 else 'have'} disappeared")
     problem = proc_problem(host_root(environ))
     if problem:
         why.append(f"/proc could not be read ({problem}), so only what npu-smi lists is known")

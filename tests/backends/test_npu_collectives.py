@@ -44,8 +44,8 @@ def test_a_graph_that_was_built_before_runs_on_the_device(tf: Any, ge: Loaded) -
     ("environ", "advice"),
     [
         ({}, "HCCL is not up in this process, which is in no job"),
-        ({"RANK_TABLE_FILE": "t"}, "A group is there from hccl.create_group"),
-        ({"CM_CHIEF_IP": "10.0.0.1"}, "A group is there from hccl.create_group"),
+        ({"RANK_TABLE_FILE": "t"}, "A group exists from hccl.create_group"),
+        ({"CM_CHIEF_IP": "10.0.0.1"}, "A group exists from hccl.create_group"),
     ],
 )
 def test_the_advice_is_for_the_job_that_there_is(ge: Loaded, environ: Any, advice: str) -> None:

@@ -121,9 +121,7 @@ def test_where_nothing_is_known_all_get_the_same(bench: Bench) -> None:
     bench.nodes(range(5))
     found = _decide(bench, 5, range(100, 124))
     assert _ranges(found) == [(100, 103), (104, 108), (109, 113), (114, 118), (119, 123)]
-    assert (
-        found.reason == "each an equal part of 24 CPUs, for it is not known which are near device 0"
-    )
+    assert found.reason == "each an equal part of 24 CPUs, for the CPUs near device 0 are unknown"
     assert found.notes == ()
 
 

@@ -116,7 +116,7 @@ def test_one_that_fails_is_taken_away_and_lines_go_on(bench: Bench) -> None:
     bench.outlet.put(0, b"line\n")
     assert bench.next() == b"line\n"
     assert bench.close() == b""
-    assert bench.said == ["There is no status line any more: ZeroDivisionError('a mistake')."]
+    assert bench.said == ["The status line is switched off: ZeroDivisionError('a mistake')."]
 
 
 def test_a_flood_does_not_make_it_anew_for_each_write(bench: Bench) -> None:

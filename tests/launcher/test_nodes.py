@@ -93,11 +93,11 @@ def test_one_node_is_a_launch_as_ever(bench: Bench) -> None:
     ("asked", "said"),
     [
         ({"nnodes": 2, "coordinator": MEETING}, "number of this node is missing"),
-        ({"node_rank": 0}, "node_rank=0 is given, but not how many nodes there are"),
+        ({"node_rank": 0}, "node_rank=0 is given, but the number of nodes is not"),
         ({"nnodes": 2, "node_rank": 2}, "node_rank=2 is too large: the 2 nodes are 0 to 1"),
         ({"nnodes": 0}, "nnodes takes a number of nodes, 1 to 10000, not 0"),
         ({"nnodes": 2, "node_rank": -1}, "node_rank takes the number of a node"),
-        ({"nnodes": 2, "node_rank": 0}, "nothing says where their ranks meet"),
+        ({"nnodes": 2, "node_rank": 0}, "no address at which their ranks can meet"),
         ({"nnodes": 2, "node_rank": 0, "coordinator": "here"}, "'here' is not of the form"),
         (
             {"nnodes": 2, "node_rank": 1, "coordinator": MEETING, "max_restarts": 1},
@@ -207,7 +207,7 @@ def test_a_launch_that_leaves_nodes_of_the_allocation_out_says_so(
 def test_a_launch_within_a_rank_has_a_coordinator_of_its_own(bench: Bench) -> None:
     outer = bench.plan(node_rank=0, **TWO)
     bench.environ.update(outer.ranks[1].environment)
-    with pytest.raises(JobError, match="nothing says where their ranks meet"):
+    with pytest.raises(JobError, match="no address at which their ranks can meet"):
         bench.plan(nnodes=2, node_rank=1, processes=1)
 
 

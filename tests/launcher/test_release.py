@@ -81,7 +81,7 @@ def test_a_device_that_has_gone_is_not_mistaken_for_another(bench: Bench, planne
     bench.host.process(10, "python3 other.py", devices=[6])
     held, unseen = note_held_devices(planned, 0)
     assert f"/dev/davinci5) is held by process 9 (python3 train.py) of user {USER};" in held
-    assert "there is no /dev/davinci4 any more" in unseen
+    assert "/dev/davinci4 has disappeared" in unseen
 
 
 def test_the_stub_has_nothing_to_release(bench: Bench, planned: Plan, tmp_path: Path) -> None:

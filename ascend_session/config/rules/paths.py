@@ -170,7 +170,7 @@ _MOST_REMARKS = 5
 
 @RULES.add(*FILE_OPTIONS, source="guides/facts/option_files.md; hicann/ge, config parsers")
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
-    """GE takes the files that options point to, and skips nothing that stands in them."""
+    """GE takes the files that options point to, and skips nothing in them."""
     for option in FILE_OPTIONS:
         path = entry.get(option)
         if not isinstance(path, str) or (option == _AOE and tuning_mode(entry) is None):
