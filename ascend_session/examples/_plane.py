@@ -11,9 +11,9 @@ __all__ = [
     "SLOPES",
     "STEPS",
     "batches",
-    "learned",
-    "loss_of",
-    "named",
+    "build_loss",
+    "load_slopes",
+    "name_slopes",
     "points",
     "share_of_batch",
 ]
@@ -54,7 +54,7 @@ def batches(rank: int = 0, size: int = 1) -> Any:
     return dataset.batch(share_of_batch(size), drop_remainder=True)
 
 
-def loss_of(inputs: Any, goals: Any) -> Any:
+def build_loss(inputs: Any, goals: Any) -> Any:
     """Build the model, one variable ``slopes`` in a matrix product, and its squared error."""
     import tensorflow.compat.v1 as tf
 
@@ -62,15 +62,15 @@ def loss_of(inputs: Any, goals: Any) -> Any:
     return tf.reduce_mean(tf.squared_difference(tf.matmul(inputs, slopes), goals))
 
 
-def learned(folder: Path) -> Dict[str, float]:
+def load_slopes(folder: Path) -> Dict[str, float]:
     """The slopes in the latest checkpoint; none where another rank has written it."""
     import tensorflow.compat.v1 as tf
 
     if tf.train.latest_checkpoint(str(folder)) is None:
         return {}
-    return named(tf.train.load_variable(str(folder), "slopes"))
+    return name_slopes(tf.train.load_variable(str(folder), "slopes"))
 
 
-def named(slopes: Any) -> Dict[str, float]:
+def name_slopes(slopes: Any) -> Dict[str, float]:
     """The slopes of an array [3, 1], by name."""
     return {f"slope {number}": float(slope) for number, slope in enumerate(slopes.ravel())}

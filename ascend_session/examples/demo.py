@@ -32,23 +32,23 @@ def main(argv: Sequence[str], ranks: int = RANKS) -> int:
     if not _is_device(alone_on):  # announced below with the reason, so that no warning need be
         os.environ["ASCEND_SESSION_BACKEND"] = alone_on.name
 
-    one = [*words, str(ranks * batch), "--output", _shorten(folder / "one_process")]
+    alone_args = [*words, str(ranks * batch), "--output", _shorten(folder / "one_process")]
     title = f"One process, {ranks * batch} images in each step"
-    _announce(title, alone_on, ["python", "-m", digits.NAME, *one])
+    _announce(title, alone_on, ["python", "-m", digits.NAME, *alone_args])
     # The backend and its reason were just announced.
     logging.getLogger("ascend_session").setLevel(logging.ERROR)
-    digits.main(one)
+    digits.main(alone_args)
 
-    each = [*words, str(batch), "--output", _shorten(folder / "job")]
+    rank_args = [*words, str(batch), "--output", _shorten(folder / "job")]
     command = ["ascend-session", "launch", "-n", str(ranks)]
     if job_on != alone_on:
         command += ["--backend", job_on.name]
     title = f"A job of {ranks} ranks, {batch} of these images on each"
-    _announce(title, job_on, [*command, "-m", digits.NAME, *each])
+    _announce(title, job_on, [*command, "-m", digits.NAME, *rank_args])
     result = launch(
         LaunchConfig(
             module=digits.NAME,
-            args=each,
+            args=rank_args,
             processes=ranks,
             backend="auto" if job_on == alone_on else job_on.name,
             log_dir=str(folder / "logs"),

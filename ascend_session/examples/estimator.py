@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ascend_session import AscendConfig, AscendSystem, ascend_system, training
-from ascend_session.examples._plane import RATE, STEPS, batches, learned, loss_of
+from ascend_session.examples._plane import RATE, STEPS, batches, build_loss, load_slopes
 from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
@@ -22,14 +22,14 @@ def without(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     def model(features: Any, labels: Any, mode: str) -> Any:
-        loss = loss_of(features, labels)
+        loss = build_loss(features, labels)
         optimizer = tf.train.GradientDescentOptimizer(RATE)
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     config = tf.estimator.RunConfig(model_dir=str(folder), session_config=hand_made_proto())
     tf.estimator.Estimator(model, config=config).train(batches, steps=STEPS)
-    return learned(folder)
+    return load_slopes(folder)
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
@@ -37,7 +37,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     def model(features: Any, labels: Any, mode: str) -> Any:
-        loss = loss_of(features, labels)
+        loss = build_loss(features, labels)
         optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE))
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
@@ -48,7 +48,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         estimator = estimator_for(system, model, str(model_dir))
         hooks = [training.BroadcastGlobalVariablesHook(0)]
         estimator.train(lambda: batches(system.rank, system.size), hooks, STEPS)
-    return learned(model_dir)
+    return load_slopes(model_dir)
 
 
 def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:

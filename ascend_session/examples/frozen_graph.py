@@ -13,7 +13,7 @@ from ascend_session.examples._plane import SLOPES, points
 from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=0, precision_mode="allow_mix_precision")
-ASKED = 8
+QUESTIONS = 8
 
 
 def without(folder: Path) -> Dict[str, float]:
@@ -21,25 +21,25 @@ def without(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     inputs, _ = points()
-    graph = loaded(frozen(folder))
+    graph = load_graph(write_frozen_graph(folder))
     with tf.Session(graph=graph, config=hand_made_proto(graph_run_mode=0)) as sess:
-        answers = sess.run("answers:0", {"inputs:0": inputs[:ASKED]})
-    return named(answers)
+        answers = sess.run("answers:0", {"inputs:0": inputs[:QUESTIONS]})
+    return name_answers(answers)
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
     """In a session of the system, each rank its share; nothing passes between the ranks."""
     inputs, _ = points()
-    graph = loaded(frozen(folder))
+    graph = load_graph(write_frozen_graph(folder))
     with ascend_system(CONFIG) as system:
-        asked = inputs[:ASKED][system.rank :: system.size]
+        questions = inputs[:QUESTIONS][system.rank :: system.size]
         with system.session(graph) as sess:
-            answers = sess.run("answers:0", {"inputs:0": asked})
-    return named(answers, system.rank, system.size)
+            answers = sess.run("answers:0", {"inputs:0": questions})
+    return name_answers(answers, system.rank, system.size)
 
 
-def frozen(folder: Path) -> Path:
-    """Writes the file; yours comes from a training, by `convert_variables_to_constants`."""
+def write_frozen_graph(folder: Path) -> Path:
+    """Write the file; yours comes from a training, by `convert_variables_to_constants`."""
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default() as graph, tf.Session() as sess:
@@ -56,8 +56,8 @@ def frozen(folder: Path) -> Path:
     return path
 
 
-def loaded(path: Path) -> Any:
-    """The graph in the file."""
+def load_graph(path: Path) -> Any:
+    """Load the graph of the file."""
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default() as graph:
@@ -65,9 +65,9 @@ def loaded(path: Path) -> Any:
     return graph
 
 
-def named(answers: Any, first: int = 0, step: int = 1) -> Dict[str, float]:
-    """The answers, by the number of the question."""
-    return {f"answer {first + step * n}": float(one) for n, one in enumerate(answers.ravel())}
+def name_answers(answers: Any, first: int = 0, step: int = 1) -> Dict[str, float]:
+    """Return the answers by the number of the question."""
+    return {f"answer {first + step * n}": float(answer) for n, answer in enumerate(answers.ravel())}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ascend_session import AscendConfig, ascend_system, training
-from ascend_session.examples._plane import BATCH, EPOCHS, RATE, named, points, share_of_batch
+from ascend_session.examples._plane import BATCH, EPOCHS, RATE, name_slopes, points, share_of_batch
 from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
@@ -24,7 +24,7 @@ def without(folder: Path) -> Dict[str, float]:
         tf.keras.backend.set_session(sess)
         model = compiled(tf.keras.optimizers.SGD(RATE))
         model.fit(inputs, goals, BATCH, EPOCHS, shuffle=False, verbose=0)
-        return named(model.get_weights()[0])
+        return name_slopes(model.get_weights()[0])
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
@@ -39,7 +39,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         tf.keras.backend.get_session().run(start)  # get_session initialises the variables
         batch = share_of_batch(system.size)
         model.fit(inputs, goals, batch, EPOCHS, shuffle=False, verbose=0)
-        return named(model.get_weights()[0])
+        return name_slopes(model.get_weights()[0])
 
 
 def compiled(optimizer: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Dict
 
 from ascend_session import AscendConfig, ascend_system, training
-from ascend_session.examples._plane import RATE, STEPS, batches, learned, loss_of
+from ascend_session.examples._plane import RATE, STEPS, batches, build_loss, load_slopes
 from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
@@ -19,7 +19,7 @@ def without(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default():
-        loss = loss_of(*tf.data.make_one_shot_iterator(batches()).get_next())
+        loss = build_loss(*tf.data.make_one_shot_iterator(batches()).get_next())
         optimizer = tf.train.GradientDescentOptimizer(RATE)
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         with tf.train.MonitoredTrainingSession(
@@ -29,7 +29,7 @@ def without(folder: Path) -> Dict[str, float]:
         ) as sess:
             while not sess.should_stop():
                 sess.run(train_op)
-    return learned(folder)
+    return load_slopes(folder)
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
@@ -38,7 +38,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
 
     with ascend_system(CONFIG) as system, tf.Graph().as_default():
         dataset = batches(system.rank, system.size)
-        loss = loss_of(*tf.data.make_one_shot_iterator(dataset).get_next())
+        loss = build_loss(*tf.data.make_one_shot_iterator(dataset).get_next())
         optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE))
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         with tf.train.MonitoredTrainingSession(
@@ -49,7 +49,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         ) as sess:
             while not sess.should_stop():
                 sess.run(train_op)
-    return learned(folder)
+    return load_slopes(folder)
 
 
 if __name__ == "__main__":

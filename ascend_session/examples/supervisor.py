@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Dict
 
 from ascend_session import AscendConfig, ascend_system, training
-from ascend_session.examples._plane import RATE, STEPS, batches, learned, loss_of
+from ascend_session.examples._plane import RATE, STEPS, batches, build_loss, load_slopes
 from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
@@ -19,14 +19,14 @@ def without(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default():
-        loss = loss_of(*tf.data.make_one_shot_iterator(batches()).get_next())
+        loss = build_loss(*tf.data.make_one_shot_iterator(batches()).get_next())
         train_op = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
         supervisor = tf.train.Supervisor(logdir=str(folder), summary_op=None)
         with supervisor.managed_session(config=hand_made_proto()) as sess:
             for _ in range(STEPS):
                 sess.run(train_op)
             supervisor.saver.save(sess, supervisor.save_path)
-    return learned(folder)
+    return load_slopes(folder)
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
@@ -35,7 +35,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
 
     with ascend_system(CONFIG) as system, tf.Graph().as_default():
         dataset = batches(system.rank, system.size)
-        loss = loss_of(*tf.data.make_one_shot_iterator(dataset).get_next())
+        loss = build_loss(*tf.data.make_one_shot_iterator(dataset).get_next())
         optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE))
         train_op = optimizer.minimize(loss)
         start = training.broadcast_global_variables(0)  # before the graph is finalized
@@ -48,7 +48,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
             if system.rank == 0:
                 supervisor.saver.save(sess, supervisor.save_path)
         del sess  # what it holds on the device goes with it, before the device is shut down
-    return learned(folder)
+    return load_slopes(folder)
 
 
 if __name__ == "__main__":
