@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, 
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Backend, Loop
+from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
 from ascend_session.errors import BackendError, DeviceError
 from ascend_session.hardware.nodes import host_root
-from ascend_session.hardware.operators import OPP_VARIABLE
-from ascend_session.hardware.versions import DEFAULT_PREFIX, TOOLKIT_VARIABLES
 
 if TYPE_CHECKING:
     from ascend_session.backends.stub_job import StubJob
@@ -55,17 +54,21 @@ class StubBackend(Backend):
 
     def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
         super().__init__(environ, reason)
-        from ascend_session.backends.stub_collectives import StubCollectives
-
         self._device_count = _count_devices(environ)
         self._job: Optional[Job] = None
         self._ranks: Optional[StubJob] = None
-        self.collectives = StubCollectives()
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
         """Give the reason; the stub runs anywhere, and is asked last."""
         return "no Ascend processor is present (there is no /dev/davinci*)"
+
+    @property
+    def collectives(self) -> Collectives:
+        """Those between the processes of the job, imported for the first graph that has one."""
+        from ascend_session.backends.stub_collectives import StubCollectives
+
+        return StubCollectives()
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job, as which it meets the others."""
@@ -74,10 +77,11 @@ class StubBackend(Backend):
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuse a loaded adapter, ranks that cannot meet, and devices that the stub lacks."""
-        from ascend_session.backends.stub_job import check_meeting
-
         _refuse_adapter()
-        check_meeting(job, self._environ)
+        if job.size > 1:
+            from ascend_session.backends.stub_job import find_rendezvous
+
+            find_rendezvous(job, self._environ)
         own = "ASCEND_DEVICE_ID" if self._environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
         devices = {
             own: job.device_id,
@@ -135,27 +139,17 @@ class StubBackend(Backend):
         """Free the threads of this process that wait for other ranks."""
         ranks = self._ranks
         if ranks is not None:
-            ranks.process_group.fail(reason, error)
-
-    def shutdown(self) -> None:
-        """Run the shutdown op, and leave the other ranks in order."""
-        try:
-            super().shutdown()
-        finally:
-            self._leave()
+            ranks.fail(reason, error)
 
     def close(self) -> None:
-        """Close the keeper session; the other ranks are left if that was not done before."""
+        """Leave the other ranks in order, and close the keeper session."""
         try:
-            self._leave()
+            with self._closing:
+                ranks, self._ranks = self._ranks, None
+                if ranks is not None:
+                    ranks.close()
         finally:
             super().close()
-
-    def _leave(self) -> None:
-        with self._closing:
-            ranks, self._ranks = self._ranks, None
-            if ranks is not None:
-                ranks.close()
 
     def system_ops(self) -> Tuple[Any, Any]:
         """Add no-op twins of initialize_system and shutdown_system, under the vendor's names."""
@@ -187,6 +181,8 @@ def _without_spinning(proto: Any) -> Any:
 def _signs_of_device(environ: Mapping[str, str]) -> List[str]:
     """List what lets one expect a device on this host, in half sentences."""
     from ascend_session.backends.npu import is_installed
+    from ascend_session.hardware.operators import OPP_VARIABLE
+    from ascend_session.hardware.versions import DEFAULT_PREFIX, TOOLKIT_VARIABLES
 
     signs = [f"{name} is set" for name in (*TOOLKIT_VARIABLES, OPP_VARIABLE) if environ.get(name)]
     signs = signs[:1]  # set_env.sh sets all of them

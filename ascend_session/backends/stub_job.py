@@ -6,16 +6,12 @@ each run, for the job of the system that is open then.
 
 import os
 import socket
-from typing import Any, Mapping, Optional
+import threading
+from typing import TYPE_CHECKING, Any, Mapping, Optional
 
-from ascend_session.backends.exchange.peer import Rank
-from ascend_session.backends.exchange.process_group import ProcessGroup
-from ascend_session.backends.exchange.rendezvous import Rendezvous
-from ascend_session.backends.exchange.systems import Node
-from ascend_session.backends.stub_groups import Groups
 from ascend_session.cluster.coordinator import find_coordinator, is_loopback, split_address
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import COORDINATOR, RENDEZVOUS, read_number
+from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER, RENDEZVOUS, read_number
 from ascend_session.errors import JobError, LifecycleError
 from ascend_session.vendor import (
     CONNECT_SECONDS,
@@ -24,7 +20,11 @@ from ascend_session.vendor import (
     WORLD_GROUP,
 )
 
-__all__ = ["StubJob", "check_meeting", "current_job", "members_now", "open_job"]
+if TYPE_CHECKING:
+    from ascend_session.backends.exchange.process_group import ProcessGroup
+    from ascend_session.backends.stub_groups import Groups
+
+__all__ = ["StubJob", "current_job", "find_rendezvous", "members_now", "open_job"]
 
 _current: "Optional[StubJob]" = None
 
@@ -32,44 +32,74 @@ _current: "Optional[StubJob]" = None
 class StubJob:
     """The open system's job.
 
-    Attributes:
-        process_group: This rank and the others, who have met.
-        groups: Who is in which group.
+    Args:
+        job: Its size, and this rank's place in it.
+        process_group: This rank and the others, who have met. A rank that is alone meets nobody:
+            its process group is made, and imported, when an operator asks for it.
     """
 
-    def __init__(self, job: Job, process_group: ProcessGroup) -> None:
-        self.process_group = process_group
-        self.groups = Groups(job.rank, job.size, job.local_size, process_group.nodes)
+    def __init__(self, job: Job, process_group: "Optional[ProcessGroup]" = None) -> None:
+        self._job = job
+        self._process_group = process_group
+        self._groups: Optional[Groups] = None
+        self._lock = threading.RLock()
+
+    @property
+    def process_group(self) -> "ProcessGroup":
+        """This rank and the others."""
+        with self._lock:
+            if self._process_group is None:
+                from ascend_session.backends.exchange.process_group import ProcessGroup
+
+                self._process_group = ProcessGroup(self._job.rank)
+            return self._process_group
+
+    @property
+    def groups(self) -> "Groups":
+        """Who is in which group."""
+        from ascend_session.backends.stub_groups import Groups
+
+        with self._lock:
+            if self._groups is None:
+                job, nodes = self._job, self.process_group.nodes
+                self._groups = Groups(job.rank, job.size, job.local_size, nodes)
+            return self._groups
+
+    def fail(self, reason: str, error: Optional[BaseException] = None) -> None:
+        """Tell all ranks, and the launcher if there is one; see `ProcessGroup.fail`."""
+        if self._process_group is not None or os.environ.get(RANK_FOLDER):
+            self.process_group.fail(reason, error)
 
     def close(self) -> None:
         """Leave the others in order; afterwards no operator finds this job."""
         global _current
         try:
-            self.process_group.close()
+            if self._process_group is not None:
+                self._process_group.close()
         finally:
             if _current is self:
                 _current = None
 
 
-def current_job(asked: str) -> StubJob:
-    """The open job.
+def current_job(caller: str) -> StubJob:
+    """Return the open job.
 
     Args:
-        asked: Who asks, for the message.
+        caller: Who needs it, for the message.
 
     Raises:
         LifecycleError: If no system is open on the stub.
     """
     if _current is None:
         raise LifecycleError(
-            f"{asked} needs an open system: the ranks of a job find each other when it opens.",
+            f"{caller} needs an open system: the ranks of a job find each other when it opens.",
             hint="with ascend_system(config) as system: ...",
         )
     return _current
 
 
 def members_now(group: str) -> str:
-    """Who is in a group, as text; its name while that is not known, as before a system is open."""
+    """List a group's ranks as text; its name while they are not known, as before a system opens."""
     if _current is None or group == WORLD_GROUP:
         return group
     return str(_current.groups.members(group))
@@ -82,7 +112,15 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
         InitializationError: Naming the ranks that did not come.
     """
     global _current
-    process_group = _process_group(job, parameters, environ)
+    if job.size == 1:
+        folder = os.environ.get(RANK_FOLDER)
+        if folder:  # what an earlier system of this process has failed with counts no more
+            from ascend_session.failures.record_writer import remove_record
+
+            remove_record(folder)
+        _current = StubJob(job)
+        return _current
+    process_group = _make_process_group(job, parameters, environ)
     try:
         process_group.open()
     except BaseException as error:
@@ -92,18 +130,12 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     return _current
 
 
-def check_meeting(job: Job, environ: Mapping[str, str]) -> None:
-    """Check that this rank can know where to find the others.
+def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Optional[str]:
+    """Find the address at which the job's nodes meet; None if all ranks are on this one.
 
     Raises:
-        JobError: If not.
+        JobError: If this rank cannot know where the others are.
     """
-    if job.size > 1:
-        _coordinator(job, environ)
-
-
-def _coordinator(job: Job, environ: Mapping[str, str]) -> Optional[str]:
-    """Give the address at which the job's nodes meet; None if all ranks are on this one."""
     claim = job.identity.scheduler
     address = find_coordinator(environ, claim)
     if address is not None:
@@ -127,18 +159,22 @@ def _coordinator(job: Job, environ: Mapping[str, str]) -> Optional[str]:
     return None
 
 
-def _process_group(
+def _make_process_group(
     job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
-) -> ProcessGroup:
-    if job.size == 1:
-        return ProcessGroup(job.rank)
+) -> "ProcessGroup":
+    """Describe how this rank meets the others, whom `ProcessGroup.open` waits for."""
+    from ascend_session.backends.exchange.peer import Rank
+    from ascend_session.backends.exchange.process_group import ProcessGroup
+    from ascend_session.backends.exchange.rendezvous import Rendezvous
+    from ascend_session.backends.exchange.systems import Node
+
     timeout_s = float(read_number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS)
     timeout_s += CONNECT_SECONDS_MORE
     claim, token = job.identity.scheduler, environ.get(RENDEZVOUS, "")
     source = job.mounted if claim is None else claim
     seed = "" if source is None else source.seed
     job_id = environ.get("JOB_ID") or seed
-    coordinator = _coordinator(job, environ)
+    coordinator = find_rendezvous(job, environ)
     label = (claim and claim.node) or str(job.rank - job.local_rank)
     links = None
     if coordinator is None:
