@@ -12,6 +12,7 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Backend, Loop
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import BackendError, DeviceError
 from ascend_session.hardware.nodes import host_root
 
@@ -34,8 +35,13 @@ _INEFFECTIVE = {
 
 
 class StubBackend(Backend):
-    """TensorFlow on the CPU, with ``ASCEND_SESSION_STUB_DEVICES`` devices (default 8)."""
+    """TensorFlow on the CPU, with ``ASCEND_SESSION_STUB_DEVICES`` devices (default 8).
 
+    Attributes:
+        opened: That of the open system, which operators look for when they run.
+    """
+
+    opened: ClassVar[Optional["StubBackend"]] = None
     name = "stub"
     needs_rendezvous = True
     replaces_vendor = True
@@ -126,26 +132,42 @@ class StubBackend(Backend):
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Meet the other ranks of the job, then open the keeper session.
 
+        A rank that is alone has nobody to meet, and imports nothing for it until an operator needs
+        it; but a launcher is told how that rank fails.
+
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
-        from ascend_session.backends.stub_job import open_job
-
         job = self._job or self.job(self._environ)
-        self._ranks = open_job(job, parameters, self._environ)
+        if job.size > 1 or self._environ.get(RANK_FOLDER):
+            from ascend_session.backends.stub_job import open_job
+
+            self._ranks = open_job(job, parameters, self._environ)
+        StubBackend.opened = self
         super().initialize(proto if job.size == 1 else _without_spinning(proto), parameters)
 
     def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
         """Free the threads of this process that wait for other ranks."""
         ranks = self._ranks
         if ranks is not None:
-            ranks.fail(reason, error)
+            ranks.process_group.fail(reason, error)
+
+    def joined_job(self) -> "Optional[StubJob]":
+        """Return this rank's part in the job; None if the system is closed."""
+        from ascend_session.backends.stub_job import open_job
+
+        with self._closing:
+            if self._ranks is None and StubBackend.opened is self and self._job is not None:
+                self._ranks = open_job(self._job, {}, self._environ)
+            return self._ranks
 
     def close(self) -> None:
         """Leave the other ranks in order, and close the keeper session."""
         try:
             with self._closing:
                 ranks, self._ranks = self._ranks, None
+                if StubBackend.opened is self:
+                    StubBackend.opened = None
                 if ranks is not None:
                     ranks.close()
         finally:

@@ -6,12 +6,17 @@ each run, for the job of the system that is open then.
 
 import os
 import socket
-import threading
-from typing import TYPE_CHECKING, Any, Mapping, Optional
+from typing import Any, Mapping, Optional
 
+from ascend_session.backends.exchange.peer import Rank
+from ascend_session.backends.exchange.process_group import ProcessGroup
+from ascend_session.backends.exchange.rendezvous import Rendezvous
+from ascend_session.backends.exchange.systems import Node
+from ascend_session.backends.stub import StubBackend
+from ascend_session.backends.stub_groups import Groups
 from ascend_session.cluster.coordinator import find_coordinator, is_loopback, split_address
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER, RENDEZVOUS, read_number
+from ascend_session.cluster.variables import COORDINATOR, RENDEZVOUS, read_number
 from ascend_session.errors import JobError, LifecycleError
 from ascend_session.vendor import (
     CONNECT_SECONDS,
@@ -20,65 +25,24 @@ from ascend_session.vendor import (
     WORLD_GROUP,
 )
 
-if TYPE_CHECKING:
-    from ascend_session.backends.exchange.process_group import ProcessGroup
-    from ascend_session.backends.stub_groups import Groups
-
 __all__ = ["StubJob", "current_job", "find_rendezvous", "members_now", "open_job"]
-
-_current: "Optional[StubJob]" = None
 
 
 class StubJob:
     """The open system's job.
 
-    Args:
-        job: Its size, and this rank's place in it.
-        process_group: This rank and the others, who have met. A rank that is alone meets nobody:
-            its process group is made, and imported, when an operator asks for it.
+    Attributes:
+        process_group: This rank and the others, who have met.
+        groups: Who is in which group.
     """
 
-    def __init__(self, job: Job, process_group: "Optional[ProcessGroup]" = None) -> None:
-        self._job = job
-        self._process_group = process_group
-        self._groups: Optional[Groups] = None
-        self._lock = threading.RLock()
-
-    @property
-    def process_group(self) -> "ProcessGroup":
-        """This rank and the others."""
-        with self._lock:
-            if self._process_group is None:
-                from ascend_session.backends.exchange.process_group import ProcessGroup
-
-                self._process_group = ProcessGroup(self._job.rank)
-            return self._process_group
-
-    @property
-    def groups(self) -> "Groups":
-        """Who is in which group."""
-        from ascend_session.backends.stub_groups import Groups
-
-        with self._lock:
-            if self._groups is None:
-                job, nodes = self._job, self.process_group.nodes
-                self._groups = Groups(job.rank, job.size, job.local_size, nodes)
-            return self._groups
-
-    def fail(self, reason: str, error: Optional[BaseException] = None) -> None:
-        """Tell all ranks, and the launcher if there is one; see `ProcessGroup.fail`."""
-        if self._process_group is not None or os.environ.get(RANK_FOLDER):
-            self.process_group.fail(reason, error)
+    def __init__(self, job: Job, process_group: ProcessGroup) -> None:
+        self.process_group = process_group
+        self.groups = Groups(job.rank, job.size, job.local_size, process_group.nodes)
 
     def close(self) -> None:
-        """Leave the others in order; afterwards no operator finds this job."""
-        global _current
-        try:
-            if self._process_group is not None:
-                self._process_group.close()
-        finally:
-            if _current is self:
-                _current = None
+        """Leave the others in order."""
+        self.process_group.close()
 
 
 def current_job(caller: str) -> StubJob:
@@ -90,19 +54,21 @@ def current_job(caller: str) -> StubJob:
     Raises:
         LifecycleError: If no system is open on the stub.
     """
-    if _current is None:
+    backend = StubBackend.opened
+    job = None if backend is None else backend.joined_job()
+    if job is None:
         raise LifecycleError(
             f"{caller} needs an open system: the ranks of a job find each other when it opens.",
             hint="with ascend_system(config) as system: ...",
         )
-    return _current
+    return job
 
 
 def members_now(group: str) -> str:
     """List a group's ranks as text; its name while they are not known, as before a system opens."""
-    if _current is None or group == WORLD_GROUP:
+    if StubBackend.opened is None or group == WORLD_GROUP:
         return group
-    return str(_current.groups.members(group))
+    return str(current_job(f"The group {group!r}").groups.members(group))
 
 
 def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> StubJob:
@@ -111,23 +77,13 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     Raises:
         InitializationError: Naming the ranks that did not come.
     """
-    global _current
-    if job.size == 1:
-        folder = os.environ.get(RANK_FOLDER)
-        if folder:  # what an earlier system of this process has failed with counts no more
-            from ascend_session.failures.record_writer import remove_record
-
-            remove_record(folder)
-        _current = StubJob(job)
-        return _current
     process_group = _make_process_group(job, parameters, environ)
     try:
         process_group.open()
     except BaseException as error:
         process_group.close(error)
         raise
-    _current = StubJob(job, process_group)
-    return _current
+    return StubJob(job, process_group)
 
 
 def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Optional[str]:
@@ -161,13 +117,10 @@ def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Optional[str]:
 
 def _make_process_group(
     job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
-) -> "ProcessGroup":
+) -> ProcessGroup:
     """Describe how this rank meets the others, whom `ProcessGroup.open` waits for."""
-    from ascend_session.backends.exchange.peer import Rank
-    from ascend_session.backends.exchange.process_group import ProcessGroup
-    from ascend_session.backends.exchange.rendezvous import Rendezvous
-    from ascend_session.backends.exchange.systems import Node
-
+    if job.size == 1:
+        return ProcessGroup(job.rank)
     timeout_s = float(read_number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS)
     timeout_s += CONNECT_SECONDS_MORE
     claim, token = job.identity.scheduler, environ.get(RENDEZVOUS, "")

@@ -470,7 +470,7 @@ class AscendSystem:
         files = FileStore(environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
         parameters = self._protos.of_system.parameters
-        validate_opening({**flatten(self.config), **files.restored(parameters)}, environ)
+        validate_opening({**parameters, **flatten(self.config)}, environ)
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
 
