@@ -2,6 +2,11 @@
 
 A rank's record and the ends of its logs say what failed; `Weight` says how much that explains: a
 secondary failure is no cause where there is a primary one (guides/facts/failures.md#classes).
+
+A rank may be a script that starts ranks itself. Most scripts for eight devices end with a bare
+``wait``, which gives 0 whatever became of these (guides/facts/launch.md#scripts-for-eight-devices).
+What counts is what the processes have written down that had joined the job (`cluster.member`). Any
+other program is the script's business.
 """
 
 import errno
@@ -13,6 +18,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
+from ascend_session.cluster.member import read_members
 from ascend_session.failures import (
     Condition,
     Failure,
@@ -39,6 +45,7 @@ from ascend_session.launcher.sentences import (
     describe_failure,
     describe_guardian,
     describe_interrupt,
+    describe_lost,
     describe_stopped,
 )
 
@@ -59,6 +66,10 @@ _CRASHED_SILENTLY = (
     "dumps with 'ulimit -c unlimited'."
 )
 _ELSEWHERE = "See what the launcher of that node says, and the logs of rank {} there."
+_HIDDEN_FAILURE = 1  # the exit code of a launch whose ranks ended with 0
+_READ_SCRIPT = (
+    "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
+)
 _NOT_STARTED = (
     "See that the program runs when it is started by hand in the ranks' folder, and that 'ulimit "
     "-a' leaves room for so many processes."
@@ -78,6 +89,30 @@ def find_cause(plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) 
         return Cause(None, 128 + attempt.signal, describe_interrupt(attempt.signal))
     code = 128 + (signal.SIGKILL if attempt.guardian_died else signal.SIGTERM)
     return Cause(None, code, describe_guardian(attempt.guardian_died))
+
+
+def find_lost(plan: "Plan", attempt: Attempt) -> List[Tuple[RankResult, str]]:
+    """Find the ranks below which processes of the job ended with an exception or a signal.
+
+    Those that ended because everyone was asked to end do not count.
+
+    Returns:
+        Each with a sentence.
+    """
+    lost = []
+    for rank in attempt.ranks:
+        if rank.ended is not None and (attempt.stopped is None or rank.ended <= attempt.stopped):
+            members = read_members(plan.of(rank.rank).folder)
+            below = [member for member in members if member.pid != rank.pid]
+            ended = [member for member in below if member.is_lost]
+            if ended:
+                lost.append((rank, describe_lost(rank, ended, len(below))))
+    return lost
+
+
+def blame_lost(rank: RankResult, sentence: str) -> Cause:
+    """Make the cause of an attempt that failed although its ranks ended with 0."""
+    return Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT)
 
 
 class Weight(IntEnum):

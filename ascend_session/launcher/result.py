@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Tuple
 
+from ascend_session.cluster.member import read_members
+
 if TYPE_CHECKING:
     from ascend_session.failures import Condition, Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
@@ -262,32 +264,34 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
         if rank.pid is None and not rank.trouble:
             rank.trouble = f"Rank {rank.rank} was not started, because the job was already ending."
     failed = {rank.rank for rank in attempt.ranks if rank.outcome == Outcome.FAILED}
-    followers = [rank for rank in attempt.ranks if rank.rank in failed and _follows(rank)]
-    failed -= {rank.rank for rank in followers}
-    for rank in followers:
-        if rank.error is not None and rank.error.failed_rank in failed:
+    followed = {
+        rank.rank: rank.error.failed_rank
+        for rank in attempt.ranks
+        if rank.rank in failed and rank.error is not None and rank.error.failed_rank is not None
+    }
+    failed -= followed.keys()
+    for rank in attempt.ranks:
+        if followed.get(rank.rank) in failed:
             rank.outcome = Outcome.STOPPED
     attempt.cause = None
-    if any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks):
-        from ascend_session.launcher.report import find_cause
+    has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
+    if has_failed or _have_started_members(plan, attempt):
+        from ascend_session.launcher.report import blame_lost, find_cause, find_lost
 
-        attempt.cause = find_cause(plan, attempt, conditions)
-    _judge_below(plan, attempt)
-
-
-def _judge_below(plan: Plan, attempt: Attempt) -> None:
-    """Note the ranks that a script has started and that failed, which it may hide."""
-    from ascend_session.launcher.below import blame_lost, find_lost
-
-    lost = find_lost(plan, attempt)
-    if lost and attempt.cause is None:
-        attempt.cause = blame_lost(*lost.pop(0))
-    attempt.lost = tuple(sentence for _, sentence in lost)
+        attempt.cause = find_cause(plan, attempt, conditions) if has_failed else None
+        lost = find_lost(plan, attempt)
+        if lost and attempt.cause is None:
+            attempt.cause = blame_lost(*lost.pop(0))
+        attempt.lost = tuple(sentence for _, sentence in lost)
 
 
-def _follows(rank: RankResult) -> bool:
-    """Tell whether a rank failed only because another one did."""
-    return rank.error is not None and rank.error.failed_rank is not None
+def _have_started_members(plan: Plan, attempt: Attempt) -> bool:
+    """Tell whether processes below the ranks have joined the job; a script may hide their end."""
+    return any(
+        member.pid != rank.pid
+        for rank in attempt.ranks
+        for member in read_members(plan.of(rank.rank).folder)
+    )
 
 
 def _judge_rank(rank: RankResult, stopped: Optional[float]) -> str:
