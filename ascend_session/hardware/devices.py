@@ -7,6 +7,7 @@ they know. Each of them may be missing or broken: then its part stays None, and 
 import os
 from dataclasses import dataclass, replace
 from typing import (
+    Any,
     Callable,
     Dict,
     Iterator,
@@ -167,9 +168,8 @@ def devices(
     Raises:
         DeviceError: If an argument is of another type, or there is no time.
     """
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
-        raise DeviceError(f"timeout takes a number of seconds above 0, not {timeout!r}.")
     environ, root = _choose_host(environ, root)
+    _check_timeout(timeout)
     return survey(environ, root, timeout)
 
 
@@ -197,9 +197,13 @@ def is_available(environ: Optional[Mapping[str, str]] = None, root: Optional[str
     return device_count(environ, root) > 0
 
 
-def _choose_host(
-    environ: Optional[Mapping[str, str]], root: Optional[str]
-) -> Tuple[Mapping[str, str], str]:
+def _check_timeout(timeout: Any) -> None:
+    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if not is_number or not timeout > 0:
+        raise DeviceError(f"timeout takes a number of seconds above 0, not {timeout!r}.")
+
+
+def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
     """Put this process's environment, and the root that it names, for what is not given."""
     environ = os.environ if environ is None else environ
     if not isinstance(environ, Mapping):

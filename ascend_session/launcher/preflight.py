@@ -131,8 +131,8 @@ def _refuse(findings: Sequence[Finding]) -> PreflightError:
     if len(errors) == 1 and not remarks:
         message, hint = errors[0].message, errors[0].hint
         if not is_wrong_call:
-            skip = "Or launch with preflight=False to skip the checks."
-            hint = f"{hint} {skip}" if hint else skip
+            skip = "launch with preflight=False to skip the checks."
+            hint = f"{hint} Or {skip}" if hint else f"Correct this, or {skip}"
     else:
         message = "\n".join(_list_findings(errors, remarks))
         hint = "Correct these, or launch with preflight=False to skip the checks."

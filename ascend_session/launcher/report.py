@@ -91,6 +91,20 @@ def find_cause(plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) 
     return Cause(None, code, describe_guardian(attempt.guardian_died))
 
 
+def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
+    """Find the rank that `find_cause` will blame, as soon as one has failed.
+
+    Returns:
+        The rank; None if its failure may come from that of another one, of which nothing is known
+        yet.
+    """
+    judge = _Judge(plan, attempt, ())
+    if not judge.failed:
+        return None
+    first, evidence = judge.find_heaviest()
+    return first.rank if evidence.weight is Weight.OWN else None
+
+
 def find_lost(plan: "Plan", attempt: Attempt) -> List[Tuple[RankResult, str]]:
     """Find the ranks below which processes of the job ended with an exception or a signal.
 
@@ -154,11 +168,15 @@ class _Judge:
         devices = [rank.physical for rank in plan.ranks if rank.physical is not None]
         if len(set(devices)) < len(devices):
             self._conditions.add(Condition.SHARED_BY_RANKS)
-        self.failed = sorted((rank for rank in attempt.ranks if _has_failed(rank)), key=_failed_at)
+        # Of failures that explain as much, the one that was reported at once counts, or the first.
+        self.failed = sorted(
+            (rank for rank in attempt.ranks if _has_failed(rank)),
+            key=lambda rank: (rank.rank != attempt.first_failed, _failed_at(rank)),
+        )
 
     def blame_rank(self) -> Cause:
         """Blame one of the failed ranks, or a stopped one that says more than all of them."""
-        first, evidence = self._find_heaviest()
+        first, evidence = self.find_heaviest()
         failure = evidence.failure
         if evidence.weight is not Weight.OWN:
             speaker = self._find_speaker()
@@ -191,7 +209,7 @@ class _Judge:
         more = describe_failure(failure).replace(" It", f" Rank {rank.rank}", 1)
         return self._blame(rank, _STALLED, sentence + more, failure)
 
-    def _find_heaviest(self) -> Tuple[RankResult, Evidence]:
+    def find_heaviest(self) -> Tuple[RankResult, Evidence]:
         """Find the failed rank that explains most, the first of those that do equally."""
         heaviest: Optional[Tuple[RankResult, Evidence]] = None
         for rank in self.failed:

@@ -135,6 +135,7 @@ class Attempt:
         swept: What was left of the job when its ranks had ended, and was then ended.
         left: Processes that could not be ended.
         stopped: When everyone was asked to end; None if nobody was.
+        first_failed: The rank whose failure explained those of the others then, if that was clear.
         signal: The signal to the launcher because of which everyone was, or None.
         stall: What the ranks were doing when they stalled, in sentences; empty if they did not.
         guardian_died: Whether the guardian did not live to the end.
@@ -154,6 +155,7 @@ class Attempt:
     swept: Tuple[str, ...] = ()
     left: Tuple[str, ...] = ()
     stopped: Optional[float] = None
+    first_failed: Optional[int] = None
     signal: Optional[int] = None
     stall: Tuple[str, ...] = ()
     guardian_died: bool = False
@@ -241,15 +243,32 @@ class LaunchResult:
 def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) -> None:
     """Complete an attempt that is over: the outcome of each rank, and the cause if one failed.
 
-    A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
-    recorded an exception before; and so is one whose failure follows from another rank's. What
-    judges failures takes its time to load, and is not loaded for an attempt that succeeded.
+    What judges failures takes its time to load, and is not loaded for an attempt that succeeded.
 
     Args:
         plan: The attempt as it was planned.
         attempt: What was noticed of it.
         conditions: What is known besides the texts; what the plan and the ranks say of it
             (``NO_PRIMARY``, ``SHARED_BY_RANKS``) is found here.
+    """
+    judge_ranks(plan, attempt)
+    has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
+    attempt.cause = None
+    if has_failed or _have_started_members(plan, attempt):
+        from ascend_session.launcher.report import blame_lost, find_cause, find_lost
+
+        attempt.cause = find_cause(plan, attempt, conditions) if has_failed else None
+        lost = find_lost(plan, attempt)
+        if lost and attempt.cause is None:
+            attempt.cause = blame_lost(*lost.pop(0))
+        attempt.lost = tuple(sentence for _, sentence in lost)
+
+
+def judge_ranks(plan: Plan, attempt: Attempt) -> None:
+    """Read what ranks have recorded of their end, and judge the outcome of each, so far.
+
+    A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
+    recorded an exception before; and so is one whose failure follows from another rank's.
     """
     for planned, rank in zip(plan.ranks, attempt.ranks):
         rank.error = None
@@ -273,16 +292,6 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
     for rank in attempt.ranks:
         if followed.get(rank.rank) in failed:
             rank.outcome = Outcome.STOPPED
-    attempt.cause = None
-    has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
-    if has_failed or _have_started_members(plan, attempt):
-        from ascend_session.launcher.report import blame_lost, find_cause, find_lost
-
-        attempt.cause = find_cause(plan, attempt, conditions) if has_failed else None
-        lost = find_lost(plan, attempt)
-        if lost and attempt.cause is None:
-            attempt.cause = blame_lost(*lost.pop(0))
-        attempt.lost = tuple(sentence for _, sentence in lost)
 
 
 def _have_started_members(plan: Plan, attempt: Attempt) -> bool:
