@@ -83,7 +83,7 @@ class Run(NamedTuple):
     result: Optional[bytes] = None
 
 
-class Wait(NamedTuple):
+class WaitingRank(NamedTuple):
     """A rank that waits in an operation, which it runs for the ``times``-th time."""
 
     rank: int
@@ -138,15 +138,15 @@ class Coordinator:
         return [rank for rank in self.ranks if rank not in self._left]
 
     @property
-    def has_waits(self) -> bool:
-        """Whether anybody waits."""
-        return bool(self._entered)
+    def is_busy(self) -> bool:
+        """Whether anybody waits for others, or exchanges something with them."""
+        return bool(self._entered or self._running)
 
     @property
-    def waits(self) -> List[Wait]:
+    def waits(self) -> List[WaitingRank]:
         """Who waits for others, and where."""
         return sorted(
-            Wait(rank, entry.operation, self._completed.get((rank, key), 0) + 1)
+            WaitingRank(rank, entry.operation, self._completed.get((rank, key), 0) + 1)
             for key, entries in self._entered.items()
             for rank, entry in entries.items()
         )
@@ -238,14 +238,15 @@ class Coordinator:
         elif self._left:
             self._check_left()
 
-    def finish(self, rank: int, number: int) -> None:
-        """Note that a rank has done its part in a run."""
-        if number in self._running and rank in self._running[number][1]:
-            self.version += 1
-            ranks = self._running[number][1]
-            ranks.remove(rank)
-            if not ranks:
-                del self._running[number]
+    def finish(self, rank: int) -> None:
+        """Note that a rank has done its part in a run; runs take turns, as they were started."""
+        for number, (_, ranks) in self._running.items():
+            if rank in ranks:
+                self.version += 1
+                ranks.remove(rank)
+                if not ranks:
+                    del self._running[number]
+                return
 
     def time_out(self, rank: int, key: str, seconds: float) -> None:
         """End the job because a rank has waited so long for the others to enter."""

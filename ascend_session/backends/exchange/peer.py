@@ -15,6 +15,7 @@ from ascend_session.backends.exchange.memory import map_shared_memory
 from ascend_session.backends.exchange.messages import (
     ALL_SMALL_BYTES,
     CANNOT_GO_ON,
+    FIRST_NODE_LEFT,
     LARGEST,
     UNREADABLE,
     Header,
@@ -27,6 +28,7 @@ from ascend_session.backends.exchange.messages import (
     rank_ended,
     rank_has_left,
 )
+from ascend_session.backends.exchange.relay import NodeInfo
 from ascend_session.backends.exchange.rendezvous import (
     Rendezvous,
     connect,
@@ -34,7 +36,6 @@ from ascend_session.backends.exchange.rendezvous import (
     remove_abandoned,
 )
 from ascend_session.backends.exchange.standstill import EndedError, RankProcess
-from ascend_session.backends.exchange.systems import Node
 from ascend_session.cluster import member
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
@@ -84,7 +85,7 @@ class Rank(NamedTuple):
     node: str
     local_size: int
     rendezvous: Rendezvous
-    hub_of: Optional[Node] = None
+    hub_of: Optional[NodeInfo] = None
     coordinator: Optional[str] = None
 
 
@@ -124,8 +125,9 @@ class Peer:
         self._pending: Dict[str, Events] = {}
         self._completed: Set[str] = set()
         self._memory_number = 0
+        self._left: Set[int] = set()  # of those through which this one reaches others
         self.ended = ""
-        self._is_leaving = self._hub_has_left = self._is_disconnected = self._is_over = False
+        self._is_leaving = self._is_disconnected = self._is_over = False
 
     def join(self) -> None:
         """Wait until all ranks are there.
@@ -473,8 +475,10 @@ class Peer:
                 pending.append((header, payload))
         elif event == "together":
             self.nodes = [str(node) for node in header["nodes"]]
-        elif event == "hub_left":
-            self._hub_has_left = True
+        elif event == "left":
+            self._left.add(int(header["rank"]))
+        elif event == "lost":  # the other nodes, with rank 0's
+            self._end(FIRST_NODE_LEFT if 0 in self._left else rank_ended(0))
         elif event == "over":
             self._is_over = True
         elif event == "end":
@@ -504,7 +508,7 @@ class Peer:
     def _disconnect(self) -> None:
         """Note that the hub has gone: its rank has left, or has ended."""
         self._is_disconnected = True
-        if not self._is_over and not self._hub_has_left:
+        if not self._is_over and self._hub_rank not in self._left:
             self._end(rank_ended(self._hub_rank, were_all_there=bool(self.nodes)))
         self._is_over = True
 
@@ -536,7 +540,7 @@ class Peer:
     def _close(self, seconds: float) -> None:
         """End the connection, on a hub after other nodes have heard why the job has ended."""
         if self._hub is not None:
-            self._hub.systems.settle(seconds)
+            self._hub.relay.settle(seconds)
         connection = self._connection
         if connection is not None:
             try:

@@ -19,8 +19,8 @@ from ascend_session import AscendError
 from ascend_session.backends.exchange.messages import Operation
 from ascend_session.backends.exchange.peer import Peer, Rank
 from ascend_session.backends.exchange.process_group import Channel, Exchange, ProcessGroup
+from ascend_session.backends.exchange.relay import NodeInfo
 from ascend_session.backends.exchange.rendezvous import Rendezvous
-from ascend_session.backends.exchange.systems import Node
 
 _lock = threading.Lock()
 _released = threading.Event()  # those that are held in a collective
@@ -95,7 +95,7 @@ def described(given: Dict[str, Any]) -> Rank:
 
             name = f"node {number}" if rank else ""
             links = Links(name, coordinator, read_credentials({}, job), given["timeout_s"])
-    node = Node(rendezvous, rank, size, links) if given["is_hub"] else None
+    node = NodeInfo(rendezvous, rank, size, links) if given["is_hub"] else None
     return Rank(rank, size, str(number or 0), given["local_size"], rendezvous, node, coordinator)
 
 
