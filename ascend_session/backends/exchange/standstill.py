@@ -7,7 +7,8 @@ keeps it open. And ranks that wait for each other in different places would wait
 import time
 from typing import Any, Dict, Optional, Tuple
 
-from ascend_session.backends.exchange.coordinator import STANDSTILL_S, Coordinator
+STANDSTILL_S = 3.0
+"""Seconds without any change after which it is judged whether ranks that wait can go on."""
 
 _LOOK_COUNTS_S = 2.0  # that one look counts for at most: a job may have been stopped for a while
 _REPORT_COUNTS_S = 5.0  # for which what a node's hub has reported counts
@@ -59,10 +60,16 @@ class Standstill:
         """Note the processor seconds that a rank has used, as its node's hub has seen them."""
         self._reports[rank] = (used_s, version, time.monotonic())
 
-    def judge(self, coordinator: Coordinator) -> None:
-        """Have the coordinator judge whether ranks that all wait can go on."""
+    def measure(self, version: int) -> Tuple[float, Dict[int, Optional[float]]]:
+        """Measure for how long nothing has changed, and what the ranks have used meanwhile.
+
+        Args:
+            version: Another number whenever something has changed.
+
+        Returns:
+            Seconds, and the processor seconds of each rank; None if unknown.
+        """
         now = time.monotonic()
-        version = coordinator.version
         latest: Dict[int, Optional[float]] = {}
         for rank, (used, reported_version, reported_at) in self._reports.items():
             is_fresh = reported_version == version and now - reported_at < _REPORT_COUNTS_S
@@ -78,6 +85,6 @@ class Standstill:
                 self._first[rank] = used_now
             first = self._first[rank]
             differences[rank] = None if used_now is None or first is None else used_now - first
-        coordinator.judge(self._unchanged_s, differences)
         if self._unchanged_s >= 2 * STANDSTILL_S:  # what a rank computed before does not count
             self._version = -1
+        return self._unchanged_s, differences

@@ -4,12 +4,12 @@ The ranks open one system after the other, each of which has a coordinator. What
 comes here through its node's `Relay`, and what the coordinator answers goes back the same way.
 """
 
-import functools
 import threading
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple
 
 from ascend_session.backends.exchange.coordinator import (
     Coordinator,
+    Place,
     RankInfo,
     RefusedError,
     Run,
@@ -17,40 +17,9 @@ from ascend_session.backends.exchange.coordinator import (
     read_entry,
 )
 from ascend_session.backends.exchange.messages import CANNOT_GO_ON, Header, rank_failed
-from ascend_session.backends.exchange.standstill import Standstill
 
 FIRST = ""
 """The name of rank 0's node."""
-
-Place = Tuple[str, int]
-"""Where a rank is connected: the node, and the number of its connection there."""
-
-
-class System:
-    """The ranks of one system.
-
-    Attributes:
-        number: Which system of the job, from 1.
-        coordinator: What they have told.
-        places: Where each is, whether it still is or not.
-        standstill: What is seen of those that wait.
-    """
-
-    def __init__(
-        self,
-        number: int,
-        size: int,
-        tell: Callable[["System", Header, bytes, Sequence[int]], None],
-        start: Callable[["System", Run], None],
-    ) -> None:
-        self.number = number
-        self.places: Dict[int, Place] = {}
-        self.coordinator = Coordinator(
-            size,
-            lambda event: tell(self, event, b"", list(self.places)),
-            functools.partial(start, self),
-        )
-        self.standstill = Standstill()
 
 
 class Systems:
@@ -74,10 +43,10 @@ class Systems:
         self._send = send
         self._settled = settled
         self._unsettled: Set[str] = set()
-        self._systems: Dict[int, System] = {}
+        self._systems: Dict[int, Coordinator] = {}
         self._first = first_system
         self._latest = first_system - 1
-        self._joined: Dict[Place, Tuple[System, int]] = {}
+        self._joined: Dict[Place, Tuple[Coordinator, int]] = {}
         self._addresses: Dict[str, str] = {}  # at which the other nodes listen
 
     @property
@@ -88,8 +57,8 @@ class Systems:
     @property
     def waiting_since(self) -> Optional[float]:
         """When ranks began to wait for others, if any do."""
-        coordinators = [system.coordinator for system in self._systems.values()]
-        return min((one.waiting_since for one in coordinators if one.is_busy), default=None)
+        busy = [system for system in self._systems.values() if system.is_busy]
+        return min((system.waiting_since for system in busy), default=None)
 
     def receive(self, node: str, header: Header, payload: bytes) -> None:
         """Handle what a node says.
@@ -124,30 +93,29 @@ class Systems:
         if place not in self._joined:
             return
         system, rank = self._joined[place]
-        coordinator = system.coordinator
         if kind == "enter":
-            coordinator.enter(rank, read_entry(header, payload))
+            system.enter(rank, read_entry(header, payload))
         elif kind == "finish":
-            coordinator.finish(rank)
+            system.finish(rank)
         elif kind == "disconnect":
             del self._joined[place]
-            coordinator.disconnect(rank)
-            self._forget_ended(system)
+            system.disconnect(rank)
+            self._forget_ended()
         elif kind == "leave":
             if rank == 0:  # through it the other nodes reach each other
-                self._tell(system, {"event": "left", "rank": 0}, b"", list(system.places))
-            coordinator.leave(rank)
+                self._tell(system, {"event": "left", "rank": 0}, b"", system.ranks)
+            system.leave(rank)
         elif kind == "fail":
-            coordinator.end(rank_failed(rank, str(header["reason"])))
+            system.end(rank_failed(rank, str(header["reason"])))
         elif kind == "give_up":
-            coordinator.give_up(float(header["seconds"]))
+            system.give_up(float(header["seconds"]))
         elif kind == "time_out":
-            coordinator.time_out(rank, str(header["key"]), float(header["seconds"]))
+            system.time_out(rank, str(header["key"]), float(header["seconds"]))
         elif kind == "hello":
-            if coordinator.is_complete:
-                for node in {node for node, _ in system.places.values()} - {FIRST}:
+            if system.is_complete:
+                for node in {info.place[0] for info in system.ranks.values()} - {FIRST}:
                     self._send(node, {"kind": "nodes", "addresses": self._addresses}, b"")
-            coordinator.announce()
+            system.announce()
         else:
             raise ValueError(f"a rank does not send {kind!r}")
 
@@ -160,37 +128,50 @@ class Systems:
         node, client = place
         number, rank = int(hello["system"]), int(hello["rank"])
         host = self._addresses.get(node, "").rpartition(":")[0]
-        info = RankInfo(hello["pid"], hello["node"], hello["local_size"], host)
-        system = self._systems.get(number) or System(number, self._size, self._tell, self._start)
+        info = RankInfo(hello["pid"], hello["node"], hello["local_size"], host, place)
+        system = self._systems.get(number) or self._new_system(number)
         event: Header = {"event": "welcome", "system": number, "rank": rank}
         try:
             if number not in self._systems and number != self._latest + 1:
                 raise RefusedError(parted(rank))
-            system.coordinator.admit(rank, hello["size"], info)
+            system.admit(rank, hello["size"], info)
         except RefusedError as refusal:
             event = {"event": "refused", "reason": str(refusal)}
-            if system.coordinator.ended is not None:
-                self._remember(system)  # whoever comes later has to hear why, even rank 0
+            if system.ended is not None:
+                self._remember(number, system)  # whoever comes later has to hear why, even rank 0
         else:
-            self._remember(system)
-            self._joined[place], system.places[rank] = (system, rank), place
+            self._remember(number, system)
+            self._joined[place] = (system, rank)
         self._send(node, {"kind": "to", "event": event, "clients": [client]}, b"")
 
-    def _remember(self, system: System) -> None:
-        self._systems[system.number] = system
-        self._latest = max(self._latest, system.number)
+    def _new_system(self, number: int) -> Coordinator:
+        def tell_all(event: Header) -> None:
+            self._tell(system, event, b"", system.ranks)
 
-    def _forget_ended(self, system: System) -> None:
-        """Forget a system that has ended in order; late ranks are told how others have failed."""
-        is_left = all(joined[0] is not system for joined in self._joined.values())
-        if is_left and system.coordinator.is_over and system.coordinator.ended is None:
-            self._systems.pop(system.number, None)
+        def start(run: Run) -> None:
+            self._start(system, number, run)
 
-    def _tell(self, system: System, event: Header, payload: bytes, ranks: Sequence[int]) -> None:
+        system = Coordinator(self._size, tell_all, start)
+        return system
+
+    def _remember(self, number: int, system: Coordinator) -> None:
+        self._systems[number] = system
+        self._latest = max(self._latest, number)
+
+    def _forget_ended(self) -> None:
+        """Forget systems that have ended in order; late ranks are told how others have failed."""
+        staying = [system for system, _ in self._joined.values()]
+        for number, system in list(self._systems.items()):
+            if system.is_over and system.ended is None and system not in staying:
+                del self._systems[number]
+
+    def _tell(
+        self, system: Coordinator, event: Header, payload: bytes, ranks: Collection[int]
+    ) -> None:
         """Send an event to ranks, wherever they are."""
         clients: Dict[str, List[int]] = {}
         for rank in ranks:
-            node, client = system.places[rank]
+            node, client = system.ranks[rank].place
             clients.setdefault(node, []).append(client)
         if event["event"] == "end" and clients:
             self._settled.clear()
@@ -203,7 +184,7 @@ class Systems:
         if not self._unsettled:
             self._settled.set()
 
-    def _start(self, system: System, run: Run) -> None:
+    def _start(self, system: Coordinator, number: int, run: Run) -> None:
         """Have the ranks of a run begin, each on its node, or tell them what comes of it."""
         operation, ranks = run.operation, run.operation.ranks
         if run.result is not None:
@@ -212,9 +193,9 @@ class Systems:
             return
         members: Dict[str, List[Tuple[int, int]]] = {}
         for rank in ranks:
-            node, client = system.places[rank]
+            node, client = system.ranks[rank].place
             members.setdefault(node, []).append((rank, client))
-        header = {"kind": "run", "system": system.number, "members": members}
+        header = {"kind": "run", "system": number, "members": members}
         header.update(number=run.number, operation=operation, plan=run.plan, sizes=run.sizes)
         for node in members:
             self._send(node, header, b"")
@@ -222,25 +203,25 @@ class Systems:
     def _lose_ranks(self, node: str, by: str = FIRST, reason: str = "") -> None:
         """Note that a node is lost; with a reason, that another one could never reach it."""
         for system in list(self._systems.values()):
-            coordinator, places = system.coordinator, system.places
-            lost = sorted(rank for rank in coordinator.staying if places[rank][0] == node)
+            nodes = {rank: info.place[0] for rank, info in system.ranks.items()}
+            lost = sorted(rank for rank in system.staying if nodes[rank] == node)
             if lost and reason:
-                others = min(rank for rank, (there, _) in places.items() if there == by)
-                coordinator.end(
+                others = min(rank for rank, there in nodes.items() if there == by)
+                system.end(
                     f"{CANNOT_GO_ON}rank {others} cannot reach the node of rank {lost[0]}: "
                     f"{reason} The nodes of a job have to reach each other, at ports that the "
                     "system gives them."
                 )
             elif lost:
-                coordinator.disconnect(lost[0])
+                system.disconnect(lost[0])
 
     def _judge(self, node: str, used_s: Sequence[Tuple[int, float]]) -> None:
         """Note what processes of a node have used; judge whether ranks that wait can go on."""
         for client, seconds in used_s:
             if (node, int(client)) in self._joined:
                 system, rank = self._joined[node, int(client)]
-                system.standstill.report(rank, float(seconds), system.coordinator.version)
+                system.standstill.report(rank, float(seconds), system.version)
         if node == FIRST:
             for system in list(self._systems.values()):
-                if system.coordinator.is_busy:
-                    system.standstill.judge(system.coordinator)
+                if system.is_busy:
+                    system.judge(*system.standstill.measure(system.version))

@@ -144,7 +144,7 @@ def judge(standstill: Standstill, coordinator: Coordinator, used_s: Mapping[int,
     """Judge when a look at ranks has shown so much."""
     for rank, seconds in used_s.items():
         standstill.report(rank, seconds, coordinator.version)
-    standstill.judge(coordinator)
+    coordinator.judge(*standstill.measure(coordinator.version))
 
 
 def look(
