@@ -85,7 +85,7 @@ def test_rank_0_that_leaves_after_the_end_lets_all_hear_who_failed(job: Job) -> 
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_child_that_python_has_forked_does_not_hide_a_death(job: Job, victim: int) -> None:
     # Nobody looks at processes: only their connections tell that they have ended.
-    job.settings.update({"standstill.INTERVAL_S": 600.0, "peer._LOOK_S": 600.0})
+    job.settings.update({"relay.INTERVAL_S": 600.0, "peer._LOOK_S": 600.0})
     members = job.together(3, begin="open")
     members[victim].do("fork", False)
     (child,) = members[victim].expect("child")
@@ -183,7 +183,7 @@ def test_nobody_waits_for_ever_to_send_something_to_a_rank_0_that_takes_nothing(
 
 
 def test_a_rank_that_is_stopped_for_a_while_is_no_death(job: Job) -> None:
-    job.settings.update({"standstill.INTERVAL_S": 0.1, "peer._LOOK_S": 0.1})
+    job.settings.update({"relay.INTERVAL_S": 0.1, "peer._LOOK_S": 0.1})
     members = job.together(2)
     members[0].enter("k", [0, 1], limit_s=60)
     os.kill(members[1].pid, signal.SIGSTOP)

@@ -19,7 +19,7 @@ from tests.launcher.nodes import own_address, port_kept
 FAILED = "failed"
 
 # A verdict takes half a second then, so that there is less to wait for.
-SOON = {"coordinator.STANDSTILL_S": 0.5, "standstill.INTERVAL_S": 0.1}
+SOON = {"coordinator.STANDSTILL_S": 0.5, "relay.INTERVAL_S": 0.1}
 
 needs_own_address = pytest.mark.skipif(
     own_address() == "127.0.0.1", reason="this machine has no other address"

@@ -7,7 +7,7 @@ from tests.backends.exchange.jobs import Job, ends
 FAILED = "failed"
 
 # A verdict takes half a second then, so that there is less to wait for.
-SOON = {"coordinator.STANDSTILL_S": 0.5, "standstill.INTERVAL_S": 0.1}
+SOON = {"coordinator.STANDSTILL_S": 0.5, "relay.INTERVAL_S": 0.1}
 
 
 def test_a_missing_op_is_found_while_the_others_wait_elsewhere(job: Job) -> None:
