@@ -2,7 +2,7 @@
 
 The ops live in a graph of their own and run in a session of their own, the *keeper*, which stays
 open as long as the system: closing the session that ran the initialisation takes the device down
-for everyone (guides/facts/adapter.md#life-of-ge-in-a-process).
+for everyone (guides/facts/process.md#life-of-ge-in-a-process).
 
 A backend is one module with one class. The launcher asks the class for its facts and must not wait
 for what a rank needs, so the module imports neither TensorFlow nor what else takes long at its top.

@@ -2,7 +2,7 @@
 
 Only the modules of this room named npu* know the vendor's packages, and never
 ``npu_bridge.npu_init``, which patches every session of a process
-(guides/facts/adapter.md#importing-npu_bridge).
+(guides/facts/process.md#importing-npu_bridge).
 """
 
 import atexit
