@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 from typing import Iterator, Optional, Type
@@ -177,6 +176,8 @@ def store_file(folder: str, name: str, content: bytes) -> str:
 
 def stored_path(folder: str, name: str, content: bytes) -> str:
     """Give the path at which `store_file` puts a file."""
+    import hashlib  # loads OpenSSL, which few need
+
     stem, suffix = os.path.splitext(name)
     digest = hashlib.sha256(content).hexdigest()[:_DIGEST_DIGITS]
     return os.path.join(os.path.abspath(folder), f"{stem}-{digest}{suffix}")

@@ -16,7 +16,7 @@ from ascend_session.backends.collectives import Collectives
 from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.messages import Operation
 from ascend_session.backends.exchange.order import Iteration
-from ascend_session.backends.exchange.process_group import Channel
+from ascend_session.backends.exchange.process_group import Communicator
 from ascend_session.backends.stub_job import current_job, members_now
 from ascend_session.backends.stub_ops import NO_GRADIENT, blocking_op
 from ascend_session.errors import CollectiveError
@@ -24,7 +24,7 @@ from ascend_session.vendor import WORLD_GROUP
 
 __all__ = ["StubCollectives"]
 
-Work = Callable[[Channel, Sequence[Any]], Sequence[Any]]
+Work = Callable[[Communicator, Sequence[Any]], Sequence[Any]]
 """What a collective does: gets the ranks and this rank's arrays, gives this rank's results."""
 
 _GRADIENT = "AscendSessionHcomAllReduce"
@@ -52,9 +52,9 @@ class StubCollectives(Collectives):
     ) -> Any:
         """One exchange."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_size(channel, "rank_size", rank_size)
-            return [collectives.all_gather(channel, arrays[0])]
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            collectives.check_size(comm, "rank_size", rank_size)
+            return [collectives.all_gather(comm, arrays[0])]
 
         shape = collective_shapes.gathered(_as_list(tensor.shape), rank_size)
         what = _described("allgather", [tensor.dtype])
@@ -66,10 +66,10 @@ class StubCollectives(Collectives):
     ) -> List[Any]:
         """All in one exchange."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_root(channel, root_rank)
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            collectives.check_root(comm, root_rank)
             forms = [(array.dtype, array.shape) for array in arrays]
-            return collectives.broadcast(channel, forms, arrays, root_rank)
+            return collectives.broadcast(comm, forms, arrays, root_rank)
 
         what = _described(f"broadcast from {root_rank}", [tensor.dtype for tensor in tensors])
         shapes = [_as_list(tensor.shape) for tensor in tensors]
@@ -88,14 +88,12 @@ class StubCollectives(Collectives):
     ) -> Any:
         """One exchange; the other ranks get zeros, where the device leaves what was there."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
             import numpy as np
 
-            collectives.check_root(channel, root_rank)
-            reduced = collectives.all_reduce(channel, arrays, reduction)
-            return (
-                reduced if channel.me == root_rank else [np.zeros_like(array) for array in reduced]
-            )
+            collectives.check_root(comm, root_rank)
+            reduced = collectives.all_reduce(comm, arrays, reduction)
+            return reduced if comm.me == root_rank else [np.zeros_like(array) for array in reduced]
 
         what = f"reduce {reduction} to {root_rank}"
         return _reduction("HcomReduce", what, tensor, work, _as_list(tensor.shape), group)
@@ -111,9 +109,9 @@ class StubCollectives(Collectives):
     ) -> Any:
         """One exchange of the whole, of which each rank keeps its part."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_size(channel, "rank_size", rank_size)
-            return [collectives.reduce_scatter(channel, arrays[0], reduction)]
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            collectives.check_size(comm, "rank_size", rank_size)
+            return [collectives.reduce_scatter(comm, arrays[0], reduction)]
 
         shape = collective_shapes.scattered(_as_list(tensor.shape), rank_size)
         what = f"reduce_scatter {reduction}"
@@ -130,8 +128,8 @@ class StubCollectives(Collectives):
     ) -> Any:
         """Two exchanges: who sends how much to whom, and the data."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            return [collectives.all_to_all_v(channel, arrays)]
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            return [collectives.all_to_all_v(comm, arrays)]
 
         lists = [send_counts, send_displacements, recv_counts, recv_displacements]
         return _exchange("HcomAllToAllV", "all_to_all_v", send_data, lists, work, group)
@@ -147,8 +145,8 @@ class StubCollectives(Collectives):
     ) -> Any:
         """Two exchanges: the matrix, which has to be the same on all, and the data."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            return [collectives.all_to_all_v_c(channel, arrays, rank)]
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            return [collectives.all_to_all_v_c(comm, arrays, rank)]
 
         matrix = [send_count_matrix]
         return _exchange("HcomAllToAllVC", "all_to_all_v_c", send_data, matrix, work, group)
@@ -166,7 +164,7 @@ class StubCollectives(Collectives):
             forms = [(arrays[0].dtype, arrays[0].shape)]
             job.process_group.run(
                 operation,
-                lambda channel: collectives.broadcast(channel, forms, arrays, channel.me),
+                lambda comm: collectives.broadcast(comm, forms, arrays, comm.me),
                 iteration,
             )
             return []
@@ -191,7 +189,7 @@ class StubCollectives(Collectives):
             forms = [(empty.dtype, empty.shape)]
             received: Sequence[Any] = job.process_group.run(
                 operation,
-                lambda channel: collectives.broadcast(channel, forms, [], 1 - channel.me),
+                lambda comm: collectives.broadcast(comm, forms, [], 1 - comm.me),
                 iteration,
             )
             return received
@@ -307,7 +305,7 @@ def _collective(
         key = place.key if place.group == WORLD_GROUP else f"{place.key} of {list(ranks)}"
         operation = Operation(key, name, ranks, signature)
         results: Sequence[Any] = job.process_group.run(
-            operation, lambda channel: work(channel, arrays), iteration
+            operation, lambda comm: work(comm, arrays), iteration
         )
         return results
 
@@ -316,8 +314,8 @@ def _collective(
 
 
 def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str) -> List[Any]:
-    def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-        return collectives.all_reduce(channel, arrays, reduction)
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        return collectives.all_reduce(comm, arrays, reduction)
 
     wide = [_wide(tensor) for tensor in tensors]
     shapes = [_as_list(tensor.shape) for tensor in tensors]

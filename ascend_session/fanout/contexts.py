@@ -119,7 +119,7 @@ class FanOutContext:
             )
         self._devices.end("was left")
         errors: List[BaseException] = []
-        with self._devices.system.deferring_interrupts() as waiting:
+        with self._devices.system.signals.deferring() as waiting:
             try:
                 self._blocks.__exit__(*failure)
             except BaseException as closing:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import textwrap
 from pathlib import Path
@@ -111,6 +112,24 @@ def test_ranks_that_lose_a_crashed_one_say_so_in_a_line(fail, tmp_path):
     assert called.out == "[0] rank 0: stopped, because rank 1 failed\n"
     assert f"Rank 1 crashed in {tmp_path}/train.py:14 (load_batch):" in called.err
     assert "rank 0, because rank 1 failed" in called.err
+
+
+_ALL_AT_ONCE = """
+    import os, time
+    rank, size = int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
+    here = os.path.join(os.path.dirname(__file__), "here_{}").format
+    open(here(rank), "w").close()
+    while not all(os.path.exists(here(other)) for other in range(size)):
+        time.sleep(0.001)
+    raise ValueError(f"of {rank}")
+"""
+
+
+def test_of_ranks_that_fail_at_once_the_one_that_is_named_at_once_is_blamed(fail, tmp_path):
+    called = fail(_ALL_AT_ONCE, ranks=4)
+    (reported,) = re.findall(r"Rank (\d) has .*The others get SIGTERM now", called.err) or ["none"]
+    (blamed,) = re.findall(r"the job failed\. Rank (\d) raised ValueError", called.err)
+    assert reported in (blamed, "none")  # nobody is named where all have ended by themselves
 
 
 _TRIALS = """

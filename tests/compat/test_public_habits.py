@@ -90,7 +90,8 @@ def test_a_refused_session_is_in_the_report(run: Any) -> None:
     assert ended.returncode == 0, ended.stderr
     said = " ".join(ended.stderr.split())
     assert "Wrong, a device ends the run: precision_mode='fp16'" in said
-    assert "deterministic=1: checked; for the device only" in said
+    assert "Not used: deterministic=1: the session was refused for other options" in said
+    assert "Honoured" not in said
     assert "Session 2 with an NpuOptimizer entry: train.py:" in said
     assert "Session 1 was refused for its options: train.py:" in said
 

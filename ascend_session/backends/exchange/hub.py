@@ -2,7 +2,7 @@
 
 One thread does all of it and never blocks: whatever arrives, from a socket, from other nodes or
 from the clock, is handled before the next. What it cannot read is answered with the end of the
-connection. What the messages mean is in `systems`.
+connection. What the messages mean is in `relay`.
 """
 
 import array
@@ -25,8 +25,8 @@ from ascend_session.backends.exchange.messages import (
     decode,
     encode,
 )
+from ascend_session.backends.exchange.relay import Client, NodeInfo, Relay
 from ascend_session.backends.exchange.rendezvous import Listening, remove_abandoned
-from ascend_session.backends.exchange.systems import Client, Node, Systems
 
 _logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Hub:
         first_system: Number of the system that this process is about to join.
     """
 
-    def __init__(self, node: Node, listening: Listening, first_system: int) -> None:
+    def __init__(self, node: NodeInfo, listening: Listening, first_system: int) -> None:
         self._node = node
         self._listening = listening
         self._selector = selectors.DefaultSelector()
@@ -56,7 +56,7 @@ class Hub:
         self._buffer = memoryview(bytearray(LARGEST + 1))
         self._resting: Dict[socket.socket, float] = {}  # that listen no more until then
         self._is_done = False
-        self.systems = Systems(node, self._clients, self.send, self.refuse, first_system)
+        self.relay = Relay(node, self._clients, self.send, self.refuse, first_system)
 
     def start(self) -> None:
         """Let ranks in from now on.
@@ -70,7 +70,7 @@ class Hub:
         self._wake.setblocking(False)
         self._selector.register(self._awake, selectors.EVENT_READ, self._run_posts)
         if self._node.links is not None:
-            self._node.links.open(self.post, self.systems.receive, self.systems.lose_node)
+            self._node.links.open(self.post, self.relay.receive, self.relay.lose_node)
         atexit.register(self._listening.close)
         threading.Thread(target=self._run, name="ascend-session-hub", daemon=True).start()
 
@@ -87,7 +87,7 @@ class Hub:
         for client in self._clients.values():
             client.connection.close()
             client.empty_outbox()
-        self.systems.close()
+        self.relay.close()
         self._selector.close()
         self._awake.close()
         self._wake.close()
@@ -143,7 +143,7 @@ class Hub:
         atexit.unregister(self._listening.close)
         for client in list(self._clients.values()):
             self._disconnect(client)
-        self.systems.close()
+        self.relay.close()
         if self._node.links is not None:
             self._node.links.close()
         self._selector.close()
@@ -168,7 +168,7 @@ class Hub:
             if now >= at:
                 del self._resting[listening]
                 self._listen(listening)
-        is_watched = self.systems.look(now)
+        is_watched = self.relay.look(now)
         return is_watched or bool(self._silent() or self._resting)
 
     def _silent(self) -> List[Client]:
@@ -224,9 +224,9 @@ class Hub:
         try:
             if size_bytes > LARGEST:
                 raise ValueError("a message is too long")
-            self.systems.handle(client, *decode(bytes(self._buffer[:size_bytes])))
+            self.relay.handle(client, *decode(bytes(self._buffer[:size_bytes])))
         except UNREADABLE:
-            if client.system is None:
+            if not client.system:
                 self.refuse(client, "That is no message of a rank of this job.")
             else:
                 self._drop(client)
@@ -234,9 +234,9 @@ class Hub:
     def _drop(self, client: Client) -> None:
         """End a connection, which its system hears; a hub of one node ends with the last."""
         if self._disconnect(client):
-            self.systems.disconnect(client)
+            self.relay.disconnect(client)
             is_needed = self._clients or self._node.links is not None
-            self._is_done = not is_needed and self.systems.are_over
+            self._is_done = not is_needed and self.relay.is_over
 
     def _disconnect(self, client: Client) -> bool:
         if self._clients.pop(client.number, None) is None:
@@ -272,7 +272,7 @@ _registry: Dict[Tuple[str, ...], Hub] = {}
 _registry_lock = threading.Lock()
 
 
-def hub_of(node: Node, system: int) -> Hub:
+def hub_of(node: NodeInfo, system: int) -> Hub:
     """Give this process's hub for a node, started if it is not there.
 
     Args:

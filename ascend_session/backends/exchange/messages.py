@@ -104,18 +104,6 @@ _parse_known = functools.lru_cache(maxsize=256)(_parse)
 
 
 @functools.lru_cache(maxsize=256)
-def encode_step(key: str) -> bytes:
-    """Write that a step of an operation is over."""
-    return encode({"event": "step", "key": key})
-
-
-@functools.lru_cache(maxsize=256)
-def encode_result(key: str, sizes: Tuple[int, ...]) -> bytes:
-    """Write that a collective is over at once; what it gives comes behind it."""
-    return encode({"event": "run", "key": key, "sizes": sizes})
-
-
-@functools.lru_cache(maxsize=256)
 def encode_entry(operation: Operation, plan: str, size_bytes: int, is_small: bool) -> bytes:
     """Write that a rank is ready for a collective; what it has, if little, comes behind it."""
     header = {"kind": "enter", **operation._asdict()}

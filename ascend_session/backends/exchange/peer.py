@@ -2,19 +2,34 @@
 
 import array
 import collections
+import contextlib
+import functools
 import logging
 import os
 import socket
 import struct
 import threading
 import time
-from typing import Any, Callable, Counter, Deque, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Counter,
+    Deque,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+)
 
 from ascend_session.backends.exchange.hub import Hub, hub_of
-from ascend_session.backends.exchange.memory import map_shared_memory
+from ascend_session.backends.exchange.memory import map_shared_memory, slot_of
 from ascend_session.backends.exchange.messages import (
     ALL_SMALL_BYTES,
     CANNOT_GO_ON,
+    FIRST_NODE_LEFT,
     LARGEST,
     UNREADABLE,
     Header,
@@ -27,6 +42,7 @@ from ascend_session.backends.exchange.messages import (
     rank_ended,
     rank_has_left,
 )
+from ascend_session.backends.exchange.relay import NodeInfo
 from ascend_session.backends.exchange.rendezvous import (
     Rendezvous,
     connect,
@@ -34,7 +50,6 @@ from ascend_session.backends.exchange.rendezvous import (
     remove_abandoned,
 )
 from ascend_session.backends.exchange.standstill import EndedError, RankProcess
-from ascend_session.backends.exchange.systems import Node
 from ascend_session.cluster import member
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
@@ -62,9 +77,6 @@ _STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
 # How many systems this process has joined, for each rendezvous and rank.
 _systems: Counter[Tuple[Tuple[str, ...], int]] = collections.Counter()
 
-Events = Deque[Tuple[Header, bytes]]
-"""What has come for an operation and was not taken yet."""
-
 
 class Rank(NamedTuple):
     """Who this process is, and how it meets the others.
@@ -84,7 +96,7 @@ class Rank(NamedTuple):
     node: str
     local_size: int
     rendezvous: Rendezvous
-    hub_of: Optional[Node] = None
+    hub_of: Optional[NodeInfo] = None
     coordinator: Optional[str] = None
 
 
@@ -121,11 +133,12 @@ class Peer:
         self._changed = threading.Condition()
         self._is_receiving = False  # one thread does
         self._buffer = memoryview(bytearray(LARGEST))
-        self._pending: Dict[str, Events] = {}
+        self._pending: Dict[str, Deque[Tuple[Header, bytes]]] = {}  # by operation
         self._completed: Set[str] = set()
         self._memory_number = 0
+        self._left: Set[int] = set()  # of those through which this one reaches others
         self.ended = ""
-        self._is_leaving = self._hub_has_left = self._is_disconnected = self._is_over = False
+        self._is_leaving = self._is_disconnected = self._is_over = False
 
     def join(self) -> None:
         """Wait until all ranks are there.
@@ -160,8 +173,8 @@ class Peer:
                 raise InitializationError(str(answer["reason"]))
             self._hub_rank = int(answer["hub"])
             if not self._wait_until(lambda: bool(self.nodes), deadline):
-                self._send(encode({"kind": "give_up", "seconds": self._timeout_s}))
-                self._wait_until(lambda: bool(self.nodes), time.monotonic() + _ANSWER_S)
+                complaint = {"kind": "give_up", "seconds": self._timeout_s}
+                self._complain(complaint, lambda: bool(self.nodes))
             if not self.nodes:
                 raise InitializationError(self.ended or _no_answer(self._timeout_s))
         except BaseException:
@@ -170,8 +183,11 @@ class Peer:
         finally:
             warn.cancel()
 
-    def enter(self, operation: Operation, plan: str, data: Any) -> Events:
-        """Say that this rank is ready for a collective.
+    @contextlib.contextmanager
+    def exchange(
+        self, operation: Operation, plan: str, data: Any, limit_s: Optional[float]
+    ) -> "Iterator[Exchange]":
+        """Wait until all ranks of a collective are ready for it; leaving the block ends it.
 
         Several threads may do so at the same time, with different keys.
 
@@ -179,12 +195,11 @@ class Peer:
             operation: Which one.
             plan: ``gather``, or reduction and dtype.
             data: What this rank has for the others, uint8 array of one dimension.
-
-        Returns:
-            What comes for it, to be given to `wait`, until `forget`.
+            limit_s: How long the others may take; None for as long as they like.
 
         Raises:
-            CollectiveError: If it cannot begin.
+            CollectiveError: If they enter something else, or cannot come any more, or not in time,
+                which ends the job for all; or if it has ended already.
         """
         who, pending = self._who, collections.deque()  # type: ignore[var-annotated]
         if who.rank not in operation.ranks or operation.ranks[-1] >= who.size:
@@ -200,72 +215,38 @@ class Peer:
                     "the other ranks cannot tell the two apart. Run it in one thread."
                 )
             self._pending[operation.key] = pending
-        size_bytes = len(data)
-        is_small = size_bytes <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
-        header = encode_entry(operation, plan, size_bytes, is_small)
-        self._send(header + data.tobytes() if is_small else header)
-        return pending
-
-    def step(self) -> None:
-        """Say that this rank has come to the end of its step."""
-        self._send(_STEP)
-
-    def finish(self) -> None:
-        """Say that this rank has done its part in the run that is on."""
-        self._send(_FINISH)
-
-    def forget(self, operation: Operation) -> None:
-        """Note that nothing is awaited any more for an operation."""
-        with self._changed:
-            self._pending.pop(operation.key, None)
-
-    def wait(
-        self, operation: Operation, pending: Events, limit_s: Optional[float]
-    ) -> Optional[Tuple[Header, bytes]]:
-        """Wait for the next event of an operation.
-
-        Returns:
-            The event, or None if there was none within the limit.
-
-        Raises:
-            CollectiveError: If the job has ended, or this rank leaves it.
-        """
-        deadline = None if limit_s is None else time.monotonic() + limit_s
-        long_wait = time.monotonic() + member.LONG_WAIT_S
-        is_long = deadline is None or long_wait < deadline
-
-        def has_come() -> bool:
-            return bool(pending) or self._is_leaving
-
-        if not self._wait_until(has_come, long_wait if is_long else deadline) and is_long:
-            is_first = operation.key not in self._completed
-            with member.waiting(*operation, is_first=is_first):
-                self._wait_until(has_come, deadline)
-        with self._changed:
-            if pending:
-                self._completed.add(operation.key)
-                return pending.popleft()
-            self._check(operation)
-            return None
-
-    def time_out(
-        self, operation: Operation, pending: Events, limit_s: float
-    ) -> Tuple[Header, bytes]:
-        """Say that the others take too long to enter, which ends the job.
-
-        Returns:
-            The event that came in the last moment.
-
-        Raises:
-            CollectiveError: Naming the ranks that have not entered.
-        """
-        self._send(encode({"kind": "time_out", "key": operation.key, "seconds": limit_s}))
-        event = self.wait(operation, pending, _ANSWER_S)
-        if event is None:
+        try:
+            is_small = len(data) <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
+            header = encode_entry(operation, plan, len(data), is_small)
+            self._send(header + data.tobytes() if is_small else header)
+            event = self._wait(operation, limit_s)
+            if event is None:  # the hub knows who is missing
+                assert limit_s is not None
+                complaint = {"kind": "time_out", "key": operation.key, "seconds": limit_s}
+                self._complain(complaint, lambda: bool(pending) or self._is_leaving)
+                event = self._wait(operation, 0)
+            assert event is not None
+            exchange = Exchange(self, operation, limit_s, *event)
+            yield exchange
+            if exchange.result is None:
+                self._send(_FINISH)
+        finally:
             with self._changed:
-                self._end(_no_answer(limit_s + _ANSWER_S))
-            raise CollectiveError(self.ended)
-        return event
+                del self._pending[operation.key]
+
+    def step(self, operation: Operation, limit_s: Optional[float]) -> None:
+        """Wait until all ranks have come to the end of this step.
+
+        Raises:
+            CollectiveError: If one does not, or not in time.
+        """
+        self._send(_STEP)
+        if self._wait(operation, limit_s) is None:
+            raise CollectiveError(
+                f"{operation} has not ended within {limit_s:g} s, the limit of a collective.",
+                hint="See what the other ranks do; AscendConfig(hccl_timeout=...) and "
+                "HCCL_EXEC_TIMEOUT set the limit.",
+            )
 
     def fail(self, reason: str) -> None:
         """Tell all ranks, this one too, that the job cannot go on because this one cannot."""
@@ -371,6 +352,43 @@ class Peer:
             f"nothing answers {where}. Look at its output; to train alone, unset RANK_SIZE."
         )
 
+    def _wait(
+        self, operation: Operation, limit_s: Optional[float]
+    ) -> Optional[Tuple[Header, bytes]]:
+        """Wait for the next event of an operation.
+
+        Returns:
+            The event, or None if there was none within the limit.
+
+        Raises:
+            CollectiveError: If the job has ended, or this rank leaves it.
+        """
+        pending, now = self._pending[operation.key], time.monotonic()
+        deadline = None if limit_s is None else now + limit_s
+        long_wait = now + member.LONG_WAIT_S
+        is_long = deadline is None or long_wait < deadline
+
+        def has_come() -> bool:
+            return bool(pending) or self._is_leaving
+
+        if not self._wait_until(has_come, long_wait if is_long else deadline) and is_long:
+            is_first = operation.key not in self._completed
+            with member.waiting(*operation, is_first=is_first):
+                self._wait_until(has_come, deadline)
+        with self._changed:
+            if pending:
+                self._completed.add(operation.key)
+                return pending.popleft()
+            self._check(operation)
+            return None
+
+    def _complain(self, complaint: Header, has_come: Callable[[], bool]) -> None:
+        """Say that others do not come, which ends the job unless they do in the last moment."""
+        self._send(encode(complaint))
+        if not self._wait_until(has_come, time.monotonic() + _ANSWER_S):
+            with self._changed:
+                self._end(_no_answer(complaint["seconds"] + _ANSWER_S))
+
     def _check(self, operation: Operation) -> None:
         """Raise if the operation cannot be begun, or not be ended; called with the lock held."""
         if self.ended:
@@ -473,8 +491,10 @@ class Peer:
                 pending.append((header, payload))
         elif event == "together":
             self.nodes = [str(node) for node in header["nodes"]]
-        elif event == "hub_left":
-            self._hub_has_left = True
+        elif event == "left":
+            self._left.add(int(header["rank"]))
+        elif event == "lost":  # the other nodes, with rank 0's
+            self._end(FIRST_NODE_LEFT if 0 in self._left else rank_ended(0))
         elif event == "over":
             self._is_over = True
         elif event == "end":
@@ -504,7 +524,7 @@ class Peer:
     def _disconnect(self) -> None:
         """Note that the hub has gone: its rank has left, or has ended."""
         self._is_disconnected = True
-        if not self._is_over and not self._hub_has_left:
+        if not self._is_over and self._hub_rank not in self._left:
             self._end(rank_ended(self._hub_rank, were_all_there=bool(self.nodes)))
         self._is_over = True
 
@@ -536,7 +556,7 @@ class Peer:
     def _close(self, seconds: float) -> None:
         """End the connection, on a hub after other nodes have heard why the job has ended."""
         if self._hub is not None:
-            self._hub.systems.settle(seconds)
+            self._hub.relay.settle(seconds)
         connection = self._connection
         if connection is not None:
             try:
@@ -549,6 +569,45 @@ class Peer:
             # The lock of a process that was killed is free when the last of its threads has ended.
             while remove_abandoned(self._who.rendezvous.names) and time.monotonic() < deadline:
                 time.sleep(_ENDED_S / 100)
+
+
+class Exchange:
+    """One run of a collective in which this rank takes part.
+
+    Attributes:
+        sizes: How many bytes each rank has for the others.
+        result: What comes of it, uint8 array, if all have little; else None, and all of it goes
+            through shared memory.
+        block_bytes: How much of each rank goes through it in one step.
+        here: The world ranks on this node.
+        step: Waits until all ranks have come to the end of this step, see `Peer.step`.
+    """
+
+    def __init__(
+        self,
+        peer: Peer,
+        operation: Operation,
+        limit_s: Optional[float],
+        header: Header,
+        payload: bytes,
+    ) -> None:
+        import numpy as np
+
+        self.sizes: List[int] = header["sizes"]
+        self.result: Any = None
+        self.block_bytes = int(header.get("block_bytes", 0))
+        self.here: List[int] = header.get("here", [])
+        if not self.block_bytes:
+            self.result = np.frombuffer(payload, np.uint8)
+        self.step = functools.partial(peer.step, operation, limit_s)
+        self._ranks = operation.ranks
+        self._memory = peer.memory
+
+    def slot(self, rank: int, block: int) -> Any:
+        """Give what a rank has in a block: its place in shared memory, uint8."""
+        index = self._ranks.index(rank)
+        slot = slot_of(self._memory, self.block_bytes, len(self.sizes), index, block)
+        return slot[: max(self.sizes[index] - block * self.block_bytes, 0)]
 
 
 def _no_answer(seconds: float) -> str:

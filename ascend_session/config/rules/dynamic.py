@@ -12,19 +12,19 @@ from ascend_session.config.rules.rule import (
 
 RULES = RuleBook()
 
-_PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
+PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 
 
 def _has_profiles(entry: FlatOptions) -> bool:
-    return all(key in entry for key in _PROFILE)
+    return all(key in entry for key in PROFILE)
 
 
-@RULES.add(*_PROFILE, source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc")
+@RULES.add(*PROFILE, source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc")
 def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
     """input_shape, dynamic_dims and dynamic_node_type are given all three or not at all."""
-    given = [key for key in _PROFILE if key in entry]
-    if given and len(given) < len(_PROFILE):
-        missing = [key for key in _PROFILE if key not in given]
+    given = [key for key in PROFILE if key in entry]
+    if given and len(given) < len(PROFILE):
+        missing = [key for key in PROFILE if key not in given]
         yield error(
             f"{', '.join(given)} without {' and '.join(missing)}: the adapter aborts the process "
             "unless all three are there.",
@@ -33,7 +33,7 @@ def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(*_PROFILE, source="guides/facts/dynamic.md#dynamic-profiles")
+@RULES.add(*PROFILE, source="guides/facts/dynamic.md#dynamic-profiles")
 def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
     if not _has_profiles(entry):
@@ -72,7 +72,7 @@ def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "compile_hybrid_mode",
-    *_PROFILE,
+    *PROFILE,
     source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc",
 )
 def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
@@ -89,7 +89,7 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    *_PROFILE,
+    *PROFILE,
     "mix_compile_mode",
     "compile_dynamic_mode",
     "aoe_mode",

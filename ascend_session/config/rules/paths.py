@@ -123,9 +123,9 @@ def _missing_files(entry: FlatOptions) -> Iterator[Tuple[str, str]]:
             yield key, path
 
 
-@RULES.add(*_FILES, source="guides/facts/option_files.md")
+@RULES.add(*_FILES, "aoe_mode", source="guides/facts/option_files.md", variables=("AOE_MODE",))
 def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
-    """Files that options point to can be there: at least their folder exists."""
+    """The folder of every file that an option points to exists, AOE's too while it tunes."""
     for key, path in _missing_files(entry):
         yield _missing(key, path, os.path.isdir(os.path.dirname(os.path.abspath(path))))
 
@@ -140,15 +140,20 @@ def _missing(key: str, path: str, can_come: bool) -> Finding:
     return error(f"{key}={path!r} does not exist; GE fails to initialise without it.", option=key)
 
 
-@OPENING_RULES.add(*_FILES, source="guides/facts/option_files.md")
+@OPENING_RULES.add(
+    *_FILES, "aoe_mode", source="guides/facts/option_files.md", variables=("AOE_MODE",)
+)
 def files_are_there(entry: FlatOptions) -> RuleFindings:
-    """When a system opens, every file that an option points to exists."""
+    """When a system opens, every file that an option points to exists, AOE's while it tunes."""
     for key, path in _missing_files(entry):
         yield _missing(key, path, can_come=False)
 
 
 @RULES.add(
-    "profiling_options", "profiling_mode", source="guides/facts/option_files.md#profiling_options"
+    "profiling_options",
+    "profiling_mode",
+    source="guides/facts/option_files.md#profiling_options",
+    variables=("ASCEND_WORK_PATH",),
 )
 def profiling_output(entry: FlatOptions) -> RuleFindings:
     """The output folder of profiling_options exists; older manuals demand it."""
@@ -168,9 +173,14 @@ _AOE = "aoe_config_file"
 _MOST_REMARKS = 5
 
 
-@RULES.add(*FILE_OPTIONS, source="guides/facts/option_files.md; hicann/ge, config parsers")
+@RULES.add(
+    *FILE_OPTIONS,
+    "aoe_mode",
+    source="guides/facts/option_files.md; hicann/ge, config parsers",
+    variables=("AOE_MODE",),
+)
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
-    """GE takes the files that options point to, and skips nothing in them."""
+    """GE, and AOE while it tunes, accepts the files of options, and skips nothing in them."""
     for option in FILE_OPTIONS:
         path = entry.get(option)
         if not isinstance(path, str) or (option == _AOE and tuning_mode(entry) is None):
@@ -215,7 +225,12 @@ def _find_remarks(option: str, path: str, content: bytes) -> Iterator[Finding]:
         yield warning(message, hint, option=option)
 
 
-@RULES.add(_AOE, "aoe_mode", source="guides/facts/option_files.md#aoe_config_file")
+@RULES.add(
+    _AOE,
+    "aoe_mode",
+    source="guides/facts/option_files.md#aoe_config_file",
+    variables=("AOE_MODE",),
+)
 def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
     """The feature deeper_opat needs aoe_mode 2, nonhomo_split needs aoe_mode 1."""
     mode = tuning_mode(entry)

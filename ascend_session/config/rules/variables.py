@@ -81,7 +81,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
     "profiling_mode",
     "dynamic_dims",
     source="guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
-    variables=("AOE_MODE", "PROFILING_MODE"),
+    variables=("AOE_MODE", "PROFILING_MODE", "RANK_SIZE", "CM_WORKER_SIZE"),
 )
 def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
@@ -156,6 +156,7 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "profiling_options",
+    "profiling_mode",
     source="guides/facts/dumps.md#profiling",
     variables=("PROFILING_OPTIONS", "PROFILING_MODE"),
 )
@@ -248,6 +249,7 @@ def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
 @RULES.add(
     "auto_multistream_parallel_mode",
     "compile_dynamic_mode",
+    "dynamic_input",
     source="guides/facts/dynamic.md#dynamic-graphs",
     variables=("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM",),
 )

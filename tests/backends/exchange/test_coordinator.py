@@ -81,7 +81,7 @@ def test_a_collective_begins_when_its_last_rank_enters(two: Ranks) -> None:
     assert [(wait.rank, wait.times) for wait in two.coordinator.waits] == [(1, 1)]
     two.coordinator.enter(0, entry(payload=b""))
     assert two.runs == [Run(1, operation(), "gather", (0, 3), b"one")]
-    assert not two.coordinator.has_waits
+    assert not two.coordinator.is_busy
 
 
 def test_what_little_all_have_is_reduced_in_the_order_of_the_ranks(two: Ranks) -> None:
@@ -166,7 +166,7 @@ def test_what_a_rank_says_after_the_end_changes_nothing(two: Ranks) -> None:
     two.coordinator.end("over")
     two.coordinator.enter(1, entry())
     two.coordinator.leave(1)
-    two.coordinator.finish(1, 1)
+    two.coordinator.finish(1)
     assert (two.runs, two.coordinator.waits) == ([], [])
     assert two.events == ["together", "end"]
 
@@ -194,7 +194,7 @@ def test_what_a_rank_entered_goes_with_it(two: Ranks) -> None:
 def test_a_rank_may_leave_what_it_has_finished_while_others_are_in_it(two: Ranks) -> None:
     for rank in (0, 1):
         two.coordinator.enter(rank, entry(payload=None))
-    two.coordinator.finish(1, 1)
+    two.coordinator.finish(1)
     two.coordinator.leave(1)
     assert two.coordinator.ended is None
 
@@ -253,7 +253,7 @@ def test_a_late_complaint_about_ranks_that_have_come_meanwhile(two: Ranks) -> No
 def test_what_does_not_belong_to_a_rank_is_not_heard_from_it(two: Ranks) -> None:
     two.coordinator.enter(0, entry("k", (1,)))
     two.coordinator.enter(1, entry("l", ()))
-    two.coordinator.finish(0, 77)
+    two.coordinator.finish(0)
     two.coordinator.time_out(0, "unknown", 5)
     two.coordinator.leave(9)
     assert (two.coordinator.waits, two.coordinator.ended) == ([], None)
