@@ -31,7 +31,7 @@ def test_what_is_no_small_file_is_refused_at_once(tmp_path: Path, name: str) -> 
     (tmp_path / "large").write_bytes(b"x" * (3 << 20))
     said = {
         "pipe": "is a pipe or a device, not a file",
-        "folder": "is a directory, not a file",
+        "folder": "is a folder, not a file",
         "bad\0name": "is not a file name",
         "large": "has 3 MiB, and at most 1 MiB of such a file are read here",
     }

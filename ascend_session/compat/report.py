@@ -9,8 +9,8 @@ from ascend_session.text import format_ranges
 
 # Of a setting: its effects (`sessions.SessionOption`), and the heading over them.
 _SECTIONS = (
-    ("refused", "Wrong, a device ends the run:"),
-    ("host", "Wrong on a machine with the files of this one:"),
+    ("refused", "Errors, which end the run on a device:"),
+    ("host", "Errors on a device whose host has the files of this machine:"),
     ("silent", "Ignored:"),
     ("stub", "Without effect on the stub:"),
     ("unused", "Not used:"),

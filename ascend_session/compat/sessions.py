@@ -282,13 +282,16 @@ def describe_options(
         elif key in silent:
             effect, why = _effect_of(silent[key]), str(silent[key])
         elif key in verdict.defaults:
-            effect, why = "default", "as NPUEstimator writes it for everybody"
+            effect, why = "default", "the default that NPUEstimator always writes"
         elif key in stub_effects:
             effect, why = "stub", stub_effects[key]
         elif is_refused:
             effect, why = "unused", "the session was refused for other options"
         else:
-            effect, why = "device", _IN_FORCE.get(key, "checked; for the device only")
+            effect, why = (
+                "device",
+                _IN_FORCE.get(key, "checked here; takes effect only on a device"),
+            )
         if is_refused and effect == "device":
             effect = "unused"
         options.append(SessionOption(key, value, effect, why))

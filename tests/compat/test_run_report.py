@@ -75,7 +75,7 @@ def test_what_is_wrong_comes_before_what_is_ignored_and_what_is_honoured() -> No
         setting("d", 4, "d=4 is not one of 1, 2.", "refused"),
     ]
     assert lines_of(session(1, *settings))[:8] == [
-        "  Wrong, a device ends the run:",
+        "  Errors, which end the run on a device:",
         "    d=4 is not one of 1, 2.",
         "  Ignored:",
         "    The adapter has no key 'c'.",

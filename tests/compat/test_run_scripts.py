@@ -56,7 +56,7 @@ def test_the_report_says_what_became_of_the_options(run: Any) -> None:
     )
     assert lines[2:4] == [
         "Honoured:",
-        "precision_mode=force_fp32 (session 1): checked; for the device only",
+        "precision_mode=force_fp32 (session 1): checked here; takes effect only on a device",
     ]
     assert lines[4].startswith("Sessions 1-2 with an NpuOptimizer entry: train.py:")
 
@@ -97,7 +97,7 @@ def test_an_option_that_is_only_deprecated_is_honoured_and_a_missing_file_is_not
     )
     lines = report_of(run(script))
     assert lines[1:7] == [
-        "Wrong on a machine with the files of this one:",
+        "Errors on a device whose host has the files of this machine:",
         "fusion_switch_file='/no/such.cfg' does not exist; GE fails to initialise without it.",
         "Ignored:",
         "dump_step='1' has no effect: it is read with enable_dump=True.",
@@ -162,7 +162,7 @@ def test_what_ends_the_run_on_a_device_ends_it_here(run: Any) -> None:
     assert ended.returncode == 1
     assert "ConfigError: precision_mode='fp16'" in ended.stderr
     said = report_of(ended)
-    assert said[1] == "Wrong, a device ends the run:"
+    assert said[1] == "Errors, which end the run on a device:"
     assert said[2].startswith("precision_mode='fp16'")
     assert said[3] == "The script has opened no session."
     assert said[4].startswith("Session 1 was refused for its options: train.py:")
