@@ -89,7 +89,7 @@ def test_a_refused_session_is_in_the_report(run: Any) -> None:
     ended = run(script)
     assert ended.returncode == 0, ended.stderr
     said = " ".join(ended.stderr.split())
-    assert "Wrong, a device ends the run: precision_mode='fp16'" in said
+    assert "Errors, which end the run on a device: precision_mode='fp16'" in said
     assert "Not used: deterministic=1: the session was refused for other options" in said
     assert "Honoured" not in said
     assert "Session 2 with an NpuOptimizer entry: train.py:" in said
