@@ -22,7 +22,7 @@ from ascend_session.backends._tensorflow import destroy, disown, graph_or_defaul
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import find_superseded
+from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import adapter_part, flatten
 from ascend_session.config.file_store import FileStore
@@ -281,6 +281,7 @@ class AscendSystem:
         self.pid = os.getpid()
         self.choice = choice
         self._environ = environ
+        self._is_launched = bool(environ.get(RANK_FOLDER))
         self._backend = create(choice, environ)
         self._sessions: List[OpenSession] = []
         self._state = "new"
@@ -463,9 +464,11 @@ class AscendSystem:
     def _check_beforehand(self) -> None:
         """Check job, options, host and leftovers. Nothing is started."""
         environ = self._environ
-        self._drop_superseded()
         self._set_place(self._backend.job(environ))
-        member.join(self.rank)
+        if self.job.superseded:
+            self._unset_superseded()
+        if self._is_launched:
+            member.join(self.rank)
         # A file that nobody reads is not written; what would be in it is checked all the same.
         files = FileStore(environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
@@ -474,23 +477,19 @@ class AscendSystem:
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
 
-    def _drop_superseded(self) -> None:
+    def _unset_superseded(self) -> None:
         """Unset what a launcher has set for the script that started this rank, and is wrong here.
 
         The adapter reads these variables, too. Those that are right stay: the script may have set
         the same, as for its rank 0, and the program may read them.
         """
-        names = find_superseded(self._environ)
-        if not names:
-            return
-        job = Job.detect(self._environ)
         right = {
-            "RANK_ID": job.rank,
-            "LOCAL_RANK": job.local_rank,
-            "DEVICE_ID": job.device_id,
-            "ASCEND_DEVICE_ID": job.device_id,
+            "RANK_ID": self.rank,
+            "LOCAL_RANK": self.local_rank,
+            "DEVICE_ID": self.device_id,
+            "ASCEND_DEVICE_ID": self.device_id,
         }
-        for name in names:
+        for name in self.job.superseded:
             if self._environ[name] != str(right.get(name)):
                 os.environ.pop(name, None)
 
@@ -568,7 +567,8 @@ class AscendSystem:
                 ]
             )
             self._state = "closed"
-            member.leave()
+            if self._is_launched:
+                member.leave()
             LEFTOVERS.remember(self.parameters)
             for what, error in failed:
                 self.events.record("failure", f"{what}: {error}")
