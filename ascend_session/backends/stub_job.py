@@ -168,7 +168,7 @@ def _this_machine() -> str:
 
 
 def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Optional[float]:
-    """Seconds that a collective may take: the option, else the variable, else HCCL's default."""
+    """Find how long a collective may take: the option, else the variable, else HCCL's default."""
     given = parameters.get("hccl_timeout")
     if given is None:
         given = read_number(environ, "HCCL_EXEC_TIMEOUT")
