@@ -131,7 +131,7 @@ class Hub:
                 f"node, has failed: {type(error).__name__}: {error}"
             )
             for client in list(self._clients.values()):
-                self.send(client, encode({"event": "end", "reason": reason}))
+                self.send(client, encode({"event": "end", "reason": reason, "rank": None}))
         finally:
             self._close()
 

@@ -93,7 +93,7 @@ class ProcessGroup:
             write_record(error, folder)
         self._order.stop()
         if is_first and self._peer is not None:
-            self._peer.fail(sentence)
+            self._peer.fail(reason)
 
     def run(
         self,
