@@ -18,7 +18,6 @@ from typing import (
     Dict,
     Iterator,
     List,
-    NamedTuple,
     Optional,
     Set,
     Tuple,
@@ -40,9 +39,8 @@ from ascend_session.backends.exchange.messages import (
     rank_ended,
     rank_has_left,
 )
-from ascend_session.backends.exchange.relay import NodeInfo
 from ascend_session.backends.exchange.rendezvous import (
-    Rendezvous,
+    Rank,
     connect,
     credentials_of,
     remove_abandoned,
@@ -74,28 +72,6 @@ _STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
 
 # How many systems this process has joined, for each rendezvous and rank.
 _systems: Counter[Tuple[Tuple[str, ...], int]] = collections.Counter()
-
-
-class Rank(NamedTuple):
-    """Who this process is, and how it meets the others.
-
-    Attributes:
-        rank: Its number in the job.
-        size: The number of ranks.
-        node: The same for all ranks of a node, and for no others.
-        local_size: How many ranks its node has.
-        rendezvous: Where the ranks of its node meet.
-        hub_of: The node of which it is the first rank, which is the hub; None for the others.
-        coordinator: Where the nodes meet, ``host:port``; None in a job of one node.
-    """
-
-    rank: int
-    size: int
-    node: str
-    local_size: int
-    rendezvous: Rendezvous
-    hub_of: Optional[NodeInfo] = None
-    coordinator: Optional[str] = None
 
 
 class _NotThereError(Exception):
@@ -272,9 +248,9 @@ class Peer:
             InitializationError: If it does, but does not answer in time.
         """
         who = self._who
-        if who.hub_of is not None:
+        if who.is_hub:
             try:
-                self._hub = hub_of(who.hub_of, self._system)
+                self._hub = hub_of(who, self._system)
             except BlockingIOError:  # another process is; it will say what is wrong with this one
                 _logger.debug("Rank %d does not listen: another process does", who.rank)
         try:
@@ -325,7 +301,7 @@ class Peer:
     def _unreachable(self, has_hub: bool = False) -> InitializationError:
         """Make the error for a hub that is not there, or cannot reach the first node."""
         who = self._who
-        if not has_hub and who.hub_of is None and who.coordinator is not None:
+        if not has_hub and not who.is_hub and who.coordinator is not None:
             return InitializationError(
                 f"{CANNOT_GO_ON}the first rank of this node, with LOCAL_RANK=0, did not come "
                 f"within {self._timeout_s:g} s; rank {who.rank} reaches the other nodes through "
