@@ -83,7 +83,7 @@ class Relay:
         self._clients = clients
         self._send = send
         self._refuse = refuse
-        self._transfers = Transfers(self._tell, self._send_to)
+        self._transfers = Transfers(self._deliver, self._send_to)
         self._first_lost = ""  # why the first node cannot be asked
         self._next_look = 0.0
         self._settled = threading.Event()
@@ -224,8 +224,14 @@ class Relay:
                 else:
                     self._refuse(client, self._first_lost)
 
-    def _deliver(self, event: Header, numbers: Sequence[int], payload: bytes = b"") -> None:
-        """Send an event to processes of this node."""
+    def _deliver(
+        self,
+        event: Header,
+        numbers: Sequence[int],
+        payload: bytes = b"",
+        descriptor: Optional[int] = None,
+    ) -> None:
+        """Send an event to processes of this node, and perhaps an open file with it."""
         kind, message = event["event"], encode(event, payload)
         if kind == "end":
             self._settled.clear()
@@ -239,15 +245,11 @@ class Relay:
                 client.system, client.rank = int(event["system"]), int(event["rank"])
                 self._send(client, encode({**event, "hub": self._rank}), None)
             else:
-                self._send(client, message, None)
+                self._send(client, message, descriptor)
         if kind == "end":
             if self._systems is None:
                 self._settled.set()
             self._send_to(FIRST, {"kind": "settled"})
-
-    def _tell(self, number: int, message: bytes, descriptor: Optional[int]) -> None:
-        if number in self._clients:
-            self._send(self._clients[number], message, descriptor)
 
     def _begin(self, header: Header) -> None:
         """Have the ranks of this node begin a run."""
