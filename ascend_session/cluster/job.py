@@ -51,8 +51,9 @@ class Job(NamedTuple):
         superseded = find_superseded(environ)
         if superseded:
             environ = {name: environ[name] for name in environ if name not in superseded}
-        traps, missing = find_traps(environ), find_missing_table(environ)
+        traps = find_traps(environ)
         if traps:
+            missing = find_missing_table(environ)
             lines = "\n".join(f"  {trap}" for trap in (missing, *traps) if trap)
             raise JobError(
                 "The environment describes no valid job. The adapter does not report this; in most "
@@ -72,6 +73,7 @@ class Job(NamedTuple):
             ranks = f"the ranks of this job of {size} are 0 to {size - 1}"
             if size == 1:
                 ranks = "this job has rank 0 only, unless RANK_SIZE says otherwise"
+            missing = find_missing_table(environ)
             name = "CM_WORKER_SIZE" if environ.get("CM_CHIEF_IP") else "RANK_SIZE"
             raise JobError(
                 f"{missing} {known.rank} is out of range: {ranks}.".lstrip(),

@@ -49,8 +49,9 @@ class SessionOption(NamedTuple):
         value: What stands in the entry.
         effect: ``device`` (a device would take it), ``default`` (nobody has set it), ``silent``
             (it does not do what it says there either, and nothing says so), ``stub`` (without
-            effect here), ``host`` (a device ends the run if its machine lacks the same file) or
-            ``refused`` (a device ends the run).
+            effect here), ``unused`` (nothing is wrong with it, but its session was refused),
+            ``host`` (a device ends the run if its machine lacks the same file) or ``refused`` (a
+            device ends the run).
         why: What becomes of it, in a sentence.
     """
 
@@ -259,7 +260,10 @@ def describe_loops(option: SessionOption, loops: Mapping[int, int]) -> SessionOp
 
 
 def describe_options(
-    verdict: EntryVerdict, late: Sequence[Finding], stub_effects: Mapping[str, str]
+    verdict: EntryVerdict,
+    late: Sequence[Finding],
+    stub_effects: Mapping[str, str],
+    is_refused: bool = False,
 ) -> List[SessionOption]:
     """Tell what becomes of each option of an entry.
 
@@ -267,6 +271,7 @@ def describe_options(
         verdict: The entry.
         late: What came too late to be read.
         stub_effects: Options without effect on the stub alone, and why.
+        is_refused: Whether the session is not opened, so that no option of it is in force.
     """
     refused = _first_by_key(verdict, verdict.refused)
     silent = _first_by_key(verdict, [*late, *verdict.ignored])
@@ -280,8 +285,12 @@ def describe_options(
             effect, why = "default", "as NPUEstimator writes it for everybody"
         elif key in stub_effects:
             effect, why = "stub", stub_effects[key]
+        elif is_refused:
+            effect, why = "unused", "the session was refused for other options"
         else:
             effect, why = "device", _IN_FORCE.get(key, "checked; for the device only")
+        if is_refused and effect == "device":
+            effect = "unused"
         options.append(SessionOption(key, value, effect, why))
     return options
 
@@ -440,11 +449,12 @@ def _open(
         verdict = judge_entry(proto, os.environ)
         late, clashes, stuck = log.check_initialised(verdict)
         verdict.notes.extend(stuck)
-        refused = [*verdict.refused, *clashes]
+        verdict.refused.extend(clashes)
+        refused = list(verdict.refused)
         if os.environ.get(STRICT_VARIABLE, "") not in ("", "0"):
             refused += [*verdict.ignored, *late]
         if refused:
-            options = describe_options(verdict, late, {})
+            options = describe_options(verdict, late, {}, is_refused=True)
             log.add(session, str(line), verdict, options, (), is_refused=True)
             raise ConfigError.of(refused, f"the options of the session that is opened at {line}")
         stub_effects = _warn_of_stub(verdict, late, line)

@@ -4,9 +4,9 @@ Some options are read only by the first initialisation in a process and silently
 (scope ``init``); some of those stay in the process after their session has gone (``sticky``).
 
 Sources: guides/facts/options.md#iterations-per-loop, guides/facts/options.md#tailing-optimization,
-guides/facts/options.md#accelerated-training, guides/facts/options.md#dynamic-profiles (graphs that
-the adapter aborts on), guides/facts/adapter.md#life-of-ge-in-a-process and
-guides/facts/adapter.md#values-that-stay-in-the-process; variable_placement: the manual's
+guides/facts/precision.md#accelerated-training, guides/facts/dynamic.md#dynamic-profiles (graphs
+that the adapter aborts on), guides/facts/process.md#life-of-ge-in-a-process and
+guides/facts/process.md#values-that-stay-in-the-process; variable_placement: the manual's
 NPURunConfig Options.
 """
 

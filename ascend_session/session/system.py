@@ -9,7 +9,6 @@ from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
-    ContextManager,
     Dict,
     List,
     Mapping,
@@ -246,6 +245,7 @@ class AscendSystem:
         choice: Both of them together.
         config: The configuration that the system was initialised with.
         events: What was done so far, in order (`Event`).
+        signals: Takes Ctrl-C and SIGTERM while it is open (`SignalGuard`).
         pid: The process it belongs to.
         job: This process's place in its job, known from the moment when the system opens.
         rank: Number of this process in its job, from 0.
@@ -285,7 +285,7 @@ class AscendSystem:
         self._sessions: List[OpenSession] = []
         self._state = "new"
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
-        self._guard = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
+        self.signals = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
 
     def __repr__(self) -> str:
         state = self._state
@@ -434,17 +434,9 @@ class AscendSystem:
                 self.events.record("session close")
         return True
 
-    def deferring_interrupts(self) -> ContextManager[List[BaseException]]:
-        """Put off interrupts while a block closes; see `SignalGuard.deferring`."""
-        return self._guard.deferring()
-
     def sessions_here(self) -> List[OpenSession]:
         """List the open sessions of this thread, in the order of opening."""
         return [opened for opened in self._sessions if opened.thread == threading.get_ident()]
-
-    def cause_of(self, error: Optional[BaseException]) -> Optional[BaseException]:
-        """Return ``error``, or the interrupt that made a run fail with it."""
-        return self._guard.cause_of(error)
 
     def open(self) -> None:
         """Check what can be known beforehand, then initialise.
@@ -458,7 +450,7 @@ class AscendSystem:
             self._warn_of_choice()
         if self.job.origin:
             self.events.record("job", self.job.origin)
-        self._guard.install(self._backend.interrupted_run_s)
+        self.signals.install(self._backend.interrupted_run_s)
         try:
             self._wait_and_probe()
             self._backend.initialize(*self._protos.of_system)
@@ -478,7 +470,7 @@ class AscendSystem:
         files = FileStore(environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
         parameters = self._protos.of_system.parameters
-        validate_opening({**flatten(self.config), **files.restored(parameters)}, environ)
+        validate_opening({**parameters, **flatten(self.config)}, environ)
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
 
@@ -533,10 +525,10 @@ class AscendSystem:
         log_failures(self.close())
         if self._state != "closed":
             self._state = "closed"
-            self._guard.begin_unwinding()
-            close_all([("keeper", self._backend.close), ("signals", self._guard.remove)])
+            self.signals.begin_unwinding()
+            close_all([("keeper", self._backend.close), ("signals", self.signals.remove)])
             self.events.record("failure", f"initialize: {error}")
-        cause = self._guard.cause_of(error) or error
+        cause = self.signals.cause_of(error) or error
         if cause is not error:
             raise cause from error
         if isinstance(error, AscendError) or not isinstance(error, Exception):
@@ -562,7 +554,7 @@ class AscendSystem:
             if self._state != "open":
                 return []
             self._state = "closing"
-            self._guard.begin_unwinding()
+            self.signals.begin_unwinding()
             sessions: List[Closer] = [
                 ("closing a session", partial(self.close_session, opened))
                 for opened in reversed(self._sessions)
@@ -572,7 +564,7 @@ class AscendSystem:
                     *sessions,
                     ("shutdown_system", self._shut_down_device),
                     ("closing the keeper session", self._backend.close),
-                    ("giving the signals back", self._guard.remove),
+                    ("giving the signals back", self.signals.remove),
                 ]
             )
             self._state = "closed"

@@ -22,7 +22,10 @@ from ascend_session import (
     ascend_session,
     ascend_system,
     current_system,
+    device_count,
+    devices,
     hccl,
+    is_available,
     launch,
 )
 from ascend_session.session.api import SessionContext
@@ -212,6 +215,11 @@ ERRORS = {
     "a proto of a system": lambda: current_system().session_config({}),
     "a launch": lambda: launch(LaunchConfig(script="missing.py", backend="stub")),
     "a rank table": lambda: RankTable.read("missing.json"),
+    "options of a launch": lambda: LaunchConfig(processes=0),
+    "a launch without options": lambda: launch("train.py"),  # type: ignore[arg-type]
+    "a machine": lambda: devices(8),  # type: ignore[arg-type]
+    "a number of devices": lambda: device_count(8),  # type: ignore[arg-type]
+    "any devices": lambda: is_available(8),  # type: ignore[arg-type]
     "a group": lambda: hccl.size(),
     "a late option": lambda: open_and_close(
         ascend_session(AscendConfig(precision_mode="force_fp32"))

@@ -196,7 +196,8 @@ class Coordinator:
             )
             raise RefusedError(
                 f"This process says that it is rank {rank} of the job, but process "
-                f"{taken.pid}{where} is that already. Give each process a RANK_ID of its own{also}."
+                f"{taken.pid}{where} has that rank already. Give each process a RANK_ID of its "
+                f"own{also}."
             )
         self.ranks[rank] = info
 
