@@ -288,10 +288,12 @@ def test_nodes_are_not_named_where_it_is_not_clear_who_is_on_them(infos: List[Ra
 def test_a_second_process_of_a_rank_hears_on_which_host_the_first_is() -> None:
     ranks = Ranks(2)
     ranks.admit(1, RankInfo(4321, host="192.0.2.7"))
-    with pytest.raises(RefusedError, match=r"process 4321 on 192.0.2.7 is that already") as refused:
+    with pytest.raises(
+        RefusedError, match=r"process 4321 on 192.0.2.7 has that rank already"
+    ) as refused:
         ranks.admit(1, RankInfo(77, host="192.0.2.8"))
     assert "each node a number" in str(refused.value)
-    with pytest.raises(RefusedError, match=r"process 4321 is that already. Give"):
+    with pytest.raises(RefusedError, match=r"process 4321 has that rank already. Give"):
         ranks.admit(1, RankInfo(77, host="192.0.2.7"))
 
 

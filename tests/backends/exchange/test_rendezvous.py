@@ -121,7 +121,7 @@ def test_a_second_process_of_a_rank_is_refused_and_harms_nobody(job: Job) -> Non
         begun = time.monotonic()
         sentence, _ = job.start(rank, 2).expect(*FAILED)
         assert time.monotonic() - begun < 10
-        assert f"process {member.pid} is that already" in sentence
+        assert f"process {member.pid} has that rank already" in sentence
     enter_all(members, "k")
 
 
@@ -381,7 +381,7 @@ def test_whoever_comes_next_removes_what_killed_jobs_have_left_and_no_more(
     assert len(list(folder.iterdir())) == 2
     enter_all(members, "k")
     sentence, _ = job.start(1, 2).expect(*FAILED)  # it is found still
-    assert "is that already" in sentence
+    assert "has that rank already" in sentence
 
 
 def test_another_job_removes_what_a_killed_one_has_left(job: Job, folder: Path) -> None:
