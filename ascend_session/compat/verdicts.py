@@ -11,7 +11,6 @@ guides/facts/adapter.md#options-that-nobody-checks; GE's checks of its options.
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ascend_session.config.adapter_checks import RESET_OPTIONS, find_refusals, values_in_force
@@ -25,7 +24,7 @@ from ascend_session.config.entry import (
     several_entries,
 )
 from ascend_session.config.names import REFUSED_BY_GE, unknown_key
-from ascend_session.config.option import options_by_key
+from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, accuracy, dynamic, paths, variables
@@ -189,24 +188,13 @@ def _sort_problems(
     """
     explained = set()
     for finding in dict.fromkeys([*problems, *of_ge]):
-        key = _key_of(finding.option or "")
+        key = keys_by_name(AdapterOptions).get(finding.option or "", finding.option)
         if finding in of_ge or (finding.severity == ERROR and key in refusals):
             explained.add(key)
             verdict.refused.append(finding)
         else:
             verdict.ignored.append(finding)
     verdict.refused += [each for key, each in refusals.items() if key not in explained]
-
-
-def _key_of(name: str) -> str:
-    """Give the key of an option, under whichever of its names it was reported."""
-    return _keys_by_name().get(name, name)
-
-
-@lru_cache(maxsize=None)
-def _keys_by_name() -> Dict[str, str]:
-    known = options_by_key(AdapterOptions).values()
-    return {name: option.key for option in known for name in (option.path, option.name, option.key)}
 
 
 def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
@@ -221,11 +209,12 @@ def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
     written = verdict.written
     if len(written) < _MOST_BY_HAND or "job" not in written or "task_index" not in written:
         return
-    known = options_by_key(AdapterOptions)
-    names = set()
+    known, keys = options_by_key(AdapterOptions), keys_by_name(AdapterOptions)
     for key, value in values.items():
-        option = known[key]
-        if value in (option.adapter, option.run_config):
+        if value in (known[key].adapter, known[key].run_config):
             verdict.defaults.add(key)
-            names |= {key, option.name, option.path}
-    verdict.ignored = [finding for finding in verdict.ignored if finding.option not in names]
+    verdict.ignored = [
+        finding
+        for finding in verdict.ignored
+        if keys.get(finding.option or "") not in verdict.defaults
+    ]
