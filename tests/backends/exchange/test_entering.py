@@ -115,25 +115,6 @@ def test_a_rank_that_comes_in_time_is_waited_for_without_a_limit(job: Job) -> No
         member.expect("entered", "k")
 
 
-def test_a_collective_of_others_is_refused_and_harms_nobody(job: Job) -> None:
-    members = job.together(2)
-    members[1].enter("k", [0])
-    members[1].enter("l", [0, 1, 2])
-    for _ in range(2):
-        assert "this is rank 1" in members[1].expect(FAILED)[1]
-    members[1].enter("n", [1])
-    members[1].expect("entered", "n")
-
-
-def test_one_key_in_two_threads_at_once_is_refused(job: Job) -> None:
-    members = job.together(2)
-    members[0].enter("k", [0, 1])
-    members[0].enter("k", [0, 1])
-    assert "by two threads" in members[0].expect(FAILED, "k")[0]
-    members[1].enter("k", [0, 1])
-    members[0].expect("entered", "k")
-
-
 def test_without_the_others_nothing_can_be_entered(job: Job) -> None:
     member = job.start(0, 2, timeout_s=0.2)
     member.expect(FAILED, "join")

@@ -435,8 +435,8 @@ def test_a_fork_leaves_the_files_to_its_parent(folder: Path) -> None:
         "from ascend_session.backends.exchange import process_group, rendezvous\n"
         f"rendezvous._PARENTS = [{str(folder.parent)!r}]\n"
         "from ascend_session.backends.exchange.hub import hub_of\n"
-        "from ascend_session.backends.exchange.relay import NodeInfo\n"
-        "hub_of(NodeInfo(rendezvous.Rendezvous.named('job'), 0, 2), 1)\n"
+        "where = rendezvous.Rendezvous.named('job')\n"
+        "hub_of(rendezvous.Rank(0, 2, '', 2, where, is_hub=True), 1)\n"
         "if not os.fork():\n"
         "    sys.exit(0)\n"  # with all that a process does at its end
         "os.wait()\n"
