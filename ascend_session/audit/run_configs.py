@@ -66,8 +66,6 @@ def _unknown_argument(owner: str, name: str, value: Any, place: Place) -> Findin
     else:
         problem = unknown_name(name, getattr(value, "value", "..."), AscendConfig)
         hint = problem.hint or problem.message
-        if hint.startswith("AscendConfig has no option"):
-            hint = f"It belongs there: {hint.partition('belongs there: ')[2]}"
     message = f"{owner} has no argument {name!r}; Python ends the script with a TypeError."
     return Finding(ERROR, message, hint, "unknown-argument", name, place)
 

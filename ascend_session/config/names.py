@@ -39,8 +39,8 @@ def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Finding:
     message = f"{model.__name__} has no option {name!r}"
     home = next((o.path for o in _options() if name in (o.key, o.name)), name)
     if home != name:
-        message = f"{message}: it belongs there: {write_keyword(home, repr(value))}."
-        return Finding(ERROR, message, option=name)
+        hint = f"Write {write_keyword(home, repr(value))}."
+        return Finding(ERROR, f"{message}.", hint, option=name)
     # The options of this class under their names, those of the parts under their paths
     known = {option.name: option.path for option in _options()}
     known.update((field, field) for field in model.model_fields)

@@ -127,8 +127,8 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         ),
         (
             "enable_dump: true\n",
-            "config.yaml:1: AscendConfig has no option 'enable_dump': it belongs there: "
-            "dump_config=DumpConfig(enable_dump=True).",
+            "config.yaml:1: AscendConfig has no option 'enable_dump'.\n"
+            "  hint: Write dump_config=DumpConfig(enable_dump=True).",
         ),
         (
             "dump_config:\n  dump_path: dump\n  dump_mode: both\n",

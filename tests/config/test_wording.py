@@ -44,19 +44,19 @@ MISTAKES: Dict[str, Tuple[Dict[str, Any], str]] = {
     ),
     "a key of a part, given flat": (
         {"dump_path": "dump"},
-        "AscendConfig has no option 'dump_path': it belongs there: "
-        "dump_config=DumpConfig(dump_path='dump').",
+        "AscendConfig has no option 'dump_path'.\n"
+        "  hint: Write dump_config=DumpConfig(dump_path='dump').",
     ),
     "a key of a part of a part, given flat": (
         {"recompute": "auto"},
-        "AscendConfig has no option 'recompute': it belongs there: experimental_config="
-        "ExperimentalConfig(graph_memory_optimize_config="
+        "AscendConfig has no option 'recompute'.\n"
+        "  hint: Write experimental_config=ExperimentalConfig(graph_memory_optimize_config="
         "GraphMemoryOptimizeConfig(recompute='auto')).",
     ),
     "the vendor's key of an option with another name": (
         {"profiling_mode": True},
-        "AscendConfig has no option 'profiling_mode': it belongs there: "
-        "profiling_config=ProfilingConfig(enable_profiling=True).",
+        "AscendConfig has no option 'profiling_mode'.\n"
+        "  hint: Write profiling_config=ProfilingConfig(enable_profiling=True).",
     ),
     "a name from an old manual": (
         {"mstune_mode": "2"},
@@ -201,8 +201,8 @@ def test_a_part_says_where_the_option_of_another_part_belongs() -> None:
     with pytest.raises(ConfigError) as caught:
         DumpConfig(**said)
     assert str(caught.value) == (
-        "DumpConfig has no option 'enable_profiling': it belongs there: "
-        "profiling_config=ProfilingConfig(enable_profiling=True)."
+        "DumpConfig has no option 'enable_profiling'.\n"
+        "  hint: Write profiling_config=ProfilingConfig(enable_profiling=True)."
     )
 
 
