@@ -12,6 +12,7 @@ from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.text import format_count
 
 STUB_DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 """How many devices the stub has. As in backends/stub.py, whose import costs TensorFlow's."""
@@ -130,7 +131,8 @@ def _check_range(ids: Sequence[LogicalDeviceId], count: int, available: str) -> 
     missing: List[str] = [str(number) for number in ids if int(number) >= count]
     if missing:
         raise DeviceError(
-            f"{available}, but this launch asks for device {', '.join(missing)}.",
+            f"{available}; this launch needs {format_count(len(ids), 'device')}, but there is no "
+            f"device {', '.join(missing)}.",
             hint="`ascend-session devices` lists the devices.",
         )
 
