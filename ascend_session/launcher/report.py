@@ -48,6 +48,7 @@ from ascend_session.launcher.sentences import (
     describe_lost,
     describe_stopped,
 )
+from ascend_session.text import shorten
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan, RankPlan
@@ -387,8 +388,8 @@ def _last_lines(path: str) -> List[str]:
     lines = clean(data + b"\n", colour=False).split(b"\n")
     while lines and is_blank(lines[-1]):
         lines.pop()
-    texts = [line.decode("utf-8", "backslashreplace") for line in lines[-_LAST_LINES:]]
-    return [text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..." for text in texts]
+    shown = lines[-_LAST_LINES:]
+    return [shorten(line.decode("utf-8", "backslashreplace"), _WIDTH) for line in shown]
 
 
 def _crash_stack(folder: str) -> List[str]:
