@@ -223,7 +223,8 @@ class _Screen:
             self._say(f"{failure}. The others get SIGTERM now, and {then}.")
         elif event.why == "asked" and self._signals.noted:
             name = signal_name(self._signals.noted[0])
-            self._say(f"{name}: every rank is asked to end, and gets {then}; a second one kills.")
+            again = "or at once after a second signal"
+            self._say(f"{name}: every rank is asked to end, and gets {then}, {again}.")
         elif event.why == "told":
             self._say(f"The job's guardian got a signal: every rank is asked to end; {then}.")
 
