@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 
@@ -95,6 +96,9 @@ if sys.argv[1] == "while_opening":
     fork_while_opening()
 if sys.argv[1] == "while_importing":
     fork_while_importing()
+ends = socket.socketpair()  # as an event loop of the user's has them, in the parent only
+ends[1].setblocking(False)
+signal.set_wakeup_fd(ends[1].fileno())
 with ascend_system() as system, system.session() as sess:
     callable_before = sess.make_callable(tf.constant(7))
     child = os.fork()
