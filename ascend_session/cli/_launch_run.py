@@ -115,8 +115,8 @@ def _advise_on_order(
         what = config.script or config.module or config.program or ""
         example = " ".join(map(shlex.quote, [*config.args[number : number + 1 + takes_more], what]))
         advice = (
-            f"{option} stands after {what}, so it belongs to that. Options of ascend-session "
-            f"launch come before it: ascend-session launch {example}"
+            f"{option} comes after {what}, so it was passed on to it. Put options of "
+            f"ascend-session launch first: ascend-session launch {example}"
         )
         result.attempts[-1].cause = dataclasses.replace(cause, advice=advice)
         return
@@ -192,7 +192,7 @@ class _Screen:
             self._say("What has not ended by now is killed.")
         elif isinstance(event, Left):
             left = ", ".join(event.processes)
-            self._say(f"The ranks have ended and left processes behind, which are ended: {left}.")
+            self._say(f"The ranks have ended, but left processes behind, which end now: {left}.")
         elif isinstance(event, Waited):
             self._say(f"note: {event.note}")
         elif isinstance(event, Stalled):
@@ -211,7 +211,7 @@ class _Screen:
             if not plan.environ.get(STUB_DEVICES_VARIABLE):
                 why = "a server with Ascend processors usually has"
             self._say(
-                f"No -n before the script, and no device to count: {count}, as many as {why}."
+                f"Without -n, and without a device to count, the job has {count}, as many as {why}."
             )
 
     def _describe_stop(self, event: Stopping) -> None:
@@ -223,8 +223,9 @@ class _Screen:
             self._say(f"{failure}. The others get SIGTERM now, and {then}.")
         elif event.why == "asked" and self._signals.noted:
             name = signal_name(self._signals.noted[0])
-            again = "or at once after a second signal"
-            self._say(f"{name}: every rank is asked to end, and gets {then}, {again}.")
+            self._say(
+                f"{name}: every rank is asked to end, and gets {then}. A second one kills them now."
+            )
         elif event.why == "told":
             self._say(f"The job's guardian got a signal: every rank is asked to end; {then}.")
 

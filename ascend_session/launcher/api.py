@@ -288,4 +288,4 @@ def _may_pass(attempt: Attempt, cause: Cause) -> bool:
 
 
 def _name_transient(failure: "Optional[Failure]") -> str:
-    return "" if failure is None else f" {failure.code} is known to pass."
+    return "" if failure is None else f" {failure.code} is a temporary failure."

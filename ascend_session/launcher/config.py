@@ -245,7 +245,7 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
         yield Finding(ERROR, message, "Leave it out to get one.", option="job_id")
     nnodes, node_rank = config.nnodes, config.node_rank
     if node_rank is not None and nnodes is None:
-        message = f"node_rank={node_rank} is given, but not how many nodes there are."
+        message = f"node_rank={node_rank} is given, but the number of nodes is not."
         yield Finding(ERROR, message, "Give nnodes too.", option="node_rank")
     elif node_rank is not None and nnodes is not None and node_rank >= nnodes:
         message = f"node_rank={node_rank} is too large: the {nnodes} nodes are 0 to {nnodes - 1}."

@@ -54,7 +54,7 @@ def describe_stopped(rank: RankResult, failure: Failure, first: RankResult) -> s
     meaning = f" ({failure.meaning})" if failure.meaning else ""
     return (
         f"Rank {rank.rank} reported {failure.code}{meaning} and was stopped when rank "
-        f"{first.rank} failed; that failure says less."
+        f"{first.rank} failed, whose failure says less."
     )
 
 

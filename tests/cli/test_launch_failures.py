@@ -344,7 +344,7 @@ _PARSER = """
 def test_options_of_the_command_behind_the_script_are_explained(fail, tmp_path):
     called = fail(_PARSER, "--epochs", "3", "--devices", "0-1")
     assert called.code == 2
-    advice = f"--devices stands after {tmp_path}/train.py, so it belongs to that."
+    advice = f"--devices comes after {tmp_path}/train.py, so it was passed on to it."
     assert advice in called.err
     assert f"ascend-session launch --devices 0-1 {tmp_path}/train.py\n" in called.err
 
@@ -354,7 +354,7 @@ def test_an_unknown_option_of_the_scripts_own_is_not(fail, words):
     script = _PARSER + "    parser.error('no such file: 2')\n" if not words else _PARSER
     called = fail(script.replace("--epochs", "-n"), *words)
     assert called.code == 2
-    assert "stands after" not in called.err
+    assert "comes after" not in called.err
 
 
 def test_a_launch_begins_with_its_ranks_its_backend_and_its_logs(program, tmp_path):
@@ -365,12 +365,12 @@ def test_a_launch_begins_with_its_ranks_its_backend_and_its_logs(program, tmp_pa
     assert first.startswith(f"ascend-session: {because}{tmp_path}/")
     assert Path(first.partition("logs in ")[2], "rank_7", "stdout.log").exists()
     assert second == (
-        "ascend-session: No -n before the script, and no device to count: 8 ranks, as many as a "
-        "server with Ascend processors usually has."
+        "ascend-session: Without -n, and without a device to count, the job has 8 ranks, as many "
+        "as a server with Ascend processors usually has."
     )
     assert last.startswith("ascend-session: all 8 ranks succeeded")
     again = program("launch", "-n", "2", *words, ASCEND_SESSION_BACKEND="stub")
-    assert "-n is not given" not in again.err
+    assert "Without -n" not in again.err
     fewer = program(
         *("launch", *words), ASCEND_SESSION_BACKEND="stub", ASCEND_SESSION_STUB_DEVICES="3"
     )
