@@ -164,7 +164,9 @@ class _Judge:
     def __init__(self, plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) -> None:
         self._plan = plan
         self._ranks = attempt.ranks
-        self._limit = _tail_limit(len(attempt.ranks))
+        # Bytes of each of a rank's files that are looked at.
+        share = _ALL_BYTES // (3 * len(attempt.ranks))
+        self._limit = max(_LEAST_BYTES, min(_TAIL_BYTES, share))
         self._conditions = set(conditions)
         devices = [rank.physical for rank in plan.ranks if rank.physical is not None]
         if len(set(devices)) < len(devices):
@@ -355,11 +357,6 @@ _LAST_LINES, _WIDTH = 20, 400
 _LAST_LINES_BYTES = 64 * 1024  # in which they are looked for
 _STACK_LINES = 20
 _PLOGS = 16  # files of one process; beyond these the newest count
-
-
-def _tail_limit(ranks: int) -> int:
-    """Compute how many bytes of each file are looked at in a job of so many ranks."""
-    return max(_LEAST_BYTES, min(_TAIL_BYTES, _ALL_BYTES // (3 * ranks)))
 
 
 def _texts(planned: "RankPlan", rank: RankResult, limit: int) -> Iterator[str]:
