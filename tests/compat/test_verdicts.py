@@ -271,7 +271,7 @@ def test_of_two_entries_the_last_one_holds() -> None:
     proto = base(precision_mode=("s", b"force_fp16"), op_debug_level=("i", 1))
     add(proto, "NpuOptimizer", {"precision_mode": ("s", b"force_fp32")})
     found = judge_entry(proto, {})
-    assert found.values == {"precision_mode": "force_fp32"}
+    assert found.written == found.values == {"precision_mode": "force_fp32"}
     assert "2 entries" in said(found.ignored)
 
 
