@@ -1,7 +1,7 @@
 """What accelerate_train_mode has to know while training runs: the step, or the loss.
 
 Source: npu_hook.py, ``TellMeStepOrLossHook``; npu_attrs.cc and geop_npu.cc, which read the
-variables before each run (guides/facts/options.md#accelerated-training).
+variables before each run (guides/facts/precision.md#accelerated-training).
 """
 
 import math

@@ -53,7 +53,7 @@ def test_tensors_and_variables_are_found_by_name_too(
 
 
 def test_a_loss_of_zero_is_not_taken_for_none(tf: Any) -> None:
-    # geop_npu.cc, for which 0 is "not known yet": guides/facts/options.md#accelerated-training
+    # geop_npu.cc, for which 0 is "not known yet": guides/facts/precision.md#accelerated-training
     loss = tf.constant(0.0, name="loss")
     with tf.train.MonitoredSession(hooks=[TellMeStepOrLossHook(loss=loss, final_loss=1)]) as sess:
         sess.run(loss)
