@@ -138,9 +138,7 @@ def test_the_end_waits_for_whoever_reads_slowly_but_not_for_nobody(
         shown.say("x" * 100_000)
     with Signals() as signals:
         shown.close(signals)
-    assert [text.split(":")[0] for text in shown.troubles] == (
-        [] if is_read else ["Not all output of the ranks could be shown"]
-    )
+    assert ["nothing reads it" in text for text in shown.troubles] == ([] if is_read else [True])
     os.close(read)  # which ends the thread that writes
     assert outlet.close(PATIENCE)
     os.close(write)
