@@ -133,9 +133,10 @@ def _describe_frame(frame: Frame) -> str:
 
 
 def _read_source(path: str, line: int) -> str:
-    """Read a line of a file, without its indentation; empty if it cannot be read."""
-    lines = end_of(path, _MOST_SOURCE_BYTES).split(b"\n")
-    source = lines[line - 1] if 0 < line <= len(lines) < _MOST_SOURCE_BYTES else b""
+    """Read a line of a file, without its indentation; empty if it cannot be read or counted."""
+    data = end_of(path, _MOST_SOURCE_BYTES)
+    lines = data.split(b"\n") if len(data) < _MOST_SOURCE_BYTES else []
+    source = lines[line - 1] if 0 < line <= len(lines) else b""
     return clean(source, colour=False).decode().strip()[:_WIDTH]
 
 

@@ -217,7 +217,8 @@ class TestSessions:
             ) as sess:
                 sess.run_step_fn(lambda step_context: step_context.session.run(loop))
                 sess.run(loop)
-                assert sess.run(own.step) == 8
+                sess.run_step_fn(lambda step_context: step_context.session.run(loop))
+                assert sess.run(own.step) == 12
 
     def test_the_data_end_a_session_with_hooks_in_order(self, tf: Any) -> None:
         own = step_of(tf, elements=12)
