@@ -1,10 +1,14 @@
 """Forks while a system is open or being opened; the child says what it may do, and ends."""
 
+import importlib.abc
+import importlib.util
 import os
 import signal
 import socket
 import sys
 import threading
+from importlib.machinery import ModuleSpec
+from typing import Optional
 
 import tensorflow.compat.v1 as tf
 from common import blocking_op, say
@@ -65,13 +69,19 @@ def fork_while_importing() -> None:
     """Fork while another thread that opens the system still imports the backend's module."""
     begun = threading.Event()
 
-    class Finder:
-        def find_spec(self, name: str, *more: object) -> None:
-            if name == "ascend_session.backends.slow":
-                begun.set()
-                threading.Event().wait()
+    class Slow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+        def find_spec(self, name: str, *more: object) -> Optional[ModuleSpec]:
+            is_slow = name == "ascend_session.backends.slow"
+            return importlib.util.spec_from_loader(name, self) if is_slow else None
 
-    sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
+        def create_module(self, spec: ModuleSpec) -> None:
+            return None
+
+        def exec_module(self, module: object) -> None:
+            begun.set()
+            threading.Event().wait()
+
+    sys.meta_path.insert(0, Slow())
     backends._REGISTRY["slow"] = "slow:Slow"
     fork_after(begun, "slow")
 
