@@ -173,7 +173,7 @@ def _path_keys() -> FrozenSet[str]:
 
 _STATUS_HINTS = {
     "unread-option": "Leave it out.",
-    "deprecated-option": "It is still read, and the manual names nothing instead.",
+    "deprecated-option": "It still has an effect, and the manual names no replacement.",
 }
 
 

@@ -279,7 +279,7 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
     _Check(
         "dump_path",
         _lacks_dump_path,
-        "a dump needs an existing directory that you may read and write",
+        "a dump needs an existing folder that you may read and write",
     ),
     _Check(
         "dump_step",
@@ -309,7 +309,7 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
             e.tuning_mode() in _ALLOWED["aoe_mode"]
             and _fails_as_directory(e.own.get("work_path", "./"))
         ),
-        "AOE needs an existing directory that you may read and write",
+        "AOE needs an existing folder that you may read and write",
     ),
     _one_of("precision_mode"),
     _one_of("precision_mode_v2"),

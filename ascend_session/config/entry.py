@@ -183,7 +183,7 @@ def several_entries(count: int) -> Finding:
 
 def wrong_field(key: str, wrong: Optional[str], right: str) -> Finding:
     """Report a value in the field ``wrong`` (None: in none) instead of ``right``."""
-    where = f"stands in the field {wrong!r}" if wrong else "is there without a value"
+    where = f"is in the field {wrong!r}" if wrong else "is there without a value"
     return Finding(
         ERROR,
         f"{key} {where}; the adapter reads the field {right!r} and finds {ZERO[right]!r}.",

@@ -178,7 +178,7 @@ def _set_rewriter(rewrite_options: Any) -> None:
     """Write remapping and memory_optimization as the vendor's samples have them.
 
     The samples write RewriterConfig.OFF into memory_optimization; its 2 is MANUAL there, and that
-    is the value all of the vendor's tests ran with (guides/facts/adapter.md#importing-npu_bridge).
+    is the value all of the vendor's tests ran with (guides/facts/process.md#importing-npu_bridge).
     """
     off = rewrite_options.OFF
     for name in ("remapping", "memory_optimization"):

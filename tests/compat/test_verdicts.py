@@ -166,7 +166,7 @@ def test_600_sets_get_the_adapters_own_verdicts(tmp_path: Path) -> None:
 def test_an_unknown_key_is_ignored() -> None:
     found = judged(precision_mod="allow_mix_precision")
     assert not found.refused
-    assert "reads no key 'precision_mod'" in said(found.ignored)
+    assert "has no key 'precision_mod'" in said(found.ignored)
     assert found.values == {}
 
 

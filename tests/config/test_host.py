@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> Iterator[Path]:
-    """A directory that this process may not write, also when it runs as root."""
+    """A folder that this process may not write, also when it runs as root."""
     path = tmp_path / "locked"
     path.mkdir()
     path.chmod(0o500)
@@ -175,7 +175,7 @@ def test_a_directory_that_may_not_be_written_is_refused(said: Dict[str, Any], lo
 
 def test_a_cache_directory_that_may_not_be_written_is_warned_about(locked: Path) -> None:
     with pytest.warns(
-        AscendConfigWarning, match="locked' is not a directory, and you cannot create it"
+        AscendConfigWarning, match="locked' is not a folder, and you cannot create it"
     ):
         AscendConfig(op_compiler_cache_dir=locked).check_host({})
 

@@ -4,10 +4,9 @@ import contextlib
 import inspect
 import traceback
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, ForwardRef, List
 
 import pytest
-from typing_extensions import get_type_hints
 
 import ascend_session as package
 from ascend_session import (
@@ -22,7 +21,10 @@ from ascend_session import (
     ascend_session,
     ascend_system,
     current_system,
+    device_count,
+    devices,
     hccl,
+    is_available,
     launch,
 )
 from ascend_session.session.api import SessionContext
@@ -188,9 +190,9 @@ class TestWhatANewcomerTries:
         ]
         assert "tf.Session" in str(ascend_session.__doc__)
 
-    def test_a_session_is_typed_as_tensorflows(self, tf: Any) -> None:
-        enter = SessionContext.__enter__
-        assert get_type_hints(enter, {"Session": tf.Session})["return"] is tf.Session
+    def test_a_session_is_typed_as_tensorflows(self) -> None:
+        (block,) = SessionContext.__dict__["__orig_bases__"]
+        assert block.__args__ == (ForwardRef("Session"),)
 
     def test_a_system_shows_what_it_is(self, tf: Any) -> None:
         with ascend_system(backend="stub") as system, system.session():
@@ -212,6 +214,11 @@ ERRORS = {
     "a proto of a system": lambda: current_system().session_config({}),
     "a launch": lambda: launch(LaunchConfig(script="missing.py", backend="stub")),
     "a rank table": lambda: RankTable.read("missing.json"),
+    "options of a launch": lambda: LaunchConfig(processes=0),
+    "a launch without options": lambda: launch("train.py"),  # type: ignore[arg-type]
+    "a machine": lambda: devices(8),  # type: ignore[arg-type]
+    "a number of devices": lambda: device_count(8),  # type: ignore[arg-type]
+    "any devices": lambda: is_available(8),  # type: ignore[arg-type]
     "a group": lambda: hccl.size(),
     "a late option": lambda: open_and_close(
         ascend_session(AscendConfig(precision_mode="force_fp32"))
