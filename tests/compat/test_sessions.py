@@ -182,7 +182,9 @@ def test_the_last_session_takes_the_device_down_and_the_next_one_decides_anew(
 def test_the_two_precision_modes_meet_in_the_adapter(tf: Any, proto: Any) -> None:
     tf.Session(config=proto(precision_mode="allow_mix_precision")).close()
     with pytest.raises(ConfigError, match="precision_mode_v2"):
-        tf.Session(config=proto(precision_mode_v2="mixed_float16"))
+        tf.Session(config=proto(precision_mode_v2="mixed_float16", deterministic=1))
+    effects = {each.key: each.effect for each in sessions.session_log().sessions[-1].settings}
+    assert effects == {"precision_mode_v2": "refused", "deterministic": "unused"}
 
 
 @pytest.mark.parametrize(
