@@ -22,6 +22,7 @@ from ascend_session import (
     ascend_session,
     ascend_system,
     current_system,
+    fan_out,
     hccl,
     launch,
 )
@@ -211,6 +212,10 @@ ERRORS = {
     "a session of a system": lambda: open_and_close(current_system().session(device_id=99)),
     "a proto of a system": lambda: current_system().session_config({}),
     "a launch": lambda: launch(LaunchConfig(script="missing.py", backend="stub")),
+    "devices": lambda: fan_out(None, [0, 0], len),
+    "devices that are not here": lambda: open_and_close(
+        fan_out(None, [0, 99], len, backend="stub")
+    ),
     "a rank table": lambda: RankTable.read("missing.json"),
     "a group": lambda: hccl.size(),
     "a late option": lambda: open_and_close(
