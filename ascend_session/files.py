@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 from typing import Iterator, Optional, Type
@@ -41,7 +40,7 @@ def read_regular_file(path: str, most_bytes: int, what: str = "such a file") -> 
         what: What such a file is, with its article.
 
     Raises:
-        UnreadableError: If it is not there, cannot be read, is a directory, a pipe or a device
+        UnreadableError: If it is not there, cannot be read, is a folder, a pipe or a device
             (which are never waited for), or has more than ``most_bytes``.
     """
     try:
@@ -49,7 +48,7 @@ def read_regular_file(path: str, most_bytes: int, what: str = "such a file") -> 
         try:
             facts = os.fstat(descriptor)
             if stat.S_ISDIR(facts.st_mode):
-                raise UnreadableError("is a directory, not a file", _OTHER_FILE)
+                raise UnreadableError("is a folder, not a file", _OTHER_FILE)
             if not stat.S_ISREG(facts.st_mode):
                 raise UnreadableError("is a pipe or a device, not a file", _OTHER_FILE)
             # A file of /proc has no size; one that grows meanwhile has more than it had.
@@ -177,6 +176,8 @@ def store_file(folder: str, name: str, content: bytes) -> str:
 
 def stored_path(folder: str, name: str, content: bytes) -> str:
     """Give the path at which `store_file` puts a file."""
+    import hashlib  # loads OpenSSL, which few need
+
     stem, suffix = os.path.splitext(name)
     digest = hashlib.sha256(content).hexdigest()[:_DIGEST_DIGITS]
     return os.path.join(os.path.abspath(folder), f"{stem}-{digest}{suffix}")

@@ -211,9 +211,7 @@ class _Parser:
             if self._text[at : at + 1] == ",":
                 comma, at = at, self._skip_blanks(at + 1)
                 if self._text[at : at + 1] == closing and not self._lenient:
-                    raise JsonError(
-                        comma, f"a comma must not stand in front of {closing!r} in JSON"
-                    )
+                    raise JsonError(comma, f"JSON has no comma before {closing!r}")
             elif self._text[at : at + 1] != closing:
                 raise self._unexpected(at, f"',' or {closing!r}")
         return items, at + 1

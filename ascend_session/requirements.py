@@ -5,7 +5,7 @@ are on no index: a package of such a name there would be somebody else's, and wo
 rights of the training job. So hints name the vendor's files, and never this project's own name.
 """
 
-import platform
+import os
 import sys
 from typing import Tuple
 
@@ -17,13 +17,13 @@ _X86_64 = ("x86_64", "amd64")
 
 
 def tensorflow_hint(
-    python: Tuple[int, ...] = sys.version_info[:2], machine: str = platform.machine()
+    python: Tuple[int, ...] = sys.version_info[:2], machine: str = os.uname().machine
 ) -> str:
     """Say how this Python gets a TensorFlow that fits, or that there is none for it.
 
     Args:
         python: Major and minor version.
-        machine: The processor's name as ``platform.machine()`` has it.
+        machine: The processor's name as ``uname -m`` has it.
     """
     is_x86_64 = machine.lower() in _X86_64
     if python == (3, 8):

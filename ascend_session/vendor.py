@@ -47,7 +47,7 @@ HCCL_MANAGE = "hccl.manage.api"
 HCCL_SPLIT = "hccl.split.api"
 
 # Never to be imported: it patches every session of the process
-# (guides/facts/adapter.md#importing-npu_bridge).
+# (guides/facts/process.md#importing-npu_bridge).
 NPU_INIT = "npu_bridge.npu_init"
 
 WORLD_GROUP = "hccl_world_group"

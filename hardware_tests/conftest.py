@@ -69,7 +69,7 @@ def pytest_runtest_setup(item: Any) -> None:
 def _enter_folder(config: Any) -> None:
     """Work in a folder of the run: the adapter writes files into the working directory.
 
-    Source: guides/facts/adapter.md#the-end-of-a-process
+    Source: guides/facts/process.md#the-end-of-a-process
     """
     if _FOLDER not in config.stash:
         config.stash[_FOLDER] = config._tmp_path_factory.mktemp("run")

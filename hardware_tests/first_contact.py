@@ -1,7 +1,7 @@
 """The least that shows whether devices work, one card first: before anybody starts the tests.
 
 Each step is a launch of its own (``ascend-session launch``), for a failed initialisation ends its
-process (guides/facts/adapter.md#a-failed-initialisation), and one that hangs has to be ended.
+process (guides/facts/process.md#a-failed-initialisation), and one that hangs has to be ended.
 After a step that failed none is run on the same devices.
 """
 

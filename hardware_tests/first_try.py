@@ -1,6 +1,6 @@
 """Whether the device comes up at all: tried once in a process of its own.
 
-A failed initialisation ends its process (guides/facts/adapter.md#a-failed-initialisation), which
+A failed initialisation ends its process (guides/facts/process.md#a-failed-initialisation), which
 would be that of the whole run, with nothing said.
 """
 

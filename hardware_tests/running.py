@@ -22,7 +22,7 @@ __all__ = ["LEFTOVER", "Ended", "Program", "environment_of_programs", "run", "st
 
 _HERE = Path(__file__).resolve().parent
 # What makes a job of a process (guides/facts/launch.md#variables-of-a-rank), and what adds or
-# cancels output (guides/facts/options.md#data-dump).
+# cancels output (guides/facts/dumps.md#data-dump).
 LEFTOVER = re.compile(
     r"(RANK|CM|LOCAL)_.*|TF_CONFIG|HELP_CLUSTER|NPU_COLLECT_PATH|PROFILING_(MODE|OPTIONS)|AOE_MODE"
 )

@@ -27,8 +27,8 @@ ADDED = 5e-3
 # Which operators it computes in half precision stands in lists that come with the device.
 MIXED = "allow_mix_precision"
 # Takes float16 wherever an operator has both float16 and float32, and is for inference, which is
-# graph_run_mode 0: guides/facts/options.md#precision-modes, and the manual of the same option of GE
-# (CANN 8.1.RC1, ATC, --precision_mode, atlasatcparam_16_0067).
+# graph_run_mode 0: guides/facts/precision.md#precision-modes, and the manual of the same option of
+# GE (CANN 8.1.RC1, ATC, --precision_mode, atlasatcparam_16_0067).
 HALF = "force_fp16"
 COMPUTED = [(precision, name) for precision in ("full", "mixed") for name in sorted(TOLERANCES)]
 # With HALF other operators may add up in half precision, too, and how far off that is nobody says.

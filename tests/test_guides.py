@@ -14,7 +14,6 @@ HOME = Path(__file__).resolve().parents[1]
 PACKAGE = HOME / "ascend_session"
 GUIDES = PACKAGE / "guides"
 PAGES = sorted(GUIDES.glob("**/*.md"))
-FACTS = sorted((GUIDES / "facts").glob("*.md"))
 README = HOME / "README.md"
 CITATION = re.compile(r"guides/([\w/]+\.md)(?:#([\w-]+))?")
 LINK = re.compile(r"\]\(([\w./-]*?)(?:#([\w-]+))?\)")
@@ -103,7 +102,7 @@ def test_the_list_of_pages_has_each_page_once():
     assert names == [name for name, _ in listed]
 
 
-@pytest.mark.parametrize("page", sorted(set(PAGES) - set(FACTS)), ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_guide_is_read_in_one_sitting(page):
     lines = page.read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("# ")

@@ -142,7 +142,7 @@ class KnownFacts:
             if name == "static_operators" or (value is None and name != "processes"):
                 continue
             if type(value) is not int or value < 1:
-                message = f"{name}={value!r} is no number{unit} of 1 or more."
+                message = f"{name}={value!r} is not a whole number{unit}, 1 or more."
                 problems.append(Finding(ERROR, message, option=name))
         parallel = self.tuning_parallel_num
         if type(parallel) is int and parallel > MOST_PARALLEL:
@@ -179,7 +179,7 @@ def find_folder_fault(
     if not os.path.exists(path):
         return FolderFault("does not exist", f"mkdir -p {shlex.quote(path)}")
     if not os.path.isdir(path):
-        return FolderFault("is no directory", "Give a directory.")
+        return FolderFault("is no folder", "Give a folder.")
     if not os.access(path, rights):
         needed = (
             "readable, writable and executable" if rights & os.X_OK else "readable and writable"

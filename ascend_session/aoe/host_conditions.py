@@ -44,6 +44,7 @@ _OLDEST = (3, 7)
 _ABLE = tuple(str(family(chip)) for chip in ("910A", "910B", "910C"))
 _MB = 2**20
 ELSEWHERE = "Run this on the machine that is to tune."
+_NO_DEVICE = "This machine has no Ascend processor."
 
 
 class Load(NamedTuple):
@@ -95,10 +96,10 @@ def _check_home(machine: Machine) -> TuningCondition:
     free, home, name = machine.home_free, machine.home, "home disk"
     if free is None:
         message = f"The home directory {home} {machine.home_problem}."
-        hint = "Set HOME to a directory of the user who tunes."
+        hint = "Set HOME to a folder of the user who tunes."
         return judge(name, False, None, HOME_BYTES, message, hint, "bytes")
     message = f"The home directory {home} has {format_value(free, 'bytes')} free."
-    hint = "Make room there, or set HOME to a directory on another disk."
+    hint = "Make room there, or set HOME to a folder on another disk."
     return judge(name, free >= HOME_BYTES, free, HOME_BYTES, message, hint, "bytes")
 
 
@@ -219,9 +220,11 @@ def _find_device(report: DeviceReport, environ: Mapping[str, str]) -> Optional[D
 def _check_product(device: Optional[Device], mode: str) -> TuningCondition:
     able = _ABLE[:1] if mode == MODES["subgraph"] else _ABLE
     name, needed = "product", ", ".join(able)
-    if device is None or device.family is None:
-        message = "This machine has no Ascend processor."
-        return judge(name, None, None, needed, message, ELSEWHERE)
+    if device is None:
+        return judge(name, None, None, needed, _NO_DEVICE, ELSEWHERE)
+    if device.family is None:
+        message = "npu-smi does not say which product the device is."
+        return judge(name, None, None, needed, message, "Compare with `npu-smi info`.")
     hint = f"Tune on {' or '.join(able)}."
     if device.family in _ABLE:
         hint = "Tune operators: subgraphs cannot be tuned on A2 and A3."
@@ -232,8 +235,7 @@ def _check_product(device: Optional[Device], mode: str) -> TuningCondition:
 def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCondition:
     needed = "nobody else on the device"
     if device is None:
-        message = "This machine has no Ascend processor."
-        return judge(ONE_USER, None, None, needed, message, ELSEWHERE)
+        return judge(ONE_USER, None, None, needed, _NO_DEVICE, ELSEWHERE)
     others = [
         f"process {holder.pid} ({one_line(holder.command, 60)})"
         + (f" of user {holder.user}" if holder.user else "")
@@ -332,7 +334,7 @@ def _check_python(environ: Mapping[str, str]) -> TuningCondition:
     path = find_program("python3", environ, "/", ())
     if path is None:
         message = "AOE needs a python3 on PATH, and there is none."
-        hint = "Put the folder of Python, as in /usr/local/python3.7.5/bin, in front of PATH."
+        hint = "Put the folder of Python, as in /usr/local/python3.7.5/bin, first on PATH."
         return judge(name, False, None, needed, message, hint)
     answer = run_program([path, "--version"], environ)
     match = _VERSION.search(f"{answer.text}\n{answer.errors}")
@@ -342,7 +344,7 @@ def _check_python(environ: Mapping[str, str]) -> TuningCondition:
     enough = (int(match[1]), int(match[2])) >= _OLDEST
     version = match.group()[len("Python ") :]
     message = f"The first python3 on PATH is {path}, Python {version}."
-    hint = "Put a newer Python in front of PATH and LD_LIBRARY_PATH."
+    hint = "Put a newer Python first on PATH and LD_LIBRARY_PATH."
     return judge(name, enough, version, needed, message, hint)
 
 

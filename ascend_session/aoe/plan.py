@@ -47,10 +47,12 @@ class AoePlan:
     Attributes:
         mode: What is tuned: ``operator``, ``subgraph`` or ``gradient``.
         conditions: Each condition, in the order in which it was looked at.
+        has_device: Whether this machine has an Ascend device.
     """
 
     mode: str
     conditions: Tuple[TuningCondition, ...]
+    has_device: bool = True
 
     @classmethod
     def measure(
@@ -100,7 +102,7 @@ class AoePlan:
             *check_device(report, number, facts, given),
             *check_software(number, given, top),
         )
-        return cls(mode_word(number), conditions)
+        return cls(mode_word(number), conditions, has_device=len(report) > 0)
 
     @property
     def ok(self) -> bool:

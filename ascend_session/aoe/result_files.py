@@ -21,7 +21,7 @@ SUCCESSFUL, FAILED, INCOMPLETE = "tuning successful", "tuning failed", "tune tun
 OUTCOMES = (SUCCESSFUL, FAILED, INCOMPLETE)
 FILE_NAMES = "aoe_result_opat_*.json or aoe_result_sgat_*.json"
 WHERE_WRITTEN = (
-    "AOE writes it where ASCEND_WORK_PATH says, else into the directory in which it tunes: "
+    "AOE writes it where ASCEND_WORK_PATH says, else into the folder in which it tunes: "
     "work_path, WORK_PATH of aoe.ini, or where the training runs."
 )
 """Where to look, as a hint."""

@@ -192,7 +192,7 @@ class _FileReader:
             content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             at = len(content[: error.start].decode("utf-8-sig"))
-            message = "This byte is not UTF-8 text; a sign stands for it in what follows."
+            message = "This byte is not UTF-8 text; a replacement character is shown for it."
             return Finding(ERROR, message, place=self.places.of(at))
         return None
 
@@ -202,7 +202,7 @@ class _FileReader:
             self._doubt(at, f"{_describe(key)} is no task ('{_PREFIX}...').")
             return self._decode(value_at)[1]
         if any(task.key == key for task in self.tasks):
-            self._doubt(at, f"The key {_describe(key)} stands here again; both tasks are counted.")
+            self._doubt(at, f"The key {_describe(key)} occurs here again; both tasks are counted.")
         return self._read_task(str(key), at, value_at)
 
     def _read_task(self, key: str, at: int, value_at: int) -> int:
@@ -214,7 +214,7 @@ class _FileReader:
         if task is not None and (key or task.name or task.tunings):
             self.tasks.append(task)
         for repeated in dict.fromkeys(self._repeated_keys):
-            message = f"The key {_describe(repeated)} stands twice in one object; "
+            message = f"The key {_describe(repeated)} occurs twice in one object; "
             self._doubt(value_at, f"{message}only the last counts.")
         if reader.doubts:
             places = self._locate(value_at, [path for path, _ in reader.doubts])
@@ -385,7 +385,7 @@ class _TaskReader:
             for part, value in item.items():
                 path = (number, part)
                 if part not in ("basic", OPERATORS, SUBGRAPHS):
-                    self.doubts.append((path, f"{_describe(part)} is no part of a task."))
+                    self.doubts.append((path, f"{_describe(part)} is not part of a task."))
                 elif not self._fits(value, _OBJECT, path):
                     continue
                 elif part != "basic":

@@ -68,7 +68,7 @@ class Filter(NamedTuple):
             quoted = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
             return cls("name", f"*{quoted}*")
         if what not in FILTERS:
-            raise ValueError(f"{what!r} is none of {', '.join(FILTERS)}.")
+            raise ValueError(f"{what!r} is not one of {', '.join(FILTERS)}.")
         return cls(what, pattern)
 
     def takes(self, item: TunedItem) -> bool:
@@ -83,7 +83,7 @@ def in_order(items: Iterable[TunedItem], by: str) -> List[TunedItem]:
         ValueError: If there is nothing of that name to sort by.
     """
     if by not in SORTS:
-        raise ValueError(f"{by!r} is none of {', '.join(SORTS)}.")
+        raise ValueError(f"{by!r} is not one of {', '.join(SORTS)}.")
     if by in _TEXTS:
         return sorted(items, key=lambda item: (*_TEXTS[by](item), ""))
     numbered = [(_NUMBERS[by](item), item) for item in items]

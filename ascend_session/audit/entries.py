@@ -236,8 +236,8 @@ def _check_use(proto: Proto, script: Script) -> Iterator[Finding]:
         is_certain = region is not tree.root or "Session(" in "\n".join(script.lines)
         yield Finding(
             ERROR,
-            f"{_name_of(proto)} is built and no session gets it, so that none of its options is "
-            "read.",
+            f"{_name_of(proto)} is built, but no session uses it, so none of its options has "
+            "an effect.",
             f"Write tf.Session(config={_name_of(proto)}).",
             "config-not-used",
             place=proto.place,
@@ -246,8 +246,8 @@ def _check_use(proto: Proto, script: Script) -> Iterator[Finding]:
     elif _is_unused_helper(region, uses, tree):
         yield Finding(
             ERROR,
-            f"{region.name}() builds {_name_of(proto)} and nothing here calls it: the sessions of "
-            "this script get none of its options.",
+            f"{region.name}() builds {_name_of(proto)}, but is never called: none of its options "
+            "reaches a session.",
             f"Write tf.Session(config={region.name}()).",
             "config-not-used",
             place=proto.place,

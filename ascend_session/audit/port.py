@@ -54,7 +54,7 @@ def _code(entry: OptimizerEntry, is_python_2: bool) -> str:
         if option is None:
             comment = unknown_key(setting.key).message
         elif option.dead:
-            comment = "Nothing reads it any more."
+            comment = "It no longer has any effect."
         elif value is None:
             comment = f"Give {option.path} what the script gives it."
         elif not implied(setting.branch, entry.branch):

@@ -165,8 +165,8 @@ def _check_wait(commands: List[ShellCommand], ranks: List[ShellCommand]) -> Iter
         yield Finding(ERROR, message, _LAUNCH, "ranks-lost", place=ranks[-1].place)
     elif not for_one:
         message = (
-            "`wait` without a process returns 0 whatever becomes of the ranks: a rank that fails "
-            "is lost, and those that wait for it in a collective go on waiting."
+            "`wait` without a process id returns 0 even if a rank has failed: the failure is lost, "
+            "and ranks that wait for that rank in a collective wait on."
         )
         yield Finding(ERROR, message, _LAUNCH, "ranks-lost", place=waits[-1].place)
     elif not any(_status_matters(commands, each) for each in for_one):

@@ -1,6 +1,5 @@
 """TensorFlow's graph-mode interface, the same under 1.15 and 2.x."""
 
-import ctypes
 import os
 import sys
 import threading
@@ -113,6 +112,8 @@ def disown(session: Any) -> None:
     """
     if isinstance(session._session, _Disowned):
         return  # in a parent that was forked itself
+    import ctypes
+
     parent = os.getppid()
 
     def refuse(*args: Any, **kwargs: Any) -> Any:

@@ -2,7 +2,7 @@
 
 The ops live in a graph of their own and run in a session of their own, the *keeper*, which stays
 open as long as the system: closing the session that ran the initialisation takes the device down
-for everyone (guides/facts/adapter.md#life-of-ge-in-a-process).
+for everyone (guides/facts/process.md#life-of-ge-in-a-process).
 
 A backend is one module with one class. The launcher asks the class for its facts and must not wait
 for what a rank needs, so the module imports neither TensorFlow nor what else takes long at its top.
@@ -76,8 +76,6 @@ class Backend(abc.ABC):
         needs_rendezvous: Whether the launcher has to give the ranks a place to find each other.
         reads_option_files: Whether it reads the files that options point to.
         replaces_vendor: Whether this package's own npu_bridge and hccl stand for the vendor's.
-        collectives: What `ascend_session.hccl` goes through, and optimizers for several ranks;
-            there is no default, so each backend sets its own.
         interrupted_run_s: How long a signal waits for a run that does not react to the end of its
             session.
         target: The target that sessions made by others need.
@@ -91,7 +89,6 @@ class Backend(abc.ABC):
     reads_option_files = False
     replaces_vendor = False
     interrupted_run_s = 2.0
-    collectives: Collectives
     target = ""
 
     def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
@@ -139,6 +136,11 @@ class Backend(abc.ABC):
         Raises:
             UnsupportedError: For a step that this backend cannot make several times in a run.
         """
+
+    @property
+    def collectives(self) -> Collectives:
+        """What `ascend_session.hccl` goes through, and optimizers for several ranks."""
+        raise NotImplementedError(f"The {self.name} backend has no collectives.")
 
     def has_inf_and_nan(self) -> Optional[bool]:
         """Tell whether an overflow becomes Inf or NaN; None if that is not known yet.

@@ -2,7 +2,7 @@
 
 Only the modules of this room named npu* know the vendor's packages, and never
 ``npu_bridge.npu_init``, which patches every session of a process
-(guides/facts/adapter.md#importing-npu_bridge).
+(guides/facts/process.md#importing-npu_bridge).
 """
 
 import atexit
@@ -46,7 +46,6 @@ class NpuBackend(Backend):
     needs_rank_table = True
     reads_option_files = True
     interrupted_run_s = 10.0  # runs are longer, and a device that was finalised is worth a wait
-    collectives: NpuCollectives
 
     def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
         super().__init__(environ, reason)
@@ -59,7 +58,7 @@ class NpuBackend(Backend):
         _check_operators(environ)
         # From here on the adapter is in this process, and the stub can no longer be had.
         self._ops, self._hccl = _vendor_modules()
-        self.collectives = NpuCollectives(self._environ, self.bring_up)
+        self._collectives = NpuCollectives(self._environ, self.bring_up)
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
@@ -73,7 +72,7 @@ class NpuBackend(Backend):
     def job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
         job = Job.detect(environ)
-        if environ.get("ASCEND_DEVICE_ID") or not environ.get("DEVICE_ID"):
+        if not job.device_source.startswith("DEVICE_ID="):
             return job
         logical = self._devices.logical(job.device_id)
         return job if logical is None else job._replace(device_id=logical)
@@ -92,6 +91,11 @@ class NpuBackend(Backend):
         if parameters.get("job") in ("ps", "default"):
             remarks.append(f"job={parameters['job']!r}: {on_cpu}")
         return remarks
+
+    @property
+    def collectives(self) -> NpuCollectives:
+        """HCCL's, through the vendor's operators."""
+        return self._collectives
 
     def system_ops(self) -> Tuple[Any, Any]:
         """Add ``initialize_system`` and ``shutdown_system`` of the vendor's ``npu_ops``."""
@@ -123,7 +127,7 @@ class NpuBackend(Backend):
     def bring_up(self) -> None:
         """Initialise again if the device went down, and make the groups that went with it."""
         super().bring_up()
-        self.collectives.restore_groups()
+        self._collectives.restore_groups()
 
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Initialise as who the scheduler says that this process is, if one does."""

@@ -174,7 +174,7 @@ class NpuCollectives(Collectives):
         """Make those groups again that went with HCCL.
 
         Closing the last session ends GE and HCCL
-        (guides/facts/adapter.md#life-of-ge-in-a-process), while graphs still have operators in
+        (guides/facts/process.md#life-of-ge-in-a-process), while graphs still have operators in
         these groups.
 
         Raises:
@@ -205,8 +205,8 @@ class NpuCollectives(Collectives):
             call = f"{function}({', '.join(map(repr, arguments))})"
             if uses_collectives(self._environ):
                 hint = (
-                    "A group is there from hccl.create_group to hccl.destroy_group, on its own "
-                    "ranks only, each named once; HCCL's own log says more."
+                    "A group exists from hccl.create_group to hccl.destroy_group, and only on its "
+                    "own ranks. Name each rank once. HCCL's own log says more."
                 )
             else:
                 hint = (

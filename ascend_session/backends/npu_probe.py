@@ -1,7 +1,7 @@
 """Initialising in a short-lived process first.
 
 A failed initialisation aborts the process that tries
-(guides/facts/adapter.md#a-failed-initialisation), so that neither ``except`` nor a retry inside it
+(guides/facts/process.md#a-failed-initialisation), so that neither ``except`` nor a retry inside it
 can help. A process whose end does not matter tries instead; its output decides whether another one
 does.
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, 
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Backend, Loop
+from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
+from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import BackendError, DeviceError
 from ascend_session.hardware.nodes import host_root
-from ascend_session.hardware.operators import OPP_VARIABLE
-from ascend_session.hardware.versions import DEFAULT_PREFIX, TOOLKIT_VARIABLES
 
 if TYPE_CHECKING:
     from ascend_session.backends.stub_job import StubJob
@@ -35,8 +35,13 @@ _INEFFECTIVE = {
 
 
 class StubBackend(Backend):
-    """TensorFlow on the CPU, with ``ASCEND_SESSION_STUB_DEVICES`` devices (default 8)."""
+    """TensorFlow on the CPU, with ``ASCEND_SESSION_STUB_DEVICES`` devices (default 8).
 
+    Attributes:
+        opened: That of the open system, which operators look for when they run.
+    """
+
+    opened: ClassVar[Optional["StubBackend"]] = None
     name = "stub"
     needs_rendezvous = True
     replaces_vendor = True
@@ -55,17 +60,21 @@ class StubBackend(Backend):
 
     def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
         super().__init__(environ, reason)
-        from ascend_session.backends.stub_collectives import StubCollectives
-
         self._device_count = _count_devices(environ)
         self._job: Optional[Job] = None
         self._ranks: Optional[StubJob] = None
-        self.collectives = StubCollectives()
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
         """Give the reason; the stub runs anywhere, and is asked last."""
         return "no Ascend processor is present (there is no /dev/davinci*)"
+
+    @property
+    def collectives(self) -> Collectives:
+        """Those between the processes of the job, imported for the first graph that has one."""
+        from ascend_session.backends.stub_collectives import StubCollectives
+
+        return StubCollectives()
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job, as which it meets the others."""
@@ -74,10 +83,11 @@ class StubBackend(Backend):
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuse a loaded adapter, ranks that cannot meet, and devices that the stub lacks."""
-        from ascend_session.backends.stub_job import check_meeting
-
         _refuse_adapter()
-        check_meeting(job, self._environ)
+        if job.size > 1:
+            from ascend_session.backends.stub_job import find_rendezvous
+
+            find_rendezvous(job, self._environ)
         own = "ASCEND_DEVICE_ID" if self._environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
         devices = {
             own: job.device_id,
@@ -122,13 +132,18 @@ class StubBackend(Backend):
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Meet the other ranks of the job, then open the keeper session.
 
+        A rank that is alone has nobody to meet, and imports nothing for it until an operator needs
+        it; but a launcher is told how that rank fails.
+
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
-        from ascend_session.backends.stub_job import open_job
-
         job = self._job or self.job(self._environ)
-        self._ranks = open_job(job, parameters, self._environ)
+        if job.size > 1 or self._environ.get(RANK_FOLDER):
+            from ascend_session.backends.stub_job import open_job
+
+            self._ranks = open_job(job, parameters, self._environ)
+        StubBackend.opened = self
         super().initialize(proto if job.size == 1 else _without_spinning(proto), parameters)
 
     def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
@@ -137,25 +152,26 @@ class StubBackend(Backend):
         if ranks is not None:
             ranks.process_group.fail(reason, error)
 
-    def shutdown(self) -> None:
-        """Run the shutdown op, and leave the other ranks in order."""
-        try:
-            super().shutdown()
-        finally:
-            self._leave()
+    def joined_job(self) -> "Optional[StubJob]":
+        """Return this rank's part in the job; None if the system is closed."""
+        from ascend_session.backends.stub_job import open_job
+
+        with self._closing:
+            if self._ranks is None and StubBackend.opened is self and self._job is not None:
+                self._ranks = open_job(self._job, {}, self._environ)
+            return self._ranks
 
     def close(self) -> None:
-        """Close the keeper session; the other ranks are left if that was not done before."""
+        """Leave the other ranks in order, and close the keeper session."""
         try:
-            self._leave()
+            with self._closing:
+                ranks, self._ranks = self._ranks, None
+                if StubBackend.opened is self:
+                    StubBackend.opened = None
+                if ranks is not None:
+                    ranks.close()
         finally:
             super().close()
-
-    def _leave(self) -> None:
-        with self._closing:
-            ranks, self._ranks = self._ranks, None
-            if ranks is not None:
-                ranks.close()
 
     def system_ops(self) -> Tuple[Any, Any]:
         """Add no-op twins of initialize_system and shutdown_system, under the vendor's names."""
@@ -187,6 +203,8 @@ def _without_spinning(proto: Any) -> Any:
 def _signs_of_device(environ: Mapping[str, str]) -> List[str]:
     """List what lets one expect a device on this host, in half sentences."""
     from ascend_session.backends.npu import is_installed
+    from ascend_session.hardware.operators import OPP_VARIABLE
+    from ascend_session.hardware.versions import DEFAULT_PREFIX, TOOLKIT_VARIABLES
 
     signs = [f"{name} is set" for name in (*TOOLKIT_VARIABLES, OPP_VARIABLE) if environ.get(name)]
     signs = signs[:1]  # set_env.sh sets all of them

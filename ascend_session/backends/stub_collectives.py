@@ -7,7 +7,7 @@ import collections
 import functools
 import hashlib
 import weakref
-from typing import Any, Callable, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends import collective_shapes
 from ascend_session.backends._tensorflow import tf1
@@ -16,7 +16,7 @@ from ascend_session.backends.collectives import Collectives
 from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.messages import Operation
 from ascend_session.backends.exchange.order import Iteration
-from ascend_session.backends.exchange.process_group import Channel
+from ascend_session.backends.exchange.process_group import Communicator
 from ascend_session.backends.stub_job import current_job, members_now
 from ascend_session.backends.stub_ops import NO_GRADIENT, blocking_op
 from ascend_session.errors import CollectiveError
@@ -24,7 +24,7 @@ from ascend_session.vendor import WORLD_GROUP
 
 __all__ = ["StubCollectives"]
 
-Work = Callable[[Channel, Sequence[Any]], Sequence[Any]]
+Work = Callable[[Communicator, Sequence[Any]], Sequence[Any]]
 """What a collective does: gets the ranks and this rank's arrays, gives this rank's results."""
 
 _GRADIENT = "AscendSessionHcomAllReduce"
@@ -52,9 +52,9 @@ class StubCollectives(Collectives):
     ) -> Any:
         """One exchange."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_size(channel, "rank_size", rank_size)
-            return [collectives.all_gather(channel, arrays[0])]
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            collectives.check_size(comm, "rank_size", rank_size)
+            return [collectives.all_gather(comm, arrays[0])]
 
         shape = collective_shapes.gathered(_as_list(tensor.shape), rank_size)
         what = _described("allgather", [tensor.dtype])
@@ -66,16 +66,16 @@ class StubCollectives(Collectives):
     ) -> List[Any]:
         """All in one exchange."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_root(channel, root_rank)
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            collectives.check_root(comm, root_rank)
             forms = [(array.dtype, array.shape) for array in arrays]
-            return collectives.broadcast(channel, forms, arrays, root_rank)
+            return collectives.broadcast(comm, forms, arrays, root_rank)
 
         what = _described(f"broadcast from {root_rank}", [tensor.dtype for tensor in tensors])
         shapes = [_as_list(tensor.shape) for tensor in tensors]
         bits = [_as_bits(tensor) for tensor in tensors]
         received = _collective("HcomBroadcast", group, what, bits, work, shapes)
-        return [_from_bits(one, tensor.dtype) for one, tensor in zip(received, tensors)]
+        return [_from_bits(value, tensor.dtype) for value, tensor in zip(received, tensors)]
 
     def reduce(
         self,
@@ -88,14 +88,12 @@ class StubCollectives(Collectives):
     ) -> Any:
         """One exchange; the other ranks get zeros, where the device leaves what was there."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
             import numpy as np
 
-            collectives.check_root(channel, root_rank)
-            reduced = collectives.all_reduce(channel, arrays, reduction)
-            return (
-                reduced if channel.me == root_rank else [np.zeros_like(array) for array in reduced]
-            )
+            collectives.check_root(comm, root_rank)
+            reduced = collectives.all_reduce(comm, arrays, reduction)
+            return reduced if comm.me == root_rank else [np.zeros_like(array) for array in reduced]
 
         what = f"reduce {reduction} to {root_rank}"
         return _reduction("HcomReduce", what, tensor, work, _as_list(tensor.shape), group)
@@ -111,9 +109,9 @@ class StubCollectives(Collectives):
     ) -> Any:
         """One exchange of the whole, of which each rank keeps its part."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_size(channel, "rank_size", rank_size)
-            return [collectives.reduce_scatter(channel, arrays[0], reduction)]
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            collectives.check_size(comm, "rank_size", rank_size)
+            return [collectives.reduce_scatter(comm, arrays[0], reduction)]
 
         shape = collective_shapes.scattered(_as_list(tensor.shape), rank_size)
         what = f"reduce_scatter {reduction}"
@@ -130,8 +128,8 @@ class StubCollectives(Collectives):
     ) -> Any:
         """Two exchanges: who sends how much to whom, and the data."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            return [collectives.all_to_all_v(channel, arrays)]
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            return [collectives.all_to_all_v(comm, arrays)]
 
         lists = [send_counts, send_displacements, recv_counts, recv_displacements]
         return _exchange("HcomAllToAllV", "all_to_all_v", send_data, lists, work, group)
@@ -147,8 +145,8 @@ class StubCollectives(Collectives):
     ) -> Any:
         """Two exchanges: the matrix, which has to be the same on all, and the data."""
 
-        def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-            return [collectives.all_to_all_v_c(channel, arrays, rank)]
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            return [collectives.all_to_all_v_c(comm, arrays, rank)]
 
         matrix = [send_count_matrix]
         return _exchange("HcomAllToAllVC", "all_to_all_v_c", send_data, matrix, work, group)
@@ -166,7 +164,7 @@ class StubCollectives(Collectives):
             forms = [(arrays[0].dtype, arrays[0].shape)]
             job.process_group.run(
                 operation,
-                lambda channel: collectives.broadcast(channel, forms, arrays, channel.me),
+                lambda comm: collectives.broadcast(comm, forms, arrays, comm.me),
                 iteration,
             )
             return []
@@ -191,7 +189,7 @@ class StubCollectives(Collectives):
             forms = [(empty.dtype, empty.shape)]
             received: Sequence[Any] = job.process_group.run(
                 operation,
-                lambda channel: collectives.broadcast(channel, forms, [], 1 - channel.me),
+                lambda comm: collectives.broadcast(comm, forms, [], 1 - comm.me),
                 iteration,
             )
             return received
@@ -200,74 +198,63 @@ class StubCollectives(Collectives):
         return _from_bits(blocking_op("HcomReceive", [], function, results)[0], data_type)
 
     def create_group(self, group: str, rank_num: int, rank_ids: List[int]) -> None:
-        """Makes a group; nothing is sent."""
+        """Make a group; nothing is sent."""
         current_job("hccl.create_group").groups.create(group, rank_num, rank_ids)
 
     def destroy_group(self, group: str) -> None:
-        """Ends a group; nothing is sent."""
+        """End a group; nothing is sent."""
         current_job("hccl.destroy_group").groups.destroy(group)
 
     def rank(self, group: str) -> int:
-        """This process's rank in the group."""
+        """Give this process's rank in the group."""
         return current_job("hccl.rank").groups.rank_in(group)
 
     def size(self, group: str) -> int:
-        """The number of the group's ranks."""
+        """Count the group's ranks."""
         return current_job("hccl.size").groups.size_of(group)
 
     def local_rank(self, group: str) -> int:
-        """This process's place among the group's ranks of this server."""
+        """Give this process's place among the group's ranks of this server."""
         return current_job("hccl.local_rank").groups.local_rank_in(group)
 
     def local_size(self, group: str) -> int:
-        """How many of the group's ranks are on this server."""
+        """Count the group's ranks on this server."""
         return current_job("hccl.local_size").groups.local_size_of(group)
 
     def world_rank(self, group: str, group_rank: int) -> int:
-        """The rank in the job of a rank of the group."""
+        """Find the rank in the job of a rank of the group."""
         return current_job("hccl.world_rank").groups.world_rank(group, group_rank)
 
     def group_rank(self, world_rank: int, group: str) -> int:
-        """The rank in the group of a rank of the job."""
+        """Find the rank in the group of a rank of the job."""
         return current_job("hccl.group_rank").groups.group_rank(world_rank, group)
-
-
-class Place(NamedTuple):
-    """Where an operator stands, by which the ranks tell which ones belong together.
-
-    The same script gives the same places on all ranks of a group, whatever its operators' names.
-
-    Attributes:
-        key: Unique in this process: ``graph 1, hccl_world_group, collective 3``.
-        group: Name of the ranks that take part.
-    """
-
-    key: str
-    group: str
 
 
 _graphs: "weakref.WeakKeyDictionary[Any, Dict[str, Tuple[int, int]]]" = weakref.WeakKeyDictionary()
 _numbered: Counter[str] = collections.Counter()
 
 
-def _next_place(group: str) -> Place:
-    """Give the next place of a group's collective in the default graph.
+def _next_key(group: str) -> str:
+    """Name the next collective of a group in the default graph, the same on all ranks.
 
-    Graphs are numbered for each set of ranks, in the order in which they get their first
-    collective of it: only its members build those, and a name may stand for others later.
+    It is unique in this process: ``graph 1, hccl_world_group, collective 3``. The same script gives
+    the same names on all ranks of a group, whatever its operators' names. Graphs are numbered for
+    each set of ranks, in the order in which they get their first collective of it: only its members
+    build those, and a name may stand for others later.
     """
-    known = _graphs.setdefault(_outermost(tf1().get_default_graph()), {})
+    known = _graphs.setdefault(_outermost_graph(), {})
     ranks = members_now(group)
     if ranks not in known:
         _numbered[ranks] += 1
         known[ranks] = (_numbered[ranks], 0)
     graph, count = known[ranks]
     known[ranks] = (graph, count + 1)
-    return Place(f"graph {graph}, {group}, collective {count + 1}", group)
+    return f"graph {graph}, {group}, collective {count + 1}"
 
 
-def _outermost(graph: Any) -> Any:
-    """Give the graph that a session will run: functions and loops have graphs inside."""
+def _outermost_graph() -> Any:
+    """Find the graph that a session will run: functions and loops have graphs inside."""
+    graph = tf1().get_default_graph()
     while True:
         outer = getattr(graph, "outer_graph", None) or getattr(graph, "_outer_graph", None)
         if outer is None:
@@ -298,32 +285,32 @@ def _collective(
         of_shape: Whether all ranks have to give the same shapes.
     """
     tf = tf1()
-    place = _next_place(group)
+    own_key = _next_key(group)
 
     def function(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Sequence[Any]:
         job = current_job(f'The collective "{name}"')
-        ranks = job.groups.members(place.group)
+        ranks = job.groups.members(group)
         signature = _signature(what, arrays if of_shape else arrays[:0])
-        key = place.key if place.group == WORLD_GROUP else f"{place.key} of {list(ranks)}"
+        key = own_key if group == WORLD_GROUP else f"{own_key} of {list(ranks)}"
         operation = Operation(key, name, ranks, signature)
         results: Sequence[Any] = job.process_group.run(
-            operation, lambda channel: work(channel, arrays), iteration
+            operation, lambda comm: work(comm, arrays), iteration
         )
         return results
 
-    results = [(one.dtype, tf.TensorShape(shape)) for one, shape in zip(inputs, shapes)]
+    results = [(tensor.dtype, tf.TensorShape(shape)) for tensor, shape in zip(inputs, shapes)]
     return blocking_op(kind, inputs, function, results, gradient)
 
 
 def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str) -> List[Any]:
-    def work(channel: Channel, arrays: Sequence[Any]) -> Sequence[Any]:
-        return collectives.all_reduce(channel, arrays, reduction)
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        return collectives.all_reduce(comm, arrays, reduction)
 
     wide = [_wide(tensor) for tensor in tensors]
     shapes = [_as_list(tensor.shape) for tensor in tensors]
     what = _described(f"allreduce {reduction}", [tensor.dtype for tensor in tensors])
     reduced = _collective("HcomAllReduce", group, what, wide, work, shapes, gradient)
-    return [tf1().cast(one, tensor.dtype) for one, tensor in zip(reduced, tensors)]
+    return [tf1().cast(value, tensor.dtype) for value, tensor in zip(reduced, tensors)]
 
 
 def _reduction(kind: str, what: str, tensor: Any, work: Any, shape: Any, group: str) -> Any:
@@ -387,7 +374,7 @@ def _from_bits(tensor: Any, dtype: Any) -> Any:
 
 
 def _wide(tensor: Any) -> Any:
-    """``tensor`` in a dtype that NumPy can reckon with."""
+    """Give ``tensor`` in a dtype that NumPy can compute with."""
     tf = tf1()
     return tf.cast(tensor, tf.float32) if tensor.dtype.base_dtype == tf.bfloat16 else tensor
 
@@ -407,9 +394,8 @@ def _register_gradient() -> None:
 
     def gradient(op: Any, *gradients: Any) -> List[Any]:
         count = len(gradients) // 2
-        summed = [
-            StubCollectives().allreduce(one, "sum", 0, -1, WORLD_GROUP) for one in gradients[:count]
-        ]
+        stub = StubCollectives()
+        summed = [stub.allreduce(each, "sum", 0, -1, WORLD_GROUP) for each in gradients[:count]]
         return [None] * count + summed
 
     tf1().RegisterGradient(_GRADIENT)(gradient)

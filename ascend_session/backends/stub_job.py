@@ -8,10 +8,9 @@ import os
 import socket
 from typing import Any, Mapping, Optional
 
-from ascend_session.backends.exchange.peer import Rank
 from ascend_session.backends.exchange.process_group import ProcessGroup
-from ascend_session.backends.exchange.rendezvous import Rendezvous
-from ascend_session.backends.exchange.systems import Node
+from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
+from ascend_session.backends.stub import StubBackend
 from ascend_session.backends.stub_groups import Groups
 from ascend_session.cluster.coordinator import find_coordinator, is_loopback, split_address
 from ascend_session.cluster.job import Job
@@ -24,9 +23,7 @@ from ascend_session.vendor import (
     WORLD_GROUP,
 )
 
-__all__ = ["StubJob", "check_meeting", "current_job", "members_now", "open_job"]
-
-_current: "Optional[StubJob]" = None
+__all__ = ["StubJob", "current_job", "find_rendezvous", "members_now", "open_job"]
 
 
 class StubJob:
@@ -42,37 +39,34 @@ class StubJob:
         self.groups = Groups(job.rank, job.size, job.local_size, process_group.nodes)
 
     def close(self) -> None:
-        """Leave the others in order; afterwards no operator finds this job."""
-        global _current
-        try:
-            self.process_group.close()
-        finally:
-            if _current is self:
-                _current = None
+        """Leave the others in order."""
+        self.process_group.close()
 
 
-def current_job(asked: str) -> StubJob:
-    """The open job.
+def current_job(caller: str) -> StubJob:
+    """Return the open job.
 
     Args:
-        asked: Who asks, for the message.
+        caller: Who needs it, for the message.
 
     Raises:
         LifecycleError: If no system is open on the stub.
     """
-    if _current is None:
+    backend = StubBackend.opened
+    job = None if backend is None else backend.joined_job()
+    if job is None:
         raise LifecycleError(
-            f"{asked} needs an open system: the ranks of a job find each other when it opens.",
+            f"{caller} needs an open system: the ranks of a job find each other when it opens.",
             hint="with ascend_system(config) as system: ...",
         )
-    return _current
+    return job
 
 
 def members_now(group: str) -> str:
-    """Who is in a group, as text; its name while that is not known, as before a system is open."""
-    if _current is None or group == WORLD_GROUP:
+    """List a group's ranks as text; its name while they are not known, as before a system opens."""
+    if StubBackend.opened is None or group == WORLD_GROUP:
         return group
-    return str(_current.groups.members(group))
+    return str(current_job(f"The group {group!r}").groups.members(group))
 
 
 def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> StubJob:
@@ -81,29 +75,21 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     Raises:
         InitializationError: Naming the ranks that did not come.
     """
-    global _current
-    process_group = _process_group(job, parameters, environ)
+    process_group = _make_process_group(job, parameters, environ)
     try:
         process_group.open()
     except BaseException as error:
         process_group.close(error)
         raise
-    _current = StubJob(job, process_group)
-    return _current
+    return StubJob(job, process_group)
 
 
-def check_meeting(job: Job, environ: Mapping[str, str]) -> None:
-    """Check that this rank can know where to find the others.
+def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Optional[str]:
+    """Find the address at which the job's nodes meet; None if all ranks are on this one.
 
     Raises:
-        JobError: If not.
+        JobError: If this rank cannot know where the others are.
     """
-    if job.size > 1:
-        _coordinator(job, environ)
-
-
-def _coordinator(job: Job, environ: Mapping[str, str]) -> Optional[str]:
-    """Give the address at which the job's nodes meet; None if all ranks are on this one."""
     claim = job.identity.scheduler
     address = find_coordinator(environ, claim)
     if address is not None:
@@ -127,9 +113,10 @@ def _coordinator(job: Job, environ: Mapping[str, str]) -> Optional[str]:
     return None
 
 
-def _process_group(
+def _make_process_group(
     job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
 ) -> ProcessGroup:
+    """Describe how this rank meets the others, whom `ProcessGroup.open` waits for."""
     if job.size == 1:
         return ProcessGroup(job.rank)
     timeout_s = float(read_number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS)
@@ -138,7 +125,7 @@ def _process_group(
     source = job.mounted if claim is None else claim
     seed = "" if source is None else source.seed
     job_id = environ.get("JOB_ID") or seed
-    coordinator = _coordinator(job, environ)
+    coordinator = find_rendezvous(job, environ)
     label = (claim and claim.node) or str(job.rank - job.local_rank)
     links = None
     if coordinator is None:
@@ -164,8 +151,7 @@ def _process_group(
         if is_hub:
             credentials = read_credentials(environ, job_id)
             links = Links(node if job.rank else "", coordinator, credentials, timeout_s)
-    hub = Node(rendezvous, job.rank, job.size, links) if is_hub else None
-    who = Rank(job.rank, job.size, label, job.local_size, rendezvous, hub, coordinator)
+    who = Rank(job.rank, job.size, label, job.local_size, rendezvous, is_hub, coordinator, links)
     return ProcessGroup(job.rank, who, timeout_s, _execution_limit(parameters, environ))
 
 
@@ -179,7 +165,7 @@ def _this_machine() -> str:
 
 
 def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Optional[float]:
-    """Seconds that a collective may take: the option, else the variable, else HCCL's default."""
+    """Find how long a collective may take: the option, else the variable, else HCCL's default."""
     given = parameters.get("hccl_timeout")
     if given is None:
         given = read_number(environ, "HCCL_EXEC_TIMEOUT")

@@ -1,7 +1,7 @@
 """TensorFlow and the vendor's packages as a Python has them, looked at in a child process.
 
 Importing them takes seconds, starts threads, and can end the process that tries. Nothing is
-initialised: plain imports patch nothing (guides/facts/adapter.md#importing-npu_bridge).
+initialised: plain imports patch nothing (guides/facts/process.md#importing-npu_bridge).
 
 Sources: guides/facts/failures.md#interpreter-and-packages; the vendor's installation guide, page
 "Running Dependencies" (TensorFlow 1.15 goes with Python 3.7.5 to 3.7.11).

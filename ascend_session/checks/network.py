@@ -1,6 +1,6 @@
 """The network interface of each device: its link, its address, and whether TLS is equal.
 
-Sources: guides/facts/launch.md#device-addresses, guides/facts/devices.md#hccn,
+Sources: guides/facts/rank_tables.md#device-addresses, guides/facts/devices.md#hccn,
 guides/facts/failures.md#network-of-a-device (link down, TLS on some cards only); HCOMM,
 IsNeedNicInit and SetInterModeInSuperPod (on A3, ranks in one superpod use HCCS and open no
 interface).

@@ -66,7 +66,7 @@ def check_ports(
     busy = [port for port in busy if port in users or _find_busy([port])[0]]
     taken = [port for port in busy if port not in users or not users[port].is_local]
     if not taken:
-        yield Finding(OK, f"Nobody has bound the ports {format_ranges(ports)}.", rule=PORTS)
+        yield Finding(OK, f"The ports {format_ranges(ports)} are free.", rule=PORTS)
         return
     yield from _report_taken(taken, users, environ)
 
@@ -128,10 +128,10 @@ def _report_taken(
             yield Finding(WARNING, message, f"Reserve them for HCCL: {reserve}.", rule=PORTS)
     if DEVICE_PORT in busy:
         owner = users.get(DEVICE_PORT)
-        who = "somebody" if owner is None else owner.name
+        who = "an unknown process" if owner is None else owner.name.rstrip(",")
         message = (
-            f"Port {DEVICE_PORT} of this host: {who} has bound it. HCCL takes it on the cards, and "
-            "on the host only where they have no network of their own."
+            f"Port {DEVICE_PORT} of this host is in use by {who}. HCCL needs it on the cards, and "
+            "on the host only if these have no network of their own."
         )
         yield Finding(WARNING, message, f"Reserve it for HCCL: {reserve}.", rule=PORTS)
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import typer
 
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 _ORDER = (OK, NOT_CHECKED, FAILS)
 _STYLES: Dict[str, str] = {OK: "green", NOT_CHECKED: "yellow", FAILS: "bold red"}
 _LABELS = {"devices": "job size"}  # on the screen: what is measured are processes
+# What a person can correct on any machine, with a device or without.
+_IN_CONFIGURATION = (
+    "aoe_config_file",
+    "configuration",
+    "mode",
+    "operators",
+    "options",
+    "profiling",
+    "static memory",
+    "work_path",
+)
 _HEADERS = ("CONDITION", "VERDICT", "MEASURED", "NEEDED")
 _KNOWN_FACTS = (
     "processes",
@@ -96,8 +107,13 @@ def measure_conditions(
 
 
 def show_conditions(plan: AoePlan) -> None:
-    """Print the conditions, what to do about those that are not fulfilled, and a verdict."""
-    conditions = [condition for verdict in _ORDER for condition in plan.of(verdict)]
+    """Print the conditions, what to do about those that are not fulfilled, and a verdict.
+
+    Without a device a table would tell nothing: then only what has to be corrected is printed.
+    """
+    if not plan.has_device:
+        _show_without_device(plan)
+        return
     rows = [
         (
             _LABELS.get(condition.name, condition.name),
@@ -105,8 +121,15 @@ def show_conditions(plan: AoePlan) -> None:
             format_value(condition.measured, condition.unit),
             format_value(condition.needed, condition.unit),
         )
-        for condition in conditions
+        for verdict in _ORDER
+        for condition in plan.of(verdict)
     ]
+    lines = [*_describe(plan.of(NOT_CHECKED)), *_describe(plan.of(FAILS)), "\nBefore you tune:"]
+    lines += [f"  {advice}" for advice in ADVICE]
+    counts = [f"{len(plan.of(verdict))} {verdict}" for verdict in (OK, NOT_CHECKED)]
+    count = len(plan.of(FAILS))
+    counts.append(f"{count} {'fails' if count == 1 else 'fail'}")
+    lines.append(f"\n{len(plan.conditions)} conditions: {', '.join(counts)}.")
     typer.echo(f"{plan.mode} tuning\n")
     if is_terminal():
         from rich.text import Text
@@ -115,36 +138,35 @@ def show_conditions(plan: AoePlan) -> None:
             [Text(name), Text(verdict, style=_STYLES[verdict]), Text(measured), Text(needed)]
             for name, verdict, measured, needed in rows
         ]
-        draw(make_table(_HEADERS, cells), Text("\n".join(_lines(plan))))
+        draw(make_table(_HEADERS, cells), Text("\n".join(lines)))
     else:
         show_table(_HEADERS, rows)
-        typer.echo("\n".join(_lines(plan)))
+        typer.echo("\n".join(lines))
 
 
-def _lines(plan: AoePlan) -> Iterator[str]:
-    """Say what is not fulfilled and what to do about it, the worst last; advice, and a verdict."""
-    is_elsewhere = any(condition.hint == ELSEWHERE for condition in plan.of(NOT_CHECKED))
-    if is_elsewhere:
-        names = ", ".join(condition.name for condition in plan.of(NOT_CHECKED))
-        yield f"\nThis machine has no Ascend device, so these are not checked: {names}."
-        yield f"  hint: {ELSEWHERE}"
-    for verdict in (FAILS,) if is_elsewhere else (NOT_CHECKED, FAILS):
-        by_hint: Dict[str, List[TuningCondition]] = {}
-        for condition in plan.of(verdict):
-            by_hint.setdefault(condition.hint or "", []).append(condition)
-        for hint, conditions in by_hint.items():
-            yield ""
-            for condition in conditions:
-                yield f"{condition.name}, {verdict}: {spell_options(condition.message)}"
-            if hint:
-                yield f"  hint: {spell_options(hint)}"
-    if not is_elsewhere:
-        yield "\nBefore you tune:"
-        for advice in ADVICE:
-            yield f"  {advice}"
-    counts = {verdict: len(plan.of(verdict)) for verdict in _ORDER}
-    fail = FAILS if counts[FAILS] == 1 else "fail"
-    yield (
-        f"\n{len(plan.conditions)} conditions: {counts[OK]} {OK}, {counts[NOT_CHECKED]} "
-        f"{NOT_CHECKED}, {counts[FAILS]} {fail}."
-    )
+def _show_without_device(plan: AoePlan) -> None:
+    """Say that there is no device, and which conditions fail besides."""
+    failing = plan.of(FAILS)
+    others = [condition.name for condition in failing if condition.name not in _IN_CONFIGURATION]
+    lines = [f"{plan.mode} tuning needs an Ascend device, and this machine has none."]
+    if others:
+        lines.append(f"Other conditions that fail on this machine: {', '.join(others)}.")
+    lines.append(f"  hint: {ELSEWHERE}")
+    lines += _describe(condition for condition in failing if condition.name in _IN_CONFIGURATION)
+    if is_terminal():
+        draw("\n".join(lines))
+    else:
+        typer.echo("\n".join(lines))
+
+
+def _describe(conditions: Iterable[TuningCondition]) -> Iterator[str]:
+    """Say what is not fulfilled; conditions with the same hint stand together above it."""
+    by_hint: Dict[str, List[TuningCondition]] = {}
+    for condition in conditions:
+        by_hint.setdefault(condition.hint or "", []).append(condition)
+    for hint, alike in by_hint.items():
+        yield ""
+        for condition in alike:
+            yield f"{condition.name}, {condition.verdict}: {spell_options(condition.message)}"
+        if hint:
+            yield f"  hint: {spell_options(hint)}"

@@ -218,7 +218,7 @@ def _check_logs(log_dir: Optional[str]) -> List[Finding]:
         folder = os.path.abspath(log_dir or _LOGS)
     except FileNotFoundError:
         message = "The working directory has been removed."
-        return [Finding(ERROR, message, "Change to another directory.", rule=FOLDER)]
+        return [Finding(ERROR, message, "Change to another folder.", rule=FOLDER)]
     return list(check_folder(folder))
 
 

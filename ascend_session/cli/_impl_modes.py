@@ -123,7 +123,7 @@ def decide_mode(
         decision = decision._replace(why=f"{decision.why}{note}")
     if select is None or "op_select_implmode" in decision.why:
         return decision
-    more = f"op_select_implmode={select} is not looked at while op_precision_mode is set."
+    more = f"op_select_implmode={select} is ignored while op_precision_mode is set."
     return decision._replace(why=f"{decision.why} {more}")
 
 
@@ -140,7 +140,7 @@ def _decide_by_select(op: str, mode: str, types: str, lists: ModeLists) -> "Deci
         return decision
     return decision._replace(
         mode=None,
-        why=f"{missing} Asked for is {decision.why}",
+        why=f"{missing} The choice was {decision.why}",
         passed_over=(("op_select_implmode", decision.mode),),
     )
 

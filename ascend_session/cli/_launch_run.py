@@ -8,7 +8,7 @@ import re
 import shlex
 import signal
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Callable, List, Mapping, Optional, Set
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set
 
 from ascend_session.backends import backend_class
 from ascend_session.cli._output import complain, spell_options
@@ -115,8 +115,8 @@ def _advise_on_order(
         what = config.script or config.module or config.program or ""
         example = " ".join(map(shlex.quote, [*config.args[number : number + 1 + takes_more], what]))
         advice = (
-            f"{option} stands after {what}, so it belongs to that. Options of ascend-session "
-            f"launch come before it: ascend-session launch {example}"
+            f"{option} comes after {what}, so it was passed on to it. Put options of "
+            f"ascend-session launch first: ascend-session launch {example}"
         )
         result.attempts[-1].cause = dataclasses.replace(cause, advice=advice)
         return
@@ -140,7 +140,7 @@ class _Screen:
         self._sentences: List[str] = []
         self._notes: Set[str] = set()
         self._alive = self.signals = 0
-        self._failure: Optional[str] = None
+        self._failures: Dict[int, Optional[str]] = {}  # of ranks that have ended
 
     def begin(self, output: Output) -> None:
         """Take the output of the job, below which the status line stands."""
@@ -176,23 +176,23 @@ class _Screen:
 
     def _describe(self, event: Event) -> None:
         if isinstance(event, Planned):
-            self._alive, self._failure = len(event.plan.ranks), None
+            self._alive, self._failures = len(event.plan.ranks), {}
             if event.plan.attempt == 1:
                 self._describe_plan(event.plan)
             for note in event.plan.notes:
                 self._say_once(note)
         elif isinstance(event, (Ended, NotStarted)):
             self._alive -= 1
-            self._failure = self._failure or _describe_failure(event)
+            self._failures[event.rank] = _describe_failure(event)
         elif isinstance(event, NotBound):
             self._say_once(not_bound(event.rank, event.text))
         elif isinstance(event, Stopping):
-            self._describe_stop(event.why)
+            self._describe_stop(event)
         elif isinstance(event, Killing):
             self._say("What has not ended by now is killed.")
         elif isinstance(event, Left):
             left = ", ".join(event.processes)
-            self._say(f"The ranks have ended and left processes behind, which are ended: {left}.")
+            self._say(f"The ranks have ended, but left processes behind, which end now: {left}.")
         elif isinstance(event, Waited):
             self._say(f"note: {event.note}")
         elif isinstance(event, Stalled):
@@ -211,21 +211,22 @@ class _Screen:
             if not plan.environ.get(STUB_DEVICES_VARIABLE):
                 why = "a server with Ascend processors usually has"
             self._say(
-                f"No -n before the script, and no device to count: {count}, as many as {why}."
+                f"Without -n, and without a device to count, the job has {count}, as many as {why}."
             )
 
-    def _describe_stop(self, why: str) -> None:
+    def _describe_stop(self, event: Stopping) -> None:
         then = f"SIGKILL in {self._grace_s:g} s"
-        if why == "failure" and self._alive > 0:
-            cause = None if self._output is None else self._output.filter.cause
-            failure = self._failure or "A rank has failed"
-            if cause is not None and not failure.startswith(f"Rank {cause} "):
-                failure = f"Rank {cause} has failed"
+        if event.why == "failure" and self._alive > 0:
+            failure = "A rank has failed"
+            if event.rank is not None:
+                failure = self._failures.get(event.rank) or f"Rank {event.rank} has failed"
             self._say(f"{failure}. The others get SIGTERM now, and {then}.")
-        elif why == "asked" and self._signals.noted:
+        elif event.why == "asked" and self._signals.noted:
             name = signal_name(self._signals.noted[0])
-            self._say(f"{name}: every rank is asked to end, and gets {then}. Again: at once.")
-        elif why == "told":
+            self._say(
+                f"{name}: every rank is asked to end, and gets {then}. A second one kills them now."
+            )
+        elif event.why == "told":
             self._say(f"The job's guardian got a signal: every rank is asked to end; {then}.")
 
     def _say_once(self, sentence: str) -> None:

@@ -18,8 +18,8 @@ from ascend_session.text import format_duration, format_ranges
 
 # What a class means for whoever reads this; `failures.FailureClass` has the words for programs.
 _CLASSES = {
-    "transient": "transient: it is known to pass, so another attempt may succeed",
-    "secondary": "secondary: something else failed first, and this is what came of it",
+    "transient": "transient: such failures pass, so another attempt may succeed",
+    "secondary": "secondary: something else failed first, and caused this",
     "permanent": "permanent: it fails the same way until something is changed",
     "hardware": "hardware: an administrator has to look at the device",
     "ambiguous": "ambiguous: see who holds the device, then try once more",

@@ -19,6 +19,11 @@ File = Annotated[str, typer.Argument(hidden=True)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")]
 
+Devices = Annotated[
+    Optional[str],
+    typer.Option(metavar="LIST", help="Logical device ids such as 0-3,6.  [default: all visible]"),
+]
+
 # Titles in the help of several commands.
 OUTPUT = "Output"
 

@@ -25,10 +25,10 @@ from ascend_session.cli._parameters import (
 
 _Text = Optional[str]
 _Number = Optional[int]
-_FACTS = "What cannot be measured"  # a title in the help
+_FACTS = "Facts that cannot be measured"  # a title in the help
 _SORTS = "saved, improvement, before, after, name or type"
 
-# What cannot be measured, or only of this machine; for the conditions and a run.
+# Options of both `preflight` and `run`.
 _Mode = Annotated[
     _Text,
     typer.Option(
@@ -48,7 +48,7 @@ _TrainingMemory = Annotated[
         metavar="SIZE",
         parser=parse_size,
         rich_help_panel=_FACTS,
-        help="Host memory that the training needs, as in 12GiB.",
+        help="Host memory that the training needs, such as 12GiB.",
     ),
 ]
 _TuningParallelNum = Annotated[
@@ -65,7 +65,9 @@ _DeviceCores = Annotated[
 _OperatorCores = Annotated[
     _Number,
     typer.Option(
-        metavar="N", rich_help_panel=_FACTS, help="Most cores that an operator of the model uses."
+        metavar="N",
+        rich_help_panel=_FACTS,
+        help="Largest number of AI cores that an operator of the model uses.",
     ),
 ]
 _DeviceMemory = Annotated[
@@ -74,7 +76,7 @@ _DeviceMemory = Annotated[
         metavar="SIZE",
         parser=parse_size,
         rich_help_panel=_FACTS,
-        help="Device memory that the training needs, as in 20GiB.",
+        help="Device memory that the training needs, such as 20GiB.",
     ),
 ]
 _StaticOperators = Annotated[
@@ -82,11 +84,11 @@ _StaticOperators = Annotated[
     typer.Option(
         "--static-operators",
         rich_help_panel=_FACTS,
-        help="All operators of the model have static shapes.",
+        help="State that all operators of the model have static shapes.",
     ),
 ]
 
-_HELP = """Tune operators or subgraphs with AOE.
+_HELP = """Tune operators or subgraphs with AOE, the vendor's tuner.
 
 Examples:
     ascend-session aoe preflight train.yaml
@@ -113,8 +115,8 @@ def preflight(
 ) -> None:
     """Check whether this machine has what a tuning run needs.
 
-    CONFIG is the configuration file with which the training script opens its session. What cannot
-    be measured is "not checked", with the option that supplies it.
+    CONFIG is the configuration file that the training script uses. If a condition cannot be
+    measured, it is "not checked", and the output names the option that states it.
 
     Exit code: 0 if no condition fails, 1 if one does, 2 for a usage error.
 
@@ -140,7 +142,7 @@ def run_tuning(
     arguments: Arguments = None,
     config: Annotated[
         _Text,
-        typer.Option(metavar="FILE", help="Configuration with which SCRIPT opens its session."),
+        typer.Option(metavar="FILE", help="Configuration file that SCRIPT uses."),
     ] = None,
     mode: _Mode = None,
     work_path: Annotated[
@@ -148,7 +150,7 @@ def run_tuning(
         typer.Option(
             metavar="FOLDER",
             rich_help_panel=OUTPUT,
-            help="Folder for result files (ASCEND_WORK_PATH); created.",
+            help="Folder for result files (ASCEND_WORK_PATH); made if missing.",
         ),
     ] = None,
     bank: Annotated[
@@ -156,7 +158,7 @@ def run_tuning(
         typer.Option(
             metavar="FOLDER",
             rich_help_panel=OUTPUT,
-            help="Tuned repository (TUNE_BANK_PATH); created.",
+            help="Tuned repository (TUNE_BANK_PATH); made if missing.",
         ),
     ] = None,
     device: Annotated[
@@ -178,7 +180,7 @@ def run_tuning(
         typer.Option(
             metavar="TIME",
             parser=parse_duration,
-            help="Wait this long, as in 10m, for a device that is in use.",
+            help="Wait up to this long, such as 10m, for a device that is in use.",
         ),
     ] = None,
     no_preflight: Annotated[
@@ -194,12 +196,12 @@ def run_tuning(
 ) -> None:
     """Run a training script on a device while AOE tunes it.
 
-    Sets AOE_MODE, ASCEND_WORK_PATH and, with --bank, TUNE_BANK_PATH. A script that sets aoe_mode
-    itself keeps it. What follows SCRIPT is passed on to it.
+    Sets AOE_MODE, ASCEND_WORK_PATH and, with --bank, TUNE_BANK_PATH. If the script sets aoe_mode
+    itself, that takes precedence. Arguments after SCRIPT are passed on to it.
 
-    Exit code: that of the script, 128+n for signal n; 1 if a condition fails and nothing was
-    started, if there is no result file, or if a tuning failed; 2 for a usage error, or without a
-    device.
+    Exit code: that of the script, or 128+n for signal n. 1 if a condition fails (then nothing was
+    started), if there is no result file, or if a tuning failed. 2 for a usage error, or if there
+    is no device.
 
     Examples:
         ascend-session aoe run train.py --steps 20
@@ -241,8 +243,8 @@ def report(
         typer.Option(
             "--filter",
             metavar="PATTERN",
-            help="Show only operators with this in their name, or with name=, type=, way= or "
-            "update= and a pattern with * and ?. Several must all match.",
+            help="Show only operators with PATTERN in their name. Or match a column: name=, "
+            "type=, way= or update= and a pattern with * and ?. If repeated, all must match.",
         ),
     ] = None,
     against: Annotated[
@@ -256,10 +258,10 @@ def report(
 ) -> None:
     """Show what AOE tuned, the time saved, and what failed.
 
-    PATH is a result file, or a folder with result files. Without one, reads those in
-    ASCEND_WORK_PATH, or in this folder.
+    PATH is a result file, or a folder with result files. The default is ASCEND_WORK_PATH, or the
+    working directory.
 
-    Exit code: 1 if a tuning failed or is incomplete, or a file is damaged or missing, else 0.
+    Exit code: 1 if a tuning failed or is incomplete, or a file is damaged or missing, otherwise 0.
 
     Examples:
         ascend-session aoe report --top 10
@@ -270,7 +272,7 @@ def report(
     from ascend_session.cli._aoe_view import View
 
     if sort not in SORTS:
-        raise typer.BadParameter(f"{sort!r} is none of {_SORTS}.", param_hint="--sort")
+        raise typer.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
     try:
         patterns = tuple(Filter.parse(text) for text in filters or [])
     except ValueError as error:

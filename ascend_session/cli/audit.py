@@ -61,7 +61,7 @@ def audit(
         typer.Option(
             metavar="SEVERITY",
             callback=_parse_severity,
-            help="Fail on findings of this severity or worse: error, warning or note.",
+            help="Exit with 1 on findings this severe or worse: error, warning or note.",
         ),
     ] = "error",
     certain: Annotated[
@@ -69,13 +69,15 @@ def audit(
         typer.Option(
             "--certain",
             rich_help_panel=_SELECTION,
-            help="Leave out what depends on other code or on branches.",
+            help="Leave out findings that depend on a branch or on other code.",
         ),
     ] = False,
     fix: Annotated[
         bool,
         typer.Option(
-            "--fix", rich_help_panel=_CHANGES, help="Show a diff of what is certain, and apply it."
+            "--fix",
+            rich_help_panel=_CHANGES,
+            help="Show a diff of the certain fixes, and apply it.",
         ),
     ] = False,
     summary: Annotated[
@@ -89,17 +91,20 @@ def audit(
     port: Annotated[
         bool,
         typer.Option(
-            "--port", rich_help_panel=_CHANGES, help="Print only the equivalent AscendConfig."
+            "--port",
+            rich_help_panel=_CHANGES,
+            help="Print the equivalent AscendConfig, and nothing else.",
         ),
     ] = False,
 ) -> None:
-    """Find options in scripts that have no effect, or not the one they seem to have.
+    """Find options in scripts that have no effect, or not the expected one.
 
-    PATHS are Python and shell scripts, notebooks, and folders. Nothing is run. Only --fix changes
-    files: misspelt keys, fields of switches, the optimizer's name and memory_optimization. To
-    silence a rule on a line, end the line with `# ascend: ignore[RULE]`.
+    PATHS are Python and shell scripts, notebooks, and folders. The scripts are only read, not run.
+    Only --fix changes them: it corrects misspelt keys, the fields of switches, the optimizer's
+    name and memory_optimization. To silence a rule on a line, end the line with
+    `# ascend: ignore[RULE]`.
 
-    Exit code: 1 if there are findings of the severity of --fail-on or worse, else 0.
+    Exit code: 1 if there are findings as severe as --fail-on or worse, otherwise 0.
 
     Examples:
         ascend-session audit train.py scripts

@@ -49,7 +49,7 @@ def check(
 ) -> None:
     """Check configuration files in YAML or JSON.
 
-    Exit code: 1 if a file has errors, else 0. Warnings do not count.
+    Exit code: 1 if a file has errors, otherwise 0. Warnings do not count.
 
     Examples:
         ascend-session config check train.yaml eval.json
@@ -97,7 +97,7 @@ def check_file(
     toolkit: Annotated[
         Optional[str],
         typer.Option(
-            metavar="DIR", rich_help_panel=_LIST, help="Toolkit whose lists FILE changes."
+            metavar="FOLDER", rich_help_panel=_LIST, help="Toolkit whose lists FILE changes."
         ),
     ] = None,
     soc: Annotated[
@@ -105,7 +105,7 @@ def check_file(
         typer.Option(
             metavar="NAME",
             rich_help_panel=_LIST,
-            help="Processor, named as its folder in the toolkit.",
+            help="Name of the processor's folder in the toolkit.",
         ),
     ] = None,
     as_json: Json = False,
@@ -115,7 +115,7 @@ def check_file(
     Finds what the vendor's parser refuses, and the lines that it skips silently. To correct FILE
     itself, use --fix -o FILE --force.
 
-    Exit code: 1 if FILE has errors or warnings, with --fix if the copy has any, else 0.
+    Exit code: 1 if FILE, or with --fix its copy, has errors or warnings, otherwise 0.
 
     Examples:
         ascend-session config check-file modify_mixlist mixlist.json
@@ -209,7 +209,7 @@ def _explain_option(option: str, file: str) -> str:
     near = did_you_mean(option, TYPE_NAMES)
     if near is not None:
         return f"{option} does not point to a file. Did you mean {near}?"
-    return f"{option} is none of {', '.join(TYPE_NAMES)}."
+    return f"{option} is not one of {', '.join(TYPE_NAMES)}."
 
 
 def _report(

@@ -80,12 +80,12 @@ def devices(
         ),
     ] = None,
 ) -> None:
-    """Show the devices of this machine, their health, and who uses them.
+    """Show this machine's devices, their health, and which processes use them.
 
     LOG is the logical id in this process, PHYS the N of /dev/davinciN, and - means unknown.
 
-    Exit code: 0 if this process can open a device and the health of all its devices is OK, else 1.
-    --watch ends with 0.
+    Exit code: 0 if this process can open a device and the health of all its devices is OK,
+    otherwise 1. --watch ends with 0.
 
     Examples:
         ascend-session devices

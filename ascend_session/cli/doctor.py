@@ -53,17 +53,17 @@ def doctor(
         typer.Option(
             metavar="TIME",
             parser=parse_time_limit,
-            help="Limit for importing TensorFlow.  [default: 2m]",
+            help="Time limit for importing TensorFlow.  [default: 2m]",
         ),
     ] = None,
 ) -> None:
     """Check whether this machine has what a job needs.
 
-    Checks device nodes, their health and who uses them, network, ports, versions, variables,
-    TensorFlow, the adapter, folders and limits. No device is initialised, so a job may still fail
-    where the doctor reports no error.
+    Checks the devices, their health and the processes that use them, network, ports, versions,
+    variables, TensorFlow, the adapter, folders and limits. No device is initialised, so a job may
+    fail even if this finds no error.
 
-    Exit code: 0 if there is no error, else 1.
+    Exit code: 0 if there is no error, otherwise 1.
 
     Examples:
         ascend-session doctor

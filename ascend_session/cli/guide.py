@@ -42,8 +42,8 @@ def guide(
 ) -> None:
     """Show the guides that come with the package.
 
-    Without a NAME, lists them. NAME is a page or a command, and PAGE#SECTION shows one section. On
-    a terminal, $PAGER shows the page; a pipe or a file gets its Markdown.
+    Without a NAME, lists the guides. NAME is a guide or a command; NAME#SECTION shows one section.
+    A terminal shows it in $PAGER; a pipe or a file gets the Markdown.
 
     Examples:
         ascend-session guide

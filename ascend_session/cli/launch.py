@@ -14,6 +14,7 @@ from ascend_session.cli._parameters import (
     OUTPUT,
     Arguments,
     Backend,
+    Devices,
     LogDir,
     Module,
     Script,
@@ -45,10 +46,6 @@ _Processes = Annotated[
         help="Number of ranks on this node.  [default: one per device]",
     ),
 ]
-_Devices = Annotated[
-    _Text,
-    typer.Option(metavar="LIST", help="Logical device ids, as in 0-3,6.  [default: all visible]"),
-]
 _NoPython = Annotated[
     bool, typer.Option("--no-python", help="Run SCRIPT as a program of any kind.")
 ]
@@ -60,7 +57,7 @@ _NoTable = Annotated[
     typer.Option(
         "--no-rank-table",
         rich_help_panel=_TABLE,
-        help="Let ranks meet at a chief, one of them, instead (CM_* variables).",
+        help="Use no table: let ranks meet at one of them, the chief (CM_* variables).",
     ),
 ]
 _ChiefIp = Annotated[
@@ -88,7 +85,7 @@ _Coordinator = Annotated[
     typer.Option(
         metavar="HOST:PORT",
         rich_help_panel=_NODES,
-        help="Where nodes of the stub meet; an address of node 0.",
+        help="Address of node 0, at which the nodes meet if they run on the stub.",
     ),
 ]
 _JobId = Annotated[
@@ -129,7 +126,7 @@ _Stall = Annotated[
     typer.Option(
         metavar="SECONDS",
         rich_help_panel=_CHECKS,
-        help="End a job that has neither written nor computed for this long.",
+        help="End a job that has written nothing and used no CPU for this long.",
     ),
 ]
 _Restarts = Annotated[
@@ -137,7 +134,7 @@ _Restarts = Annotated[
     typer.Option(
         metavar="N",
         rich_help_panel=_CHECKS,
-        help="Restart at most N times after temporary failures and killed ranks.",
+        help="Restart up to N times after a temporary failure or a killed rank.",
     ),
 ]
 _Bind = Annotated[
@@ -153,7 +150,7 @@ _Show = Annotated[
     typer.Option(
         metavar="LIST",
         rich_help_panel=OUTPUT,
-        help="Ranks whose output is shown: all, none, or as in 0,4-7.",
+        help="Show the output of these ranks: all, none, or a list such as 0,4-7.",
     ),
 ]
 _Timestamps = Annotated[
@@ -178,7 +175,7 @@ _WaitForDevices = Annotated[
         metavar="TIME",
         parser=parse_duration,
         rich_help_panel=_CHECKS,
-        help="Wait this long, as in 10m, for devices that are in use.",
+        help="Wait up to this long, such as 10m, for devices that are in use.",
     ),
 ]
 _WaitForTable = Annotated[
@@ -187,7 +184,7 @@ _WaitForTable = Annotated[
         metavar="TIME",
         parser=parse_duration,
         rich_help_panel=_TABLE,
-        help='Wait this long for a table that is "initializing".  [default: 5m]',
+        help='Wait up to this long for a table that is "initializing".  [default: 5m]',
     ),
 ]
 _Json = Annotated[
@@ -211,7 +208,7 @@ def launch(
     what: Script,
     arguments: Arguments = None,
     processes: _Processes = None,
-    devices: _Devices = None,
+    devices: Devices = None,
     backend: Backend = None,
     as_module: Module = False,
     no_python: _NoPython = False,
@@ -242,21 +239,22 @@ def launch(
 ) -> None:
     """Start a script on every device, as one job.
 
-    Each rank is a process of its own, with one device. The output of all ranks is shown and kept
-    in files, and when one rank fails, the others are ended and the first failure is explained.
+    Each rank is a process of its own, with one device. The output of all ranks is shown, and kept
+    in files. When a rank fails, the others are ended, and the first failure is explained.
 
-    SCRIPT is a Python script, a module (-m) or any program (--no-python). What follows SCRIPT is
-    passed on to it.
+    SCRIPT is a Python script, a module (-m) or any program (--no-python). Arguments after SCRIPT
+    are passed on to it.
 
-    Exit code: 0 if every rank succeeded; that of the rank that failed first, 128+n for signal n;
-    1 if this host or the rank table has errors, and nothing was started; 2 for a usage error.
+    Exit code: 0 if every rank succeeded, otherwise that of the rank that failed first, or 128+n
+    for signal n. If nothing was started: 1 if this host or the rank table has errors, 2 for a
+    usage error.
 
     Examples:
         ascend-session launch -n 8 train.py --epochs 90
         ascend-session launch --dry-run -n 8 -m my_package.train
     """
     if as_module and no_python:
-        raise typer.BadParameter("it is given, and so is -m.", param_hint="--no-python")
+        raise typer.BadParameter("cannot be combined with -m.", param_hint="--no-python")
     kind = "module" if as_module else "program" if no_python else "script"
     request = {
         **context.params,

@@ -32,8 +32,9 @@ def options(
 ) -> None:
     """Look up the options of AscendConfig.
 
-    With one NAME, prints all about that option: values, default, scope, rules and manual pages.
-    With several, or none, lists options. Other words list the options that mention all of them.
+    One NAME prints everything about that option: values, default, scope, rules, manual pages.
+    Several NAMES list these options, no NAME lists all. Any other words list the options that
+    mention all of them.
 
     Examples:
         ascend-session options precision_mode_v2
@@ -107,7 +108,7 @@ def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
     yield ""
     for scope in dict.fromkeys(option.scope for option in chosen):
         yield f"{scope}: {SCOPES[scope]}."
-    yield "`ascend-session options NAME` tells all about one option."
+    yield "`ascend-session options NAME` shows everything about one option."
 
 
 def _describe(option: "Option") -> str:
@@ -152,7 +153,7 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     if option.field:
         yield "Key", f"{option.key} in the NpuOptimizer entry, field {_FIELDS[option.field]}"
     if option.dead:
-        yield "Deprecated", "yes, and nothing reads it any more"
+        yield "Deprecated", "yes, and it no longer has any effect"
     elif option.deprecated:
         yield "Deprecated", f"yes; use {option.use}" if option.use else "yes"
     elif option.use:

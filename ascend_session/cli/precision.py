@@ -28,10 +28,10 @@ _ADVICE = (
 )
 _Toolkit = Annotated[
     Optional[str],
-    typer.Option(metavar="DIR", help="Toolkit to use.  [default: that of this host]"),
+    typer.Option(metavar="FOLDER", help="Toolkit to use.  [default: that of this host]"),
 ]
 
-_HELP = """Choose the implementation modes of operators, in one file per network.
+_HELP = """Choose how operators are implemented, in one file per network.
 
 Examples:
     ascend-session precision new net --from high_performance_for_all
@@ -47,15 +47,15 @@ def new(
     name: File,
     source: Annotated[
         str,
-        typer.Option("--from", metavar="LIST", help="List of the toolkit, or any file."),
+        typer.Option("--from", metavar="LIST", help="Name of a list in the toolkit, or any file."),
     ],
     toolkit: _Toolkit = None,
     force: Annotated[bool, typer.Option("--force", help="Replace NAME if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a file from a list of modes.
+    """Copy a list of modes to a file of your own.
 
-    The lists of the toolkit may change with its releases; the file NAME stays as it is.
+    A new release may change the lists of the toolkit; the file NAME stays as it is.
 
     Examples:
         ascend-session precision new net --from high_performance_for_all
@@ -124,9 +124,9 @@ def set_modes(
 
 @app.command()
 def check(name: File, toolkit: _Toolkit = None, as_json: Json = False) -> None:
-    """Check a file for lines that GE skips, and for modes that the toolkit does not have.
+    """Find lines that GE skips, and modes that the toolkit does not have.
 
-    Exit code: 1 if the file has errors or warnings, else 0.
+    Exit code: 1 if the file has errors or warnings, otherwise 0.
 
     Examples:
         ascend-session precision check net.ini
@@ -183,7 +183,7 @@ def explain(
 ) -> None:
     """Explain which mode an operator gets, and why.
 
-    Without the file NAME, explains what op_select_implmode does, which needs --select.
+    Without the file NAME, explains the effect of op_select_implmode; give its value as --select.
 
     Examples:
         ascend-session precision explain net.ini --op MatMulV2

@@ -19,6 +19,7 @@ from ascend_session.cli._output import (
     spell_options,
 )
 from ascend_session.cli._parameters import (
+    Devices,
     File,
     Force,
     Json,
@@ -71,12 +72,7 @@ def make(
     merge: Annotated[
         bool, typer.Option("--merge", help="Merge FILES, each the table of one server.")
     ] = False,
-    devices: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="LIST", help="Logical device ids, as in 0-3,6.  [default: all visible]"
-        ),
-    ] = None,
+    devices: Devices = None,
     server_id: Annotated[
         Optional[str],
         typer.Option(metavar="NAME", help="Name of this server.  [default: the host name]"),
@@ -101,7 +97,7 @@ def make(
 ) -> None:
     """Make a rank table of this host's devices, or merge those of several hosts.
 
-    For several servers, make a table on each of them and merge the tables on one.
+    For several servers, make a table on each of them, then merge all tables on one.
 
     Examples:
         ascend-session ranktable make -o hccl.json
@@ -134,7 +130,7 @@ def check(
     wait: Annotated[
         Optional[str],
         typer.Option(
-            metavar="TIME", help="Wait this long, as in 10m, until the table is completed."
+            metavar="TIME", help="Wait up to this long, such as 10m, until the table is completed."
         ),
     ] = None,
     product: Annotated[
@@ -148,7 +144,7 @@ def check(
 ) -> None:
     """Check a rank table by HCCL's rules, and against this host.
 
-    Exit code: 1 if the table has errors, else 0. Warnings do not count.
+    Exit code: 1 if the table has errors, otherwise 0. Warnings do not count.
 
     Examples:
         ascend-session ranktable check hccl.json
@@ -159,7 +155,7 @@ def check(
     family = None if product is None else named_family(product)
     if product is not None and family is None:
         raise typer.BadParameter(
-            f"{product!r} is none of 910A, A2, A3, 310P.",
+            f"{product!r} is not one of 910A, A2, A3, 310P.",
             param_hint="--product",
         )
     wait_s = 0.0 if wait is None else parse_duration(wait)
@@ -182,7 +178,7 @@ def convert(
 ) -> None:
     """Convert a rank table of any format to version 1.0 or 1.2.
 
-    The status of the table OLD has to be "completed".
+    The status of the table OLD must be "completed".
 
     Examples:
         ascend-session ranktable convert old.json -o hccl.json

@@ -39,11 +39,11 @@ def run(
 
     Without a device, the script runs on the CPU: this package provides npu_bridge and hccl, checks
     the options of each session as the vendor's adapter does, and reports at the end what became
-    of them. With a device, the script uses the vendor's packages, and sessions that it leaves open
-    are closed before the device is.
+    of them. With a device, the script uses the vendor's packages; sessions that it leaves open are
+    closed before the device is shut down.
 
-    SCRIPT is a Python script, or a module (-m). What follows SCRIPT is passed on to it. The exit
-    code is the script's.
+    SCRIPT is a Python script, or a module (-m). Arguments after SCRIPT are passed on to it. The
+    exit code is the script's.
 
     Examples:
         ascend-session run train.py --epochs 1

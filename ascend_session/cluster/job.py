@@ -28,6 +28,7 @@ class Job(NamedTuple):
         identity: What variables and schedulers say of this process.
         mounted: Its place in the rank table that is mounted in its pod, if only that says it.
         device_source: What names the device; for logs.
+        superseded: Variables that a launcher has set for a script, and that do not count below it.
     """
 
     rank: int
@@ -38,6 +39,7 @@ class Job(NamedTuple):
     identity: Identity = Identity()
     mounted: Optional[MountedPlace] = None
     device_source: str = ""
+    superseded: Tuple[str, ...] = ()
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> "Job":
@@ -50,12 +52,12 @@ class Job(NamedTuple):
                 rank is out of range, or if nothing says which rank of a mounted rank table this
                 process is.
         """
-        superseded = find_superseded(environ)
+        superseded = tuple(find_superseded(environ))
         if superseded:
             environ = {name: environ[name] for name in environ if name not in superseded}
         traps = [*find_traps(environ), *find_wrong_numbers(environ)]
-        missing = find_missing_table(environ)
         if traps:
+            missing = find_missing_table(environ)
             lines = "\n".join(f"  {trap}" for trap in (missing, *traps) if trap)
             raise JobError(
                 "The environment describes no valid job. The adapter does not report this; in most "
@@ -75,6 +77,7 @@ class Job(NamedTuple):
             ranks = f"the ranks of this job of {size} are 0 to {size - 1}"
             if size == 1:
                 ranks = "this job has rank 0 only, unless RANK_SIZE says otherwise"
+            missing = find_missing_table(environ)
             name = "CM_WORKER_SIZE" if environ.get("CM_CHIEF_IP") else "RANK_SIZE"
             raise JobError(
                 f"{missing} {known.rank} is out of range: {ranks}.".lstrip(),
@@ -92,7 +95,8 @@ class Job(NamedTuple):
                 "LOCAL_SIZE as the number of the job's processes there.",
             )
         device_id, source = _find_device(environ, 0 if known.scheduler is None else local_rank)
-        return cls(rank, size, local_rank, local_size, device_id, identity, mounted, source)
+        place = (rank, size, local_rank, local_size, device_id)
+        return cls(*place, identity, mounted, source, superseded)
 
     @property
     def origin(self) -> str:

@@ -18,10 +18,8 @@ import time
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.variables import RANK_FOLDER
-from ascend_session.failures.record import STACK_SIGNAL
 from ascend_session.files import UnreadableError, read_regular_file, replace_file
 from ascend_session.text import one_line
-from ascend_session.user_code import user_line
 
 LONG_WAIT_S = 0.5
 """After which a wait for other ranks is written down."""
@@ -35,7 +33,7 @@ _PREFIX, _SUFFIX = "process_", ".json"
 _LONGEST_ERROR, _MOST_BYTES = 400, 1 << 16
 
 
-class Wait(NamedTuple):
+class CollectiveWait(NamedTuple):
     """A collective in which a process waits for other ranks.
 
     Attributes:
@@ -55,7 +53,7 @@ class Wait(NamedTuple):
     is_first: bool
 
 
-class Member(NamedTuple):
+class JoinedProcess(NamedTuple):
     """A process that has joined a job, as it says itself.
 
     Attributes:
@@ -72,7 +70,7 @@ class Member(NamedTuple):
     state: str
     error: str
     time: float
-    waits: Tuple[Wait, ...]
+    waits: Tuple[CollectiveWait, ...]
 
     @property
     def is_alive(self) -> bool:
@@ -94,7 +92,7 @@ class _Record:
         self._rank = rank
         self._lock = threading.Lock()
         self.state, self._error, self.is_exiting = OPEN, "", False
-        self._waits: Dict[str, Wait] = {}
+        self._waits: Dict[str, CollectiveWait] = {}
 
     def note(self, state: str, error: str = "") -> None:
         """Write the state; the end is the last one."""
@@ -103,19 +101,19 @@ class _Record:
                 self.state, self._error = state, error
                 self._write()
 
-    def add(self, wait: Wait) -> None:
+    def add(self, wait: CollectiveWait) -> None:
         with self._lock:
             self._waits[wait.key] = wait
             self._write()
 
-    def remove(self, wait: Wait) -> None:
+    def remove(self, wait: CollectiveWait) -> None:
         with self._lock:
             self._waits.pop(wait.key, None)
             self._write()
 
     def _write(self) -> None:
         waits = [wait._asdict() for wait in self._waits.values()]
-        member = Member(self.pid, self._rank, self.state, self._error, time.monotonic(), ())
+        member = JoinedProcess(self.pid, self._rank, self.state, self._error, time.monotonic(), ())
         values: Dict[str, Any] = {**member._asdict(), "waits": waits}
         with contextlib.suppress(OSError):
             replace_file(self._path, f"{json.dumps(values)}\n".encode())
@@ -169,10 +167,12 @@ def waiting(
     if record is None:
         yield
         return
+    from ascend_session.user_code import user_line  # the launcher, which only reads, needs none
+
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     what = f"{signature.partition(' ')[0]} '{name}'"
     since = time.monotonic() - LONG_WAIT_S
-    wait = Wait(key, what, tuple(ranks), since, str(user_line(frame) or ""), is_first)
+    wait = CollectiveWait(key, what, tuple(ranks), since, str(user_line(frame) or ""), is_first)
     record.add(wait)
     try:
         yield
@@ -180,7 +180,7 @@ def waiting(
         record.remove(wait)
 
 
-def read_members(folder: str) -> List[Member]:
+def read_members(folder: str) -> List[JoinedProcess]:
     """Read what the processes below a rank have written, in the order of their ranks."""
     members = []
     with contextlib.suppress(OSError):
@@ -190,8 +190,8 @@ def read_members(folder: str) -> List[Member]:
                 with contextlib.suppress(*_UNREADABLE):
                     path = os.path.join(folder, name)
                     values = json.loads(read_regular_file(path, _MOST_BYTES).decode())
-                    waits = tuple(Wait(**each) for each in values.pop("waits"))
-                    members.append(Member(**values, waits=waits))
+                    waits = tuple(CollectiveWait(**each) for each in values.pop("waits"))
+                    members.append(JoinedProcess(**values, waits=waits))
     return sorted(members, key=lambda member: (member.rank, member.time))
 
 
@@ -224,6 +224,8 @@ def _offer_stacks(folder: str) -> None:
     """Let the launcher ask this process for its stacks, unless its runner has done that already."""
     if faulthandler.is_enabled():
         return
+    from ascend_session.failures.record import STACK_SIGNAL
+
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         path = os.path.join(folder, stacks_name(os.getpid()))
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)

@@ -5,7 +5,7 @@ the operator ``NPUInit``, and ends it at exit. Here the system opens on the stub
 the options of the session that needs it first, and stays open until the run ends.
 
 Sources: the adapter's geop_npu.cc, ge_plugin.cc and npu_sys_ctl_ops.cc;
-guides/facts/adapter.md#life-of-ge-in-a-process.
+guides/facts/process.md#life-of-ge-in-a-process.
 """
 
 import atexit

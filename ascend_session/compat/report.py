@@ -13,6 +13,7 @@ _SECTIONS = (
     ("host", "Wrong on a machine with the files of this one:"),
     ("silent", "Ignored:"),
     ("stub", "Without effect on the stub:"),
+    ("unused", "Not used:"),
     ("device", "Honoured:"),
 )
 _LONGEST_VALUE = 40  # characters

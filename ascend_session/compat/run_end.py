@@ -184,10 +184,10 @@ def _describe_unread(request: Mapping[str, str]) -> List[str]:
         lines = [n for n, text in enumerate(getlines(file), 1) if "NpuOptimizer" in text]
         entry = f" ({UserLine(file, lines[0])})" if lines else ""
         sentences.append(
-            f"Nobody reads the NpuOptimizer entry{entry} of the session that is opened at "
-            f"{UserLine(file, int(number))}, for npu_bridge is not imported by then; on a device, "
-            "too, all of it is left on the host. Write `from npu_bridge.npu_init import *` at the "
-            "top of the script."
+            f"The NpuOptimizer entry{entry} of the session that is opened at "
+            f"{UserLine(file, int(number))} has no effect, because npu_bridge was not imported "
+            "before: on a device, too, the session would run on the host. Write `from "
+            "npu_bridge.npu_init import *` at the top of the script."
         )
     return sentences
 

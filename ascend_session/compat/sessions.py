@@ -26,7 +26,7 @@ from typing import (
 from ascend_session.compat import life, run_end
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.option import options_by_key
+from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
 from ascend_session.session.conditions import (
@@ -49,8 +49,9 @@ class SessionOption(NamedTuple):
         value: What stands in the entry.
         effect: ``device`` (a device would take it), ``default`` (nobody has set it), ``silent``
             (it does not do what it says there either, and nothing says so), ``stub`` (without
-            effect here), ``host`` (a device ends the run if its machine lacks the same file) or
-            ``refused`` (a device ends the run).
+            effect here), ``unused`` (nothing is wrong with it, but its session was refused),
+            ``host`` (a device ends the run if its machine lacks the same file) or ``refused`` (a
+            device ends the run).
         why: What becomes of it, in a sentence.
     """
 
@@ -148,15 +149,16 @@ class SessionLog:
             together with what an earlier initialisation has left in the adapter; and what of that
             stays in force beside these options.
         """
-        self._forget_if_down()
+        if not self.open_sessions():  # GE has ended with the last one (ge_plugin.cc)
+            self.shut_down()
         if not verdict.is_offloaded:
             return [], [], []
         if self._initial is not None:
-            return self._list_late(self._initial, _known_values(verdict)), [], []
+            return self._list_late(self._initial, verdict.values), [], []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self._leftovers.check(_known_values(verdict))
+                self._leftovers.check(verdict.values)
             except ConfigError as error:
                 clash = Finding(ERROR, error.message, error.hint, option="precision_mode")
                 return [], [clash], []
@@ -190,7 +192,7 @@ class SessionLog:
             return
         self._open.append(weakref.ref(session))
         if self._initial is None:
-            self._initial = init_options(_known_values(verdict))
+            self._initial = init_options(verdict.values)
             opened = self.sessions[-1]
             self._initial_name = f"session {opened.number} ({opened.where})"
 
@@ -199,22 +201,12 @@ class SessionLog:
         alive = [reference() for reference in self._open]
         return [each for each in alive if each is not None and not getattr(each, "_closed", False)]
 
-    def _forget_if_down(self) -> None:
-        """GE ends with its last session; the next one initialises it (ge_plugin.cc)."""
-        if not self.open_sessions():
-            self.shut_down()
-
     def shut_down(self) -> List[Any]:
         """Forget what GE was initialised with, and return the sessions that were open then."""
         sessions = self.open_sessions()
         self._leftovers.remember(self._initial or {})
         self._open, self._initial = [], None
         return sessions
-
-
-def _known_values(verdict: EntryVerdict) -> Dict[str, Any]:
-    known = options_by_key(AscendConfig)
-    return {key: value for key, value in verdict.values.items() if key in known}
 
 
 _IN_FORCE = {
@@ -259,7 +251,10 @@ def describe_loops(option: SessionOption, loops: Mapping[int, int]) -> SessionOp
 
 
 def describe_options(
-    verdict: EntryVerdict, late: Sequence[Finding], stub_effects: Mapping[str, str]
+    verdict: EntryVerdict,
+    late: Sequence[Finding],
+    stub_effects: Mapping[str, str],
+    is_refused: bool = False,
 ) -> List[SessionOption]:
     """Tell what becomes of each option of an entry.
 
@@ -267,9 +262,10 @@ def describe_options(
         verdict: The entry.
         late: What came too late to be read.
         stub_effects: Options without effect on the stub alone, and why.
+        is_refused: Whether the session is not opened, so that no option of it is in force.
     """
-    refused = _first_by_key(verdict, verdict.refused)
-    silent = _first_by_key(verdict, [*late, *verdict.ignored])
+    refused = _first_by_key(verdict.refused)
+    silent = _first_by_key([*late, *verdict.ignored])
     options = []
     for key, value in verdict.written.items():
         if key in refused:
@@ -280,8 +276,12 @@ def describe_options(
             effect, why = "default", "as NPUEstimator writes it for everybody"
         elif key in stub_effects:
             effect, why = "stub", stub_effects[key]
+        elif is_refused:
+            effect, why = "unused", "the session was refused for other options"
         else:
             effect, why = "device", _IN_FORCE.get(key, "checked; for the device only")
+        if is_refused and effect == "device":
+            effect = "unused"
         options.append(SessionOption(key, value, effect, why))
     return options
 
@@ -293,17 +293,14 @@ def _effect_of(finding: Finding) -> str:
     return "device" if finding.severity == WARNING and finding.effect != NO_EFFECT else "silent"
 
 
-def _first_by_key(verdict: EntryVerdict, findings: Sequence[Finding]) -> Dict[str, Finding]:
-    """Give the first finding about each key, under whichever of its names it was reported."""
-    known = options_by_key(AscendConfig)
-    messages: Dict[str, Finding] = {}
-    for key in verdict.written:
-        option = known.get(key)
-        names = (key,) if option is None else (key, option.name, option.path)
-        for finding in findings:
-            if finding.option in names:
-                messages.setdefault(key, finding)
-    return messages
+def _first_by_key(findings: Sequence[Finding]) -> Dict[str, Finding]:
+    """Give the first finding about each key."""
+    keys = keys_by_name(AscendConfig)
+    first: Dict[str, Finding] = {}
+    for finding in findings:
+        name = finding.option or ""
+        first.setdefault(keys.get(name, name), finding)
+    return first
 
 
 class _Watch:
@@ -440,11 +437,12 @@ def _open(
         verdict = judge_entry(proto, os.environ)
         late, clashes, stuck = log.check_initialised(verdict)
         verdict.notes.extend(stuck)
-        refused = [*verdict.refused, *clashes]
+        verdict.refused.extend(clashes)
+        refused = list(verdict.refused)
         if os.environ.get(STRICT_VARIABLE, "") not in ("", "0"):
             refused += [*verdict.ignored, *late]
         if refused:
-            options = describe_options(verdict, late, {})
+            options = describe_options(verdict, late, {}, is_refused=True)
             log.add(session, str(line), verdict, options, (), is_refused=True)
             raise ConfigError.of(refused, f"the options of the session that is opened at {line}")
         stub_effects = _warn_of_stub(verdict, late, line)

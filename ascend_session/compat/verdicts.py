@@ -11,21 +11,12 @@ guides/facts/adapter.md#options-that-nobody-checks; GE's checks of its options.
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
-from ascend_session.config.adapter_checks import find_refusals
-from ascend_session.config.entry import (
-    ENTRY_NAME,
-    EntryReading,
-    check_value,
-    is_misnamed,
-    misnamed_entry,
-    read_parameters,
-    several_entries,
-)
+from ascend_session.config.adapter_checks import RESET_OPTIONS, find_refusals, values_in_force
+from ascend_session.config.entry import EntryReading, check_value, read_entries
 from ascend_session.config.names import REFUSED_BY_GE, unknown_key
-from ascend_session.config.option import options_by_key
+from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, accuracy, dynamic, paths, variables
@@ -41,7 +32,7 @@ _READ_BY_GE: Dict[str, str] = {
     "input_shape": "",
     "profiling_options": "profiling_mode",
 }
-_RULES_OF_GE: Set[Callable[..., Any]] = {
+_CHECKS_OF_GE: Set[Callable[..., Any]] = {
     accuracy.one_kind_of_dump,
     dynamic.profiles_fit_the_shapes,
     variables.profiling_options_variable,
@@ -52,6 +43,7 @@ _RULES_ABOUT_FILES: Tuple[Rule, ...] = (
     *paths.OPENING_RULES,
 )
 _ALL_RULES: Tuple[Rule, ...] = (*RULES, *_RULES_ABOUT_FILES, *variables.RULES)
+_RULES_OF_GE = tuple(rule for rule in _ALL_RULES if rule.check in _CHECKS_OF_GE)
 
 _MOST_BY_HAND = 25  # options
 
@@ -62,8 +54,8 @@ class EntryVerdict:
 
     Attributes:
         has_entry: Whether there is one that the adapter reads.
-        written: What stands in it, by key.
-        values: What the adapter reads of that; only what is in order.
+        written: What stands in it, by key; of several entries the last value of each.
+        values: What the adapter has read in the end; only what is in order.
         refused: What ends the run on a device.
         ignored: What does not do what it says there, without a word.
         notes: What else is worth knowing of the session's configuration.
@@ -95,23 +87,22 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     verdict = EntryVerdict()
     if proto is None:
         return verdict
+    entries, verdict.ignored = read_entries(proto)
+    in_force = values_in_force(entries)
+    verdict.has_entry = bool(entries)
+    verdict.values = {key: value for key, value in in_force.items() if not check_value(key, value)}
+    for entry in entries:
+        for key in RESET_OPTIONS:
+            verdict.written.pop(key, None)
+        verdict.written.update(entry.written)
+    of_ge: List[Finding] = []
+    if verdict.is_offloaded:
+        of_ge += _find_refusals_of_ge(verdict.written, in_force, environ)
+    problems = [each for entry in entries for each in _find_problems(entry, environ)]
+    _sort_problems(verdict, problems, of_ge, find_refusals(entries, environ))
+    if entries:
+        _forgive_defaults(verdict, entries[-1].values)
     rewriter = proto.graph_options.rewrite_options
-    for entry in rewriter.custom_optimizers:
-        if is_misnamed(entry.name):
-            verdict.ignored.append(misnamed_entry(entry.name))
-    entries = [entry for entry in rewriter.custom_optimizers if entry.name == ENTRY_NAME]
-    if len(entries) > 1:
-        verdict.ignored.append(several_entries(len(entries)))
-    readings = [read_parameters(entry.parameter_map) for entry in entries]
-    problems = [each for reading in readings for each in _find_problems(reading, environ)]
-    if readings:  # of several the last one holds
-        verdict.has_entry = True
-        verdict.written = readings[-1].written
-        verdict.values = {
-            key: value for key, value in readings[-1].values.items() if not check_value(key, value)
-        }
-    _sort_problems(verdict, problems, find_refusals(readings, environ))
-    _forgive_defaults(verdict)
     for name in ("memory_optimization", "remapping") if entries else ():
         note = left_on(name, getattr(rewriter, name), rewriter.optimizers)
         if note is not None:
@@ -119,65 +110,72 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     return verdict
 
 
-class _Problem(NamedTuple):
-    """Something wrong with an entry, and whether GE ends the run for it."""
-
-    finding: Finding
-    is_refused_by_ge: bool = False
-
-
-def _find_problems(reading: EntryReading, environ: Mapping[str, str]) -> Iterator[_Problem]:
+def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Find what the configuration's own definitions and rules say against an entry."""
-    for key in reading.written:
-        if key not in reading.values:
-            is_sent = key in REFUSED_BY_GE and reading.written[key] != ""
-            yield _Problem(unknown_key(key), is_sent and isinstance(reading.written[key], str))
-    yield from map(_Problem, reading.not_text)
+    yield from (unknown_key(key) for key in entry.written if key not in entry.values)
+    yield from entry.not_text
     refused = set()
-    for key, value in reading.values.items():
-        problems, cause = check_value(key, value), reading.misplaced.get(key)
+    for key, value in entry.values.items():
+        problems, cause = check_value(key, value), entry.misplaced.get(key)
         if problems:
             refused.add(key)
         elif cause is not None:
-            yield _Problem(cause)
+            yield cause
         for problem in problems:
             if cause is not None:  # a zero that nobody has written
                 message = f"{cause.message} {problem.message}"
                 problem = problem._replace(message=message, hint=cause.hint)
-            yield _Problem(problem, _is_refused_by_ge(key, reading.values))
-    options = FlatOptions(reading.values, refused, environ=environ)
+            yield problem
+    options = FlatOptions(entry.values, refused, environ=environ)
     for rule in _ALL_RULES:
         for finding in rule.findings(options):
-            if finding.severity == ERROR and rule in _RULES_ABOUT_FILES:
-                finding = finding._replace(effect=HOST)
-            yield _Problem(finding, rule.check in _RULES_OF_GE)
+            is_about_file = finding.severity == ERROR and rule in _RULES_ABOUT_FILES
+            yield finding._replace(effect=HOST) if is_about_file else finding
 
 
-def _is_refused_by_ge(key: str, values: Mapping[str, Any]) -> bool:
-    """Whether GE ends the run for a value that the option's definition refuses."""
-    if key == "aicore_num" and re.fullmatch("[1-9][0-9]{0,8}", values[key]):
-        return False  # guides/facts/options.md#numbers-of-cores-and-streams
-    switch = _READ_BY_GE.get(key)
-    is_read = switch is not None and (not switch or values.get(switch) is True)
-    return is_read and values[key] != ""
+def _find_refusals_of_ge(
+    written: Mapping[str, Any], values: Mapping[str, Any], environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Find what GE ends the run for.
+
+    Args:
+        written: What stands in the entry.
+        values: What the adapter has read of it, and hands on.
+        environ: The environment.
+    """
+    for key in REFUSED_BY_GE:
+        if isinstance(written.get(key), str) and written[key] != "":
+            yield unknown_key(key)
+    for key, switch in _READ_BY_GE.items():
+        value = values.get(key, "")
+        is_read = value != "" and (not switch or values.get(switch) is True)
+        # guides/facts/options.md#numbers-of-cores-and-streams
+        if is_read and not (key == "aicore_num" and re.fullmatch("[1-9][0-9]{0,8}", value)):
+            yield from check_value(key, value)
+    refused = {key for key, value in values.items() if check_value(key, value)}
+    options = FlatOptions(values, refused, environ=environ)
+    for rule in _RULES_OF_GE:
+        yield from rule.findings(options)
 
 
 def _sort_problems(
-    verdict: EntryVerdict, problems: Sequence[_Problem], refusals: Mapping[str, Finding]
+    verdict: EntryVerdict,
+    problems: Sequence[Finding],
+    of_ge: Sequence[Finding],
+    refusals: Mapping[str, Finding],
 ) -> None:
     """Tell what ends the run from what is ignored.
 
     Args:
         verdict: Where they go.
         problems: What is wrong with the entries.
+        of_ge: What GE ends the run for.
         refusals: What the adapter ends the run for, by option.
     """
     explained = set()
-    for problem in dict.fromkeys(problems):
-        finding = problem.finding
-        key = _key_of(finding.option or "")
-        by_ge = problem.is_refused_by_ge and verdict.is_offloaded
-        if finding.severity == ERROR and (by_ge or key in refusals):
+    for finding in dict.fromkeys([*problems, *of_ge]):
+        key = keys_by_name(AdapterOptions).get(finding.option or "", finding.option)
+        if finding in of_ge or (finding.severity == ERROR and key in refusals):
             explained.add(key)
             verdict.refused.append(finding)
         else:
@@ -185,30 +183,24 @@ def _sort_problems(
     verdict.refused += [each for key, each in refusals.items() if key not in explained]
 
 
-def _key_of(name: str) -> str:
-    """Give the key of an option, under whichever of its names it was reported."""
-    return _keys_by_name().get(name, name)
-
-
-@lru_cache(maxsize=None)
-def _keys_by_name() -> Dict[str, str]:
-    known = options_by_key(AdapterOptions).values()
-    return {name: option.key for option in known for name in (option.path, option.name, option.key)}
-
-
-def _forgive_defaults(verdict: EntryVerdict) -> None:
+def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
     """Leave out what was found in the defaults that NPUEstimator writes, all of them always.
+
+    Args:
+        verdict: What it is left out of.
+        values: The values of the last entry, which is NPUEstimator's if there is one of it.
 
     Source: npu_estimator.py, which writes job and task_index; nobody else writes half as much.
     """
     written = verdict.written
     if len(written) < _MOST_BY_HAND or "job" not in written or "task_index" not in written:
         return
-    known = options_by_key(AdapterOptions)
-    names = set()
-    for key, value in verdict.values.items():
-        option = known[key]
-        if value in (option.adapter, option.run_config):
+    known, keys = options_by_key(AdapterOptions), keys_by_name(AdapterOptions)
+    for key, value in values.items():
+        if value in (known[key].adapter, known[key].run_config):
             verdict.defaults.add(key)
-            names |= {key, option.name, option.path}
-    verdict.ignored = [finding for finding in verdict.ignored if finding.option not in names]
+    verdict.ignored = [
+        finding
+        for finding in verdict.ignored
+        if keys.get(finding.option or "") not in verdict.defaults
+    ]

@@ -11,13 +11,26 @@ ParserAccelerateTrain; guides/facts/adapter.md#what-a-bad-option-does.
 """
 
 import re
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from ascend_session.config.entry import EntryReading
 from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules.accuracy import MIXED, MIXED_V2
+from ascend_session.config.rules.dynamic import PROFILE
 from ascend_session.config.rules.paths import unusable_directory
 from ascend_session.config.rules.variables import whole_number
 from ascend_session.config.values import (
@@ -29,14 +42,12 @@ from ascend_session.config.values import (
 )
 from ascend_session.findings import ERROR, Finding
 
-PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
-
 
 class _Entry(NamedTuple):
     """One entry, as a check sees it.
 
     Attributes:
-        own: The options that it has.
+        own: The options that are read of it.
         all: The same, and what entries before it have left in the adapter's variables.
         environ: The environment of the process.
     """
@@ -80,19 +91,10 @@ def find_refusals(
 ) -> Dict[str, Finding]:
     """Find what ends the run of a session whose proto has these NpuOptimizer entries.
 
-    Each entry is checked alone; what a later one leaves out stays as an earlier one has set it,
-    but for a few options that the adapter resets.
-
     Returns:
         A finding for each option or variable that a check is about, by key.
     """
-    values: Dict[str, Any] = {}
-    views = []
-    for reading in entries:
-        for key in _RESET:
-            values.pop(key, None)
-        values = {**values, **reading.values}
-        views.append(_Entry(reading.values, values, environ))
+    views = _read_in_turn([reading.values for reading in entries], environ)
     if not views:
         return {}
     last = views[-1]
@@ -115,15 +117,39 @@ def find_refusals(
 
 def ends_by_itself(key: str, value: Any) -> bool:
     """Whether a value, as the adapter reads it, ends each run that is offloaded."""
-    alone = _Entry({key: value}, {key: value}, {})
+    (alone,) = _read_in_turn([{key: value}], {})
     checks = (*_PASS_CHECKS, *_ENTRY_CHECKS, *_GRAPH_CHECKS, *_OFFLOAD_CHECKS)
     return any(
         check.about == key and not check.needs_others and check.fails(alone) for check in checks
     )
 
 
-# npu_attrs.cc SetNpuOptimizerAttr; all other variables of it keep what an earlier entry has set.
-_RESET = ("aoe_mode", "jit_compile", "job", "shape_generalization_mode")
+def values_in_force(entries: Sequence[EntryReading]) -> Mapping[str, Any]:
+    """Give the values that the adapter has after it has read these entries of one proto."""
+    views = _read_in_turn([reading.values for reading in entries], {})
+    return views[-1].all if views else {}
+
+
+RESET_OPTIONS = ("aoe_mode", "jit_compile", "job", "shape_generalization_mode")
+"""What a later entry resets by leaving it out (npu_attrs.cc SetNpuOptimizerAttr)."""
+
+# The same and GetPassOptions: of an entry without dynamic_input=True these are not read at all.
+_DETAILS_OF_DYNAMIC_INPUT = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
+
+
+def _read_in_turn(entries: Iterable[Mapping[str, Any]], environ: Mapping[str, str]) -> List[_Entry]:
+    """Read the values of one entry after the other; what one leaves out stays."""
+    views: List[_Entry] = []
+    kept: Dict[str, Any] = {}
+    for values in entries:
+        own = dict(values)
+        if own.get("dynamic_input") is not True:
+            for key in _DETAILS_OF_DYNAMIC_INPUT:
+                own.pop(key, None)
+        kept = {**{key: kept[key] for key in kept if key not in RESET_OPTIONS}, **own}
+        views.append(_Entry(own, kept, environ))
+    return views
+
 
 _ALLOWED = {
     key: allowed_values(option.annotation) for key, option in options_by_key(AdapterOptions).items()
@@ -138,11 +164,6 @@ def _one_of(key: str, switch: Optional[str] = None) -> _Check:
     )
 
 
-def _matches(key: str, pattern: str, wants: str) -> _Check:
-    regex = re.compile(pattern, re.ASCII)
-    return _Check(key, lambda e: key in e.own and not regex.fullmatch(e.own[key] + ","), wants)
-
-
 def _to_int32(number: int) -> int:
     """Cut a number to 32 bits, as a C++ cast does."""
     return (number + 2**31) % 2**32 - 2**31
@@ -154,9 +175,16 @@ def _split(text: str, separator: str) -> List[str]:
     return parts if parts[-1] else parts[:-1]
 
 
-def _each_item_matches(text: str, pattern: str) -> bool:
-    items = _split(text, ";")
-    return bool(items) and all(re.fullmatch(pattern, f"{item},", re.ASCII) for item in items)
+def _items_match(key: str, pattern: str, wants: str) -> _Check:
+    """Make a check for the items between the semicolons of a text of dynamic profiles."""
+
+    def fails(entry: _Entry) -> bool:
+        if not entry.has_profiles():
+            return False
+        items = _split(entry.all[key], ";")
+        return not items or any(not re.fullmatch(pattern, f"{item},", re.ASCII) for item in items)
+
+    return _Check(key, fails, wants)
 
 
 def _is_dump_step(text: str) -> bool:
@@ -242,7 +270,11 @@ _PASS_CHECKS: Tuple[_Check, ...] = (
         lambda e: not 0 <= e.own.get("local_rank_id", 0) <= 7,
         "the adapter takes 0 to 7 only",
     ),
-    _matches("local_device_list", r"(\d+,)+", "the adapter takes numbers with commas between"),
+    _Check(
+        "local_device_list",
+        lambda e: not re.fullmatch("([0-9]+,)+", e.own.get("local_device_list", "0") + ","),
+        "the adapter takes numbers with commas between",
+    ),
     _one_of("variable_placement"),
 )
 
@@ -251,7 +283,7 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
     _Check(
         "dump_path",
         _lacks_dump_path,
-        "a dump needs an existing directory that you may read and write",
+        "a dump needs an existing folder that you may read and write",
     ),
     _Check(
         "dump_step",
@@ -281,7 +313,7 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
             e.tuning_mode() in _ALLOWED["aoe_mode"]
             and _fails_as_directory(e.own.get("work_path", "./"))
         ),
-        "AOE needs an existing directory that you may read and write",
+        "AOE needs an existing folder that you may read and write",
     ),
     _one_of("precision_mode"),
     _one_of("precision_mode_v2"),
@@ -299,22 +331,12 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
     ),
     _one_of("op_select_implmode"),
     _Check(PROFILE, _has_some_of_profile, f"{', '.join(PROFILE)} are given together"),
-    _Check(
+    _items_match(
         "input_shape",
-        lambda e: (
-            all(key in e.own for key in PROFILE)
-            and not _each_item_matches(e.own["input_shape"], r"[\s\S]+:((\d+|-\d+),)+")
-        ),
+        r"[\s\S]+:((\d+|-\d+),)+",
         "the adapter takes names and dimensions, such as 'data:1,-1;label:-1'",
     ),
-    _Check(
-        "dynamic_dims",
-        lambda e: (
-            all(key in e.own for key in PROFILE)
-            and not _each_item_matches(e.own["dynamic_dims"], r"(\d+,)+")
-        ),
-        "the adapter takes numbers, such as '2,2;4,4'",
-    ),
+    _items_match("dynamic_dims", r"(\d+,)+", "the adapter takes numbers, such as '2,2;4,4'"),
     _Check(
         "dynamic_node_type",
         lambda e: e.own.get("dynamic_node_type", 0) not in (0, 1),
@@ -380,16 +402,12 @@ _GRAPH_CHECKS: Tuple[_Check, ...] = (
 
 
 def _is_lazy(entry: _Entry) -> bool:
-    return (
-        entry.is_on("dynamic_input")
-        and entry.all.get("dynamic_graph_execute_mode") == "lazy_recompile"
-    )
+    return bool(entry.all.get("dynamic_graph_execute_mode") == "lazy_recompile")
 
 
 def _has_wrong_shape_range(entry: _Entry) -> bool:
     text = entry.all.get("dynamic_inputs_shape_range", "")
-    is_read = entry.is_on("dynamic_input") and not _is_lazy(entry) and text != ""
-    return is_read and not _is_shape_range(text)
+    return text != "" and not _is_lazy(entry) and not _is_shape_range(text)
 
 
 _VARIABLES = {"step": ("TOTAL_STEP", "STEP_NOW"), "loss": ("TARGET_LOSS", "LOSS_NOW")}
@@ -408,9 +426,11 @@ def _has_wrong_acceleration(entry: _Entry) -> bool:
     is_outside = ratio and (
         not _is_float(ratio) or to_float32(ratio) < low or to_float32(ratio) > high
     )
-    is_full = entry.all.get("precision_mode_v2", "origin") == "origin"
-    mode = entry.all.get("precision_mode", "must_keep_origin_dtype")
-    is_full = is_full and mode in ("allow_fp32_to_fp16", "must_keep_origin_dtype")
+    if "precision_mode_v2" in entry.all:
+        is_full = entry.all["precision_mode_v2"] == "origin"
+    else:
+        mode = entry.all.get("precision_mode", "must_keep_origin_dtype")
+        is_full = mode in ("allow_fp32_to_fp16", "must_keep_origin_dtype")
     are_set = all(reads(entry.environ.get(name, "")) for name in _VARIABLES[trigger])
     return bool(is_outside) or not is_full or not are_set
 
@@ -463,7 +483,11 @@ _OFFLOAD_CHECKS: Tuple[_Check, ...] = (
     ),
     _Check(
         "iterations_per_loop",
-        lambda e: _is_lazy(e) and _to_int32(e.all.get("iterations_per_loop", 1)) > 1,
+        lambda e: (
+            e.is_on("dynamic_input")
+            and _is_lazy(e)
+            and _to_int32(e.all.get("iterations_per_loop", 1)) > 1
+        ),
         "dynamic_graph_execute_mode='lazy_recompile' needs 1",
     ),
     _Check(

@@ -137,7 +137,7 @@ class AscendConfig(AdapterOptions):
         """Build a ``tf.ConfigProto`` with exactly one NpuOptimizer entry.
 
         Files that are given as objects are written, for the entry names them: below
-        ``ASCEND_WORK_PATH`` or the current directory.
+        ``ASCEND_WORK_PATH`` or the working directory.
 
         Args:
             base: A ``tf.ConfigProto`` to start from; copied, never changed. None starts from

@@ -19,7 +19,7 @@ def is_file(value: object) -> bool:
 
 
 class FileStore:
-    """Puts files into one folder, which stays the same whatever the current directory becomes.
+    """Puts files into one folder, which stays the same whatever the working directory becomes.
 
     A file has a digest of its content in its name: ranks and systems that say the same share it,
     and one that is in use never changes.
@@ -29,7 +29,7 @@ class FileStore:
         writes: Whether files are written at all; their paths are the same if not.
 
     Attributes:
-        folder: ``ascend_option_files`` below ``ASCEND_WORK_PATH``, else the current directory.
+        folder: ``ascend_option_files`` below ``ASCEND_WORK_PATH``, else the working directory.
     """
 
     def __init__(self, environ: Optional[Mapping[str, str]] = None, writes: bool = True) -> None:

@@ -207,7 +207,7 @@ class _Document:
     def add_key(self, path: str, place: Place, is_repeated: bool) -> None:
         """Note where a key stands, and whether it stands in its mapping already."""
         if is_repeated:
-            message = f"{path} is given twice: first in line {self.places[path].line}."
+            message = f"{path} is already set in line {self.places[path].line}."
             self.problems.append(Finding(ERROR, message, option=path))
         if len(self.places) > _MOST_KEYS:  # as by aliases of aliases
             raise _DocumentError(f"has more than {_MOST_KEYS:,} names in it.", place)
@@ -239,7 +239,7 @@ class _JsonDocument(_Document):
         try:
             root, end = parse_json(text)
             if end < len(text):
-                raise JsonError(end, "more stands behind its value")
+                raise JsonError(end, "something follows its value")
         except JsonError as error:
             place = self._text_places.of(error.at)
             known = "this is not JSON: "

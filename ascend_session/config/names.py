@@ -1,6 +1,6 @@
 """Names that are not options here but that people write: where they belong, or what replaced them.
 
-Source: guides/facts/options.md#former-names, guides/facts/adapter.md#unknown-keys.
+Source: guides/facts/former.md#former-names, guides/facts/adapter.md#unknown-keys.
 """
 
 from typing import Any, Dict, List, Type
@@ -29,7 +29,7 @@ OBSOLETE: Dict[str, str] = {
 
 REFUSED_BY_GE = ("auto_tune_mode",)
 """Keys that are no option any more, but that the adapter still sends to GE, which takes no value of
-them but an empty one (guides/facts/options.md#former-names)."""
+them but an empty one (guides/facts/former.md#former-names)."""
 
 
 def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Finding:
@@ -65,7 +65,7 @@ def unknown_key(key: str) -> Finding:
     named = [option.key for option in _options() if option.name == key]
     near = named[0] if named else did_you_mean(key, keys)
     hint = f"Did you mean {near!r}?" if near else "`ascend-session options` lists all keys."
-    message = f"The adapter reads no key {key!r} and ignores it silently."
+    message = f"The adapter has no key {key!r} and silently ignores it."
     return Finding(ERROR, message, hint, option=key)
 
 

@@ -100,3 +100,10 @@ def adapter_options(model: Type[BaseModel]) -> List[Option]:
 def options_by_key(model: Type[BaseModel]) -> Dict[str, Option]:
     """Map vendor keys (or NPURunConfig keywords) to the options of ``model``."""
     return {option.key: option for option in adapter_options(model)}
+
+
+@lru_cache(maxsize=None)
+def keys_by_name(model: Type[BaseModel]) -> Dict[str, str]:
+    """Map all names that findings call options by (key, name and path) to the vendor keys."""
+    options = adapter_options(model)
+    return {name: each.key for each in options for name in (each.path, each.name, each.key)}

@@ -94,7 +94,7 @@ class AdapterOptions(ConfigModel):
     # Debugging
     enable_exception_dump: Annotated[Optional[UpTo2], Option("i", "init", "Dumps data of a failing operator: 0 off, 1 full, 2 light.", adapter=2, pages="2")] = None
     op_debug_config: Annotated[Optional[OpDebugFile], Option("s", "init", "Config file that enables operator-compile debugging such as memory-bound checks.")] = None
-    debug_dir: Annotated[Optional[PathText], Option("s", "init", "Directory for kernel_meta debug artefacts.")] = None
+    debug_dir: Annotated[Optional[PathText], Option("s", "init", "Folder for kernel_meta debug artefacts.")] = None
     export_compile_stat: Annotated[Optional[UpTo2], Option("i", "init", "When to write fusion_result.json: never, at normal exit, or after each compile.", adapter=1, sticky=True)] = None
     # Accuracy tuning
     precision_mode: Annotated[Optional[PrecisionMode], Option("s", "init", "Global numeric-precision policy, older vocabulary.", product="training: must_keep_origin_dtype (950/A3/A2), allow_fp32_to_fp16 (Atlas training); inference: force_fp16", use="precision_mode_v2", applies="force_fp16 for inference; bf16 values need 950/A3/A2", sticky=True, pages="012")] = None
@@ -110,12 +110,12 @@ class AdapterOptions(ConfigModel):
     profiling_config: Annotated[Optional[ProfilingConfig], Option(None, "", "Container for the profiling options.", pages="0")] = None
     # Tuning (AOE)
     aoe_mode: Annotated[Optional[Literal["1", "2", "4"]], Option("s", "init", "Starts AOE tuning: 1 sub-graph, 2 operator, 4 gradient split.", applies="training on A3, A2, Atlas training; mode 1 not on A2/A3", pages="3")] = None
-    work_path: Annotated[Optional[PathText], Option("s", "init", "Existing writable directory for AOE working and result files.", adapter="./", pages="3")] = None
+    work_path: Annotated[Optional[PathText], Option("s", "init", "Existing writable folder for AOE working and result files.", adapter="./", pages="3")] = None
     aoe_config_file: Annotated[Optional[AoeFile], Option("s", "init", "JSON file limiting AOE to named operators and choosing its effort.", pages="3")] = None
     distribute_config: Annotated[Optional[PathText], Option("s", "init", "Cluster description used while tuning.")] = None
     # Operator compilation
     op_compiler_cache_mode: Annotated[Optional[Literal["enable", "disable", "force"]], Option("s", "init", "On-disk operator compile cache policy.", product="enable", pages="03")] = None
-    op_compiler_cache_dir: Annotated[Optional[PathText], Option("s", "init", "Root directory of the operator compile cache.", product="$HOME/atc_data", pages="0")] = None
+    op_compiler_cache_dir: Annotated[Optional[PathText], Option("s", "init", "Root folder of the operator compile cache.", product="$HOME/atc_data", pages="0")] = None
     aicore_num: Annotated[Optional[CoreNumber], Option("s", "init", "Upper limit of cube and vector cores used for operator compilation.", applies="A3 and A2 families (950 per GE docs); other chips use 'n|'", also=("session",), sticky=True)] = None
     oo_constant_folding: Annotated[Optional[bool], Option("b", "init", "Constant folding during graph compilation.", adapter=True, sticky=True)] = None
     # Data augmentation
@@ -160,7 +160,7 @@ class AdapterOptions(ConfigModel):
     insert_op_file: Annotated[Optional[AippFile], Option("s", "session", "AIPP (image preprocessing) insertion file.")] = None
     # Read by NPURunConfig only
     distribute: Annotated[Optional[object], Option(None, "NPURunConfig", "ParameterServerStrategy object that turns the Estimator into a PS/worker job.", pages="0")] = None
-    model_dir: Annotated[Optional[PathText], Option(None, "NPURunConfig", "Checkpoint/summary directory handed to tf.estimator.RunConfig.")] = None
+    model_dir: Annotated[Optional[PathText], Option(None, "NPURunConfig", "Checkpoint/summary folder handed to tf.estimator.RunConfig.")] = None
     tf_random_seed: Annotated[Optional[int], Option(None, "NPURunConfig", "Graph-level random seed handed to RunConfig.")] = None
     save_summary_steps: Annotated[Optional[int], Option(None, "NPURunConfig", "Summary interval in steps.", run_config=0)] = None
     save_checkpoints_steps: Annotated[Optional[int], Option(None, "NPURunConfig", "Checkpoint interval in steps.")] = None

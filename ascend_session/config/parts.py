@@ -66,7 +66,7 @@ class DumpConfig(ConfigPart):
     """
 
     enable_dump: Annotated[Optional[bool], Option("b", "session", "Turns on operator data dump.", adapter=False, pages="2")] = None
-    dump_path: Annotated[Optional[PathText], Option("s", "session", "Existing writable directory that receives dump files.", pages="2")] = None
+    dump_path: Annotated[Optional[PathText], Option("s", "session", "Existing writable folder that receives dump files.", pages="2")] = None
     dump_step: Annotated[Optional[DumpStep], Option("s", "session", "Steps to dump, as numbers and ranges.", pages="2")] = None
     dump_mode: Annotated[Optional[Literal["input", "output", "all"]], Option("s", "session", "Dump inputs, outputs or both.", adapter="output", pages="2")] = None
     enable_dump_debug: Annotated[Optional[bool], Option("b", "session", "Turns on overflow detection dump.", adapter=False, pages="2")] = None
@@ -123,6 +123,6 @@ class ExperimentalConfig(ConfigPart):
     graph_memory_optimize_config: Annotated[Optional[GraphMemoryOptimizeConfig], Option(None, "", "Container for recompute and graph slicing.")] = None
     enable_graph_parallel: Annotated[Optional[bool], Option("b", "session", "Automatic graph parallelism.", adapter=False)] = None
     graph_parallel_option_path: Annotated[Optional[PathText], Option("s", "session", "Configuration for automatic graph parallelism.")] = None
-    graph_compiler_cache_dir: Annotated[Optional[PathText], Option("s", "session", "Directory that caches whole compiled graphs.", pages="1")] = None
+    graph_compiler_cache_dir: Annotated[Optional[PathText], Option("s", "session", "Folder that caches whole compiled graphs.", pages="1")] = None
     resource_config_path: Annotated[Optional[PathText], Option("s", "session", "Resource description file, also handed to AOE.")] = None
     accelerate_train_mode: Annotated[Optional[AccelerateMode], Option("s", "pass", "Runs the first part of training at reduced precision.", key="experimental_accelerate_train_mode", pages="1")] = None

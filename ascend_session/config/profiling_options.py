@@ -1,6 +1,6 @@
 """The profiling_options JSON object: its grammar, and `ProfilingOptions`, which renders it.
 
-Sources: guides/facts/option_files.md#profiling_options; guides/facts/options.md#profiling; manual,
+Sources: guides/facts/option_files.md#profiling_options; guides/facts/dumps.md#profiling; manual,
 initialize_system, for the colon list of earlier releases.
 """
 
@@ -85,7 +85,7 @@ _METRIC_WORDS = f"{', '.join(_METRICS)}, or 'Custom:' and up to 8 registers 0x1 
 _SWITCH = _words("on", "off")
 _LEVEL = _words("on", "off", "l0", "l1")
 _OPERATOR = ProfilingMember("", "the name of an operator, or '' for automatic", _is_anything, _TEXT)
-_DIRECTORY = ProfilingMember("./", "a directory, without control characters", _is_directory, _TEXT)
+_DIRECTORY = ProfilingMember("./", "a folder, without control characters", _is_directory, _TEXT)
 _STORAGE = ProfilingMember("200MB", "'200MB' to '4294967295MB', with the unit", _is_storage, _TEXT)
 _METRIC = ProfilingMember("PipeUtilization", _METRIC_WORDS, _is_metric, _TEXT)
 

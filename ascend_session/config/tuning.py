@@ -1,6 +1,6 @@
 """What AOE can tune: the words and numbers of ``aoe_mode``, and the options that go with it.
 
-Source: the adapter's manual, AOE.md; guides/facts/options.md#aoe-tuning.
+Source: the adapter's manual, AOE.md; guides/facts/aoe.md#aoe-tuning.
 """
 
 from typing import Dict
@@ -27,7 +27,7 @@ def mode_number(mode: str) -> str:
         return mode
     if mode not in (*MODES,):
         known = ", ".join(f"{word} ({number})" for word, number in MODES.items())
-        message = f"mode={mode!r} is nothing that AOE tunes; it tunes {known}."
+        message = f"mode={mode!r} is not a mode of AOE. The modes are {known}."
         hint = f"Write mode={str(mode)!r}." if str(mode) in _WORDS else None  # as of the number 2
         raise ConfigError.of([Finding(ERROR, message, hint, option="aoe_mode")])
     return MODES[mode]

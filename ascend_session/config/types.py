@@ -206,7 +206,7 @@ class FileGrammar(Grammar):
         """A path, or what stands in the file, as an object of ascend_session.option_files.
 
         A configuration file has a mapping of the object's fields. What stands in it is written
-        where the system opens: below ASCEND_WORK_PATH or the current directory, in
+        where the system opens: below ASCEND_WORK_PATH or the working directory, in
         ascend_option_files.
 
         Raises:

@@ -278,7 +278,7 @@ def auto_multistream_parallel_mode(value: object) -> str:
 
     Raises:
         ValueError: For a bare "LoadBalance" too: the docstring of NPURunConfig shows it, GE
-            refuses it (guides/facts/options.md#dynamic-graphs).
+            refuses it (guides/facts/dynamic.md#dynamic-graphs).
     """
     if not isinstance(value, str):
         raise UnusableError

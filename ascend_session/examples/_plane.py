@@ -55,7 +55,7 @@ def batches(rank: int = 0, size: int = 1) -> Any:
 
 
 def loss_of(inputs: Any, goals: Any) -> Any:
-    """Builds the model, one variable ``slopes`` in a matrix product, and its squared error."""
+    """Build the model, one variable ``slopes`` in a matrix product, and its squared error."""
     import tensorflow.compat.v1 as tf
 
     slopes = tf.get_variable("slopes", [len(SLOPES), 1], initializer=tf.zeros_initializer())

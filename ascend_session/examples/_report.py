@@ -39,7 +39,7 @@ class Epoch(NamedTuple):
 
 
 def require_packages() -> None:
-    """Ends the program with one sentence if a package that only examples need is missing."""
+    """End the program with one sentence if a package that only examples need is missing."""
     try:
         import matplotlib  # noqa: F401
         import sklearn  # noqa: F401
@@ -51,7 +51,7 @@ def require_packages() -> None:
 
 
 def print_table(history: Sequence[Epoch]) -> None:
-    """Prints a line for each epoch."""
+    """Print a line for each epoch."""
     titles = ("Epoch", "Training loss", "Held-out loss", "Held-out accuracy")
     _print(titles, ([str(epoch.number), *_decimals(epoch[1:4], 3)] for epoch in history))
 
@@ -92,25 +92,25 @@ def _print(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def save(history: Sequence[Epoch], directory: Path) -> Path:
-    """Keeps the numbers for `load`, and draws them; gives the path of the drawing."""
-    save_numbers(history, directory)
-    return save_curve(history, directory)
+def save(history: Sequence[Epoch], folder: Path) -> Path:
+    """Save the numbers for `load`, and a drawing of them; return the path of the drawing."""
+    save_numbers(history, folder)
+    return save_curve(history, folder)
 
 
-def save_numbers(history: Sequence[Epoch], directory: Path) -> None:
-    """Keeps the numbers for `load`."""
+def save_numbers(history: Sequence[Epoch], folder: Path) -> None:
+    """Save the numbers for `load`."""
     text = json.dumps([epoch._asdict() for epoch in history], indent=1)
-    replace_file(str(directory / _NUMBERS), f"{text}\n".encode())
+    replace_file(str(folder / _NUMBERS), f"{text}\n".encode())
 
 
-def load(directory: Path) -> List[Epoch]:
-    """What was saved there."""
-    return [Epoch(**epoch) for epoch in json.loads((directory / _NUMBERS).read_text())]
+def load(folder: Path) -> List[Epoch]:
+    """Load the numbers that were saved in the folder."""
+    return [Epoch(**epoch) for epoch in json.loads((folder / _NUMBERS).read_text())]
 
 
-def save_curve(history: Sequence[Epoch], directory: Path) -> Path:
-    """Draws loss and accuracy over the epochs; gives the path of the PNG, ``curve.png``."""
+def save_curve(history: Sequence[Epoch], folder: Path) -> Path:
+    """Draw loss and accuracy over the epochs; return the path of the PNG, ``curve.png``."""
     from matplotlib.figure import Figure
 
     epochs = [epoch.number for epoch in history]
@@ -124,7 +124,7 @@ def save_curve(history: Sequence[Epoch], directory: Path) -> Path:
     accuracy.set(title="Accuracy, %")
     for axes in (loss, accuracy):
         _finish(axes)
-    path = directory / "curve.png"
+    path = folder / "curve.png"
     image = io.BytesIO()
     figure.savefig(image, dpi=120)
     replace_file(str(path), image.getvalue())

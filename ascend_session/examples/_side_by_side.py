@@ -10,7 +10,7 @@ from ascend_session import AscendError
 
 __all__ = ["Way", "difference", "hand_made_proto", "side_by_side"]
 
-# Gets an empty folder to write into; gives numbers by name, on some ranks none.
+# Takes an empty folder to write into; returns numbers by name, on some ranks none.
 Way = Callable[[Path], Dict[str, float]]
 
 
@@ -41,7 +41,7 @@ def hand_made_proto(graph_run_mode: int = 1) -> Any:
 def side_by_side(
     without: Way, with_ascend_session: Way, require: Optional[Callable[[], None]] = None
 ) -> None:
-    """Goes both ways, each in a folder of its own that is gone afterwards, and prints the results.
+    """Run both ways, each in a temporary folder of its own, and print the results.
 
     Args:
         without: The usual way. It knows no ranks: in a job each process does the whole work alone.
@@ -51,8 +51,12 @@ def side_by_side(
     # Read when TensorFlow is imported: say errors only, and use no operators but its own.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    from ascend_session.backends._tensorflow import tf1
+
     try:
-        _graph_mode()
+        tf = tf1()  # an error says what to install if TensorFlow is missing
+        tf.disable_eager_execution()
+        tf.logging.set_verbosity(tf.logging.ERROR)
         if require is not None:
             require()
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
@@ -62,14 +66,6 @@ def side_by_side(
         sys.exit(str(problem))
     if ours:
         _print(usual, ours)
-
-
-def _graph_mode() -> None:
-    from ascend_session.backends._tensorflow import tf1
-
-    tf = tf1()  # says what to install if it is missing
-    tf.disable_eager_execution()
-    tf.logging.set_verbosity(tf.logging.ERROR)
 
 
 def difference(usual: Dict[str, float], ours: Dict[str, float]) -> float:

@@ -7,26 +7,19 @@ import shutil
 import sys
 import textwrap
 from pathlib import Path
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 from ascend_session import AscendError, LaunchConfig, LaunchResult, device_count, launch
-from ascend_session.backends import choose
+from ascend_session.backends import Choice, backend_class, choose
 from ascend_session.examples import digits
 from ascend_session.examples._report import Epoch, difference, load, print_both, save_comparison
 
-__all__ = ["RANKS", "Place", "choose_place", "main", "verdict"]
+__all__ = ["RANKS", "choose_backends", "main", "verdict"]
 
 RANKS = 8
 EPOCHS = 30  # with 512 images in a step, fewer do not reach 95 % on images not trained on
 ROUNDING = 1e-4  # of a loss on the CPU: ranks add the same numbers in another order
 _COLUMNS = 80
-
-
-class Place(NamedTuple):
-    """Where a training runs, and why there."""
-
-    backend: str
-    reason: str
 
 
 def main(argv: Sequence[str], ranks: int = RANKS) -> int:
@@ -35,40 +28,40 @@ def main(argv: Sequence[str], ranks: int = RANKS) -> int:
     folder, batch = arguments.output, arguments.batch
     words = ["--epochs", str(arguments.epochs), "--brief", "--batch"]
     names = (f"1 x {ranks * batch}", f"{ranks} x {batch}")
-    place, job_place = choose_place(ranks, device_count())
-    if place.backend == "stub":  # which is announced with its reason: no warning has to say so
-        os.environ["ASCEND_SESSION_BACKEND"] = "stub"
+    alone_on, job_on = choose_backends(ranks, device_count())
+    if not _is_device(alone_on):  # announced below with the reason, so that no warning need be
+        os.environ["ASCEND_SESSION_BACKEND"] = alone_on.name
 
     one = [*words, str(ranks * batch), "--output", _shorten(folder / "one_process")]
     title = f"One process, {ranks * batch} images in each step"
-    _announce(title, place, ["python", "-m", digits.NAME, *one])
-    # Where it runs and why was announced; the package need not say so again.
+    _announce(title, alone_on, ["python", "-m", digits.NAME, *one])
+    # The backend and its reason were just announced.
     logging.getLogger("ascend_session").setLevel(logging.ERROR)
     digits.main(one)
 
     each = [*words, str(batch), "--output", _shorten(folder / "job")]
     command = ["ascend-session", "launch", "-n", str(ranks)]
-    if job_place != place:
-        command += ["--backend", job_place.backend]
+    if job_on != alone_on:
+        command += ["--backend", job_on.name]
     title = f"A job of {ranks} ranks, {batch} of these images on each"
-    _announce(title, job_place, [*command, "-m", digits.NAME, *each])
+    _announce(title, job_on, [*command, "-m", digits.NAME, *each])
     result = launch(
         LaunchConfig(
             module=digits.NAME,
             args=each,
             processes=ranks,
-            backend="auto" if job_place == place else job_place.backend,
+            backend="auto" if job_on == alone_on else job_on.name,
             log_dir=str(folder / "logs"),
         )
     )
     if not result.ok:
-        print(_fill(_why(result)), file=sys.stderr)
+        print(_fill(_describe_failure(result)), file=sys.stderr)
         return result.code
 
     alone, together = load(folder / "one_process"), load(folder / "job")
     print("\nBoth:")
     print_both(alone, together, names)
-    is_exact = {place.backend, job_place.backend} == {"stub"}
+    is_exact = not (_is_device(alone_on) or _is_device(job_on))
     print(_fill(verdict(alone, together, ranks, is_exact)))
     picture = save_comparison(alone, together, names, folder / "both.png")
     print(f"\nPicture: {_shorten(picture)}\n\nTry next:")
@@ -77,14 +70,17 @@ def main(argv: Sequence[str], ranks: int = RANKS) -> int:
     return 1 if is_exact and difference(alone, together) > ROUNDING else 0
 
 
-def choose_place(ranks: int, devices: int) -> Sequence[Place]:
-    """Decide where the process and the job run: on devices as far as there are enough of them."""
+def choose_backends(ranks: int, devices: int) -> Tuple[Choice, Choice]:
+    """Choose for the process and for the job: devices, as far as there are enough of them."""
     choice = choose("auto", os.environ)
-    place = Place(choice.name, choice.reason)
-    if place.backend == "stub" or devices >= ranks:
-        return place, place
+    if not _is_device(choice) or devices >= ranks:
+        return choice, choice
     reason = f"{ranks} ranks need {ranks} devices, and this process gets {devices}"
-    return place, Place("stub", reason)
+    return choice, Choice("stub", reason)
+
+
+def _is_device(choice: Choice) -> bool:
+    return backend_class(choice.name).holds_devices
 
 
 def verdict(
@@ -114,8 +110,8 @@ def verdict(
     )
 
 
-def _announce(title: str, place: Place, command: Sequence[str]) -> None:
-    where = {"stub": "the CPU (stub)", "npu": "the device"}[place.backend]
+def _announce(title: str, choice: Choice, command: Sequence[str]) -> None:
+    where = "the device" if _is_device(choice) else "the CPU (stub)"
     lines = textwrap.wrap(
         " ".join(map(shlex.quote, command)),  # shlex.join is there from 3.8 on
         _COLUMNS - 2,
@@ -124,11 +120,11 @@ def _announce(title: str, place: Place, command: Sequence[str]) -> None:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    print("\n" + _fill(f"{title}, on {where}: {place.reason}."))
+    print("\n" + _fill(f"{title}, on {where}: {choice.reason}."))
     print(" \\\n".join(lines), flush=True)
 
 
-def _why(result: LaunchResult) -> str:
+def _describe_failure(result: LaunchResult) -> str:
     cause = result.cause
     reasons = ["The cause is not known."] if cause is None else [cause.said, cause.advice]
     logs = result.attempts[-1].folder

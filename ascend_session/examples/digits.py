@@ -1,4 +1,4 @@
-"""Trains a classifier of handwritten digits on Ascend, or on the CPU where there is no Ascend.
+"""Train a classifier of handwritten digits on Ascend, or on the CPU of a machine without it.
 
 The data are 1,797 real images of 8x8 pixels (the UCI handwritten digits, which scikit-learn
 carries); the model is a network of two layers in TensorFlow's graph mode. Run it with
@@ -13,10 +13,12 @@ earlier attempt of ``launch --max-restarts 3``, and comes to the same weights, b
 """
 
 import argparse
+import hashlib
 import os
 import random
 import sys
 from itertools import islice
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ascend_session import (
@@ -26,10 +28,9 @@ from ascend_session import (
     MemoryConfig,
     ascend_session,
     ascend_system,
+    hccl,
     training,
 )
-from ascend_session.examples._agreement import Agreement
-from ascend_session.examples._arguments import count, directory
 from ascend_session.examples._report import Epoch, print_table, require_packages, save
 
 NAME = "ascend_session.examples.digits"
@@ -37,7 +38,7 @@ SEED = 20
 BATCH = 64  # images in one training step of a rank
 HELD_OUT = 360  # images that are not trained on, to see what was learned
 
-# What is not said here stays as the vendor has it; `ascend-session options` lists every option.
+# Options that are left out keep the vendor's defaults; `ascend-session options` lists them all.
 CONFIG = AscendConfig(
     graph_run_mode=1,  # training, not inference
     precision_mode_v2="mixed_float16",  # half precision where that is safe
@@ -51,7 +52,7 @@ CONFIG = AscendConfig(
     op_wait_timeout=120,  # seconds that an operator may wait
     op_execute_timeout=90,  # seconds that an operator may run
     enable_exception_dump=2,  # an operator that fails leaves its data behind
-    export_compile_stat=0,  # no statistics files in the current directory
+    export_compile_stat=0,  # no statistics files in the working directory
 )
 
 
@@ -73,6 +74,63 @@ class Share(NamedTuple):
 ALONE = Share()
 
 
+class WeightCheck:
+    """Operators that compare the variables of all ranks, and average their losses.
+
+    They are added to the default graph, which must have all its variables by then.
+
+    Args:
+        size: The number of ranks; a single rank exchanges nothing.
+    """
+
+    def __init__(self, size: int) -> None:
+        import tensorflow.compat.v1 as tf
+
+        self._variables = tf.global_variables()
+        self._loss = tf.placeholder(tf.float32, [1], name="loss_of_rank")
+        self._digest = tf.placeholder(tf.int64, [1], name="digest_of_rank")
+        self._gathered = [
+            hccl.allgather(tensor, size) if size > 1 else tf.identity(tensor)
+            for tensor in (self._loss, self._digest)
+        ]
+
+    def run(self, sess: Any, loss: float) -> Tuple[float, str]:
+        """Compare the variables of all ranks, bit by bit.
+
+        Args:
+            sess: The session that has the variables.
+            loss: The loss of this rank.
+
+        Returns:
+            The mean of the ranks' losses, and the digest of their variables.
+
+        Raises:
+            SystemExit: If ranks have other variables than rank 0; the message names them.
+        """
+        mine = digest_of(sess.run(self._variables))
+        number = int.from_bytes(mine, "big", signed=True)
+        feed = {self._loss: [loss], self._digest: [number]}
+        losses, digests = sess.run(self._gathered, feed)
+        require_equal_weights(digests.tolist())
+        return sum(map(float, losses)) / len(losses), mine.hex()
+
+
+def digest_of(arrays: Sequence[Any]) -> bytes:
+    """Return eight bytes that change if a single bit of the arrays does."""
+    sha256 = hashlib.sha256()
+    for array in arrays:
+        sha256.update(array.tobytes())
+    return sha256.digest()[:8]
+
+
+def require_equal_weights(digests: List[int]) -> None:
+    """End the program, naming the ranks whose digest is not that of rank 0."""
+    others = [str(rank) for rank, digest in enumerate(digests) if digest != digests[0]]
+    if others:
+        ranks = "rank" if len(others) == 1 else "ranks"
+        raise SystemExit(f"The weights of {ranks} {', '.join(others)} differ from those of rank 0.")
+
+
 class Model(NamedTuple):
     """A graph, and what to feed and run in it."""
 
@@ -86,7 +144,7 @@ class Model(NamedTuple):
     global_step: Any
     train_step: Any
     saver: Any
-    agreement: Agreement
+    weight_check: WeightCheck
 
     def feed(self, examples: Examples) -> Dict[Any, Any]:
         """The ``feed_dict`` for these examples."""
@@ -94,7 +152,7 @@ class Model(NamedTuple):
 
 
 def load_digits() -> Tuple[Examples, Examples]:
-    """Loads the examples to train on and the held-out ones, the same in every run."""
+    """Load the examples to train on and the held-out ones, the same in every run."""
     from sklearn import datasets
 
     pixels, labels = datasets.load_digits(return_X_y=True)
@@ -105,7 +163,7 @@ def load_digits() -> Tuple[Examples, Examples]:
 
 
 def build_model(hidden: int = 128, learning_rate: float = 0.02, size: int = 1) -> Model:
-    """Builds the graph: 64 pixels, a layer of ``hidden`` units, ten digits; for ``size`` ranks."""
+    """Build the graph: 64 pixels, a layer of ``hidden`` units, ten digits; for ``size`` ranks."""
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default() as graph:
@@ -137,12 +195,12 @@ def build_model(hidden: int = 128, learning_rate: float = 0.02, size: int = 1) -
             initialize=tf.global_variables_initializer(),
             broadcast=training.broadcast_global_variables(root_rank=0),
             saver=tf.train.Saver(),
-            agreement=Agreement(size),
+            weight_check=WeightCheck(size),
         )
 
 
 def batches(examples: Examples, epoch: int, share: Share = ALONE) -> Iterator[Examples]:
-    """Cuts the examples into batches, in another order for each epoch, and gives a rank its share.
+    """Cut the examples into batches, in another order for each epoch, and give a rank its share.
 
     What does not fill a batch of all ranks is left out: the device compiles the graph for each
     batch size, and every rank must make as many steps. With ``tf.data`` it is the same to say, of a
@@ -171,7 +229,7 @@ def train(
     held_out: Examples,
     arguments: argparse.Namespace,
 ) -> Trained:
-    """Trains from the beginning, or from the latest checkpoint; rank 0 saves the variables.
+    """Train from the beginning, or from the latest checkpoint; rank 0 saves the variables.
 
     Which images a step sees follows from the number of the step, so that training that is resumed
     goes on with the next ones.
@@ -188,16 +246,16 @@ def train(
                 _, loss = sess.run([model.train_step, model.loss], model.feed(batch))
                 losses.append(float(loss))
             done = 0  # of the epochs that follow
-            mean, weights = model.agreement.reach(sess, sum(losses) / len(losses))
+            mean, weights = model.weight_check.run(sess, sum(losses) / len(losses))
             history.append(Epoch(epoch, mean, *evaluate(sess, model, held_out), weights))
-        _, weights = model.agreement.reach(sess, 0.0)
+        _, weights = model.weight_check.run(sess, 0.0)
         if share.rank == 0:
             sess.run_step_fn(lambda step_context: model.saver.save(step_context.session, path))
     return Trained(history, weights)
 
 
 def training_session(system: AscendSystem, arguments: argparse.Namespace) -> Any:
-    """Opens a session in which rank 0 keeps the checkpoints, and all begin with its variables."""
+    """Open a session in which rank 0 keeps the checkpoints, and all begin with its variables."""
     import tensorflow.compat.v1 as tf
 
     folder = arguments.checkpoint_dir
@@ -273,8 +331,28 @@ def main(argv: Sequence[str]) -> None:
             print(f"Backend: {system.backend}, because {system.backend_reason}")
 
 
+def positive_int(text: str) -> int:
+    """Read a whole number of 1 or more, for ``type=`` of an argument."""
+    if not (text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more.")
+    return int(text)
+
+
+def writable_folder(text: str) -> Path:
+    """Make a folder to write into, unless it is there; for ``type=`` of an argument."""
+    path = Path(text)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"the folder {text!r} cannot be made: {error.strerror}."
+        raise argparse.ArgumentTypeError(message) from error
+    if not os.access(text, os.W_OK):
+        raise argparse.ArgumentTypeError(f"you may not write into the folder {text!r}.")
+    return path.resolve()
+
+
 def check_share(share: Share, number: int) -> None:
-    """Ends the program if ``number`` examples are not enough for a single step."""
+    """End the program if ``number`` examples are not enough for a single step."""
     step = share.batch * share.size
     if step > number:
         whose = "" if share.size == 1 else f" on each of {share.size} ranks"
@@ -286,7 +364,7 @@ def check_share(share: Share, number: int) -> None:
 def parse(
     argv: Sequence[str], program: str = f"python -m {NAME}", epochs: int = 15
 ) -> argparse.Namespace:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         prog=program,
         description="Train a classifier of handwritten digits, on Ascend or on the CPU.",
@@ -294,34 +372,34 @@ def parse(
     add = parser.add_argument
     add(
         "--epochs",
-        type=count,
+        type=positive_int,
         default=epochs,
         metavar="N",
         help="passes over the data (%(default)s)",
     )
     add(
         "--batch",
-        type=count,
+        type=positive_int,
         default=BATCH,
         metavar="N",
         help="images in one step of a rank (%(default)s)",
     )
     add(
         "--output",
-        type=directory,
+        type=writable_folder,
         default="digits-output",
         metavar="DIR",
         help="where to put the checkpoint and the training curve (%(default)s)",
     )
     add(
         "--checkpoint-dir",
-        type=directory,
+        type=writable_folder,
         metavar="DIR",
         help="go on from the latest checkpoint in DIR, and keep checkpoints there",
     )
     add(
         "--checkpoint-steps",
-        type=count,
+        type=positive_int,
         default=20,
         metavar="N",
         help="steps from one checkpoint to the next (%(default)s)",

@@ -73,7 +73,7 @@ def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
 
 
 def require_estimators() -> None:
-    """Ends the program where there are no estimators, as from TensorFlow 2.16 on."""
+    """End the program where there are no estimators, as from TensorFlow 2.16 on."""
     import tensorflow.compat.v1 as tf
 
     if not hasattr(tf, "estimator"):

@@ -53,7 +53,7 @@ def compiled(optimizer: Any) -> Any:
 
 
 def require_sessions() -> None:
-    """Ends the program where Keras knows no sessions, as from TensorFlow 2.16 on."""
+    """End the program where Keras knows no sessions, as from TensorFlow 2.16 on."""
     import tensorflow.compat.v1 as tf
 
     if not hasattr(tf.keras.backend, "set_session"):

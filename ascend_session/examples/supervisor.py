@@ -1,4 +1,4 @@
-"""``Supervisor``: the older session with a log directory, which initialises or restores by itself.
+"""``Supervisor``: the older session with a log folder, which initialises or restores by itself.
 
 ``python -m ascend_session.examples.supervisor`` trains twice and shows both results; under
 ``ascend-session launch -n 2 -m ascend_session.examples.supervisor`` two ranks share each batch.

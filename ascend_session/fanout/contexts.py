@@ -3,7 +3,7 @@
 The adapter sends ``session_device_id`` to the device's own session only, and keeps the last one in
 a process-wide variable that names data channels; so the sessions are started one after the other,
 and so should be their datasets (`FanOut.each`). Source: npu_attrs.cc, SetNpuOptimizerAttr;
-host_queue_dataset_op.cc; guides/facts/adapter.md#the-device-of-a-process.
+host_queue_dataset_op.cc; guides/facts/process.md#the-device-of-a-process.
 """
 
 import contextlib
@@ -126,7 +126,7 @@ class FanOutContext:
             )
         self._devices.end("was left")
         errors: List[BaseException] = []
-        with self._devices.system.deferring_interrupts() as waiting:
+        with self._devices.system.signals.deferring() as waiting:
             try:
                 self._blocks.__exit__(*failure)
             except BaseException as closing:

@@ -7,6 +7,7 @@ they know. Each of them may be missing or broken: then its part stays None, and 
 import os
 from dataclasses import dataclass, replace
 from typing import (
+    Any,
     Callable,
     Dict,
     Iterator,
@@ -18,6 +19,7 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.errors import DeviceError, with_short_traceback
 from ascend_session.hardware.chip_ids import (
     ChipKey,
     driver_ids,
@@ -147,23 +149,31 @@ class DeviceReport:
         return self.devices[index]
 
 
+@with_short_traceback
 def devices(
     environ: Optional[Mapping[str, str]] = None,
     root: Optional[str] = None,
     timeout: float = TIME_LIMIT,
 ) -> DeviceReport:
-    """Look at the machine; needs neither root nor the network, and never raises.
+    """Look at the machine; needs neither root nor the network.
+
+    What is missing or broken there raises nothing: the report's notes say so.
 
     Args:
         environ: The environment to go by; that of this process if None.
         root: Root of the host; ``ASCEND_SESSION_HOST_ROOT`` or ``/`` if None.
         timeout: Seconds that one answer of ``npu-smi`` or ``hccn_tool`` may take. One that does
             not come in time is the last that is asked for.
+
+    Raises:
+        DeviceError: If an argument is of another type, or there is no time.
     """
-    environ = os.environ if environ is None else environ
-    return survey(environ, root or host_root(environ), timeout)
+    environ, root = _choose_host(environ, root)
+    _check_timeout(timeout)
+    return survey(environ, root, timeout)
 
 
+@with_short_traceback
 def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> int:
     """Count the devices that this process gets; runs no other program.
 
@@ -172,15 +182,37 @@ def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str
     Args:
         environ: The environment to go by; that of this process if None.
         root: Root of the host; ``ASCEND_SESSION_HOST_ROOT`` or ``/`` if None.
+
+    Raises:
+        DeviceError: If an argument is of another type.
     """
-    environ = os.environ if environ is None else environ
-    nodes = processor_nodes(root or host_root(environ))
+    environ, root = _choose_host(environ, root)
+    nodes = processor_nodes(root)
     return len(read_visible(environ.get(VISIBLE_VARIABLE), len(nodes)).ids)
 
 
+@with_short_traceback
 def is_available(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> bool:
     """Tell whether this process gets at least one device; see `device_count`."""
     return device_count(environ, root) > 0
+
+
+def _check_timeout(timeout: Any) -> None:
+    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if not is_number or not timeout > 0:
+        raise DeviceError(f"timeout takes a number of seconds above 0, not {timeout!r}.")
+
+
+def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
+    """Put this process's environment, and the root that it names, for what is not given."""
+    environ = os.environ if environ is None else environ
+    if not isinstance(environ, Mapping):
+        hint = "Call it without arguments to look at this machine."
+        raise DeviceError(f"environ takes a mapping of variables, not {environ!r}.", hint=hint)
+    root = root or host_root(environ)
+    if not isinstance(root, str) or "\0" in root:
+        raise DeviceError(f"root takes the path of a folder as a text, not {root!r}.")
+    return environ, root
 
 
 def survey(

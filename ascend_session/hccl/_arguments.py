@@ -154,7 +154,7 @@ class OperatorArguments(Arguments):
         if not isinstance(value, str):
             raise self.type_error(f"reduction must be a str, this is {value!r}.")
         if value not in _REDUCTIONS:
-            raise self.value_error(f"reduction={value!r} is none of {', '.join(_REDUCTIONS)}.")
+            raise self.value_error(f"reduction={value!r} is not one of {', '.join(_REDUCTIONS)}.")
         return value
 
     def fusion(
@@ -180,8 +180,8 @@ class OperatorArguments(Arguments):
             )
         if fusion == 1 and fusion_id != -1:
             raise self.value_error(
-                "fusion=1 goes by the split of the gradients and has no fusion_id, but "
-                f"{fusion_id} is given. For a fusion_id set fusion=2."
+                f"fusion_id={fusion_id} needs fusion=2: fusion=1 follows the split of the "
+                "gradients and takes no fusion_id."
             )
         if fusion == 2 and reduction != "sum":
             warn(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Callable, List, Optional
 
 from ascend_session.backends import backend_class
 from ascend_session.cluster.variables import RENDEZVOUS
-from ascend_session.errors import AscendError, JobError, with_short_traceback
+from ascend_session.errors import AscendError, ConfigError, JobError, with_short_traceback
 from ascend_session.launcher.binding import not_bound
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import (
@@ -72,6 +72,9 @@ def launch(
         JobError: If the ranks could not be one job, or cannot be started.
         PreflightError: If something else stands in the way, or several things do.
     """
+    if not isinstance(config, LaunchConfig):
+        hint = 'Write launch(LaunchConfig(script="train.py")).'
+        raise ConfigError(f"launch takes a LaunchConfig, not {config!r}.", hint=hint)
     environ = dict(os.environ)
     pass_on = on_event or (lambda event: None)
 
@@ -285,4 +288,4 @@ def _may_pass(attempt: Attempt, cause: Cause) -> bool:
 
 
 def _name_transient(failure: "Optional[Failure]") -> str:
-    return "" if failure is None else f" {failure.code} is known to pass."
+    return "" if failure is None else f" {failure.code} is a temporary failure."

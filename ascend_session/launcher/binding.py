@@ -92,7 +92,7 @@ def _bind_near(
         device = devices[nearby.index(())]
         why = f"none of them is near device {device}"
         if not near.of(device):
-            why = f"it is not known which are near device {device}"
+            why = f"the CPUs near device {device} are unknown"
     ranks_near: Dict[_Cpus, List[int]] = {}
     for rank, cpus in enumerate(nearby):
         ranks_near.setdefault(cpus, []).append(rank)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ascend_session.errors import ConfigError
+from ascend_session.errors import ConfigError, with_short_traceback
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.binding import BINDINGS
 from ascend_session.launcher.environment import HIGHEST_PORT, OWNED, job_id_fault
@@ -111,6 +111,10 @@ class LaunchConfig:
             problems += _check_together(self)
         if problems:
             raise ConfigError.of(problems, "the launch")
+
+
+# The one that `dataclass` has made.
+LaunchConfig.__init__ = with_short_traceback(LaunchConfig.__init__)  # type: ignore[method-assign]
 
 
 def _is_text(value: Any) -> bool:
@@ -241,7 +245,7 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
         yield Finding(ERROR, message, "Leave it out to get one.", option="job_id")
     nnodes, node_rank = config.nnodes, config.node_rank
     if node_rank is not None and nnodes is None:
-        message = f"node_rank={node_rank} is given, but not how many nodes there are."
+        message = f"node_rank={node_rank} is given, but the number of nodes is not."
         yield Finding(ERROR, message, "Give nnodes too.", option="node_rank")
     elif node_rank is not None and nnodes is not None and node_rank >= nnodes:
         message = f"node_rank={node_rank} is too large: the {nnodes} nodes are 0 to {nnodes - 1}."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Type, Union
 
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
@@ -62,12 +62,17 @@ class Ended(NamedTuple):
 class Stopping(NamedTuple):
     """Everyone is asked to end; who ends later, ends because of that.
 
-    ``why`` is ``failure`` (a rank failed), ``asked`` (by the launcher), ``left behind`` (all ranks
-    have ended, other processes have not) or ``told`` (the guardian got a signal).
+    Attributes:
+        why: ``failure`` (a rank failed), ``asked`` (by the launcher), ``left behind`` (all ranks
+            have ended, other processes have not) or ``told`` (the guardian got a signal).
+        time: When that was.
+        rank: The rank whose failure explains those of the others, as far as there are any by
+            then; None if that is not clear yet.
     """
 
     why: str
     time: float
+    rank: Optional[int] = None
 
 
 class Killing(NamedTuple):

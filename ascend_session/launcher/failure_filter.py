@@ -52,6 +52,11 @@ class FailureFilter:
             if self.cause is None:
                 self.cause = rank
 
+    def note_cause(self, rank: int) -> None:
+        """Note which rank is the cause, by more than the times of records."""
+        with self._lock:
+            self.cause, self._is_final = rank, True
+
     def note_stop(self) -> None:
         """Note that the launcher asks everyone to end, although no rank has failed."""
         with self._lock:

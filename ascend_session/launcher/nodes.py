@@ -157,7 +157,7 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
             raise JobError(
                 f"The sources for the nodes of this job disagree: {first} ({its_name}) and "
                 f"{value} ({name}). One launcher is one node.",
-                hint="Leave out what is wrong of nnodes, node_rank and rank_table; export "
+                hint="Correct nnodes, node_rank or rank_table, or leave out the wrong one; export "
                 f"{CHOICE}=none to ignore the scheduler.",
             )
     return given[0][0] if given else None
@@ -229,8 +229,8 @@ def _find_coordinator(
 def _check_one_launcher_per_node(detected: Identity, claim: Claim) -> None:
     if detected.size is None:
         raise JobError(
-            f"{claim.rank} ({claim.name}) numbers this launcher, but nothing says how many there "
-            "are.",
+            f"{claim.rank} ({claim.name}) gives the number of this launcher, but the number of "
+            "launchers is unknown.",
             hint=f"export {CHOICE}=none, and give nnodes and node_rank.",
         )
     local_size, count = detected.local_size, detected.size.value

@@ -201,7 +201,7 @@ class Outlet:
                 self._drawn = self._footer()
             except Exception as failure:  # it must not leave the job without a reader
                 self._footer, self._drawn = None, b""
-                self._notices.once("footer", f"There is no status line any more: {failure!r}.")
+                self._notices.once("footer", f"The status line is switched off: {failure!r}.")
             self._drawn_at = now
         if not data and self._drawn == before:
             return b""
@@ -467,8 +467,8 @@ class Output:
         while not all(outlet.close(_SLICE_S) for outlet in self._outlets):
             if reader.is_idle(_READER_S):
                 self.troubles.append(
-                    "Not all output of the ranks could be shown: nothing reads it. Their log files "
-                    "have all of it."
+                    "Some output of the ranks was not shown, because nothing reads it. Their log "
+                    "files have all of it."
                 )
                 return
 

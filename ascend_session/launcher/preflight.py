@@ -99,7 +99,7 @@ def checked_plan(
 
 
 def _check_files(planned: Plan) -> List[Finding]:
-    """Check the logs' folder and the program, which matter on devices and on the stub alike."""
+    """Check the logs' folder, the program and, on the stub, the rank table that is given."""
     config = planned.config
     findings: List[Finding] = []
     if planned.logs is not None:
@@ -108,6 +108,10 @@ def _check_files(planned: Plan) -> List[Finding]:
         findings += check_script(os.path.join(planned.cwd, config.script))
     if planned.cwd is not None and config.module is not None and config.python is None:
         findings += check_module(config.module, planned.cwd, planned.environment)
+    if planned.rank_table is not None and not backend_class(planned.backend).holds_devices:
+        from ascend_session.checks.tables import read_table  # on devices `preflight_npu` does it
+
+        findings += errors_of(read_table(planned.rank_table, None, planned.environment).findings)
     return findings
 
 
@@ -127,8 +131,8 @@ def _refuse(findings: Sequence[Finding]) -> PreflightError:
     if len(errors) == 1 and not remarks:
         message, hint = errors[0].message, errors[0].hint
         if not is_wrong_call:
-            skip = "Or launch with preflight=False to skip the checks."
-            hint = f"{hint} {skip}" if hint else skip
+            skip = "launch with preflight=False to skip the checks."
+            hint = f"{hint} Or {skip}" if hint else f"Correct this, or {skip}"
     else:
         message = "\n".join(_list_findings(errors, remarks))
         hint = "Correct these, or launch with preflight=False to skip the checks."

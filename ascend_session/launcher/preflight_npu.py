@@ -190,10 +190,10 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
         why.append("another container holds a device, which hides who holds the others")
     gone = [f"/dev/davinci{physical}" for physical, logical in ids.items() if logical is None]
     if gone:
-        why.append(f"there is no {', '.join(gone)} any more")
+        why.append(f"{', '.join(gone)} no longer exists")
     problem = proc_problem(host_root(environ))
     if problem:
         why.append(f"/proc could not be read ({problem}), so only what npu-smi lists is known")
     if why:
-        notes.append(f"It is not known whether the job's devices are free: {'; '.join(why)}.")
+        notes.append(f"Whether the job's devices are free could not be checked: {'; '.join(why)}.")
     return notes

@@ -230,7 +230,7 @@ def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
     held = contextlib.ExitStack()
     if nodes.coordinator is None:
         raise JobError(
-            f"The job has {nodes.count} nodes, and nothing says where their ranks meet.",
+            f"The job has {nodes.count} nodes, but no address at which their ranks can meet.",
             hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
             "free there.",
         )

@@ -2,6 +2,11 @@
 
 A rank's record and the ends of its logs say what failed; `Weight` says how much that explains: a
 secondary failure is no cause where there is a primary one (guides/facts/failures.md#classes).
+
+A rank may be a script that starts ranks itself. Most scripts for eight devices end with a bare
+``wait``, which gives 0 whatever became of these (guides/facts/launch.md#scripts-for-eight-devices).
+What counts is what the processes have written down that had joined the job (`cluster.member`). Any
+other program is the script's business.
 """
 
 import errno
@@ -13,6 +18,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
+from ascend_session.cluster.member import read_members
 from ascend_session.failures import (
     Condition,
     Failure,
@@ -39,6 +45,7 @@ from ascend_session.launcher.sentences import (
     describe_failure,
     describe_guardian,
     describe_interrupt,
+    describe_lost,
     describe_stopped,
 )
 
@@ -59,6 +66,10 @@ _CRASHED_SILENTLY = (
     "dumps with 'ulimit -c unlimited'."
 )
 _ELSEWHERE = "See what the launcher of that node says, and the logs of rank {} there."
+_HIDDEN_FAILURE = 1  # the exit code of a launch whose ranks ended with 0
+_READ_SCRIPT = (
+    "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
+)
 _NOT_STARTED = (
     "See that the program runs when it is started by hand in the ranks' folder, and that 'ulimit "
     "-a' leaves room for so many processes."
@@ -78,6 +89,44 @@ def find_cause(plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) 
         return Cause(None, 128 + attempt.signal, describe_interrupt(attempt.signal))
     code = 128 + (signal.SIGKILL if attempt.guardian_died else signal.SIGTERM)
     return Cause(None, code, describe_guardian(attempt.guardian_died))
+
+
+def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
+    """Find the rank that `find_cause` will blame, as soon as one has failed.
+
+    Returns:
+        The rank; None if its failure may come from that of another one, of which nothing is known
+        yet.
+    """
+    judge = _Judge(plan, attempt, ())
+    if not judge.failed:
+        return None
+    first, evidence = judge.find_heaviest()
+    return first.rank if evidence.weight is Weight.OWN else None
+
+
+def find_lost(plan: "Plan", attempt: Attempt) -> List[Tuple[RankResult, str]]:
+    """Find the ranks below which processes of the job ended with an exception or a signal.
+
+    Those that ended because everyone was asked to end do not count.
+
+    Returns:
+        Each with a sentence.
+    """
+    lost = []
+    for rank in attempt.ranks:
+        if rank.ended is not None and (attempt.stopped is None or rank.ended <= attempt.stopped):
+            members = read_members(plan.of(rank.rank).folder)
+            below = [member for member in members if member.pid != rank.pid]
+            ended = [member for member in below if member.is_lost]
+            if ended:
+                lost.append((rank, describe_lost(rank, ended, len(below))))
+    return lost
+
+
+def blame_lost(rank: RankResult, sentence: str) -> Cause:
+    """Make the cause of an attempt that failed although its ranks ended with 0."""
+    return Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT)
 
 
 class Weight(IntEnum):
@@ -119,11 +168,15 @@ class _Judge:
         devices = [rank.physical for rank in plan.ranks if rank.physical is not None]
         if len(set(devices)) < len(devices):
             self._conditions.add(Condition.SHARED_BY_RANKS)
-        self.failed = sorted((rank for rank in attempt.ranks if _has_failed(rank)), key=_failed_at)
+        # Of failures that explain as much, the one that was reported at once counts, or the first.
+        self.failed = sorted(
+            (rank for rank in attempt.ranks if _has_failed(rank)),
+            key=lambda rank: (rank.rank != attempt.first_failed, _failed_at(rank)),
+        )
 
     def blame_rank(self) -> Cause:
         """Blame one of the failed ranks, or a stopped one that says more than all of them."""
-        first, evidence = self._find_heaviest()
+        first, evidence = self.find_heaviest()
         failure = evidence.failure
         if evidence.weight is not Weight.OWN:
             speaker = self._find_speaker()
@@ -156,7 +209,7 @@ class _Judge:
         more = describe_failure(failure).replace(" It", f" Rank {rank.rank}", 1)
         return self._blame(rank, _STALLED, sentence + more, failure)
 
-    def _find_heaviest(self) -> Tuple[RankResult, Evidence]:
+    def find_heaviest(self) -> Tuple[RankResult, Evidence]:
         """Find the failed rank that explains most, the first of those that do equally."""
         heaviest: Optional[Tuple[RankResult, Evidence]] = None
         for rank in self.failed:

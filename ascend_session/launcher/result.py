@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Tuple
 
+from ascend_session.cluster.member import read_members
+
 if TYPE_CHECKING:
     from ascend_session.failures import Condition, Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
@@ -133,6 +135,7 @@ class Attempt:
         swept: What was left of the job when its ranks had ended, and was then ended.
         left: Processes that could not be ended.
         stopped: When everyone was asked to end; None if nobody was.
+        first_failed: The rank whose failure explained those of the others then, if that was clear.
         signal: The signal to the launcher because of which everyone was, or None.
         stall: What the ranks were doing when they stalled, in sentences; empty if they did not.
         guardian_died: Whether the guardian did not live to the end.
@@ -152,6 +155,7 @@ class Attempt:
     swept: Tuple[str, ...] = ()
     left: Tuple[str, ...] = ()
     stopped: Optional[float] = None
+    first_failed: Optional[int] = None
     signal: Optional[int] = None
     stall: Tuple[str, ...] = ()
     guardian_died: bool = False
@@ -239,15 +243,32 @@ class LaunchResult:
 def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) -> None:
     """Complete an attempt that is over: the outcome of each rank, and the cause if one failed.
 
-    A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
-    recorded an exception before; and so is one whose failure follows from another rank's. What
-    judges failures takes its time to load, and is not loaded for an attempt that succeeded.
+    What judges failures takes its time to load, and is not loaded for an attempt that succeeded.
 
     Args:
         plan: The attempt as it was planned.
         attempt: What was noticed of it.
         conditions: What is known besides the texts; what the plan and the ranks say of it
             (``NO_PRIMARY``, ``SHARED_BY_RANKS``) is found here.
+    """
+    judge_ranks(plan, attempt)
+    has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
+    attempt.cause = None
+    if has_failed or _have_started_members(plan, attempt):
+        from ascend_session.launcher.report import blame_lost, find_cause, find_lost
+
+        attempt.cause = find_cause(plan, attempt, conditions) if has_failed else None
+        lost = find_lost(plan, attempt)
+        if lost and attempt.cause is None:
+            attempt.cause = blame_lost(*lost.pop(0))
+        attempt.lost = tuple(sentence for _, sentence in lost)
+
+
+def judge_ranks(plan: Plan, attempt: Attempt) -> None:
+    """Read what ranks have recorded of their end, and judge the outcome of each, so far.
+
+    A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
+    recorded an exception before; and so is one whose failure follows from another rank's.
     """
     for planned, rank in zip(plan.ranks, attempt.ranks):
         rank.error = None
@@ -262,32 +283,24 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
         if rank.pid is None and not rank.trouble:
             rank.trouble = f"Rank {rank.rank} was not started, because the job was already ending."
     failed = {rank.rank for rank in attempt.ranks if rank.outcome == Outcome.FAILED}
-    followers = [rank for rank in attempt.ranks if rank.rank in failed and _follows(rank)]
-    failed -= {rank.rank for rank in followers}
-    for rank in followers:
-        if rank.error is not None and rank.error.failed_rank in failed:
+    followed = {
+        rank.rank: rank.error.failed_rank
+        for rank in attempt.ranks
+        if rank.rank in failed and rank.error is not None and rank.error.failed_rank is not None
+    }
+    failed -= followed.keys()
+    for rank in attempt.ranks:
+        if followed.get(rank.rank) in failed:
             rank.outcome = Outcome.STOPPED
-    attempt.cause = None
-    if any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks):
-        from ascend_session.launcher.report import find_cause
-
-        attempt.cause = find_cause(plan, attempt, conditions)
-    _judge_below(plan, attempt)
 
 
-def _judge_below(plan: Plan, attempt: Attempt) -> None:
-    """Note the ranks that a script has started and that failed, which it may hide."""
-    from ascend_session.launcher.below import blame_lost, find_lost
-
-    lost = find_lost(plan, attempt)
-    if lost and attempt.cause is None:
-        attempt.cause = blame_lost(*lost.pop(0))
-    attempt.lost = tuple(sentence for _, sentence in lost)
-
-
-def _follows(rank: RankResult) -> bool:
-    """Tell whether a rank failed only because another one did."""
-    return rank.error is not None and rank.error.failed_rank is not None
+def _have_started_members(plan: Plan, attempt: Attempt) -> bool:
+    """Tell whether processes below the ranks have joined the job; a script may hide their end."""
+    return any(
+        member.pid != rank.pid
+        for rank in attempt.ranks
+        for member in read_members(plan.of(rank.rank).folder)
+    )
 
 
 def _judge_rank(rank: RankResult, stopped: Optional[float]) -> str:

@@ -1,12 +1,13 @@
 """What happened to a rank or to the launcher, in one sentence each."""
 
 import signal
-from typing import Optional
+from typing import Optional, Sequence, Tuple
 
+from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures import JOB_CANNOT_GO_ON, Failure
 from ascend_session.launcher.process import name_of, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
-from ascend_session.text import blanked
+from ascend_session.text import blanked, format_ranges
 
 _LENGTH = 400  # characters of an exception's message
 _KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
@@ -20,11 +21,7 @@ def describe_end(rank: RankResult) -> str:
     if error is not None and error.type != "SystemExit":
         kind = error.type[len("__main__.") :] if error.type.startswith("__main__.") else error.type
         message = _first_line(error.message)
-        return (
-            f"Rank {rank.rank} raised {kind}: {message}"
-            if message
-            else (f"Rank {rank.rank} raised {kind}.")
-        )
+        return f"Rank {rank.rank} raised {kind}{f': {message}' if message else '.'}"
     if status is not None and status < 0 and error is None:
         return f"Rank {rank.rank} was ended by {_describe_signal(-status)}."
     code = rank.exit_code if error is None else error.exit_code
@@ -56,7 +53,7 @@ def describe_stopped(rank: RankResult, failure: Failure, first: RankResult) -> s
     meaning = f" ({failure.meaning})" if failure.meaning else ""
     return (
         f"Rank {rank.rank} reported {failure.code}{meaning} and was stopped when rank "
-        f"{first.rank} failed; that failure says less."
+        f"{first.rank} failed, whose failure says less."
     )
 
 
@@ -80,6 +77,34 @@ def describe_guardian(died: bool) -> str:
             "The launcher's guardian, the parent of the ranks, was killed, and the ranks with it."
         )
     return "The launcher's guardian, the parent of the ranks, got a signal to end."
+
+
+def describe_lost(rank: RankResult, ended: Sequence[JoinedProcess], count: int) -> str:
+    """Report the processes of the job below a rank that failed, of so many that had joined."""
+    hides = ", which its exit code 0 hides" if rank.status == 0 else ""
+    first = min(ended, key=_explains_less)
+    others = sorted({member.rank for member in ended} - {first.rank})
+    kind, _, text = first.error.partition(": ")
+    if kind in ("SystemExit", "Terminated"):
+        how = f"ended with exit code {text}"
+    elif first.error:
+        how = f"raised {first.error}"
+    else:
+        how = "ended without an exception, as after a signal"
+    how = how if how.endswith((".", "!", "?")) else f"{how}."
+    noun = "other was rank" if len(others) == 1 else "others were ranks"
+    more = f" The {noun} {format_ranges(others)}." if others else ""
+    return (
+        f"{len(ended)} of the {count} processes that joined the job below rank {rank.rank} ended "
+        f"with an exception or a signal{hides}: rank {first.rank} {how}{more}"
+    )
+
+
+def _explains_less(member: JoinedProcess) -> Tuple[int, float]:
+    """Give how little an end explains those of others; of equals the first one counts."""
+    if JOB_CANNOT_GO_ON in member.error:
+        return 2, member.time
+    return (0 if member.error else 1), member.time
 
 
 def _first_line(message: str) -> str:

@@ -31,7 +31,7 @@ from typing import (
 import psutil
 
 from ascend_session.backends import backend_class
-from ascend_session.cluster.member import OPEN, Member, Wait, read_members
+from ascend_session.cluster.member import OPEN, CollectiveWait, JoinedProcess, read_members
 from ascend_session.cluster.variables import (
     STALL_NOTE,
     read_number,
@@ -196,8 +196,8 @@ class StallWatch:
 
     def _describe(
         self,
-        members: Sequence[Member],
-        wait: Optional[Wait],
+        members: Sequence[JoinedProcess],
+        wait: Optional[CollectiveWait],
         now: float,
         stacks: Optional[Mapping[int, str]] = None,
     ) -> Tuple[Any, str]:
@@ -255,7 +255,7 @@ class StallWatch:
     def _locate(
         self,
         ranks: Iterable[int],
-        members: Mapping[int, Member],
+        members: Mapping[int, JoinedProcess],
         stacks: Optional[Mapping[int, str]],
     ) -> "Dict[int, _Place]":
         """Say of each rank where it is, by its stack or else by its process."""
@@ -320,7 +320,7 @@ def _shorten(place: str, plan: Plan) -> str:
     return place[len(folder) :] if place.startswith(folder) else place
 
 
-def _read_members(plan: Plan, alive: Mapping[int, int]) -> List[Member]:
+def _read_members(plan: Plan, alive: Mapping[int, int]) -> List[JoinedProcess]:
     """Read which processes of the ranks have joined the job and not left it."""
     return [
         member
@@ -346,7 +346,7 @@ class _Place(NamedTuple):
 
 
 def _place_of(
-    member: Optional[Member],
+    member: Optional[JoinedProcess],
     family: Sequence[psutil.Process],
     stacks: Mapping[int, str],
     plan: Plan,

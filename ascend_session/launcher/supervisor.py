@@ -42,7 +42,7 @@ from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
 from ascend_session.launcher.pump import Pump, RankPipes
-from ascend_session.launcher.result import Attempt, why_not_started
+from ascend_session.launcher.result import Attempt, judge_ranks, why_not_started
 from ascend_session.training.progress import read_first_step
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Guardian:
         """Read what has happened since; after `Over` there is nothing more."""
         for name, *values in self._channel.receive():
             kind = EVENTS[name]
-            if "rank" in kind._fields:  # the guardian counts what it starts
+            if kind._fields[0] == "rank":  # the guardian counts what it starts
                 values[0] = self._ranks[values[0]]
             self.is_over = kind is Over
             yield kind(*values)
@@ -258,8 +258,7 @@ class _Supervision:
             for number in self._signals.take():
                 self._obey(number)
             for event in self._guardian.receive():
-                self._note(event)
-                self._on_event(event)
+                self._on_event(self._note(event))
             self._look_for_first_step()
             self._look_for_stall()
 
@@ -279,7 +278,8 @@ class _Supervision:
         else:
             self._guardian.kill()
 
-    def _note(self, event: FromGuardian) -> None:
+    def _note(self, event: FromGuardian) -> FromGuardian:
+        """Note an event in the attempt; return it with what is known besides."""
         attempt = self._attempt
         if isinstance(event, Started):
             rank = attempt.of(event.rank)
@@ -297,12 +297,25 @@ class _Supervision:
             attempt.not_bound += (event,)
         elif isinstance(event, Stopping) and event.why != "left behind":
             attempt.stopped = event.time
+            if event.why == "failure":
+                event = event._replace(rank=self._find_first_failed())
         elif isinstance(event, Left):
             attempt.swept = event.processes
         elif isinstance(event, Over):
             attempt.ended = event.time
             attempt.left = event.living
             attempt.guardian_died = not event.orderly
+        return event
+
+    def _find_first_failed(self) -> Optional[int]:
+        """Decide which rank's failure is shown from now on, and blamed in the end."""
+        from ascend_session.launcher.report import find_first_failed
+
+        judge_ranks(self._plan, self._attempt)
+        rank = self._attempt.first_failed = find_first_failed(self._plan, self._attempt)
+        if rank is not None:
+            self._filter.note_cause(rank)
+        return rank
 
     def _watch_for_stalls(self) -> None:
         from ascend_session.launcher.stall import StallWatch, note_after_s

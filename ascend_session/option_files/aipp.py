@@ -148,7 +148,7 @@ def _read_blocks(source: SourceFile, places: _FieldPlaces, text: str) -> List[Di
     if message is None:
         return []
     if message.multi_shape_op:
-        source.skip(Place(1, 1), "GE does not look at multi_shape_op.")
+        source.skip(Place(1, 1), "GE ignores multi_shape_op.")
     blocks = []
     for number, op in enumerate(message.aipp_op):
         block: Dict[str, Any] = {}
@@ -193,8 +193,8 @@ def _note_unknown(source: SourceFile, places: _FieldPlaces, error: Any) -> None:
     word = (match.group(1) or match.group(2)) if match else ""
     known = [field.name for field in aipp_fields()]
     for name, place in places.others((*known, *_OTHER_FIELDS)) or [(word, _place_of(error))]:
-        shown = shorten(name)
-        message = f"{shown!r} is not known here; if GE does not know it, it refuses the file."
+        quoted = shorten(name)
+        message = f"{quoted!r} is unknown here; if GE does not know it either, it refuses the file."
         source.skip_unknown(place, message, functools.partial(_field_hint, name, known))
 
 
@@ -228,7 +228,7 @@ def _find_clashes(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Tuple[int, st
     for number, block in enumerate(blocks):
         first = first_blocks.setdefault(block[field], number)
         if number and bool(block["related_input_name"]) != by_name:
-            message = f"The first block has {field}, and then every other needs it too."
+            message = f"The first block has {field}, so every other block needs it too."
             yield number, field, message
         elif first != number:
             yield number, field, f"{field}: {block[field]!r} has block {first + 1} already."

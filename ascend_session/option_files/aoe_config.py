@@ -97,7 +97,7 @@ def _read_words(source: SourceFile, member: Member) -> Tuple[str, ...]:
     for item in node.value:
         if not _is_word(item.value) or (key == _FEATURE and item.value not in _MODE_OF_FEATURE):
             known = " or ".join(_MODE_OF_FEATURE) if key == _FEATURE else "text"
-            source.refuse(item.at, f"{known} belongs into {key}.")
+            source.refuse(item.at, f"{known} belongs in {key}.")
     return tuple(item.value for item in node.value)
 
 

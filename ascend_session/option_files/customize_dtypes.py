@@ -142,7 +142,7 @@ class CustomDtypes(OptionFile):
             first = first_lines.setdefault((parsed.is_type, parsed.name), number)
             if first != number:
                 kind = "type" if parsed.is_type else "name"
-                message = f"the {kind} {parsed.name!r} stands in line {first} already."
+                message = f"the {kind} {parsed.name!r} is already in line {first}."
                 source.skip(Place(number, 1), f"GE skips this line: {message}")
             elif not _note_strange_line(source, Place(number, 1), parsed):
                 entries[parsed.is_type][parsed.name] = Dtypes(parsed.inputs, parsed.outputs)
@@ -178,24 +178,24 @@ def _parse_line(line: str) -> _Line:
     offset = len(line) - len(rest) + (rest.index(entry) if entry else 0)
     colon = entry.find(":")
     if colon <= 0:
-        missing = "it has no ':'." if colon < 0 else "there is no name in front of ':'."
+        missing = "it has no ':'." if colon < 0 else "there is no name before ':'."
         raise _LineError(offset + 1, f"{missing} A line is Name::{_IN}:...{_OUT}:...")
     start, end = entry.find(_IN), entry.find(_OUT)
     if start < 0 and end < 0:
         raise _LineError(offset + 1, f"it has neither {_IN} nor {_OUT}.")
     if start > end >= 0:
-        raise _LineError(offset + start + 1, f"{_IN} must stand in front of {_OUT}.")
+        raise _LineError(offset + start + 1, f"{_IN} must come before {_OUT}.")
     for word, at in ((_IN, start), (_OUT, end)):
         behind = at + len(word)
         if at >= 0 and behind == len(entry):
             raise _LineError(
                 offset + at + 1,
-                f"it ends with {word}, behind which GE skips one character; none is there, and the "
-                "process ends.",
+                f"it ends with {word}, but GE skips one character after that: the process ends "
+                "because there is none.",
             )
         # GE skips one byte there, and would take the rest of a longer character for a type.
         if at >= 0 and entry[behind] > "\x7f" and not "\udc80" <= entry[behind] <= "\udcff":
-            raise _LineError(offset + at + 1, f"':' is needed behind {word}.")
+            raise _LineError(offset + at + 1, f"{word} must be followed by ':'.")
     inputs: _Slots = ()
     outputs: _Slots = ()
     if start >= 0:
@@ -248,7 +248,7 @@ def _note_strange_line(source: SourceFile, place: Place, line: _Line) -> bool:
     name = line.name
     if _IN in name or _OUT in name:
         message = f"This line names no operator: GE reads {name!r} as its name."
-        source.skip(place, message, f"Write Name::{_IN}:... in front.")
+        source.skip(place, message, f"Begin the line with Name::{_IN}:...")
         return True
     if name.startswith(BOM):
         message = f"GE reads the byte order mark as part of the name: {name!r}."

@@ -101,12 +101,12 @@ class FusionSwitch(OptionFile):
         switches = self.ub if ub else self.graph
         for key, why in (
             (name, "The file names it."),
-            (_ALL, f"{_ALL} stands for it, unless the toolkit's fusion_config.json names it."),
+            (_ALL, f"{_ALL} applies, unless the toolkit's fusion_config.json names the pass."),
         ):
             if key in switches:
                 kept = "" if switches[key] else " A pass that must not be closed runs anyway."
                 return Switching(bool(switches[key]), why + kept)
-        return Switching(None, "The file does not name it: the toolkit decides, which has it on.")
+        return Switching(None, "The file does not name it, so it is on, as in the toolkit.")
 
     def text(self) -> str:
         """Write JSON, whatever form was read: the older one cannot tell graph from UB fusion."""
@@ -166,8 +166,8 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
             hint = "Only a line with nothing at all in it is skipped; this one has blanks."
             source.refuse(place, "GE refuses the whole file for this blank line.", hint)
         elif not colon:
-            shown = shorten(line, 40)
-            message = f"GE refuses the whole file for this line: {shown!r} has no ':'."
+            quoted = shorten(line, 40)
+            message = f"GE refuses the whole file for this line: {quoted!r} has no ':'."
             source.refuse(place, message)
         elif value not in ("on", "off"):
             message = f"The switch of {name!r} must be on or off, not {shorten(value, 40)!r}."
@@ -178,7 +178,7 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
             message = f"No pass is called {shorten(name)!r}, which is not UTF-8 text."
             source.skip(place, message)
         elif name in first_lines:
-            message = f"The pass {name!r} stands in line {first_lines[name]} already."
+            message = f"The pass {name!r} is already in line {first_lines[name]}."
             source.refuse(place, message)
         else:
             first_lines[name] = number
@@ -202,7 +202,7 @@ class _JsonForm:
 
     def read(self, node: Node) -> Dict[str, Any]:
         if node.value is None:
-            message = "GE reads null as no file: nothing is switched."
+            message = "GE treats null as an empty file: no pass is switched."
             self._source.skip(node.at, message)
         else:
             for member in self._source.members_of(node, "The top level"):
@@ -251,8 +251,8 @@ class _JsonForm:
         value = member.node.value
         name = trim(member.key) if self._source.fix else member.key
         if not isinstance(value, str) or trim(value) not in ("on", "off"):
-            shown = repr(value) if isinstance(value, str) else member.node.kind
-            message = f"The switch of {member.key!r} is {shown}."
+            value_text = repr(value) if isinstance(value, str) else member.node.kind
+            message = f"The switch of {member.key!r} is {value_text}."
             self._source.refuse(member.node.at, message, 'Write "on" or "off".')
         elif is_used and not name:
             self._source.skip(member.at, "GE skips this switch: it names no pass.")

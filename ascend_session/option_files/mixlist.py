@@ -185,7 +185,7 @@ def _read_operators(source: SourceFile, member: Member, operators: Dict[str, int
             source.refuse(node.at, f"An operator type is text, not {node.kind}.")
             continue
         if name in operators:
-            source.skip(node.at, f"{name!r} stands in this list already.")
+            source.skip(node.at, f"{name!r} is already in this list.")
         elif name != trim(name) or not name or "/" in name:
             source.skip(node.at, f"{name!r} is not the type of any operator.")
         operators.setdefault(name, node.at)

@@ -86,7 +86,7 @@ class OpCache(OptionFile):
             message = f"The section [{_SECTION}] has no entries, so nothing is used."
             source.skip(Place(1, 1), message)
         elif earlier:
-            message = f"Nothing here is used, as the compiler reads [{shorten(earlier[0])}] first."
+            message = f"This section is not used: the compiler reads [{shorten(earlier[0])}] first."
             source.skip(Place(1, 1), message, "Remove that section.")
         limits = {f: _read_limit(source, f, entries[f]) for f in _LIMITS if f in entries}
         versions = {field: entries[field].value for field in _VERSIONS if field in entries}
@@ -125,7 +125,7 @@ def _read_sections(source: SourceFile) -> Dict[str, Dict[str, _Entry]]:
             if end < 0:
                 source.skip(Place(number, 1), "This section is not used: it has no ']'.")
             elif section in sections:
-                reason = f"[{shorten(section)}] stands there already"
+                reason = f"[{shorten(section)}] occurs twice, and the first one counts"
                 source.skip(Place(number, 1), f"This section is not used: {reason}.")
             continue
         key, equals, value = line.partition("=")

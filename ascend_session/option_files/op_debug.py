@@ -51,7 +51,7 @@ class OpDebugConfig(OptionFile):
                 _check_word(field, word)
             object.__setattr__(self, field, tuple(dict.fromkeys(words)))
         if (self.names or self.types) and not self.items:
-            message = f"GE looks at {_LIST} with {_CONFIG} only."
+            message = f"GE ignores {_LIST} without {_CONFIG}."
             raise unusable_value(self.OPTION, message, "Give items.")
 
     def covers(self, op_type: str, name: str) -> bool:
@@ -83,7 +83,7 @@ class OpDebugConfig(OptionFile):
             if has_items and items:
                 names, types = _read_list(source, place, line)
             else:
-                message = f"GE does not look at {_LIST}, as there is no usable {_CONFIG}."
+                message = f"GE ignores {_LIST}, because there is no usable {_CONFIG}."
                 source.skip(place, message)
         return {"items": tuple(items), "names": tuple(names), "types": tuple(types)}
 
@@ -148,7 +148,7 @@ def _find_missing(line: str) -> str:
     _, equals, value = line.partition("=")
     if not equals:
         return "it has no '='"
-    return "" if value else "nothing stands behind '='"
+    return "" if value else "nothing follows '='"
 
 
 def _split(words: str) -> List[str]:

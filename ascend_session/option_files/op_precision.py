@@ -5,7 +5,7 @@ table of their own, which is looked at first. Nothing in such a file is ever an 
 does not know it skips, with a line in its log at most.
 
 Source: hicann/ge, op_impl_mode_config_parser.cc (Initialize, GetOpImplMode,
-GetOpPrecisonModeStrFromConfigFile); guides/facts/options.md#implementation-modes; manual of ATC,
+GetOpPrecisonModeStrFromConfigFile); guides/facts/precision.md#implementation-modes; manual of ATC,
 --op_select_implmode.
 """
 
@@ -89,9 +89,9 @@ def decide_by_select(
         return Decision(None, f"optypelist_for_implmode does not name {op_type}.")
     source = f"the toolkit's list {mode}.ini"
     if optypelist:
-        source += f" (optypelist_for_implmode is not looked at with {mode})"
+        source += f" (with {mode}, optypelist_for_implmode is ignored)"
     if lists is None or mode not in lists:
-        return Decision(None, f"What {source} says of {op_type} is not known here.")
+        return Decision(None, f"The mode that {source} gives {op_type} is unknown here.")
     listed = lists[mode].get(op_type)
     if listed is None:
         return Decision(None, f"{op_type} is not in {source}, and keeps its own default.")
@@ -195,8 +195,8 @@ class OpPrecision(OptionFile):
         if not candidates:
             return Decision(
                 None,
-                f"Nothing names {op_type}, so that it keeps its own default; op_select_implmode is "
-                "not looked at while op_precision_mode is set.",
+                f"{op_type} is not in the file and keeps its own default; op_select_implmode is "
+                "ignored while op_precision_mode is set.",
             )
         (source, mode), *rest = candidates
         why = f"{mode}, by {source}."
@@ -204,7 +204,7 @@ class OpPrecision(OptionFile):
             why += f" It counts before {other}, which says {passed}."
         missing = find_missing_mode(op_type, mode, implemented)
         if missing:
-            return Decision(None, f"{missing} Asked for is {why}", tuple(candidates))
+            return Decision(None, f"{missing} The choice was {why}", tuple(candidates))
         return Decision(mode, why, tuple(rest))
 
     def against(self, implemented: Mapping[str, Any]) -> Tuple[str, ...]:
@@ -244,7 +244,7 @@ class OpPrecision(OptionFile):
                 _note_unknown_mode(source, name, mode, place)
             elif (section, name) in first_lines:
                 first = first_lines[section, name]
-                message = f"GE skips this line: {name} has a mode in line {first} already."
+                message = f"GE skips this line: {name} already has a mode in line {first}."
                 source.skip(Place(number, 1), message)
             else:
                 _note_strange_name(source, Place(number, 1), section, name)
@@ -291,7 +291,7 @@ def _note_unknown_mode(source: SourceFile, name: str, mode: str, place: Place) -
     if name.startswith(_OTHER_COMMENTS):
         source.skip(Place(place.line, 1), message, "A comment begins with # in column 1.")
     elif "#" in mode:
-        hint = "A comment stands on a line of its own, with # in column 1."
+        hint = "Put the comment on a line of its own, with # in column 1."
         source.skip(place, message, hint)
     else:
         source.skip(place, message, functools.partial(mode_hint, mode))
@@ -301,10 +301,10 @@ def _note_strange_name(source: SourceFile, place: Place, section: str, name: str
     if name.startswith(BOM):
         source.skip(place, "A byte order mark is part of this name for GE.", "Save without.")
     elif name.startswith(("#", *_OTHER_COMMENTS)):
-        message = f"This is not a comment, but the operator {shorten(name)!r}, which no graph has."
+        message = f"GE reads this as an operator named {shorten(name)!r}, not as a comment."
         source.skip(place, message, "A comment begins with # in column 1.")
     elif section == BY_TYPE and "/" in name:
-        message = f"{shorten(name)!r} looks like a node name and stands among the types."
+        message = f"{shorten(name)!r} looks like the name of a node, but is listed as a type."
         source.skip(place, message, f"Write it below {BY_NODE}.")
 
 

@@ -149,8 +149,8 @@ class SourceFile:
         """
         node, rest = parse_json(self.text, lenient=self.fix)
         if rest < len(self.text):
-            shown = shorten(self.text[rest : rest + 20], 20)
-            self.skip(rest, f"Behind the JSON value stands {shown!r}, which is never read.")
+            rest_text = shorten(self.text[rest : rest + 20], 20)
+            self.skip(rest, f"The JSON value is followed by {rest_text!r}, which is never read.")
         return node
 
     def refuse_json(self, error: JsonError) -> None:
@@ -182,7 +182,7 @@ class SourceFile:
                 line = self.place(members[member.key].at).line
                 self.skip(
                     member.at,
-                    f"The key {member.key!r} stands in line {line} already; only this one counts.",
+                    f"The key {member.key!r} is also in line {line}; only this one counts.",
                 )
             members[member.key] = member
         return list(members.values())

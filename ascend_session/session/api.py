@@ -3,8 +3,7 @@
 import functools
 import inspect
 import os
-from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple, cast
+from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, Tuple, TypeVar, cast
 
 from ascend_session import backends
 from ascend_session.config.ascend_config import AscendConfig
@@ -13,20 +12,21 @@ from ascend_session.errors import (
     AscendError,
     LifecycleError,
     ShutdownError,
-    with_short_traceback,
 )
 from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session import registry
 from ascend_session.session.conditions import warn_of_unused_loops
 from ascend_session.session.signals import Terminated
 from ascend_session.session.system import AscendSystem, OpenSession, checked
-from ascend_session.session.teardown import close_all, keep_body_error
+from ascend_session.session.teardown import keep_body_error
 from ascend_session.text import did_you_mean
 
 if TYPE_CHECKING:
     from ascend_session.backends._tensorflow import Session
 
 Failed = List[Tuple[str, BaseException]]
+
+_Given = TypeVar("_Given")
 
 
 def _refuse_unknown_names(function: AnyFunction) -> AnyFunction:
@@ -132,29 +132,31 @@ def _enter_system(
     wait_s: float = 0,
     probe: Optional[RetryPolicy] = None,
 ) -> AscendSystem:
+    """Share the open system of this process if it is what the arguments ask for, or open one."""
     environ = os.environ
-    shared = registry.current_system()
-    # "auto" means the open system; otherwise what was asked for is compared with it.
-    auto = shared is not None and backend == "auto" and not environ.get(backends.BACKEND_VARIABLE)
-    choice = shared.choice if shared is not None and auto else backends.choose(backend, environ)
-    wanted = AscendConfig() if config is None else config
-    system = registry.enter(lambda: AscendSystem(wanted, base, choice, environ, wait_s, probe))
-    try:
-        if choice.name != system.backend:
-            raise LifecycleError(
-                f"The {choice.name} backend was chosen ({choice.reason}), but the open system of "
-                f"this process uses the {system.backend}.",
-                hint="Use one backend for all systems that are open at the same time.",
-            )
+
+    def make() -> AscendSystem:
+        choice = backends.choose(backend, environ)
+        options = AscendConfig() if config is None else config
+        return AscendSystem(options, base, choice, environ, wait_s, probe)
+
+    def check(system: AscendSystem) -> None:
+        # "auto" means the open system, unless the environment names a backend.
+        if backend != "auto" or environ.get(backends.BACKEND_VARIABLE):
+            choice = backends.choose(backend, environ)
+            if choice.name != system.backend:
+                raise LifecycleError(
+                    f"The {choice.name} backend was chosen ({choice.reason}), but the open system "
+                    f"of this process uses the {system.backend}.",
+                    hint="Use one backend for all systems that are open at the same time.",
+                )
         if config is not None and config is not system.config:
             system.check_init_options(config)
-    except BaseException:
-        registry.leave(system)
-        raise
-    return system
+
+    return registry.enter(make, check)
 
 
-class _Once:
+class _Block(Generic[_Given]):
     """A context manager that is entered once and exited once, in the process that entered it.
 
     Attributes:
@@ -165,9 +167,13 @@ class _Once:
     call: str
     gives: str
 
+    _system: AscendSystem
+    _sessions_before: List[OpenSession]
+
     def __init__(self) -> None:
         self._entered_in: Optional[int] = None
         self._left = False
+        self._opened: Optional[OpenSession] = None  # the block's own
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -175,7 +181,11 @@ class _Once:
             f"  hint: with {self.call} as {self.gives}: {self.gives}.{name}"
         )
 
-    def _begin(self) -> None:
+    def _open(self) -> _Given:
+        """Set the system, and return what the block gets."""
+        raise NotImplementedError
+
+    def __enter__(self) -> _Given:
         if self._entered_in is not None:
             state = "was used already" if self._left else "is entered already"
             raise LifecycleError(
@@ -183,19 +193,29 @@ class _Once:
             )
         self._entered_in = os.getpid()
         self._left = True  # until there is something to leave
+        try:
+            given = self._open()
+        except AscendError as error:
+            raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
+        self._left = False
+        self._sessions_before = self._system.sessions_here()
+        return given
 
-    def _end(self) -> bool:
-        """Tell whether leaving has something to do: not twice, and not in a forked process."""
+    def __exit__(self, *failure: Any) -> None:
         if self._entered_in is None:
             hint = f"with {self.call} as {self.gives}:"
             raise LifecycleError(f"This {self.call} was not entered.", hint=hint)
         if self._left or self._entered_in != os.getpid():
-            return False
+            return
         self._left = True
-        return True
+        error = _leave(self._system, self._opened, self._sessions_before, self.call, failure)
+        if error is not None:
+            raise error
+        if self._opened is not None and failure[0] is None:
+            warn_of_unused_loops(self._opened.graph, self._opened.parameters)
 
 
-class SystemContext(_Once):
+class SystemContext(_Block[AscendSystem]):
     """What `ascend_system` returns."""
 
     call = "ascend_system(...)"
@@ -211,22 +231,12 @@ class SystemContext(_Once):
         super().__init__()
         self._arguments = (config, backend, None, wait_s, probe)
 
-    @with_short_traceback
-    def __enter__(self) -> AscendSystem:
-        self._begin()
+    def _open(self) -> AscendSystem:
         self._system = _enter_system(*self._arguments)
-        self._left = False
-        self._sessions_before = self._system.sessions_here()
         return self._system
 
-    def __exit__(self, *failure: Any) -> None:
-        if self._end():
-            error = _leave(self._system, None, self._sessions_before, self.call, failure)
-            if error is not None:
-                raise error
 
-
-class SessionContext(_Once):
+class SessionContext(_Block["Session"]):
     """What `ascend_session` and `AscendSystem.session` return."""
 
     call = "ascend_session(...)"
@@ -249,9 +259,7 @@ class SessionContext(_Once):
         self._backend = backend
         self._given = system
 
-    @with_short_traceback
-    def __enter__(self) -> "Session":
-        self._begin()
+    def _open(self) -> "Session":
         if self._given is not None:
             self._system = registry.join(self._given)
         else:
@@ -265,18 +273,7 @@ class SessionContext(_Once):
             if cause is not None:
                 raise cause from error
             raise
-        self._left = False
-        self._sessions_before = self._system.sessions_here()
         return self._opened.session
-
-    def __exit__(self, *failure: Any) -> None:
-        if self._end():
-            before = self._sessions_before
-            error = _leave(self._system, self._opened, before, self.call, failure)
-            if error is not None:
-                raise error
-            if failure[0] is None:
-                warn_of_unused_loops(self._opened.graph, self._opened.parameters)
 
 
 def device_check(backend: str) -> Callable[[int], None]:
@@ -284,6 +281,7 @@ def device_check(backend: str) -> Callable[[int], None]:
 
     It asks the open system of this process, else the backend that one would open; starts nothing.
     """
+    registry.refuse_after_fork()
     system = registry.current_system()
     if system is not None:
         return system.check_device
@@ -303,11 +301,18 @@ def _leave(
     ending = isinstance(failure[1], Terminated)
     if isinstance(failure[1], Exception):
         explain(failure[1])
-    with system.deferring_interrupts() as waiting:
+    with system.signals.deferring() as waiting:
         if failure[1] is not None and registry.is_last_user(system):
             system.fail(failure[1])
         inner = [opened for opened in system.sessions_here() if opened not in before]
-        failed = [("closing in order", _left_too_early(what, len(inner)))] if inner else []
+        failed: Failed = []
+        if inner:
+            left_too_early = LifecycleError(
+                f"This {what} was left while {len(inner)} session(s) opened inside it were still "
+                "open; they were closed first.",
+                hint="Leave inner blocks before outer ones.",
+            )
+            failed.append(("closing in order", left_too_early))
         for opened in reversed(inner):
             failed += _release(system, opened, ending)
         if own is None:
@@ -317,21 +322,14 @@ def _leave(
     return _finish(system, failure[1], failed + [("an interrupt", error) for error in waiting])
 
 
-def _left_too_early(what: str, count: int) -> BaseException:
-    return LifecycleError(
-        f"This {what} was left while {count} session(s) opened inside it were still open; they "
-        "were closed first.",
-        hint="Leave inner blocks before outer ones.",
-    )
-
-
 def _release(system: AscendSystem, opened: OpenSession, ending: bool, *failure: Any) -> Failed:
     """Close a session and take its block from the users, unless that was done before."""
-    done: List[bool] = []
-    closer = partial(system.close_session, opened, *failure)
-    failed = close_all([("closing a session", lambda: done.append(closer()))])
-    if done == [False]:
-        return failed
+    failed: Failed = []
+    try:
+        if not system.close_session(opened, *failure):
+            return []
+    except BaseException as error:  # an interrupt must not keep the device from closing
+        failed = [("closing a session", error)]
     return failed + registry.leave(system, ending=ending)
 
 
@@ -339,7 +337,7 @@ def _finish(
     system: AscendSystem, body: Optional[BaseException], failed: Failed
 ) -> Optional[BaseException]:
     """Return what is to be raised instead of the body's exception; None if that stays."""
-    cause = system.cause_of(body)
+    cause = system.signals.cause_of(body)
     errors = [_as_ours(what, error) for what, error in failed]
     errors.sort(key=lambda error: isinstance(error, Exception))  # interrupts first
     first = cause if cause is not None or not errors else errors.pop(0)

@@ -4,9 +4,9 @@ Some options are read only by the first initialisation in a process and silently
 (scope ``init``); some of those stay in the process after their session has gone (``sticky``).
 
 Sources: guides/facts/options.md#iterations-per-loop, guides/facts/options.md#tailing-optimization,
-guides/facts/options.md#accelerated-training, guides/facts/options.md#dynamic-profiles (graphs that
-the adapter aborts on), guides/facts/adapter.md#life-of-ge-in-a-process and
-guides/facts/adapter.md#values-that-stay-in-the-process; variable_placement: the manual's
+guides/facts/precision.md#accelerated-training, guides/facts/dynamic.md#dynamic-profiles (graphs
+that the adapter aborts on), guides/facts/process.md#life-of-ge-in-a-process and
+guides/facts/process.md#values-that-stay-in-the-process; variable_placement: the manual's
 NPURunConfig Options.
 """
 
@@ -159,7 +159,7 @@ def init_options(parameters: Mapping[str, Any]) -> Dict[str, Any]:
     return {key: value for key, value in parameters.items() if known[key].scope == "init"}
 
 
-def check_init_options(of_system: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def check_init_options(of_system: Mapping[str, Any], of_session: Mapping[str, Any]) -> None:
     """Refuse options that the open system can no longer take on.
 
     Raises:
@@ -173,7 +173,7 @@ def check_init_options(of_system: Mapping[str, Any], wanted: Mapping[str, Any]) 
             f"{_initial_value(of_system, key, known[key].adapter)}.",
             option=known[key].path,
         )
-        for key, value in init_options(wanted).items()
+        for key, value in init_options(of_session).items()
         if of_system.get(key, known[key].adapter) != value
     ]
     if problems:

@@ -17,7 +17,9 @@ class _Slot:
     """The place for the system. Opening and closing take long, so they are noted, not locked.
 
     Attributes:
-        opening: The system that another thread is opening, for a process that is forked meanwhile.
+        system: The open system.
+        opening: The system that a thread is opening, for a process that is forked meanwhile.
+        owner: The process that has a system, or begins to open one; 0 if there is none.
         users: The threads of the blocks that use it.
         busy: Which thread opens or closes at this moment, empty if none does.
     """
@@ -25,6 +27,7 @@ class _Slot:
     def __init__(self) -> None:
         self.system: Optional[AscendSystem] = None
         self.opening: Optional[AscendSystem] = None
+        self.owner = 0
         self.users: List[int] = []
         self.lock = threading.RLock()  # garbage collection may leave a block meanwhile
         self.busy = ""
@@ -39,16 +42,17 @@ def current_system() -> Optional[AscendSystem]:
     return system if system is not None and system.pid == os.getpid() else None
 
 
-def enter(make: Callable[[], AscendSystem]) -> AscendSystem:
+def enter(make: Callable[[], AscendSystem], check: Callable[[AscendSystem], None]) -> AscendSystem:
     """Give the open system one more user, or open one.
 
     Args:
         make: Makes a system that is not open yet.
+        check: Raises an error if the system that is open is not what the user needs.
 
     Raises:
         LifecycleError: While another thread opens or closes, or after a fork.
     """
-    _refuse_after_fork()
+    refuse_after_fork()
     me = threading.get_ident()
     with _slot.lock:
         if _slot.busy:
@@ -57,32 +61,24 @@ def enter(make: Callable[[], AscendSystem]) -> AscendSystem:
                 hint="Open one ascend_system(...) first, then start threads that open sessions.",
             )
         if _slot.system is not None:
+            check(_slot.system)
             _slot.users.append(me)
             return _slot.system
-        _slot.busy = _doing("opening")
+        _slot.busy = f"Thread {threading.current_thread().name!r} is opening"
+        _slot.owner = os.getpid()
     try:
-        return _opened(make())
-    finally:
-        _slot.busy = ""
-
-
-def _opened(system: AscendSystem) -> AscendSystem:
-    _slot.opening = system
-    try:
+        system = _slot.opening = make()
         system.open()
         atexit.register(_close_at_exit, system)
-        _slot.system, _slot.users = system, [threading.get_ident()]
+        _slot.system, _slot.users = system, [me]
+        return system
     except BaseException:  # an interrupt may arrive after the last line of open()
-        _slot.system, _slot.users = None, []
-        log_failures(system.close())
+        _slot.system, _slot.users, _slot.owner = None, [], 0
+        if _slot.opening is not None:
+            log_failures(_slot.opening.close())
         raise
     finally:
-        _slot.opening = None
-    return system
-
-
-def _doing(what: str) -> str:
-    return f"Thread {threading.current_thread().name!r} is {what}"
+        _slot.opening, _slot.busy = None, ""
 
 
 def join(system: AscendSystem) -> AscendSystem:
@@ -126,7 +122,7 @@ def leave(system: AscendSystem, *, ending: bool = False) -> List[Tuple[str, Base
         _slot.users.remove(me if me in _slot.users else _slot.users[0])
         if _slot.users and not (ending and me not in _slot.users):
             return []
-        _slot.busy = _doing("closing")
+        _slot.busy = f"Thread {threading.current_thread().name!r} is closing"
     try:
         return _shut(system)
     finally:
@@ -137,15 +133,19 @@ def _shut(system: AscendSystem) -> List[Tuple[str, BaseException]]:
     try:
         return system.close()
     finally:
-        _slot.system, _slot.users = None, []
+        _slot.system, _slot.users, _slot.owner = None, [], 0
         atexit.unregister(_close_at_exit)
 
 
-def _refuse_after_fork() -> None:
-    system = _slot.system
-    if system is not None and system.pid != os.getpid():
+def refuse_after_fork() -> None:
+    """Raise LifecycleError in a process that was forked from one with a system, or opening one.
+
+    The latter also has to import nothing: a module that a thread of its parent was importing stays
+    locked for ever.
+    """
+    if _slot.owner not in (0, os.getpid()):
         raise LifecycleError(
-            f"This process was forked from process {system.pid} while that process had "
+            f"This process was forked from process {_slot.owner} while that process had "
             "an Ascend system open; neither TensorFlow nor the device survives a fork.",
             hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
         )
@@ -160,7 +160,7 @@ def _close_at_exit(system: AscendSystem) -> None:
 def _forget_in_child() -> None:
     """Have a forked process touch nothing of what its parent has open, nor at its exit."""
     _slot.lock, _slot.busy = threading.RLock(), ""  # of threads that are not here
-    system = _slot.system = _slot.system or _slot.opening
+    system = _slot.system or _slot.opening
     if system is not None:
         atexit.unregister(_close_at_exit)
         system.forget_in_child()

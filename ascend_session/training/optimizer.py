@@ -54,8 +54,8 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
     """
     if is_weight_update_sharding:
         raise UnsupportedError(
-            "Weight update sharding is not offered: the vendor's (npu_optimizer.py) takes "
-            "DEVICE_ID for the rank, so that on a second server nobody would update anything.",
+            "Weight update sharding is not supported: the vendor's (npu_optimizer.py) takes "
+            "DEVICE_ID for the rank, so no weight would be updated on a second server.",
             hint="Leave is_weight_update_sharding out.",
         )
     job_size("DistributedOptimizer")

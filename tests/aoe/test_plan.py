@@ -131,9 +131,9 @@ def test_the_mode_is_what_is_asked_then_the_option_then_the_variable(
 
 @pytest.mark.parametrize("mode", ["3", "operators"])
 def test_another_mode_is_refused(plan, mode):
-    with pytest.raises(ConfigError, match="nothing that AOE tunes"):
+    with pytest.raises(ConfigError, match="is not a mode of AOE"):
         plan(mode=mode)
-    with pytest.raises(ConfigError, match="nothing that AOE tunes"):
+    with pytest.raises(ConfigError, match="is not a mode of AOE"):
         plan(AscendConfig(), None, AOE_MODE=mode)
 
 

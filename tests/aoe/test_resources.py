@@ -166,7 +166,7 @@ def test_a_number_that_the_compiler_does_not_take_fails_and_is_not_counted_with(
 
 @pytest.mark.parametrize(("devices", "verdict"), [(1, "ok"), (3, "ok"), (4, "fails")])
 def test_compilers_are_few_enough_for_each_device(devices, verdict):
-    # guides/facts/options.md#resources-of-aoe: at most cores x 0.8 / devices;
+    # guides/facts/aoe.md#resources-of-aoe: at most cores x 0.8 / devices;
     # 96 x 0.8 / 4 = 19.2
     load = _load()._replace(
         devices=devices, compilers=count_compilers({"TE_PARALLEL_COMPILER": "20"})

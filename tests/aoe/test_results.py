@@ -76,7 +76,7 @@ def test_the_form_of_old_releases_is_read() -> None:
 def test_a_key_that_occurs_twice_loses_no_task() -> None:
     parsed = parse_result(content((key(), OPERATOR_TASK), (key(), SUBGRAPH_TASK)))
     assert [one.tunings[0].kind for one in parsed.tasks] == ["OPAT", "SGAT"]
-    assert "stands here again; both tasks are counted." in doubts(parsed)[0]
+    assert "occurs here again; both tasks are counted." in doubts(parsed)[0]
 
 
 def test_a_task_without_anything_to_tune_is_a_task() -> None:
@@ -206,7 +206,7 @@ def test_a_key_that_stands_twice_in_a_task_is_pointed_out() -> None:
         parsed = parse_result(twice.encode())
         assert len(parsed.tasks[0].tunings) == 1
         (doubt,) = parsed.doubts
-        assert doubt.message.endswith("stands twice in one object; only the last counts.")
+        assert doubt.message.endswith("occurs twice in one object; only the last counts.")
 
 
 def test_an_improvement_beyond_all_numbers_is_unknown() -> None:

@@ -46,8 +46,8 @@ def test_what_the_script_surely_says_is_carried_over_and_the_rest_is_named():
     remarks = [each for each in code.split("\n") if each.startswith("#")]
     assert remarks == [
         "# line 10, dump_path: Give dump_config.dump_path what the script gives it.",
-        "# line 11, no_such_key: The adapter reads no key 'no_such_key' and ignores it silently.",
-        "# line 12, min_group_size: Nothing reads it any more.",
+        "# line 11, no_such_key: The adapter has no key 'no_such_key' and silently ignores it.",
+        "# line 12, min_group_size: It no longer has any effect.",
         "# line 14, enable_dump: The script sets it in one branch only: "
         "dump_config.enable_dump=True.",
     ]

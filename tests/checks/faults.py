@@ -278,7 +278,7 @@ FAULTS: List[Fault] = [
     ),
     # A2
     Fault("table is a pipe", _fifo, _TABLE, "error", "is a pipe", only="doctor", alone=True),
-    Fault("table is a folder", _folder, _TABLE, "error", "directory", only="doctor", alone=True),
+    Fault("table is a folder", _folder, _TABLE, "error", "is a folder", only="doctor", alone=True),
     Fault(
         "table without a rank",
         _tables(rank_id="9"),
@@ -335,7 +335,7 @@ FAULTS: List[Fault] = [
         alone=True,
     ),
     # A9
-    Fault("device port", _device_port_taken, "ports", "warning", "has bound it. HCCL takes it on"),
+    Fault("device port", _device_port_taken, "ports", "warning", "HCCL needs it on the cards"),
     Fault("port", _taken, "ports", "error", f"process {os.getpid()} ("),
     Fault(
         "base port",

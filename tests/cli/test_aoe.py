@@ -11,6 +11,7 @@ from ascend_session.aoe.conditions import FAILS, TuningCondition
 from ascend_session.cli import _aoe_run
 from ascend_session.findings import OK
 from tests.aoe.samples import OPERATOR_TASK, task
+from tests.fake_host import a2_chips, npu_smi_answers
 
 # What the adapter and AOE do, as far as one sees it: manual of AOE and geop_npu.cc.
 _TUNES = """
@@ -70,16 +71,35 @@ def _conditions(called):
     return {one["name"]: one for one in json.loads(called.out)["conditions"]}
 
 
-def test_conditions_are_a_table_with_what_to_do_and_a_verdict(preflight):
+def test_conditions_are_a_table_with_what_to_do_and_a_verdict(preflight, host):
+    host.nodes([0])
+    host.npu_smi(npu_smi_answers("910B", a2_chips(1)))
     called = preflight("--mode", "subgraph")
     assert called.code == 1
     assert called.out.startswith("subgraph tuning\n\nCONDITION ")
     assert "\nset_env.sh, fails: No set_env.sh was found" in called.out
-    assert "no Ascend device, so these are not checked: TUNING_PARALLEL_NUM, memory" in called.out
+    assert "\nproduct, fails: The device is A2 (910B)." in called.out
     assert called.out.rstrip().splitlines()[-1].endswith(" fail.")
 
 
+def test_without_a_device_three_lines_say_what_is_missing_and_what_to_do(preflight):
+    called = preflight("--tuning-parallel-num", "64")
+    assert (called.code, called.err) == (1, "")
+    first, second, third = called.out.splitlines()
+    assert first == "operator tuning needs an Ascend device, and this machine has none."
+    assert second.startswith("Other conditions that fail on this machine: ")
+    assert third == "  hint: Run this on the machine that is to tune."
+
+
+def test_without_a_device_the_configuration_is_still_corrected(preflight, write):
+    called = preflight(write("memory_config:\n  static_memory_policy: 2\n"))
+    assert "static memory, fails: static_memory_policy=2 would spoil the result.\n" in called.out
+    assert "  hint: Set static_memory_policy to 0 for this run" in called.out
+
+
 def test_a_terminal_gets_colours_and_folded_lines(on_terminal, host):
+    host.nodes([0])
+    host.npu_smi(npu_smi_answers("910B", a2_chips(1)))
     called = on_terminal("aoe", "preflight", columns=70, **host.environ)
     assert (called.code, called.err) == (1, "")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", called.out)
@@ -127,10 +147,10 @@ def test_everything_else_is_measured_though_the_configuration_is_wrong(preflight
     ("words", "said"),
     [
         (["none.yaml"], "there is no file none.yaml"),
-        (["--mode", "3"], "mode='3' is nothing that AOE tunes"),
+        (["--mode", "3"], "mode='3' is not a mode of AOE"),
         (["--training-memory", "much"], "'much' is not a size"),
         (["--training-memory", "0"], "'0' is not a size"),
-        (["--processes", "0"], "processes=0 is no number of 1 or more"),
+        (["--processes", "0"], "processes=0 is not a whole number, 1 or more"),
         (["--tuning-parallel-num", "65"], "--tuning-parallel-num=65 is more than 64"),
     ],
 )
@@ -307,7 +327,7 @@ def test_results_go_where_the_option_says_the_variable_or_the_configuration(
     ("words", "said"),
     [
         (["--mode", "gradient", "x.py"], "gradient tuning needs several ranks"),
-        (["--mode", "x", "x.py"], "nothing that AOE tunes"),
+        (["--mode", "x", "x.py"], "is not a mode of AOE"),
         (["--config", "none.yaml", "x.py"], "there is no file none.yaml"),
         (["--no-preflight", "none.py"], "There is no script "),
         ([], "Missing argument"),

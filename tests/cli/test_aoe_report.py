@@ -120,8 +120,8 @@ def test_it_is_sorted_and_filtered(call, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--sort", "size"], "'size' is none of saved, improvement, before"),
-        (["--filter", "size=3"], "'size' is none of name, type, way, update."),
+        (["--sort", "size"], "'size' is not one of saved, improvement, before"),
+        (["--filter", "size=3"], "'size' is not one of name, type, way, update."),
         (["--top", "0"], "0 is not in the range"),
     ],
 )

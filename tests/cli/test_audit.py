@@ -31,7 +31,7 @@ def test_a_finding_is_a_line_with_its_place_and_rule_and_one_with_what_to_write(
     file = write(WRONG, "a.py")
     called = call("audit", file)
     assert called.out.split("\n") == [
-        f"{file}:3:5: error: The adapter reads no key 'precison_mode' and ignores it silently.  "
+        f"{file}:3:5: error: The adapter has no key 'precison_mode' and silently ignores it.  "
         "[unknown-key]",
         "  hint: Did you mean 'precision_mode'?",
         "1 file read, 1 with options for Ascend: 1 error, 0 warnings, 0 notes.",

@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_read_is_said(call: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["work_path", "a"], "work_path is none of op_prec"),
+        (["work_path", "a"], "work_path is not one of op_prec"),
         (["modify_mixlist", "a", "--force"], "needs --fix."),
         (["modify_mixlist", "a", "-o", "b"], "needs --fix."),
         (["op_debug_config", "a", "--soc", "b"], "only modify_mixlist takes it."),
@@ -129,7 +129,7 @@ def test_what_a_copy_does_not_have_is_told(call: Any, write: Any) -> None:
     words = ("config", "check-file", "modify_mixlist", name, "--fix")
     called = call(*words)
     assert "mix.fixed.json: ok\n" in called.out
-    assert f"  {name}:3:2: note: The key 'white-list' stands in line 2 already; only" in called.out
+    assert f"  {name}:3:2: note: The key 'white-list' is also in line 2; only" in called.out
     (told,) = json.loads(call(*words, "--force", "--json").out)["fix_remarks"]
     assert told["line"] == 3
 

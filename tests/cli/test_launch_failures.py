@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import textwrap
 from pathlib import Path
@@ -111,6 +112,24 @@ def test_ranks_that_lose_a_crashed_one_say_so_in_a_line(fail, tmp_path):
     assert called.out == "[0] rank 0: stopped, because rank 1 failed\n"
     assert f"Rank 1 crashed in {tmp_path}/train.py:14 (load_batch):" in called.err
     assert "rank 0, because rank 1 failed" in called.err
+
+
+_ALL_AT_ONCE = """
+    import os, time
+    rank, size = int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
+    here = os.path.join(os.path.dirname(__file__), "here_{}").format
+    open(here(rank), "w").close()
+    while not all(os.path.exists(here(other)) for other in range(size)):
+        time.sleep(0.001)
+    raise ValueError(f"of {rank}")
+"""
+
+
+def test_of_ranks_that_fail_at_once_the_one_that_is_named_at_once_is_blamed(fail, tmp_path):
+    called = fail(_ALL_AT_ONCE, ranks=4)
+    (reported,) = re.findall(r"Rank (\d) has .*The others get SIGTERM now", called.err) or ["none"]
+    (blamed,) = re.findall(r"the job failed\. Rank (\d) raised ValueError", called.err)
+    assert reported in (blamed, "none")  # nobody is named where all have ended by themselves
 
 
 _TRIALS = """
@@ -325,7 +344,7 @@ _PARSER = """
 def test_options_of_the_command_behind_the_script_are_explained(fail, tmp_path):
     called = fail(_PARSER, "--epochs", "3", "--devices", "0-1")
     assert called.code == 2
-    advice = f"--devices stands after {tmp_path}/train.py, so it belongs to that."
+    advice = f"--devices comes after {tmp_path}/train.py, so it was passed on to it."
     assert advice in called.err
     assert f"ascend-session launch --devices 0-1 {tmp_path}/train.py\n" in called.err
 
@@ -335,7 +354,7 @@ def test_an_unknown_option_of_the_scripts_own_is_not(fail, words):
     script = _PARSER + "    parser.error('no such file: 2')\n" if not words else _PARSER
     called = fail(script.replace("--epochs", "-n"), *words)
     assert called.code == 2
-    assert "stands after" not in called.err
+    assert "comes after" not in called.err
 
 
 def test_a_launch_begins_with_its_ranks_its_backend_and_its_logs(program, tmp_path):
@@ -346,12 +365,12 @@ def test_a_launch_begins_with_its_ranks_its_backend_and_its_logs(program, tmp_pa
     assert first.startswith(f"ascend-session: {because}{tmp_path}/")
     assert Path(first.partition("logs in ")[2], "rank_7", "stdout.log").exists()
     assert second == (
-        "ascend-session: No -n before the script, and no device to count: 8 ranks, as many as a "
-        "server with Ascend processors usually has."
+        "ascend-session: Without -n, and without a device to count, the job has 8 ranks, as many "
+        "as a server with Ascend processors usually has."
     )
     assert last.startswith("ascend-session: all 8 ranks succeeded")
     again = program("launch", "-n", "2", *words, ASCEND_SESSION_BACKEND="stub")
-    assert "-n is not given" not in again.err
+    assert "Without -n" not in again.err
     fewer = program(
         *("launch", *words), ASCEND_SESSION_BACKEND="stub", ASCEND_SESSION_STUB_DEVICES="3"
     )

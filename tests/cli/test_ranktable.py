@@ -98,7 +98,7 @@ def test_the_product_can_be_named(call, table):
     assert "has 1, 2, 4 or 8 devices of a server, not 3" in called.out
     wrong = call("ranktable", "check", "--product", "H100", name)
     assert wrong.code == 2
-    assert "'H100' is none of 910A, A2, A3, 310P." in wrong.err
+    assert "'H100' is not one of 910A, A2, A3, 310P." in wrong.err
 
 
 def test_the_product_is_that_of_the_host(call, host, table):

@@ -7,7 +7,7 @@ from typing import Dict, Tuple
 
 import pytest
 
-from ascend_session.backends.stub_job import check_meeting
+from ascend_session.backends.stub_job import find_rendezvous
 from ascend_session.cluster import coordinator
 from ascend_session.cluster.coordinator import (
     derive_port,
@@ -57,7 +57,7 @@ def test_ranks_that_do_not_know_the_node_of_rank_0_have_to_be_told(name: str) ->
     assert of(recorded(name)) is None
     job = Job.detect(recorded(name))
     with pytest.raises(JobError, match="nothing says which of them is rank 0's") as refused:
-        check_meeting(job, recorded(name))
+        find_rendezvous(job, recorded(name))
     assert f"{COORDINATOR}=HOST:PORT" in str(refused.value.hint)
 
 

@@ -7,7 +7,7 @@ from typing import Dict, Optional
 import pytest
 
 from ascend_session.backends.npu_job import missing_variables
-from ascend_session.backends.stub_job import check_meeting
+from ascend_session.backends.stub_job import find_rendezvous
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.kubernetes import MOUNTED, find_pod_names
 from ascend_session.cluster.schedulers import CHOICE
@@ -49,8 +49,8 @@ def test_on_the_stub_the_ranks_of_pods_need_a_place_to_meet(tmp_path: Path) -> N
     environ = {**in_pod(tmp_path, 3), "HOST_IP": "203.0.113.2"}
     job = Job.detect(environ)
     with pytest.raises(JobError, match=r"rank 1 of 3, .* is HOST_IP says that .* 3 ranks"):
-        check_meeting(job, environ)
-    check_meeting(job, {**environ, "ASCEND_SESSION_COORDINATOR": "203.0.113.1:23456"})
+        find_rendezvous(job, environ)
+    find_rendezvous(job, {**environ, "ASCEND_SESSION_COORDINATOR": "203.0.113.1:23456"})
 
 
 @pytest.mark.parametrize("address", ["203.0.113.9", None])

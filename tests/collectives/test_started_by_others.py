@@ -336,7 +336,7 @@ def test_a_second_process_of_a_rank_is_refused_and_harms_nobody(
     held()
     assert (number, kind) == (int(rank), "InitializationError")
     assert f"says that it is rank {rank} of the job, but process " in sentence
-    assert "is that already. Give each process a RANK_ID of its own." in sentence
+    assert "has that rank already. Give each process a RANK_ID of its own." in sentence
     assert seconds < 10
     assert shell.rest() == sums(2)
 

@@ -73,7 +73,7 @@ def test_a_zero_that_nobody_wrote_is_explained(tf: Any) -> None:
     entry.parameter_map["iterations_per_loop"].b = True
     judged = judge_entry(proto, {})
     [refused] = judged.refused
-    assert refused.message.startswith("iterations_per_loop stands in the field 'b'")
+    assert refused.message.startswith("iterations_per_loop is in the field 'b'")
     assert refused.message.endswith("iterations_per_loop=0: the smallest value is 1.")
     assert refused.hint == 'Write parameter_map["iterations_per_loop"].i = ...'
     assert judged.ignored == []
@@ -90,7 +90,8 @@ def test_a_refused_session_is_in_the_report(run: Any) -> None:
     assert ended.returncode == 0, ended.stderr
     said = " ".join(ended.stderr.split())
     assert "Wrong, a device ends the run: precision_mode='fp16'" in said
-    assert "deterministic=1: checked; for the device only" in said
+    assert "Not used: deterministic=1: the session was refused for other options" in said
+    assert "Honoured" not in said
     assert "Session 2 with an NpuOptimizer entry: train.py:" in said
     assert "Session 1 was refused for its options: train.py:" in said
 

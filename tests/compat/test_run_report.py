@@ -71,14 +71,14 @@ def test_what_is_wrong_comes_before_what_is_ignored_and_what_is_honoured() -> No
     settings = [
         setting("a", 1),
         setting("b", 2, "b=2 has no effect on the stub.", "stub"),
-        setting("c", 3, "The adapter reads no key 'c'.", "silent"),
+        setting("c", 3, "The adapter has no key 'c'.", "silent"),
         setting("d", 4, "d=4: allowed are 1, 2.", "refused"),
     ]
     assert lines_of(session(1, *settings))[:8] == [
         "  Wrong, a device ends the run:",
         "    d=4: allowed are 1, 2.",
         "  Ignored:",
-        "    The adapter reads no key 'c'.",
+        "    The adapter has no key 'c'.",
         "  Without effect on the stub:",
         "    b=2 has no effect on the stub.",
         "  Honoured:",
@@ -87,9 +87,9 @@ def test_what_is_wrong_comes_before_what_is_ignored_and_what_is_honoured() -> No
 
 
 def test_the_same_sentence_about_several_options_is_one_line_with_a_count() -> None:
-    unread = [setting(k, 1, f"The adapter reads no key '{k}'.", "silent") for k in ("x1", "x2")]
+    unread = [setting(k, 1, f"The adapter has no key '{k}'.", "silent") for k in ("x1", "x2")]
     [_, line, *_] = lines_of(session(1, *unread))
-    assert line == "    The adapter reads no key 'x1'. The same holds for 1 more: x2=1."
+    assert line == "    The adapter has no key 'x1'. The same holds for 1 more: x2=1."
 
 
 def test_options_that_not_all_sessions_have_name_their_sessions() -> None:

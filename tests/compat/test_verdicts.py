@@ -161,7 +161,7 @@ def test_600_sets_get_the_adapters_own_verdicts(tmp_path: Path) -> None:
 def test_an_unknown_key_is_ignored() -> None:
     found = judged(precision_mod="allow_mix_precision")
     assert not found.refused
-    assert "reads no key 'precision_mod'" in said(found.ignored)
+    assert "has no key 'precision_mod'" in said(found.ignored)
     assert found.values == {}
 
 
@@ -267,12 +267,88 @@ def test_what_stands_in_a_field_for_messages_is_kept_as_text() -> None:
     assert "the field 'list'" in said(found.ignored)
 
 
-def test_of_two_entries_the_last_one_holds() -> None:
-    proto = base(precision_mode=("s", b"force_fp16"), op_debug_level=("i", 1))
-    add(proto, "NpuOptimizer", {"precision_mode": ("s", b"force_fp32")})
-    found = judge_entry(proto, {})
-    assert found.values == {"precision_mode": "force_fp32"}
+def judged_together(*entries: Dict[str, Any]) -> EntryVerdict:
+    """What several entries of one proto come to."""
+    proto = base()
+    del proto.graph_options.rewrite_options.custom_optimizers[:]
+    for entry in entries:
+        add(proto, "NpuOptimizer", {key: typed(value) for key, value in entry.items()})
+    return judge_entry(proto, PROGRESS)
+
+
+def test_of_two_entries_the_last_value_of_each_option_holds() -> None:
+    found = judged_together(
+        {"precision_mode": "force_fp16", "op_debug_level": 1, "job": "ps"},
+        {"precision_mode": "force_fp32"},
+    )
+    assert found.values == {"precision_mode": "force_fp32", "op_debug_level": 1}
+    assert found.written == found.values
+    assert found.is_offloaded  # for the adapter resets job
     assert "2 entries" in said(found.ignored)
+
+
+LAZY = {"dynamic_input": True, "dynamic_graph_execute_mode": "lazy_recompile"}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        # Of an entry without dynamic_input=True nobody reads what belongs to it
+        ({"dynamic_input": True}, {"dynamic_graph_execute_mode": "x"}),
+        ({"dynamic_input": True}, {"dynamic_inputs_shape_range": "x"}),
+        (
+            {"dynamic_input": True},
+            {"dynamic_graph_execute_mode": "lazy_recompile", "iterations_per_loop": 2},
+        ),
+        ({"dynamic_graph_execute_mode": "lazy_recompile"}, {**LAZY, "iterations_per_loop": 1}),
+        (LAZY, {"dynamic_input": False, "iterations_per_loop": 2}),
+        # GE gets the last value
+        ({"aicore_num": "x|1"}, {"aicore_num": "24"}),
+        ({"enable_dump_debug": True, "dump_path": "/tmp"}, {"enable_dump_debug": False}),
+        # precision_mode_v2 is looked at first
+        (
+            {"precision_mode": "force_fp16"},
+            {"precision_mode_v2": "origin", "experimental_accelerate_train_mode": "fast|step"},
+        ),
+        # Nothing is offloaded, as the first one says
+        ({"use_off_line": False}, {"in_out_pair": "x"}),
+    ],
+    ids=str,
+)
+def test_two_entries_run_if_the_adapter_runs_them(entries: Tuple[Dict[str, Any], ...]) -> None:
+    found = judged_together(*entries)
+    assert not found.refused, said(found.refused)
+
+
+@pytest.mark.parametrize(
+    ("option", "entries"),
+    [
+        ("dynamic_input", ({"dynamic_input": True}, {"compile_dynamic_mode": True})),
+        ("iterations_per_loop", (LAZY, {"iterations_per_loop": 2})),
+        # What was read once stays, also when dynamic_input is off again
+        (
+            "dynamic_inputs_shape_range",
+            (
+                {"dynamic_input": True, "dynamic_inputs_shape_range": "x"},
+                {"dynamic_input": False},
+            ),
+        ),
+        ("aicore_num", ({"aicore_num": "x|1"}, {"op_debug_level": 1})),
+        (
+            "enable_dump_debug",
+            (
+                {"enable_dump": True, "dump_path": "/tmp"},
+                {"enable_dump_debug": True, "dump_path": "/tmp"},
+            ),
+        ),
+        ("compile_hybrid_mode", (PROFILES, {"compile_hybrid_mode": 1})),
+    ],
+    ids=str,
+)
+def test_two_entries_are_refused_for_what_they_come_to_together(
+    option: str, entries: Tuple[Dict[str, Any], ...]
+) -> None:
+    assert option in {each.option for each in judged_together(*entries).refused}
 
 
 def test_an_entry_of_another_name_is_none() -> None:

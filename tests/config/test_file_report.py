@@ -40,7 +40,7 @@ def test_problems_have_line_option_and_hint_apart_from_the_message(report):
 def test_all_problems_are_there_with_their_sources(report):
     found = report("precision_mode: force_fp16\nprecision_mode_v2: fp16\nhccl_timout: 3\n")
     assert [problem.place.line for problem in found.problems] == [3, 1]
-    assert found.problems[1].source == "guides/facts/options.md#precision-modes; npu_attrs.cc"
+    assert found.problems[1].source == "guides/facts/precision.md#precision-modes; npu_attrs.cc"
 
 
 def test_warnings_have_lines_and_do_not_refuse(report):

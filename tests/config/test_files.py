@@ -160,11 +160,11 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         ),
         (
             "deterministic: 1\ngraph_run_mode: 1\ndeterministic: 1\n",
-            "config.yaml:3: deterministic is given twice: first in line 1.",
+            "config.yaml:3: deterministic is already set in line 1.",
         ),
         (
             "dump_config:\n  dump_layer: a\n  dump_layer: b\n",
-            "config.yaml:3: dump_config.dump_layer is given twice: first in line 2.",
+            "config.yaml:3: dump_config.dump_layer is already set in line 2.",
         ),
     ],
     ids=[

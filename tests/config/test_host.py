@@ -4,7 +4,7 @@ import json
 import os
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, cast
 
 import pytest
 import yaml
@@ -14,7 +14,7 @@ from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import HOST_RULES, RULES
 from ascend_session.config.rules.paths import OPENING_RULES
-from ascend_session.config.rules.rule import Finding, FlatOptions
+from ascend_session.config.rules.rule import Finding, FlatOptions, Rule
 from ascend_session.config.validation import validate_opening
 from ascend_session.findings import ERROR
 from ascend_session.option_files import AoeConfigFile, OpPrecision
@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> Iterator[Path]:
-    """A directory that this process may not write, also when it runs as root."""
+    """A folder that this process may not write, also when it runs as root."""
     path = tmp_path / "locked"
     path.mkdir()
     path.chmod(0o500)
@@ -175,7 +175,7 @@ def test_a_directory_that_may_not_be_written_is_refused(said: Dict[str, Any], lo
 
 def test_a_cache_directory_that_may_not_be_written_is_warned_about(locked: Path) -> None:
     with pytest.warns(
-        AscendConfigWarning, match="locked' is not a directory, and you cannot create it"
+        AscendConfigWarning, match="locked' is not a folder, and you cannot create it"
     ):
         AscendConfig(op_compiler_cache_dir=locked).check_host({})
 
@@ -263,3 +263,55 @@ def test_rules_find_nothing_where_nothing_is_set_that_they_are_about(value: Any)
         others = dict.fromkeys(options - {*rule.keys}, value)
         environ = dict.fromkeys(variables - {*rule.variables}, str(value))
         assert list(rule.check(FlatOptions(others, environ=environ))) == [], rule.sentence
+
+
+class NotingOptions(FlatOptions):
+    """Options that note which keys and variables a rule asks for."""
+
+    def __init__(self, given: Dict[str, Any], environ: Dict[str, str]) -> None:
+        super().__init__(given, environ=NotingEnviron(environ))
+        self.keys_read: Set[str] = set()
+
+    def __getitem__(self, key: str) -> Any:
+        self.keys_read.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.keys_read.add(str(key))
+        return super().__contains__(key)
+
+    def text(self, key: str) -> str:
+        self.keys_read.add(key)
+        return super().text(key)
+
+
+class NotingEnviron(Dict[str, str]):
+    def __init__(self, environ: Dict[str, str]) -> None:
+        super().__init__(environ)
+        self.names_read: Set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.names_read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names_read.add(name)
+        return super().get(name, default)
+
+
+@pytest.mark.parametrize(
+    "rule", [*HOST_RULES, *OPENING_RULES], ids=lambda rule: rule.check.__name__
+)
+def test_a_rule_about_the_host_names_all_that_it_reads(rule: Rule, tmp_path: Path) -> None:
+    # Rules of which nothing is set are left out when a session opens.
+    keys: Set[str] = set()
+    names: Set[str] = set()
+    for each in CASES:
+        _, given, environ, *_ = each.at(tmp_path)
+        options = NotingOptions(given, environ)
+        rule.findings(options)
+        keys |= options.keys_read
+        names |= cast(NotingEnviron, options.environ).names_read
+    assert keys or names
+    assert keys <= set(rule.keys)
+    assert names <= set(rule.variables)

@@ -156,19 +156,19 @@ def test_a_second_entry_is_reported() -> None:
         (
             "session_device_id",
             ("s", b"3"),
-            "session_device_id stands in the field 's'; the adapter reads the field 'i' and "
+            "session_device_id is in the field 's'; the adapter reads the field 'i' and "
             'finds 0.\n  hint: Write parameter_map["session_device_id"].i = ...',
         ),
         (
             "use_off_line",
             ("i", 1),
-            "use_off_line stands in the field 'i'; the adapter reads the field 'b' and finds "
+            "use_off_line is in the field 'i'; the adapter reads the field 'b' and finds "
             'False.\n  hint: Write parameter_map["use_off_line"].b = ...',
         ),
         (
             "ac_parallel_enable",
             ("i", 1),
-            "ac_parallel_enable stands in the field 'i'; the adapter reads the field 's' and "
+            "ac_parallel_enable is in the field 'i'; the adapter reads the field 's' and "
             "finds ''.\n  hint: Write parameter_map[\"ac_parallel_enable\"].s = ...",
         ),
     ],
@@ -190,7 +190,7 @@ def test_a_key_without_a_value_is_reported() -> None:
 def test_a_key_that_the_adapter_does_not_read_is_reported() -> None:
     error = refusal_of(base(prcision_mode=("s", b"force_fp16")))
     assert str(error) == (
-        "The adapter reads no key 'prcision_mode' and ignores it silently.\n"
+        "The adapter has no key 'prcision_mode' and silently ignores it.\n"
         "  hint: Did you mean 'precision_mode'?"
     )
 

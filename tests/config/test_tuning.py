@@ -40,7 +40,7 @@ def test_a_number_that_is_no_text_is_told_how_it_is_written(own):
     with pytest.raises(ConfigError) as failed:
         own.for_tuning(2)
     assert failed.value.hint == "Write mode='2'."
-    with pytest.raises(ConfigError, match="nothing that AOE tunes"):
+    with pytest.raises(ConfigError, match="is not a mode of AOE"):
         own.for_tuning(["2"])
 
 

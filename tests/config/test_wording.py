@@ -251,12 +251,12 @@ def test_no_message_speaks_pydantic() -> None:
     [
         (
             "prcision_mode",
-            "The adapter reads no key 'prcision_mode' and ignores it silently.\n"
+            "The adapter has no key 'prcision_mode' and silently ignores it.\n"
             "  hint: Did you mean 'precision_mode'?",
         ),
         (
             "accelerate_train_mode",
-            "The adapter reads no key 'accelerate_train_mode' and ignores it silently.\n"
+            "The adapter has no key 'accelerate_train_mode' and silently ignores it.\n"
             "  hint: Did you mean 'experimental_accelerate_train_mode'?",
         ),
         (

@@ -1,11 +1,12 @@
 """How the ranks of an example find out that they hold the same weights."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, List
 
 import numpy as np
+import pytest
 
-from ascend_session.examples._agreement import Agreement, digest, disagreement
+from ascend_session.examples.digits import WeightCheck, digest_of, require_equal_weights
 from tests.examples.running import Outcome, launch
 
 # Two ranks; if told "unequal", the weight of the second is another in its last bit.
@@ -16,7 +17,7 @@ os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 import numpy as np
 import tensorflow.compat.v1 as tf
 from ascend_session import ascend_system
-from ascend_session.examples._agreement import Agreement
+from ascend_session.examples.digits import WeightCheck
 
 tf.disable_eager_execution()
 with ascend_system() as system:
@@ -24,10 +25,10 @@ with ascend_system() as system:
     if system.rank == system.size - 1 and sys.argv[1] == "unequal":
         value = np.nextafter(value, np.float32(2))
     tf.get_variable("weight", initializer=value)
-    agreement = Agreement(system.size)
+    check = WeightCheck(system.size)
     with system.session() as sess:
         sess.run(tf.global_variables_initializer())
-        print(*agreement.reach(sess, system.rank + 0.5))
+        print(*check.run(sess, system.rank + 0.5))
 """
 
 
@@ -42,7 +43,7 @@ def test_ranks_whose_weights_differ_in_one_bit_end_and_say_who(
 ) -> None:
     ended = launched(tmp_path, forking_python, "unequal")
     assert ended.code == 1
-    assert "The weights of rank 1 are not those of rank 0." in ended.stdout
+    assert "The weights of rank 1 differ from those of rank 0." in ended.stdout
 
 
 def test_ranks_with_equal_weights_get_the_mean_of_their_losses(
@@ -50,16 +51,16 @@ def test_ranks_with_equal_weights_get_the_mean_of_their_losses(
 ) -> None:
     ended = launched(tmp_path, forking_python, "equal")
     assert ended.code == 0, ended.stdout + ended.stderr
-    one = digest([np.float32(1)]).hex()
+    one = digest_of([np.float32(1)]).hex()
     assert sorted(ended.stdout.splitlines()) == [f"[0] 1.0 {one}", f"[1] 1.0 {one}"]
 
 
 def test_one_rank_exchanges_nothing(tf: Any) -> None:
     tf.get_variable("weight", initializer=np.float32(1))
-    agreement = Agreement(1)
+    check = WeightCheck(1)
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
-        assert agreement.reach(sess, 0.5) == (0.5, digest([np.float32(1)]).hex())
+        assert check.run(sess, 0.5) == (0.5, digest_of([np.float32(1)]).hex())
     types = {op.type for op in tf.get_default_graph().get_operations()}
     assert not any("Dataset" in name or "Hcom" in name for name in types)
 
@@ -67,13 +68,19 @@ def test_one_rank_exchanges_nothing(tf: Any) -> None:
 def test_every_bit_counts() -> None:
     weights = [np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros(2, np.float32)]
     same = [array.copy() for array in weights]
-    assert digest(weights) == digest(same)
-    assert len(digest(weights)) == 8
+    assert digest_of(weights) == digest_of(same)
+    assert len(digest_of(weights)) == 8
     same[1][1] = -0.0
-    assert digest(weights) != digest(same)
+    assert digest_of(weights) != digest_of(same)
 
 
-def test_all_ranks_that_differ_are_named() -> None:
-    assert disagreement([7, 7, 7]) == ""
-    assert disagreement([7, 8, 7]) == "The weights of rank 1 are not those of rank 0."
-    assert disagreement([7, 8, 7, -9]) == "The weights of ranks 1, 3 are not those of rank 0."
+@pytest.mark.parametrize(
+    ("digests", "ranks"), [([7, 8, 7], "rank 1 differ"), ([7, 8, 7, -9], "ranks 1, 3 differ")]
+)
+def test_all_ranks_that_differ_are_named(digests: List[int], ranks: str) -> None:
+    with pytest.raises(SystemExit, match=f"^The weights of {ranks} from those of rank 0.$"):
+        require_equal_weights(digests)
+
+
+def test_equal_weights_are_no_reason_to_end() -> None:
+    require_equal_weights([7, 7, 7])

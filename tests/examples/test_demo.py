@@ -55,9 +55,9 @@ def test_a_job_that_has_not_a_device_for_each_rank_runs_on_the_cpu(
     devices: int, backends: List[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("ASCEND_SESSION_BACKEND", "npu")
-    places = demo.choose_place(8, devices)
-    assert [place.backend for place in places] == backends
-    assert backends[1] == "npu" or places[1].reason.startswith("8 ranks need 8 devices, and this")
+    choices = demo.choose_backends(8, devices)
+    assert [choice.name for choice in choices] == backends
+    assert backends[1] == "npu" or choices[1].reason.startswith("8 ranks need 8 devices, and this")
 
 
 def test_a_job_that_fails_is_said_with_its_exit_code(tmp_path: Path) -> None:

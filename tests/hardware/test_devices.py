@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
+from ascend_session import DeviceError
 from ascend_session.hardware.devices import (
     Device,
     DeviceReport,
@@ -62,6 +63,21 @@ def test_the_root_may_be_given(host: FakeHost) -> None:
     assert device_count({}, root=str(host.root)) == 2
     assert is_available({}, root=str(host.root))
     assert len(devices({}, root=str(host.root))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"environ": 8}, "environ takes a mapping of variables, not 8"),
+        ({"root": 8}, "root takes the path of a folder as a text, not 8"),
+        ({"root": "/\0"}, "root takes the path"),
+        ({"timeout": "10"}, "timeout takes a number of seconds above 0, not '10'"),
+        ({"timeout": 0}, "above 0, not 0"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused(arguments: Dict[str, Any], message: str) -> None:
+    with pytest.raises(DeviceError, match=message):
+        devices(**arguments)
 
 
 def test_the_environment_is_this_processs_if_none_is_given(

@@ -177,7 +177,7 @@ def test_silence_ends_in_time_with_all_children(program: Path) -> None:
     install(program, {"": Reply("half an ans", then="hang")})
     begun = time.monotonic()
     answer = run_program([str(program), "info"], {}, timeout_s=2.0)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert answer.text == "half an ans"
     assert answer.problem == "'npu-smi info' did not answer within 2 s and was ended."
     assert answer.hung

@@ -21,9 +21,8 @@ def collectives_forgotten(monkeypatch: Any) -> None:
 def recorder(tf: Any, monkeypatch: Any) -> Recorder:
     """Takes the place of the stub's collectives."""
     recorder = Recorder()
-    stub = StubBackend({})
-    stub.collectives = recorder  # type: ignore[assignment]
-    monkeypatch.setitem(_backend._created, "stub", stub)
+    monkeypatch.setattr(StubBackend, "collectives", recorder)
+    monkeypatch.setitem(_backend._created, "stub", StubBackend({}))
     return recorder
 
 

@@ -64,8 +64,8 @@ def test_devices_that_cannot_be_seen_are_said_to_be_so(bench: Bench, planned: Pl
     text = "dcmi model initialized failed, because the device is used. ret is -8020\n"
     bench.host.npu_smi({"info": Reply(text, code=1), "info -m": Reply(text, code=1)})
     assert note_held_devices(planned, 0) == [
-        "It is not known whether the job's devices are free: another container holds a device, "
-        "which hides who holds the others."
+        "Whether the job's devices are free could not be checked: another container holds a "
+        "device, which hides who holds the others."
     ]
 
 

@@ -142,7 +142,7 @@ def test_survivors_of_launcher_guardian_and_a_rank_name_it_and_nothing_is_left(
         for rank, words in zip("02", gate.lines(2)):
             sentence = "The job cannot go on: rank 1 has ended"
             assert " ".join(words).startswith(f"{rank} {sentence}")
-        assert time.monotonic() - killed < 5  # 2 s on an idle machine
+        assert time.monotonic() - killed < 30
         deadline = time.monotonic() + PATIENCE
         while alive(pids):
             assert time.monotonic() < deadline

@@ -14,6 +14,8 @@ import pytest
 
 from ascend_session.failures import Condition, FailureClass
 from ascend_session.launcher.nodes import Nodes
+from ascend_session.launcher.report import find_first_failed
+from ascend_session.launcher.result import judge_ranks
 from tests.launcher.situations import STOP, Situation, printed
 
 NO_MEMORY, NO_ANSWER, NO_LINK = "EI0007", "EI0002", "EI0015"
@@ -49,6 +51,23 @@ def test_a_rank_whose_failure_follows_from_another_one_is_stopped(tmp_path: Path
         path.write_text(json.dumps({**json.loads(path.read_text()), "failed_rank": failed}))
     # Rank 9 is not there: who fails because of it is the only one who tells of it here.
     assert made.outcomes() == ("stopped", "failed", "failed", "failed")
+
+
+def test_the_rank_that_is_reported_at_once_is_the_one_that_is_blamed(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 4).raised(2, "ValueError", "x", 5.0).raised(3, "ValueError", "x", 6)
+    judge_ranks(made.plan, made.attempt)
+    assert find_first_failed(made.plan, made.attempt) == 2
+    made.attempt.first_failed = 2
+    made.raised(1, "ValueError", "written late", 4.0)
+    cause = made.cause()
+    assert (cause.rank, cause.others) == (2, (1, 3))
+
+
+def test_a_failure_that_may_follow_from_another_one_is_not_reported_at_once(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 2).ended(0, 1).wrote(0, printed(NO_ANSWER))
+    judge_ranks(made.plan, made.attempt)
+    assert find_first_failed(made.plan, made.attempt) is None
+    assert made.raised(1, "ValueError", "x", 12.0).cause().rank == 1
 
 
 def test_ranks_that_never_ran_are_not_started(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_comments_may_have_any_bytes() -> None:
         (static("// no"), "This is not protobuf's text form"),
         (static("") + "\n" + static(""), "a.cfg:2:1: related_input_rank: 0 has block 1 already."),
         (static('related_input_name: "a"') + "\n" + static(""),
-         "a.cfg:2:1: The first block has related_input_name, and then every other needs it too."),
+         "a.cfg:2:1: The first block has related_input_name, so every other block needs it too."),
         ("\ufeff" + static(""), "a.cfg:1:1: This is not protobuf's text form"),
         (static("").encode("utf-16"), "a.cfg:1:1: This is UTF-16, not UTF-8 text; GE reads"),
         ("aipp_op {" * 500, "This is not protobuf's text form"),
@@ -111,7 +111,7 @@ def test_what_ge_refuses_is_refused_with_its_place(content: Any, expected: str) 
         ("aipp_op { aipp_mode: static input_format: RAW10 }", "The manual has YUV420SP_U8, "),
         ("aipp_op { aipp_mode: dynamic max_src_image_size: 9\n crop: true }",
          "2:2: crop: GE uses it for a static AIPP only."),
-        ("multi_shape_op { batch_list: 1 }", "GE does not look at multi_shape_op."),
+        ("multi_shape_op { batch_list: 1 }", "GE ignores multi_shape_op."),
         ("# nothing", None),
         (static("crop: false crop: true crop_size_w: 4"), None),
     ],
@@ -208,7 +208,9 @@ def test_without_protobuf_a_file_is_not_checked_and_an_object_is(
         Aipp.parse(SAMPLE)
     assert "aipp_op {" in Aipp([STATIC]).text()
     (tmp_path / "a.cfg").write_text(SAMPLE, encoding="utf-8")
-    with pytest.warns(AscendConfigWarning, match=r"insert_op_file: .* not checked here: An AIPP"):
+    with pytest.warns(
+        AscendConfigWarning, match=r"insert_op_file: .* content was not checked: An AIPP"
+    ):
         AscendConfig(insert_op_file=tmp_path / "a.cfg").check_host({})
 
 
@@ -218,19 +220,19 @@ UNKNOWN = static("\n  rotation_angle: 0 # note: a comment\n  csc_swich: true\n  
 def test_fields_that_a_newer_ge_may_know_are_not_checked_and_never_lost(tmp_path: Path) -> None:
     told = [str(remark) for remark in Aipp.check_text(UNKNOWN, "a.cfg")]
     assert told == [
-        "2:3: 'rotation_angle' is not known here; if GE does not know it, it refuses the file. "
-        "Look into the manual of your toolkit.",
-        "3:3: 'csc_swich' is not known here; if GE does not know it, it refuses the file. "
+        "2:3: 'rotation_angle' is unknown here; if GE does not know it either, it refuses the "
+        "file. Look into the manual of your toolkit.",
+        "3:3: 'csc_swich' is unknown here; if GE does not know it either, it refuses the file. "
         "Known is csc_switch.",
     ]
-    assert "2:3: 'rotation_angle' is not known here" in refusal(UNKNOWN)
+    assert "2:3: 'rotation_angle' is unknown here" in refusal(UNKNOWN)
     (tmp_path / "a.cfg").write_text(UNKNOWN)
     with pytest.raises(ConfigError, match="It would be lost"):
         Aipp.fixed(tmp_path / "a.cfg")
     examined = Aipp.examined(tmp_path / "a.cfg")
     assert (examined.file, examined.refused, len(examined.remarks)) == (None, (), 2)
     (tmp_path / "a.cfg").write_text(static("rotation_angle: 0"))
-    with pytest.warns(AscendConfigWarning, match="'rotation_angle' is not known here"):
+    with pytest.warns(AscendConfigWarning, match="'rotation_angle' is unknown here"):
         AscendConfig(insert_op_file=tmp_path / "a.cfg").check_host({})
 
 
@@ -238,7 +240,7 @@ def test_fields_that_a_newer_ge_may_know_are_not_checked_and_never_lost(tmp_path
 def test_a_format_that_a_newer_ge_may_know_is_not_checked(other: str) -> None:
     text = f"aipp_op {{ aipp_mode: static\n input_format: {other} }}"
     (told,) = Aipp.check_text(text)
-    assert str(told).startswith(f"2:16: '{other}' is not known here; if GE does not")
+    assert str(told).startswith(f"2:16: '{other}' is unknown here; if GE does not")
 
 
 def test_what_is_known_is_checked_beside_what_is_not() -> None:

@@ -133,7 +133,7 @@ def test_an_empty_file_says_nothing_and_is_no_error() -> None:
     ("line", "expected"),
     [
         ("A", "1:1: GE refuses the whole file for this line: it has no ':'."),
-        (":InputDtype:int8", "there is no name in front of ':'."),
+        (":InputDtype:int8", "there is no name before ':'."),
         ("A::int8", "it has neither InputDtype nor OutputDtype."),
         ("A::OutputDtype:int8InputDtype:int8", "1:20: "),
         ("A::InputDtype", "1:4: GE refuses the whole file for this line: it ends with InputDtype"),
@@ -143,7 +143,7 @@ def test_an_empty_file_says_nothing_and_is_no_error() -> None:
          "no data type 'flaot'. Write float."),
         ("A::InputDtype:int8OutputDtype", "it ends with OutputDtype"),
         ("A::InputDtypeOutputDtype:int8", "GE knows no data type 'utputDtype:int8'."),
-        ("A::InputDtype\uff1afloat16", "GE refuses the whole file for this line: ':' is"),
+        ("A::InputDtype\uff1afloat16", "InputDtype must be followed by ':'"),
         ("A::InputDtype:undefined", "GE knows no data type 'undefined'."),
         ("A::InputDtype:\u017ftring", "GE knows no data type"),
     ],
@@ -168,8 +168,8 @@ def test_a_name_in_another_encoding_is_kept_as_it_is() -> None:
         ("optype::A:InputDtype:int8", "A type begins with OpType:: in column 1."),
         ("\ufeffA::InputDtype:int8", "GE reads the byte order mark as part of the name"),
         ("A ::InputDtype:int8", "GE reads the blank as part of the name"),
-        ("A::InputDtype:int8\nA::InputDtype:bool", "2:1: GE skips this line: the name 'A' stands "
-         "in line 1 already."),
+        ("A::InputDtype:int8\nA::InputDtype:bool", "2:1: GE skips this line: the name 'A' is "
+         "already in line 1."),
         ("InputDtype:int8", "This line names no operator: GE reads 'InputDtype'"),
         ("A::InputDtype:,OutputDtype:", "This line changes no data type of 'A'."),
         ("A::InputDtype:int8\0bool", "1:19: GE reads this line up to its zero byte only."),

@@ -98,7 +98,7 @@ def test_priorities_and_exceptions_are_read() -> None:
         ("A:on\nB", "2:1: GE refuses the whole file for this line: 'B' has no ':'."),
         ("A:on\n\r\nB:on", "2:1: GE refuses the whole file for this blank line."),
         ("A:on\nB: ON", "2:3: The switch of 'B' must be on or off, not 'ON'."),
-        ("A:on\n A :off", "2:1: The pass 'A' stands in line 1 already."),
+        ("A:on\n A :off", "2:1: The pass 'A' is already in line 1."),
         (b'{"Switch": {"UBFusion": {"\xff": "on"}}}', "f.cfg:1:27: This is not UTF-8 text"),
         ("{\nA:on", "f.cfg:2:1: This is not JSON: a key in double quotes is needed"),
     ],
@@ -119,7 +119,7 @@ def test_what_ge_refuses_is_refused_with_its_place(content: Any, expected: str) 
         ('{"ExceptionalPassOfO1Level": ["A", ""]}', "No pass is called ''",
          FusionSwitch(keep_at_o1=("A",))),
         ('{"Priority": {"UBFusion": {"Top": {"": "1"}}}}', "names no pass", FusionSwitch()),
-        ("null", "GE reads null as no file", FusionSwitch()),
+        ("null", "GE treats null as an empty file", FusionSwitch()),
         ("{} A:on", "which is never read", FusionSwitch()),
         ('{"Switch": {}, "Switch": {"UBFusion": {"A": "on"}}}', "only this one counts",
          FusionSwitch(ub={"A": True})),
@@ -226,6 +226,6 @@ def test_a_named_pass_counts_before_all() -> None:
     assert made.switch_of("B").on is False
     assert "must not be closed" in made.switch_of("B").why
     assert made.switch_of("D").on is False
-    assert "ALL stands for it" in made.switch_of("D").why
+    assert "ALL applies" in made.switch_of("D").why
     assert made.switch_of("C", ub=True).on is True
     assert made.switch_of("A", ub=True).on is None

@@ -96,11 +96,11 @@ def test_carriage_returns_and_blanks_around_names_do_no_harm() -> None:
         ("Relu=fast", "The modes are high_precision, "),
         ("Relu=", "it names no mode"),
         ("=high_precision", "it names no operator"),
-        ("Relu=high_precision # why", "A comment stands on a line of its own"),
+        ("Relu=high_precision # why", "Put the comment on a line of its own"),
         ("; a=b", "A comment begins with # in column 1."),
-        (" #a=high_precision", "This is not a comment, but the operator '#a'"),
-        ("a/b=high_precision", "looks like a node name and stands among the types"),
-        ("A=keep_fp16\nA=high_precision", "2:1: GE skips this line: A has a mode in line 1"),
+        (" #a=high_precision", "GE reads this as an operator named '#a'"),
+        ("a/b=high_precision", "looks like the name of a node"),
+        ("A=keep_fp16\nA=high_precision", "2:1: GE skips this line: A already has a mode in line"),
         ("\ufeff[ByNodeName]", "A byte order mark hides this header from GE"),
         ("\ufeffRelu=high_precision", "A byte order mark is part of this name"),
     ],
@@ -232,7 +232,7 @@ def test_a_node_beats_hf32_beats_a_type() -> None:
 def test_an_operator_that_nothing_names_keeps_its_default() -> None:
     decision = OpPrecision().decide("Relu", "n")
     assert decision.mode is None
-    assert "op_select_implmode is not looked at" in decision.why
+    assert "op_select_implmode is ignored" in decision.why
 
 
 def test_a_mode_that_an_operator_does_not_have_changes_nothing() -> None:
@@ -252,8 +252,8 @@ def test_op_select_implmode_goes_by_the_list_of_types_or_by_the_toolkits_list() 
     assert decide_by_select("A", "high_precision", (), lists).mode is None
     ignored = decide_by_select("LRN", "high_precision_for_all", ("LRN",), lists)
     assert ignored.mode is None
-    assert "is not looked at" in ignored.why
-    assert "not known here" in decide_by_select("A", "high_performance").why
+    assert "is ignored" in ignored.why
+    assert "is unknown here" in decide_by_select("A", "high_performance").why
     with pytest.raises(ConfigError, match="refused by GE"):
         decide_by_select("A", "fast")
 

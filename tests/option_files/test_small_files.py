@@ -59,11 +59,11 @@ def test_items_names_and_types_are_read() -> None:
         ("op_debug_config=all", "'all' is not a known item", OpDebugConfig(("all",))),
         ("op_debug_config=oom,ccec_O0", "exclude each other", OpDebugConfig(("oom", "ccec_O0"))),
         ("op_debug_config", "it has no '='", OpDebugConfig(("op_debug_config",))),
-        ("op_debug_config=", "nothing stands behind '='), and passes the whole line on",
+        ("op_debug_config=", "nothing follows '='), and passes the whole line on",
          OpDebugConfig(("op_debug_config=",))),
         ("op_debug_config=,", None, OpDebugConfig()),
         ("op_debug_config=oom\nop_debug_list=", "and goes on without it", OpDebugConfig(("oom",))),
-        ("op_debug_list=a", "GE does not look at op_debug_list", OpDebugConfig()),
+        ("op_debug_list=a", "GE ignores op_debug_list", OpDebugConfig()),
         ("op_debug=oom", "GE skips this line", OpDebugConfig()),
         ("my op_debug_config=oom", "because the word occurs in it", OpDebugConfig(("oom",))),
     ],
@@ -164,7 +164,7 @@ def test_the_sample_of_the_manual_is_not_used_for_its_versions_are_missing() -> 
         (CACHE + "remain_cache_size_ratio=80\nnonsense", "it is not KEY=VALUE"),
         (CACHE + "remain_cache_size_ratio=80\n[a]\nadk_version=3", "the compiler reads [a] first"),
         (CACHE + "remain_cache_size_ratio=80\n[op_compiler_cache]\nadk_version=9",
-         "stands there already"),
+         "occurs twice, and the first one counts"),
     ],
 )  # fmt: skip
 def test_what_the_compiler_does_not_use_is_told(content: str, expected: str) -> None:
@@ -233,10 +233,10 @@ def test_a_feature_belongs_to_a_mode() -> None:
     [
         ("[]", "The top level is an object"),
         ('{"tune_ops_name": "A"}', "1:19: tune_ops_name is an array, not text."),
-        ('{"tune_ops_type": [1]}', "text belongs into tune_ops_type."),
+        ('{"tune_ops_type": [1]}', "text belongs in tune_ops_type."),
         ('{"tune_optimization_level": "O3"}', "tune_optimization_level is O1 or O2."),
-        ('{"feature": ["deep"]}', "deeper_opat or nonhomo_split belongs into feature."),
-        ('{"feature": [["deep"]]}', "belongs into feature."),
+        ('{"feature": ["deep"]}', "deeper_opat or nonhomo_split belongs in feature."),
+        ('{"feature": [["deep"]]}', "belongs in feature."),
         ("", "The file is empty."),
     ],
 )

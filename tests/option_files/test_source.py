@@ -25,8 +25,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path}/a.ini: does not exist" in refusal(tmp_path / "a.ini")
 
 
-def test_a_directory_is_refused(tmp_path: Path) -> None:
-    assert "is a directory, not a file" in refusal(tmp_path)
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    assert "is a folder, not a file" in refusal(tmp_path)
 
 
 def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:

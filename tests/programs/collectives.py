@@ -68,7 +68,7 @@ backend, sections = sys.argv[1], json.loads(sys.argv[2])
 with ascend_system(backend=backend) as system:
     me = Rank(tf, np, hccl, system)
     # One session stays open and has computed: on a device the groups end with the last that has
-    # (guides/facts/adapter.md#life-of-ge-in-a-process).
+    # (guides/facts/process.md#life-of-ge-in-a-process).
     with tf.Graph().as_default() as graph:
         number = tf.placeholder(tf.float32, [2, 2])
         square = tf.matmul(number, number)

@@ -140,7 +140,7 @@ def every_step_is_dumped(host: FakeHost) -> None:
 
 @hole
 def the_adapter_writes_files(host: FakeHost) -> None:
-    """guides/facts/adapter.md#the-end-of-a-process"""
+    """guides/facts/process.md#the-end-of-a-process"""
     adapter: Any = importlib.import_module("fake_ge.adapter")
     run = adapter.Session.run
 

@@ -2,6 +2,8 @@
 
 import atexit
 import logging
+import os
+import signal
 import warnings
 from typing import Any, Callable, Iterator
 
@@ -177,6 +179,20 @@ class TestClosing:
         (record,) = caplog.records
         assert "Closing failed after ZeroDivisionError" in record.getMessage()
         assert WORDS in record.getMessage()
+
+    def test_ctrl_c_comes_before_what_fails_while_closing(self, stub: Any) -> None:
+        class Interrupted(FailingStop):
+            """Is interrupted while it shuts down, which fails."""
+
+            def shutdown(self) -> None:
+                os.kill(os.getpid(), signal.SIGINT)
+                super().shutdown()
+
+        stub(Interrupted)
+        with pytest.raises(KeyboardInterrupt) as raised, ascend_system():
+            pass
+        (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
+        assert isinstance(closing, ShutdownError)
 
     def test_the_error_of_opening_comes_before_that_of_closing(self, stub: Any) -> None:
         class Failing(FailingSession, FailingStop):

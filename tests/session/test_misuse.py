@@ -4,10 +4,9 @@ import contextlib
 import inspect
 import traceback
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, ForwardRef, List
 
 import pytest
-from typing_extensions import get_type_hints
 
 import ascend_session as package
 from ascend_session import (
@@ -22,8 +21,11 @@ from ascend_session import (
     ascend_session,
     ascend_system,
     current_system,
+    device_count,
+    devices,
     fan_out,
     hccl,
+    is_available,
     launch,
 )
 from ascend_session.session.api import SessionContext
@@ -189,9 +191,9 @@ class TestWhatANewcomerTries:
         ]
         assert "tf.Session" in str(ascend_session.__doc__)
 
-    def test_a_session_is_typed_as_tensorflows(self, tf: Any) -> None:
-        enter = SessionContext.__enter__
-        assert get_type_hints(enter, {"Session": tf.Session})["return"] is tf.Session
+    def test_a_session_is_typed_as_tensorflows(self) -> None:
+        (block,) = SessionContext.__dict__["__orig_bases__"]
+        assert block.__args__ == (ForwardRef("Session"),)
 
     def test_a_system_shows_what_it_is(self, tf: Any) -> None:
         with ascend_system(backend="stub") as system, system.session():
@@ -217,6 +219,11 @@ ERRORS = {
         fan_out(None, [0, 99], len, backend="stub")
     ),
     "a rank table": lambda: RankTable.read("missing.json"),
+    "options of a launch": lambda: LaunchConfig(processes=0),
+    "a launch without options": lambda: launch("train.py"),  # type: ignore[arg-type]
+    "a machine": lambda: devices(8),  # type: ignore[arg-type]
+    "a number of devices": lambda: device_count(8),  # type: ignore[arg-type]
+    "any devices": lambda: is_available(8),  # type: ignore[arg-type]
     "a group": lambda: hccl.size(),
     "a late option": lambda: open_and_close(
         ascend_session(AscendConfig(precision_mode="force_fp32"))

@@ -85,10 +85,9 @@ def equals(monkeypatch: Any, size: int) -> Equals:
 
 def install(monkeypatch: Any, collectives: Collectives, size: int) -> None:
     """Put collectives of so many ranks in the place of the stub's, until the test ends."""
-    stub = StubBackend({})
-    stub.collectives = collectives
+    monkeypatch.setattr(StubBackend, "collectives", collectives)
     monkeypatch.setenv("RANK_SIZE", str(size))
-    monkeypatch.setitem(_backend._created, "stub", stub)
+    monkeypatch.setitem(_backend._created, "stub", StubBackend({}))
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_tensors_and_variables_are_found_by_name_too(
 
 
 def test_a_loss_of_zero_is_not_taken_for_none(tf: Any) -> None:
-    # geop_npu.cc, for which 0 is "not known yet": guides/facts/options.md#accelerated-training
+    # geop_npu.cc, for which 0 is "not known yet": guides/facts/precision.md#accelerated-training
     loss = tf.constant(0.0, name="loss")
     with tf.train.MonitoredSession(hooks=[TellMeStepOrLossHook(loss=loss, final_loss=1)]) as sess:
         sess.run(loss)
@@ -91,6 +91,10 @@ def test_a_session_that_opens_after_it_says_nothing(tf: Any, mode: str, argument
         ({"step": "s:0", "total_step": 2**32}, "from 1 to 4294967295"),
         ({"step": "s:0", "total_step": True}, "must be a whole number"),
         ({"loss": "l:0", "final_loss": "low"}, "final_loss='low' must be a number"),
+        (
+            {"step": "s:0", "total_step": 10, "loss": "l:0", "final_loss": "low"},
+            "final_loss='low' must be a number",
+        ),
         ({"loss": "l:0", "final_loss": float("nan")}, "final_loss=nan must be a number"),
     ],
 )

@@ -139,7 +139,7 @@ class TestRefusals:
             distributed_gradients([tf.constant([1.0])])
 
     def test_no_job_id_is_needed(self, tf: Any, two: Equals, monkeypatch: Any) -> None:
-        # The vendor's ends in an AttributeError (guides/facts/adapter.md#collectives-in-a-graph).
+        # The vendor's ends in an AttributeError (guides/facts/process.md#collectives-in-a-graph).
         monkeypatch.delenv("JOB_ID", raising=False)
         assert len(distributed_gradients([tf.constant([1.0])])) == 1
         assert len(two.calls) == 1

@@ -239,6 +239,14 @@ class TestSessions:
         with pytest.raises(LifecycleError, match="has no looped operation"):
             tf.train.MonitoredSession(hooks=[IterationsPerLoopHook()])
 
+    def test_a_hook_in_a_session_for_another_number_of_steps_is_refused(self, tf: Any) -> None:
+        iterations_per_loop(None, step_of(tf).train, 4)
+        with ascend_system(looping(5)) as system:
+            with pytest.raises(ConfigError, match="iterations_per_loop=5, but the loop is to make"):
+                tf.train.MonitoredTrainingSession(
+                    config=system.session_config(), hooks=[IterationsPerLoopHook()]
+                )
+
     def test_a_hook_for_loops_of_one_step_has_nothing_to_say(self, tf: Any) -> None:
         own = step_of(tf)
         iterations_per_loop(None, own.train, 1)

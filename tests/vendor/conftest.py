@@ -28,7 +28,7 @@ def host(tmp_path: Path) -> Iterator[FakeHost]:
     host.close()
 
 
-# guides/facts/adapter.md#life-of-ge-in-a-process: what "closing" does there was seen with objects
+# guides/facts/process.md#life-of-ge-in-a-process: what "closing" does there was seen with objects
 # that went at once; these tests keep theirs, and so need kernels that go with the closing.
 AS_IF_DELETED = "early-destroy"
 

@@ -1,6 +1,6 @@
 """Collectives: when HCCL is on, which rank a process is, and the operators.
 
-Source: guides/facts/launch.md#physical-ids-in-a-rank-table,
+Source: guides/facts/rank_tables.md#physical-ids-in-a-rank-table,
 guides/facts/launch.md#collectives-that-are-switched-off; hccl/manage/api.py.
 """
 

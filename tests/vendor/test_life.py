@@ -1,4 +1,4 @@
-"""GE in a process. Source: guides/facts/adapter.md#life-of-ge-in-a-process."""
+"""GE in a process. Source: guides/facts/process.md#life-of-ge-in-a-process."""
 
 from typing import Any, Callable
 
@@ -155,7 +155,7 @@ def test_npu_resource_init_keeps_ge_up_whatever_sessions_do(
     assert "GEFinalize" not in ge.calls
     (started,) = ge.of("GEInitialize")
     assert started["options"]["precision_mode"] == "force_fp32"
-    # guides/facts/adapter.md#npu_resource_init
+    # guides/facts/process.md#npu_resource_init
     assert started["options"]["aoe_config_file"] == "None"
     assert "optimization_switch" not in started["options"]
     npu_plugin.npu_resource_shutdown()

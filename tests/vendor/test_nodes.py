@@ -1,6 +1,6 @@
 """Devices: which node is open, since when and until when, and who may have it.
 
-Source: guides/facts/adapter.md#the-device-of-a-process; guides/facts/devices.md#device-nodes,
+Source: guides/facts/process.md#the-device-of-a-process; guides/facts/devices.md#device-nodes,
 guides/facts/devices.md#visible-devices; guides/facts/failures.md#devices-in-use.
 """
 

@@ -2,7 +2,7 @@
 
 Source: guides/facts/adapter.md#reading-the-entry, guides/facts/adapter.md#what-a-bad-option-does,
 guides/facts/adapter.md#defaults-of-an-empty-entry,
-guides/facts/adapter.md#values-that-stay-in-the-process.
+guides/facts/process.md#values-that-stay-in-the-process.
 """
 
 import json
@@ -284,7 +284,7 @@ def test_these_abort_the_process(host: FakeHost) -> None:
     assert ended.stdout.split() == ["6"] * len(cases), ended.stderr
     assert ended.stderr.count("F tf_adapter/util/") == len(cases)
     aborted = [entry for entry in recorded(host) if entry["call"] == "abort"]
-    # guides/facts/adapter.md#a-failed-initialisation: a bad device id is fatal at once, as a bad
+    # guides/facts/process.md#a-failed-initialisation: a bad device id is fatal at once, as a bad
     # option is
     assert [entry["sleep"] for entry in aborted] == [0] * len(cases)
     messages = [entry["message"] for entry in aborted[len(ABORTS) :]]

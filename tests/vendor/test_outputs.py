@@ -181,7 +181,7 @@ def test_collected_files_take_the_place_of_a_dump(
     tmp_path: Path,
     collected: str,
 ) -> None:
-    # guides/facts/options.md#data-dump; a path that cannot be made counts as none
+    # guides/facts/dumps.md#data-dump; a path that cannot be made counts as none
     (tmp_path / "file").write_text("")
     dump = tmp_path / "dump"
     dump.mkdir()
@@ -202,7 +202,7 @@ def test_the_environment_can_ask_for_a_profile(
     tmp_path: Path,
     mode: Any,
 ) -> None:
-    # guides/facts/options.md#profiling
+    # guides/facts/dumps.md#profiling
     folder = tmp_path / "profile"
     folder.mkdir()
     options = {} if mode is None else {"profiling_mode": mode}

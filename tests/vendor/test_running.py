@@ -145,7 +145,7 @@ def test_acceleration_is_looked_at_when_a_graph_is_compiled(
             patch.setenv("TOTAL_STEP", "100")
             patch.setenv("STEP_NOW", "1")
             sess.run(product)
-        # guides/facts/options.md#accelerated-training
+        # guides/facts/precision.md#accelerated-training
         assert sess.run(product) == [[6.0]]
         with pytest.raises(tf.errors.InvalidArgumentError, match="TOTAL_STEP"):
             sess.run(tf.matmul(product, product))
@@ -173,7 +173,7 @@ def test_checks_of_memory_exclude_the_collection_of_files(
     collected: Any,
     refused: bool,
 ) -> None:
-    # guides/facts/options.md#data-dump; a path that cannot be made counts as none
+    # guides/facts/dumps.md#data-dump; a path that cannot be made counts as none
     (tmp_path / "file").write_text("")
     config_file = tmp_path / "debug.cfg"
     config_file.write_text(lines)

@@ -1,10 +1,10 @@
-"""HCCL's collectives, made of what a channel does: share bytes, and reduce arrays."""
+"""HCCL's collectives, made of what a communicator does: share bytes, and reduce arrays."""
 
 import functools
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ascend_session.backends.collective_shapes import exchanged
-from ascend_session.backends.exchange.process_group import Channel
+from ascend_session.backends.exchange.process_group import Communicator
 from ascend_session.backends.exchange.reductions import reduction_dtype
 from ascend_session.errors import CollectiveError
 
@@ -12,7 +12,7 @@ Form = Tuple[Any, Tuple[int, ...]]
 """dtype and shape of an array."""
 
 
-def all_reduce(channel: Channel, arrays: Sequence[Any], reduction: str) -> List[Any]:
+def all_reduce(comm: Communicator, arrays: Sequence[Any], reduction: str) -> List[Any]:
     """Reduce the ranks' arrays one by one, of the same dtypes and shapes on each.
 
     All arrays that are reduced in one dtype travel as one.
@@ -23,7 +23,7 @@ def all_reduce(channel: Channel, arrays: Sequence[Any], reduction: str) -> List[
         flat = [arrays[place].reshape(-1).astype(dtype, copy=False) for place in places]
         # Several exchanges need names of their own; one has the collective's.
         part = "" if len(places) == len(arrays) else dtype
-        reduced = channel.all_reduce(_joined(flat), reduction, part)
+        reduced = comm.all_reduce(_joined(flat), reduction, part)
         end = 0
         for place in places:
             array = arrays[place]
@@ -33,44 +33,44 @@ def all_reduce(channel: Channel, arrays: Sequence[Any], reduction: str) -> List[
     return results
 
 
-def reduce_scatter(channel: Channel, array: Any, reduction: str) -> Any:
+def reduce_scatter(comm: Communicator, array: Any, reduction: str) -> Any:
     """Give each rank its part of the reduction, along the first dimension.
 
     Raises:
         CollectiveError: If that cannot be divided by the number of ranks.
     """
     lengths = array.shape
-    if not lengths or lengths[0] % channel.size:
+    if not lengths or lengths[0] % comm.size:
         raise CollectiveError(
-            f"reduce_scatter divides the first dimension among {channel.size} ranks; the shape "
+            f"reduce_scatter divides the first dimension among {comm.size} ranks; the shape "
             f"{list(lengths)} cannot be divided so."
         )
-    part = lengths[0] // channel.size
-    return all_reduce(channel, [array], reduction)[0][channel.me * part : (channel.me + 1) * part]
+    part = lengths[0] // comm.size
+    return all_reduce(comm, [array], reduction)[0][comm.me * part : (comm.me + 1) * part]
 
 
-def all_gather(channel: Channel, array: Any) -> Any:
+def all_gather(comm: Communicator, array: Any) -> Any:
     """Put all ranks' arrays, of the same shape, one behind the other along the first dimension."""
     if not array.shape:
         raise CollectiveError("a scalar cannot be gathered; give it a dimension: [x].")
-    rows = _gather(channel, array)
-    return rows.reshape((channel.size * array.shape[0], *array.shape[1:]))
+    rows = _gather(comm, array)
+    return rows.reshape((comm.size * array.shape[0], *array.shape[1:]))
 
 
 def broadcast(
-    channel: Channel, forms: Sequence[Form], arrays: Sequence[Any], root: int
+    comm: Communicator, forms: Sequence[Form], arrays: Sequence[Any], root: int
 ) -> List[Any]:
     """Give each rank the root's arrays.
 
     Args:
-        channel: The ranks.
+        comm: The ranks.
         forms: dtypes and shapes, the same on each.
         arrays: This rank's; only the root's are looked at.
         root: The root's index among the ranks.
     """
     import numpy as np
 
-    results = [channel.buffers.take(shape, dtype) for dtype, shape in forms]
+    results = [comm.buffers.take(shape, dtype) for dtype, shape in forms]
     flat = [_as_bytes(result) for result in results]
     ends = np.cumsum([len(piece) for piece in flat])
 
@@ -79,47 +79,47 @@ def broadcast(
         for target, end in zip(flat, ends):
             _copy_overlap(target, end - len(target), piece, start)
 
-    is_root = channel.me == root
-    channel.share(_joined([_as_bytes(array) for array in arrays]) if is_root else flat[0][:0], take)
+    is_root = comm.me == root
+    comm.share(_joined([_as_bytes(array) for array in arrays]) if is_root else flat[0][:0], take)
     return results
 
 
-def all_to_all_v(channel: Channel, arrays: Sequence[Any]) -> Any:
+def all_to_all_v(comm: Communicator, arrays: Sequence[Any]) -> Any:
     """Give each rank a part of what each has, by lists of counts.
 
     Args:
-        channel: The ranks.
+        comm: The ranks.
         arrays: The data, then send_counts, send_displacements, recv_counts, recv_displacements.
     """
     import numpy as np
 
-    size = channel.size
+    size = comm.size
     data = arrays[0].reshape(-1)
-    lists = [_checked_list(channel, array) for array in arrays[1:]]
+    lists = [_checked_list(comm, array) for array in arrays[1:]]
     send_counts, send_displacements, recv_counts, recv_displacements = lists
     _check_end(data, int((send_counts + send_displacements * (send_counts > 0)).max()))
-    table = _gather(channel, np.concatenate(lists[:3]).astype(np.int64), "counts")
+    table = _gather(comm, np.concatenate(lists[:3]).astype(np.int64), "counts")
     sent, starts, received = (table[:, at : at + size] for at in (0, size, 2 * size))
-    parts = _all_to_all(channel, data, sent, starts, received)
+    parts = _all_to_all(comm, data, sent, starts, received)
     result = np.zeros(exchanged(recv_counts.tolist(), recv_displacements.tolist()), data.dtype)
     for part, start in zip(parts, recv_displacements):
         result[start : start + len(part)] = part
     return result
 
 
-def all_to_all_v_c(channel: Channel, arrays: Sequence[Any], rank: int) -> Any:
+def all_to_all_v_c(comm: Communicator, arrays: Sequence[Any], rank: int) -> Any:
     """Give each rank a part of what each has, by a matrix that is the same on all.
 
     Args:
-        channel: The ranks.
+        comm: The ranks.
         arrays: The data, then the matrix.
         rank: What this process says is its rank in the group.
     """
     import numpy as np
 
-    size = channel.size
-    if rank != channel.me:
-        raise CollectiveError(f"rank={rank}, but this process is rank {channel.me} of the group.")
+    size = comm.size
+    if rank != comm.me:
+        raise CollectiveError(f"rank={rank}, but this process is rank {comm.me} of the group.")
     data, matrix = arrays[0].reshape(-1), arrays[1]
     if matrix.size != size * size or (matrix < 0).any():
         raise CollectiveError(
@@ -127,29 +127,29 @@ def all_to_all_v_c(channel: Channel, arrays: Sequence[Any], rank: int) -> Any:
             f"and no number below 0; it is {matrix.tolist()}."
         )
     sent = matrix.reshape(size, size)
-    _check_end(data, int(sent[channel.me].sum()))
-    table = _gather(channel, sent.reshape(-1).astype(np.int64), "counts")
+    _check_end(data, int(sent[comm.me].sum()))
+    table = _gather(comm, sent.reshape(-1).astype(np.int64), "counts")
     for index, row in enumerate(table):
         if (row != table[0]).any():
             raise CollectiveError(
-                f"send_count_matrix is not the same on all ranks: rank {channel.ranks[0]} has "
-                f"{table[0].tolist()}, rank {channel.ranks[index]} has {row.tolist()}."
+                f"send_count_matrix is not the same on all ranks: rank {comm.ranks[0]} has "
+                f"{table[0].tolist()}, rank {comm.ranks[index]} has {row.tolist()}."
             )
     starts = np.cumsum(sent, axis=1) - sent
-    return np.concatenate(_all_to_all(channel, data, sent, starts, sent.T))
+    return np.concatenate(_all_to_all(comm, data, sent, starts, sent.T))
 
 
-def check_size(channel: Channel, name: str, size: int) -> None:
+def check_size(comm: Communicator, name: str, size: int) -> None:
     """Raise CollectiveError if the group has another number of ranks than the operator says."""
-    if size != channel.size:
-        raise CollectiveError(f"{name}={size}, but the group has {channel.size} ranks.")
+    if size != comm.size:
+        raise CollectiveError(f"{name}={size}, but the group has {comm.size} ranks.")
 
 
-def check_root(channel: Channel, root: int) -> None:
+def check_root(comm: Communicator, root: int) -> None:
     """Raise CollectiveError if the group has no such rank."""
-    if not 0 <= root < channel.size:
+    if not 0 <= root < comm.size:
         raise CollectiveError(
-            f"root_rank={root}, but the ranks of the group are 0 to {channel.size - 1}."
+            f"root_rank={root}, but the ranks of the group are 0 to {comm.size - 1}."
         )
 
 
@@ -162,15 +162,15 @@ def _places_by_dtype(dtypes: Tuple[Any, ...], reduction: str) -> List[Tuple[str,
     return list(places.items())
 
 
-def _gather(channel: Channel, array: Any, part: str = "") -> Any:
+def _gather(comm: Communicator, array: Any, part: str = "") -> Any:
     """Give the ranks' arrays, of the same dtype and shape on each, as ``[size, *shape]``."""
-    result = channel.buffers.take((channel.size, *array.shape), array.dtype)
+    result = comm.buffers.take((comm.size, *array.shape), array.dtype)
     flat = _as_bytes(result)
 
     def take(index: int, start: int, piece: Any) -> None:
         flat[index * array.nbytes + start :][: len(piece)] = piece
 
-    channel.share(_as_bytes(array), take, part)
+    comm.share(_as_bytes(array), take, part)
     return result
 
 
@@ -181,11 +181,11 @@ def _copy_overlap(target: Any, begin: int, piece: Any, start: int) -> None:
         target[first - begin : last - begin] = piece[first - start : last - start]
 
 
-def _all_to_all(channel: Channel, data: Any, sent: Any, starts: Any, received: Any) -> List[Any]:
+def _all_to_all(comm: Communicator, data: Any, sent: Any, starts: Any, received: Any) -> List[Any]:
     """Give what each rank has for this one, an array from each.
 
     Args:
-        channel: The ranks.
+        comm: The ranks.
         data: What this rank has for all, in one dimension.
         sent: How many elements each rank has for each, int64 ``[size, size]``.
         starts: Where they begin in its array, int64 ``[size, size]``.
@@ -196,22 +196,22 @@ def _all_to_all(channel: Channel, data: Any, sent: Any, starts: Any, received: A
     """
     import numpy as np
 
-    _check_counts(channel, sent, received)
-    me, itemsize = channel.me, data.dtype.itemsize
+    _check_counts(comm, sent, received)
+    me, itemsize = comm.me, data.dtype.itemsize
     results = [np.empty(int(count), data.dtype) for count in sent[:, me]]
 
     def take(index: int, start: int, piece: Any) -> None:
         begin = int(starts[index][me]) * itemsize
         _copy_overlap(_as_bytes(results[index]), begin, piece, start)
 
-    channel.share(_as_bytes(data), take, "data")
+    comm.share(_as_bytes(data), take, "data")
     return results
 
 
-def _check_counts(channel: Channel, sent: Any, received: Any) -> None:
-    ranks = channel.ranks
-    for sender in range(channel.size):
-        for receiver in range(channel.size):
+def _check_counts(comm: Communicator, sent: Any, received: Any) -> None:
+    ranks = comm.ranks
+    for sender in range(comm.size):
+        for receiver in range(comm.size):
             has, wants = int(sent[sender][receiver]), int(received[receiver][sender])
             if has != wants:
                 raise CollectiveError(
@@ -220,14 +220,14 @@ def _check_counts(channel: Channel, sent: Any, received: Any) -> None:
                 )
 
 
-def _checked_list(channel: Channel, numbers: Any) -> Any:
+def _checked_list(comm: Communicator, numbers: Any) -> Any:
     numbers = numbers.reshape(-1)
-    if len(numbers) < channel.size or (numbers < 0).any():
+    if len(numbers) < comm.size or (numbers < 0).any():
         raise CollectiveError(
-            f"each list of counts and displacements needs {channel.size} numbers of 0 or more, one "
+            f"each list of counts and displacements needs {comm.size} numbers of 0 or more, one "
             f"for each rank of the group; one is {numbers.tolist()}."
         )
-    return numbers[: channel.size]
+    return numbers[: comm.size]
 
 
 def _check_end(data: Any, end: int) -> None:

@@ -19,10 +19,8 @@ from ascend_session.backends.exchange.messages import (
     rank_has_left,
 )
 from ascend_session.backends.exchange.reductions import check_plan, combine
+from ascend_session.backends.exchange.standstill import STANDSTILL_S, Standstill
 from ascend_session.text import format_count
-
-STANDSTILL_S = 3.0
-"""Seconds without any change after which it is judged whether ranks that wait can go on."""
 
 IDLE_SHARE = 0.03
 """Share of one processor's time that a process uses at most that does nothing but wait."""
@@ -30,6 +28,9 @@ IDLE_SHARE = 0.03
 
 class RefusedError(Exception):
     """A process is not let in; the argument is the sentence for it."""
+
+
+Place = Tuple[str, int]
 
 
 class RankInfo(NamedTuple):
@@ -40,12 +41,14 @@ class RankInfo(NamedTuple):
         node: The same for all ranks of a node, and for no others, as the job's variables have it.
         local_size: How many ranks its node has, by its own account.
         host: The address of its machine; empty on that of rank 0.
+        place: Where it is connected: the node, and the number of its connection there.
     """
 
     pid: int
     node: str = ""
     local_size: int = 1
     host: str = ""
+    place: Place = ("", 0)
 
 
 class Entry(NamedTuple):
@@ -83,7 +86,7 @@ class Run(NamedTuple):
     result: Optional[bytes] = None
 
 
-class Wait(NamedTuple):
+class WaitingRank(NamedTuple):
     """A rank that waits in an operation, which it runs for the ``times``-th time."""
 
     rank: int
@@ -104,6 +107,7 @@ class Coordinator:
         ranks: Those that have joined.
         version: Another number whenever something has changed in who waits where.
         waiting_since: When somebody began to wait, if anybody waits.
+        standstill: What is seen of ranks that wait.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class Coordinator:
         self.ranks: Dict[int, RankInfo] = {}
         self.version = 0
         self.waiting_since = 0.0
+        self.standstill = Standstill()
         self._size = size
         self._tell_all = tell_all
         self._start = start
@@ -138,15 +143,15 @@ class Coordinator:
         return [rank for rank in self.ranks if rank not in self._left]
 
     @property
-    def has_waits(self) -> bool:
-        """Whether anybody waits."""
-        return bool(self._entered)
+    def is_busy(self) -> bool:
+        """Whether anybody waits for others, or exchanges something with them."""
+        return bool(self._entered or self._running)
 
     @property
-    def waits(self) -> List[Wait]:
+    def waits(self) -> List[WaitingRank]:
         """Who waits for others, and where."""
         return sorted(
-            Wait(rank, entry.operation, self._completed.get((rank, key), 0) + 1)
+            WaitingRank(rank, entry.operation, self._completed.get((rank, key), 0) + 1)
             for key, entries in self._entered.items()
             for rank, entry in entries.items()
         )
@@ -191,7 +196,8 @@ class Coordinator:
             )
             raise RefusedError(
                 f"This process says that it is rank {rank} of the job, but process "
-                f"{taken.pid}{where} is that already. Give each process a RANK_ID of its own{also}."
+                f"{taken.pid}{where} has that rank already. Give each process a RANK_ID of its "
+                f"own{also}."
             )
         self.ranks[rank] = info
 
@@ -204,7 +210,7 @@ class Coordinator:
     def disconnect(self, rank: int) -> None:
         """Note that a rank's connection or process has ended: a failure if it had not left."""
         if rank not in self._left:
-            self.end(rank_ended(rank, self.is_complete))
+            self.end(rank_ended(rank, self.is_complete), rank)
 
     def give_up(self, seconds: float) -> None:
         """End the job because a rank has waited so long for the others to join."""
@@ -238,14 +244,15 @@ class Coordinator:
         elif self._left:
             self._check_left()
 
-    def finish(self, rank: int, number: int) -> None:
-        """Note that a rank has done its part in a run."""
-        if number in self._running and rank in self._running[number][1]:
-            self.version += 1
-            ranks = self._running[number][1]
-            ranks.remove(rank)
-            if not ranks:
-                del self._running[number]
+    def finish(self, rank: int) -> None:
+        """Note that a rank has done its part in a run; runs take turns, as they were started."""
+        for number, (_, ranks) in self._running.items():
+            if rank in ranks:
+                self.version += 1
+                ranks.remove(rank)
+                if not ranks:
+                    del self._running[number]
+                return
 
     def time_out(self, rank: int, key: str, seconds: float) -> None:
         """End the job because a rank has waited so long for the others to enter."""
@@ -279,13 +286,13 @@ class Coordinator:
                 return
         self._check_left()
 
-    def end(self, reason: str) -> None:
-        """Tell all ranks that are there why the job cannot go on, once."""
+    def end(self, reason: str, rank: Optional[int] = None) -> None:
+        """Tell all ranks that are there why the job cannot go on, once, and whose failure it is."""
         if not self.is_over:
             self.ended = reason
             self._entered.clear()
             self._running.clear()
-            self._tell_all({"event": "end", "reason": reason})
+            self._tell_all({"event": "end", "reason": reason, "rank": rank})
 
     def judge(self, unchanged_s: float, used_s: Mapping[int, Optional[float]]) -> None:
         """End the job if every rank waits, and none can ever go on.

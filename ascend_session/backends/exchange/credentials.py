@@ -100,8 +100,8 @@ def _read_file(variable: str, path: str, is_private: bool) -> bytes:
         raise JobError(f"{variable}={path} is empty, or no regular file.")
     if is_private and (status.st_uid != os.geteuid() or mode & 0o077):
         raise JobError(
-            f"{variable}={path} belongs to user {status.st_uid} and has mode {mode:04o}; nobody "
-            f"but user {os.geteuid()}, who runs this process, may read or write it.",
+            f"{variable}={path} belongs to user {status.st_uid} and has mode {mode:04o}; only "
+            f"user {os.geteuid()}, who runs this process, may read or write it.",
             hint=f"chmod 600 {shlex.quote(path)}",
         )
     return content

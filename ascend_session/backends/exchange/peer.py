@@ -2,19 +2,33 @@
 
 import array
 import collections
+import contextlib
+import functools
 import logging
 import os
 import socket
 import struct
 import threading
 import time
-from typing import Any, Callable, Counter, Deque, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Counter,
+    Deque,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+    Set,
+    Tuple,
+)
 
 from ascend_session.backends.exchange.hub import Hub, hub_of
-from ascend_session.backends.exchange.memory import map_shared_memory
+from ascend_session.backends.exchange.memory import map_shared_memory, slot_of
 from ascend_session.backends.exchange.messages import (
     ALL_SMALL_BYTES,
     CANNOT_GO_ON,
+    FIRST_NODE_LEFT,
     LARGEST,
     UNREADABLE,
     Header,
@@ -22,19 +36,16 @@ from ascend_session.backends.exchange.messages import (
     decode,
     encode,
     encode_entry,
-    failed_rank,
-    name_ranks,
     rank_ended,
     rank_has_left,
 )
 from ascend_session.backends.exchange.rendezvous import (
-    Rendezvous,
+    Rank,
     connect,
     credentials_of,
     remove_abandoned,
 )
 from ascend_session.backends.exchange.standstill import EndedError, RankProcess
-from ascend_session.backends.exchange.systems import Node
 from ascend_session.cluster import member
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
@@ -62,31 +73,6 @@ _STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
 
 # How many systems this process has joined, for each rendezvous and rank.
 _systems: Counter[Tuple[Tuple[str, ...], int]] = collections.Counter()
-
-Events = Deque[Tuple[Header, bytes]]
-"""What has come for an operation and was not taken yet."""
-
-
-class Rank(NamedTuple):
-    """Who this process is, and how it meets the others.
-
-    Attributes:
-        rank: Its number in the job.
-        size: The number of ranks.
-        node: The same for all ranks of a node, and for no others.
-        local_size: How many ranks its node has.
-        rendezvous: Where the ranks of its node meet.
-        hub_of: The node of which it is the first rank, which is the hub; None for the others.
-        coordinator: Where the nodes meet, ``host:port``; None in a job of one node.
-    """
-
-    rank: int
-    size: int
-    node: str
-    local_size: int
-    rendezvous: Rendezvous
-    hub_of: Optional[Node] = None
-    coordinator: Optional[str] = None
 
 
 class _NotThereError(Exception):
@@ -122,11 +108,12 @@ class Peer:
         self._changed = threading.Condition()
         self._is_receiving = False  # one thread does
         self._buffer = memoryview(bytearray(LARGEST))
-        self._pending: Dict[str, Events] = {}
+        self._pending: Dict[str, Deque[Tuple[Header, bytes]]] = {}  # by operation
         self._completed: Set[str] = set()
         self._memory_number = 0
+        self._left: Set[int] = set()  # of those through which this one reaches others
         self.ended = ""
-        self._is_leaving = self._hub_has_left = self._is_disconnected = self._is_over = False
+        self._is_leaving = self._is_disconnected = self._is_over = False
 
     def join(self) -> None:
         """Wait until all ranks are there.
@@ -161,8 +148,8 @@ class Peer:
                 raise InitializationError(str(answer["reason"]))
             self._hub_rank = int(answer["hub"])
             if not self._wait_until(lambda: bool(self.nodes), deadline):
-                self._send(encode({"kind": "give_up", "seconds": self._timeout_s}))
-                self._wait_until(lambda: bool(self.nodes), time.monotonic() + _ANSWER_S)
+                complaint = {"kind": "give_up", "seconds": self._timeout_s}
+                self._complain(complaint, lambda: bool(self.nodes))
             if not self.nodes:
                 raise InitializationError(self.ended or _no_answer(self._timeout_s))
         except BaseException:
@@ -171,102 +158,59 @@ class Peer:
         finally:
             warn.cancel()
 
-    def enter(self, operation: Operation, plan: str, data: Any) -> Events:
-        """Say that this rank is ready for a collective.
+    @contextlib.contextmanager
+    def exchange(
+        self, operation: Operation, plan: str, data: Any, limit_s: Optional[float]
+    ) -> "Iterator[Exchange]":
+        """Wait until all ranks of a collective are ready for it; leaving the block ends it.
 
-        Several threads may do so at the same time, with different keys.
+        Several threads may do so at the same time, with different keys; `RunOrder` sees to that.
 
         Args:
-            operation: Which one.
+            operation: Which one; this rank is one of its ranks.
             plan: ``gather``, or reduction and dtype.
             data: What this rank has for the others, uint8 array of one dimension.
-
-        Returns:
-            What comes for it, to be given to `wait`, until `forget`.
+            limit_s: How long the others may take; None for as long as they like.
 
         Raises:
-            CollectiveError: If it cannot begin.
+            CollectiveError: If they enter something else, or cannot come any more, or not in time,
+                which ends the job for all; or if it has ended already.
         """
-        who, pending = self._who, collections.deque()  # type: ignore[var-annotated]
-        if who.rank not in operation.ranks or operation.ranks[-1] >= who.size:
-            raise CollectiveError(
-                f'"{operation.name}" is run by {name_ranks(operation.ranks)}; this is rank '
-                f"{who.rank}."
-            )
         with self._changed:
             self._check(operation)
-            if operation.key in self._pending:
-                raise CollectiveError(
-                    f'"{operation.name}" was begun by two threads of this rank at the same time; '
-                    "the other ranks cannot tell the two apart. Run it in one thread."
-                )
-            self._pending[operation.key] = pending
-        size_bytes = len(data)
-        is_small = size_bytes <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
-        header = encode_entry(operation, plan, size_bytes, is_small)
-        self._send(header + data.tobytes() if is_small else header)
-        return pending
-
-    def step(self) -> None:
-        """Say that this rank has come to the end of its step."""
-        self._send(_STEP)
-
-    def finish(self) -> None:
-        """Say that this rank has done its part in the run that is on."""
-        self._send(_FINISH)
-
-    def forget(self, operation: Operation) -> None:
-        """Note that nothing is awaited any more for an operation."""
-        with self._changed:
-            self._pending.pop(operation.key, None)
-
-    def wait(
-        self, operation: Operation, pending: Events, limit_s: Optional[float]
-    ) -> Optional[Tuple[Header, bytes]]:
-        """Wait for the next event of an operation.
-
-        Returns:
-            The event, or None if there was none within the limit.
-
-        Raises:
-            CollectiveError: If the job has ended, or this rank leaves it.
-        """
-        deadline = None if limit_s is None else time.monotonic() + limit_s
-        long_wait = time.monotonic() + member.LONG_WAIT_S
-        is_long = deadline is None or long_wait < deadline
-
-        def has_come() -> bool:
-            return bool(pending) or self._is_leaving
-
-        if not self._wait_until(has_come, long_wait if is_long else deadline) and is_long:
-            is_first = operation.key not in self._completed
-            with member.waiting(*operation, is_first=is_first):
-                self._wait_until(has_come, deadline)
-        with self._changed:
-            if pending:
-                self._completed.add(operation.key)
-                return pending.popleft()
-            self._check(operation)
-            return None
-
-    def time_out(
-        self, operation: Operation, pending: Events, limit_s: float
-    ) -> Tuple[Header, bytes]:
-        """Say that the others take too long to enter, which ends the job.
-
-        Returns:
-            The event that came in the last moment.
-
-        Raises:
-            CollectiveError: Naming the ranks that have not entered.
-        """
-        self._send(encode({"kind": "time_out", "key": operation.key, "seconds": limit_s}))
-        event = self.wait(operation, pending, _ANSWER_S)
-        if event is None:
+            pending = self._pending[operation.key] = collections.deque()
+        try:
+            is_small = len(data) <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
+            header = encode_entry(operation, plan, len(data), is_small)
+            self._send(header + data.tobytes() if is_small else header)
+            event = self._wait(operation, limit_s)
+            if event is None:  # the hub knows who is missing
+                assert limit_s is not None
+                complaint = {"kind": "time_out", "key": operation.key, "seconds": limit_s}
+                self._complain(complaint, lambda: bool(pending) or self._is_leaving)
+                event = self._wait(operation, 0)
+            assert event is not None
+            exchange = Exchange(self, operation, limit_s, *event)
+            yield exchange
+            if exchange.result is None:
+                self._send(_FINISH)
+        finally:
             with self._changed:
-                self._end(_no_answer(limit_s + _ANSWER_S))
-            raise CollectiveError(self.ended)
-        return event
+                del self._pending[operation.key]
+
+    def step(self, operation: Operation, limit_s: Optional[float]) -> None:
+        """Wait until all ranks have come to the end of this step.
+
+        Raises:
+            CollectiveError: If one does not, or not in time.
+        """
+        self._send(_STEP)
+        if self._wait(operation, limit_s) is None:
+            raise CollectiveError(
+                f"{operation} has not ended within {limit_s:g} s, the limit of a collective.",
+                hint="See what the other ranks do; AscendConfig(hccl_timeout=...) and "
+                "HCCL_EXEC_TIMEOUT set the limit.",
+            )
 
     def fail(self, reason: str) -> None:
         """Tell all ranks, this one too, that the job cannot go on because this one cannot."""
@@ -305,9 +249,9 @@ class Peer:
             InitializationError: If it does, but does not answer in time.
         """
         who = self._who
-        if who.hub_of is not None:
+        if who.is_hub:
             try:
-                self._hub = hub_of(who.hub_of, self._system)
+                self._hub = hub_of(who, self._system)
             except BlockingIOError:  # another process is; it will say what is wrong with this one
                 _logger.debug("Rank %d does not listen: another process does", who.rank)
         try:
@@ -358,7 +302,7 @@ class Peer:
     def _unreachable(self, has_hub: bool = False) -> InitializationError:
         """Make the error for a hub that is not there, or cannot reach the first node."""
         who = self._who
-        if not has_hub and who.hub_of is None and who.coordinator is not None:
+        if not has_hub and not who.is_hub and who.coordinator is not None:
             return InitializationError(
                 f"{CANNOT_GO_ON}the first rank of this node, with LOCAL_RANK=0, did not come "
                 f"within {self._timeout_s:g} s; rank {who.rank} reaches the other nodes through "
@@ -371,6 +315,43 @@ class Peer:
             f"{CANNOT_GO_ON}rank 0 of {who.size} did not come within {self._timeout_s:g} s: "
             f"nothing answers {where}. Look at its output; to train alone, unset RANK_SIZE."
         )
+
+    def _wait(
+        self, operation: Operation, limit_s: Optional[float]
+    ) -> Optional[Tuple[Header, bytes]]:
+        """Wait for the next event of an operation.
+
+        Returns:
+            The event, or None if there was none within the limit.
+
+        Raises:
+            CollectiveError: If the job has ended, or this rank leaves it.
+        """
+        pending, now = self._pending[operation.key], time.monotonic()
+        deadline = None if limit_s is None else now + limit_s
+        long_wait = now + member.LONG_WAIT_S
+        is_long = deadline is None or long_wait < deadline
+
+        def has_come() -> bool:
+            return bool(pending) or self._is_leaving
+
+        if not self._wait_until(has_come, long_wait if is_long else deadline) and is_long:
+            is_first = operation.key not in self._completed
+            with member.waiting(*operation, is_first=is_first):
+                self._wait_until(has_come, deadline)
+        with self._changed:
+            if pending:
+                self._completed.add(operation.key)
+                return pending.popleft()
+            self._check(operation)
+            return None
+
+    def _complain(self, complaint: Header, has_come: Callable[[], bool]) -> None:
+        """Say that others do not come, which ends the job unless they do in the last moment."""
+        self._send(encode(complaint))
+        if not self._wait_until(has_come, time.monotonic() + _ANSWER_S):
+            with self._changed:
+                self._end(_no_answer(complaint["seconds"] + _ANSWER_S))
 
     def _check(self, operation: Operation) -> None:
         """Raise if the operation cannot be begun, or not be ended; called with the lock held."""
@@ -474,12 +455,17 @@ class Peer:
                 pending.append((header, payload))
         elif event == "together":
             self.nodes = [str(node) for node in header["nodes"]]
-        elif event == "hub_left":
-            self._hub_has_left = True
+        elif event == "left":
+            self._left.add(int(header["rank"]))
+        elif event == "lost":  # the other nodes, with rank 0's
+            if 0 in self._left:
+                self._end(FIRST_NODE_LEFT)
+            else:
+                self._end(rank_ended(0), 0)
         elif event == "over":
             self._is_over = True
         elif event == "end":
-            self._end(str(header["reason"]))
+            self._end(str(header["reason"]), header["rank"])
 
     def _map_memory(self, header: Header, descriptors: List[int]) -> bool:
         """Map the shared memory if it is new; the job ends if this rank cannot."""
@@ -495,9 +481,8 @@ class Peer:
         if self._memory_number == header["number"]:
             return True
         reason = (
-            f"{CANNOT_GO_ON}rank {self._who.rank} cannot use the shared memory in which the ranks "
-            "of its machine exchange tensors. Look at its limits of open files and of memory "
-            "(ulimit -n, ulimit -v)."
+            "it cannot use the shared memory in which the ranks of its machine exchange tensors. "
+            "Look at its limits of open files and of memory (ulimit -n, ulimit -v)."
         )
         self._send(encode({"kind": "fail", "reason": reason}))
         return False
@@ -505,26 +490,27 @@ class Peer:
     def _disconnect(self) -> None:
         """Note that the hub has gone: its rank has left, or has ended."""
         self._is_disconnected = True
-        if not self._is_over and not self._hub_has_left:
-            self._end(rank_ended(self._hub_rank, were_all_there=bool(self.nodes)))
+        if not self._is_over and self._hub_rank not in self._left:
+            reason = rank_ended(self._hub_rank, were_all_there=bool(self.nodes))
+            self._end(reason, self._hub_rank)
         self._is_over = True
 
-    def _end(self, reason: str) -> None:
-        """Note why the job cannot go on; what is said first counts."""
+    def _end(self, reason: str, rank: Optional[int] = None) -> None:
+        """Note why the job cannot go on, and whose failure it is; what is said first counts."""
         self._is_over = True
         if not self.ended and not self._is_leaving:
-            self._record_failed_rank(reason)
+            self._record(reason, rank)
             self.ended = reason
 
-    def _record_failed_rank(self, reason: str) -> None:
+    def _record(self, reason: str, rank: Optional[int]) -> None:
         """Record for the launcher that what comes now follows from another rank's failure.
 
         It is there before anything that follows is written, so that the launcher can tell.
         """
-        other, folder = failed_rank(reason), os.environ.get(RANK_FOLDER, "")
+        folder = os.environ.get(RANK_FOLDER, "")
         is_own = os.path.basename(folder) == f"rank_{self._who.rank}"  # else a script's own rank
-        if is_own and other not in (None, self._who.rank):
-            write_record(CollectiveError(reason), folder, failed_rank=other)
+        if is_own and rank not in (None, self._who.rank):
+            write_record(CollectiveError(reason), folder, failed_rank=rank)
 
     def _check_hub(self) -> None:
         """See whether the hub's process lives: a child of it may keep its connections open."""
@@ -537,7 +523,7 @@ class Peer:
     def _close(self, seconds: float) -> None:
         """End the connection, on a hub after other nodes have heard why the job has ended."""
         if self._hub is not None:
-            self._hub.systems.settle(seconds)
+            self._hub.relay.settle(seconds)
         connection = self._connection
         if connection is not None:
             try:
@@ -550,6 +536,45 @@ class Peer:
             # The lock of a process that was killed is free when the last of its threads has ended.
             while remove_abandoned(self._who.rendezvous.names) and time.monotonic() < deadline:
                 time.sleep(_ENDED_S / 100)
+
+
+class Exchange:
+    """One run of a collective in which this rank takes part.
+
+    Attributes:
+        sizes: How many bytes each rank has for the others.
+        result: What comes of it, uint8 array, if all have little; else None, and all of it goes
+            through shared memory.
+        block_bytes: How much of each rank goes through it in one step.
+        here: The world ranks on this node.
+        step: Waits until all ranks have come to the end of this step, see `Peer.step`.
+    """
+
+    def __init__(
+        self,
+        peer: Peer,
+        operation: Operation,
+        limit_s: Optional[float],
+        header: Header,
+        payload: bytes,
+    ) -> None:
+        import numpy as np
+
+        self.sizes: List[int] = header["sizes"]
+        self.result: Any = None
+        self.block_bytes = int(header.get("block_bytes", 0))
+        self.here: List[int] = header.get("here", [])
+        if not self.block_bytes:
+            self.result = np.frombuffer(payload, np.uint8)
+        self.step = functools.partial(peer.step, operation, limit_s)
+        self._ranks = operation.ranks
+        self._memory = peer.memory
+
+    def slot(self, rank: int, block: int) -> Any:
+        """Give what a rank has in a block: its place in shared memory, uint8."""
+        index = self._ranks.index(rank)
+        slot = slot_of(self._memory, self.block_bytes, len(self.sizes), index, block)
+        return slot[: max(self.sizes[index] - block * self.block_bytes, 0)]
 
 
 def _no_answer(seconds: float) -> str:

@@ -3,15 +3,15 @@
 import os
 import threading
 import weakref
-from types import TracebackType
-from typing import Any, Callable, List, Optional, Type
+from typing import Any, Callable, ContextManager, List, Optional
 
 from ascend_session.backends.exchange.hub import forget_hubs
-from ascend_session.backends.exchange.memory import Buffers, part_of, slot_of
+from ascend_session.backends.exchange.memory import Buffers, part_of
 from ascend_session.backends.exchange.messages import Operation, rank_failed
 from ascend_session.backends.exchange.order import Iteration, RunOrder
-from ascend_session.backends.exchange.peer import Peer, Rank
+from ascend_session.backends.exchange.peer import Exchange, Peer
 from ascend_session.backends.exchange.reductions import reduce_arrays
+from ascend_session.backends.exchange.rendezvous import Rank
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError
 from ascend_session.failures.record_writer import remove_record, write_record
@@ -94,19 +94,19 @@ class ProcessGroup:
             write_record(error, folder)
         self._order.stop()
         if is_first and self._peer is not None:
-            self._peer.fail(sentence)
+            self._peer.fail(reason)
 
     def run(
         self,
         operation: Operation,
-        work: "Callable[[Channel], Any]",
+        work: "Callable[[Communicator], Any]",
         iteration: Optional[Iteration] = None,
     ) -> Any:
         """Do one collective.
 
         Args:
             operation: Which one.
-            work: Gets a channel to the ranks that take part.
+            work: Gets a communicator to the ranks that take part.
             iteration: In which it runs, see `RunOrder`.
 
         Raises:
@@ -118,7 +118,7 @@ class ProcessGroup:
             try:
                 if self._ended:
                     raise CollectiveError(self._ended)
-                return work(Channel(self, self._peer, operation, self._limit_s))
+                return work(Communicator(self, self._peer, operation, self._limit_s))
             finally:
                 self._order.end(operation.key)
         except Exception as error:
@@ -128,7 +128,7 @@ class ProcessGroup:
             raise
 
 
-class Channel:
+class Communicator:
     """The ranks that take part in one collective.
 
     Attributes:
@@ -210,7 +210,7 @@ class Channel:
             return result
 
     def _reduce_block(
-        self, exchange: "Exchange", block: int, numbers: Any, reduction: str, result: Any
+        self, exchange: Exchange, block: int, numbers: Any, reduction: str, result: Any
     ) -> None:
         """Reduce one block: each rank of this node its part of it, which all then read."""
         slots = [exchange.slot(rank, block).view(numbers.dtype) for rank in exchange.here]
@@ -223,101 +223,12 @@ class Channel:
         for slot, part in zip(slots, parts):
             result[part] = slot[part]
 
-    def _exchange(self, plan: str, data: Any, part: str) -> "Exchange":
+    def _exchange(self, plan: str, data: Any, part: str) -> ContextManager[Exchange]:
         operation = self._operation
         if part:
             operation = operation._replace(key=f"{operation.key}, {part}")
         assert self._peer is not None
-        return Exchange(self._peer, operation, plan, data, self._limit_s)
-
-
-class Exchange:
-    """One run of a collective, in which this rank takes part from entering the block to its end.
-
-    Args:
-        peer: This rank.
-        operation: Which collective.
-        plan: ``gather``, or reduction and dtype.
-        data: What this rank has for the others, uint8 array of one dimension.
-        limit_s: How long the others may take; None for as long as they like.
-
-    Attributes:
-        sizes: How many bytes each rank has for the others.
-        result: What comes of it, uint8 array, if all have little; else None, and all of it goes
-            through shared memory.
-        block_bytes: How much of each rank goes through it in one step.
-        here: The world ranks on this node.
-    """
-
-    def __init__(
-        self, peer: Peer, operation: Operation, plan: str, data: Any, limit_s: Optional[float]
-    ) -> None:
-        self.sizes: List[int] = []
-        self.result: Any = None
-        self.block_bytes = 0
-        self.here: List[int] = []
-        self._peer = peer
-        self._operation = operation
-        self._limit_s = limit_s
-        self._memory: Any = None
-        self._pending = peer.enter(operation, plan, data)
-
-    def __enter__(self) -> "Exchange":
-        """Wait until all ranks have entered.
-
-        Raises:
-            CollectiveError: If they enter something else, or cannot come any more, or not in time,
-                which ends the job for all; or if it has ended already.
-        """
-        import numpy as np
-
-        try:
-            event = self._peer.wait(self._operation, self._pending, self._limit_s)
-            if event is None:
-                assert self._limit_s is not None
-                event = self._peer.time_out(self._operation, self._pending, self._limit_s)
-        except BaseException:
-            self._peer.forget(self._operation)
-            raise
-        header, payload = event
-        self.sizes = header["sizes"]
-        if "block_bytes" in header:
-            self.block_bytes, self.here = header["block_bytes"], header["here"]
-            self._memory = self._peer.memory
-        else:
-            self.result = np.frombuffer(payload, np.uint8)
-        return self
-
-    def slot(self, rank: int, block: int) -> Any:
-        """Give what a rank has in a block: its place in shared memory, uint8."""
-        index = self._operation.ranks.index(rank)
-        slot = slot_of(self._memory, self.block_bytes, len(self.sizes), index, block)
-        return slot[: max(self.sizes[index] - block * self.block_bytes, 0)]
-
-    def step(self) -> None:
-        """Wait until all ranks have come to the end of this step.
-
-        Raises:
-            CollectiveError: If one does not, or not in time.
-        """
-        self._peer.step()
-        if self._peer.wait(self._operation, self._pending, self._limit_s) is None:
-            raise CollectiveError(
-                f"{self._operation} has not ended within {self._limit_s:g} s, the limit of a "
-                "collective.",
-                hint="See what the other ranks do; AscendConfig(hccl_timeout=...) and "
-                "HCCL_EXEC_TIMEOUT set the limit.",
-            )
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        self._peer.forget(self._operation)
-        if self.result is None and error is None:
-            self._peer.finish()
+        return self._peer.exchange(operation, plan, data, self._limit_s)
 
 
 _peers: "weakref.WeakSet[Peer]" = weakref.WeakSet()

@@ -5,16 +5,13 @@ keeps it open. And ranks that wait for each other in different places would wait
 """
 
 import time
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
-from ascend_session.backends.exchange.coordinator import STANDSTILL_S, Coordinator
+STANDSTILL_S = 3.0
+"""Seconds without any change after which it is judged whether ranks that wait can go on."""
 
-INTERVAL_S = 0.5
-"""Between two looks."""
-
-_INTERVAL_PER_RANK_S = 0.02  # and more with many ranks: a look takes a fifth of a millisecond each
 _LOOK_COUNTS_S = 2.0  # that one look counts for at most: a job may have been stopped for a while
-_REPORT_COUNTS_S = 5.0  # for which what another node's hub has reported counts
+_REPORT_COUNTS_S = 5.0  # for which what a node's hub has reported counts
 
 
 class EndedError(Exception):
@@ -49,60 +46,31 @@ class RankProcess:
         return float(times.user + times.system)
 
 
-class Lookout:
-    """What is seen of one system's ranks, as long as some of them wait.
+class Standstill:
+    """What is seen of one system's ranks, as long as some of them wait."""
 
-    Args:
-        lose: Called with a rank of this node whose process has ended.
-    """
-
-    def __init__(self, lose: Callable[[int], None]) -> None:
-        self._lose = lose
-        self._processes: Dict[int, RankProcess] = {}
-        self._next = 0.0
+    def __init__(self) -> None:
         self._version = -1
         self._since = 0.0
         self._unchanged_s = 0.0
         self._first: Dict[int, Optional[float]] = {}  # processor seconds when it changed last
         self._reports: Dict[int, Tuple[float, int, float]] = {}
 
-    def is_due(self, now: float, since: float) -> bool:
-        """Tell whether to look; most waits are over before the first look."""
-        return now >= max(self._next, since + INTERVAL_S)
+    def report(self, rank: int, used_s: float, version: int) -> None:
+        """Note the processor seconds that a rank has used, as its node's hub has seen them."""
+        self._reports[rank] = (used_s, version, time.monotonic())
 
-    def report(self, used_s: Mapping[int, float], version: int) -> None:
-        """Note what another node's hub has seen of its ranks."""
-        now = time.monotonic()
-        self._reports.update({rank: (used, version, now) for rank, used in used_s.items()})
-
-    def look(self, pids: Mapping[int, int]) -> Dict[int, float]:
-        """Look at the processes of this node's ranks.
+    def measure(self, version: int) -> Tuple[float, Dict[int, Optional[float]]]:
+        """Measure for how long nothing has changed, and what the ranks have used meanwhile.
 
         Args:
-            pids: Of each rank that is here and has not left; 0 for one that is not visible.
+            version: Another number whenever something has changed.
 
         Returns:
-            The processor seconds that each has used, where that can be seen.
+            Seconds, and the processor seconds of each rank; None if unknown.
         """
-        self._next = time.monotonic() + INTERVAL_S + _INTERVAL_PER_RANK_S * len(pids)
-        used_s = {}
-        for rank, pid in pids.items():
-            if not pid:
-                continue
-            try:
-                seconds = self._processes.setdefault(rank, RankProcess(pid)).processor_seconds()
-            except EndedError:
-                self._lose(rank)
-            else:
-                if seconds is not None:
-                    used_s[rank] = seconds
-        return used_s
-
-    def judge(self, coordinator: Coordinator, used_s: Mapping[int, float]) -> None:
-        """Have the coordinator judge whether ranks that all wait can go on."""
         now = time.monotonic()
-        version = coordinator.version
-        latest: Dict[int, Optional[float]] = dict(used_s)
+        latest: Dict[int, Optional[float]] = {}
         for rank, (used, reported_version, reported_at) in self._reports.items():
             is_fresh = reported_version == version and now - reported_at < _REPORT_COUNTS_S
             latest[rank] = used if is_fresh else None
@@ -117,6 +85,6 @@ class Lookout:
                 self._first[rank] = used_now
             first = self._first[rank]
             differences[rank] = None if used_now is None or first is None else used_now - first
-        coordinator.judge(self._unchanged_s, differences)
         if self._unchanged_s >= 2 * STANDSTILL_S:  # what a rank computed before does not count
             self._version = -1
+        return self._unchanged_s, differences

@@ -27,7 +27,7 @@ from ascend_session.backends.exchange.memory import (
     part_of,
     slot_of,
 )
-from ascend_session.backends.exchange.messages import Header, encode, encode_step
+from ascend_session.backends.exchange.messages import Header
 from ascend_session.backends.exchange.reductions import reduce_arrays
 from ascend_session.errors import CollectiveError
 
@@ -37,21 +37,22 @@ MEMORY_BYTES = 32 << 20
 BLOCK_BYTES = 2 << 20
 """Bytes of a rank that are exchanged in one step at most; a message between nodes takes them."""
 
-Tell = Callable[[int, bytes, Optional[int]], None]
-
 
 class Transfer:
     """One run, as far as this node is concerned.
 
     Args:
         run: The run.
-        here: Its ranks on this node.
+        here: Its ranks on this node, each with the number of its connection.
         elsewhere: Its ranks on each other node.
     """
 
-    def __init__(self, run: Run, here: Sequence[int], elsewhere: Mapping[str, List[int]]) -> None:
+    def __init__(
+        self, run: Run, here: Mapping[int, int], elsewhere: Mapping[str, List[int]]
+    ) -> None:
         self.run = run
         self.here = list(here)
+        self.clients = list(here.values())
         self.elsewhere = dict(elsewhere)
         self.block_bytes = 0
         self.step = 0
@@ -86,44 +87,55 @@ class Transfer:
 
 
 class Transfers:
-    """The runs of one system on this node.
+    """The runs of one system after the other on this node.
+
+    The first run of a system, or the first piece of one, is the end of those before: all ranks are
+    in it then.
 
     Args:
-        tell: Sends one of the node's ranks a message, and a descriptor with it if there is one.
+        deliver: Sends clients of this node an event, with bytes behind it and an open file.
         send: Sends another node's hub a piece.
-        finish: Called when one of the node's ranks has done its part in a run.
+
+    Attributes:
+        system: Number of the system.
     """
 
     def __init__(
         self,
-        tell: Tell,
+        deliver: Callable[[Header, Sequence[int], bytes, Optional[int]], None],
         send: Callable[[str, Header, bytes], None],
-        finish: Callable[[int, int], None],
     ) -> None:
-        self._tell = tell
+        self._deliver = deliver
         self._send = send
-        self._finish = finish
+        self._memory: Any = None
+        self._descriptor = -1
+        self._number = 0
+        self._begin_system(0)
+
+    def _begin_system(self, system: int) -> None:
+        self.close()
+        self.system = system
         self._transfers: Dict[int, Transfer] = {}
         self._current: Optional[Transfer] = None
         self._waiting: Deque[Transfer] = collections.deque()
         self._early: Dict[int, Dict[Tuple[int, int], bytes]] = collections.defaultdict(dict)
-        self._memory: Any = None
-        self._descriptor = -1
-        self._number = 0
         self._has_shrunk = False  # there was no room for more
-        self._mapped: Dict[int, int] = {}  # number of the memory that each rank has
+        self._mapped: Dict[int, int] = {}  # number of the memory that each client has
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a run is on."""
-        return self._current is not None
-
-    def begin(self, run: Run, here: Sequence[int], elsewhere: Mapping[str, List[int]]) -> None:
+    def begin(
+        self,
+        system: int,
+        run: Run,
+        here: Mapping[int, int],
+        elsewhere: Mapping[str, List[int]],
+    ) -> None:
         """Have the node's ranks begin a run, once those before it are over.
 
         Raises:
             CollectiveError: If there is no shared memory.
         """
+        if system > self.system:
+            self._begin_system(system)
         transfer = Transfer(run, here, elsewhere)
         transfer.pieces = self._early.pop(run.number, {})
         self._transfers[run.number] = transfer
@@ -132,28 +144,27 @@ class Transfers:
         else:
             self._waiting.append(transfer)
 
-    def arrive(self, rank: int) -> None:
-        """Note that a rank has come to the end of its step."""
+    def arrive(self, client: int) -> None:
+        """Note that a client has come to the end of its step."""
         transfer = self._current
-        if transfer is None or rank not in transfer.here:
+        if transfer is None or client not in transfer.clients:
             return
-        transfer.arrived.add(rank)
+        transfer.arrived.add(client)
         if len(transfer.arrived) == len(transfer.here):
             if transfer.crosses_nodes:
                 self._send_pieces(transfer)
             self._complete(transfer)
 
-    def finish(self, rank: int) -> None:
-        """Note that a rank has read all that it wants; the next run may have the memory.
+    def finish(self, client: int) -> None:
+        """Note that a client has read all that it wants; the next run may have the memory.
 
         Raises:
             CollectiveError: If there is none for it.
         """
         transfer = self._current
-        if transfer is None or rank not in transfer.here:
+        if transfer is None or client not in transfer.clients:
             return
-        transfer.finished.add(rank)
-        self._finish(rank, transfer.run.number)
+        transfer.finished.add(client)
         if len(transfer.finished) == len(transfer.here):
             del self._transfers[transfer.run.number]
             self._current = None
@@ -162,6 +173,11 @@ class Transfers:
 
     def receive(self, header: Header, piece: bytes) -> None:
         """Take what another node's hub has sent, perhaps before this node is so far."""
+        system = int(header["system"])
+        if system > self.system:
+            self._begin_system(system)
+        if system < self.system:
+            return
         number, place = int(header["run"]), (int(header["step"]), int(header["rank"]))
         transfer = self._transfers.get(number)
         if transfer is None:
@@ -187,7 +203,7 @@ class Transfers:
         self._provide(places * transfer.block_bytes, max(smallest, SMALLEST))
         room = len(self._memory) // places // 64 * 64
         transfer.block_bytes = min(transfer.block_bytes, room)
-        header = {
+        event = {
             "event": "run",
             "key": run.operation.key,
             "sizes": run.sizes,
@@ -196,11 +212,10 @@ class Transfers:
             "memory": len(self._memory),
             "number": self._number,
         }
-        message = encode(header)
-        for rank in transfer.here:
-            is_new = self._mapped.get(rank) != self._number
-            self._mapped[rank] = self._number
-            self._tell(rank, message, self._descriptor if is_new else None)
+        for client in transfer.clients:
+            is_new = self._mapped.get(client) != self._number
+            self._mapped[client] = self._number
+            self._deliver(event, [client], b"", self._descriptor if is_new else None)
 
     def _provide(self, size_bytes: int, smallest_bytes: int) -> None:
         """Have so much shared memory, in powers of two so that it seldom has to grow."""
@@ -238,9 +253,8 @@ class Transfers:
                 self._place(transfer, place[1], transfer.pieces.pop(place))
         transfer.arrived.clear()
         transfer.step += 1
-        message = encode_step(transfer.run.operation.key)
-        for rank in transfer.here:
-            self._tell(rank, message, None)
+        event = {"event": "step", "key": transfer.run.operation.key}
+        self._deliver(event, transfer.clients, b"", None)
 
     def _send_pieces(self, transfer: Transfer) -> None:
         if transfer.reduces:
@@ -252,7 +266,8 @@ class Transfers:
                 if transfer.has_block(rank)
             }
         for rank, piece in pieces.items():
-            header = {"run": transfer.run.number, "step": transfer.step, "rank": rank}
+            header = {"kind": "piece", "system": self.system, "run": transfer.run.number}
+            header.update(step=transfer.step, rank=rank)
             for node in transfer.elsewhere:
                 self._send(node, header, piece)
 

@@ -142,9 +142,9 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     rest = text[end:]
     if rest:
         line = TextPlaces(text).of(end).line
-        warn(f"Behind the table, from line {line} on, stands {rest[:20]!r}; HCCL never reads it.")
+        warn(f"From line {line} on, {rest[:20]!r} follows the table; HCCL never reads it.")
     for path, key in repeated[:_MOST_KEYS_TWICE]:
-        warn(f"The key {key!r} stands here twice; HCCL takes the last.", path)
+        warn(f"The key {key!r} occurs twice here; HCCL takes the last one.", path)
     return value, findings
 
 
@@ -174,7 +174,7 @@ def wait_until_completed(path: str, seconds: float, tell: Optional[Tell] = None)
         tell: Called before each pause.
 
     Raises:
-        JobError: If it is not completed in that time, or can never be, as a directory. What can
+        JobError: If it is not completed in that time, or can never be, as a folder. What can
             never be a table is not waited for; nothing of it is checked here.
     """
     if not seconds >= 0:  # NaN is neither
@@ -188,8 +188,8 @@ def wait_until_completed(path: str, seconds: float, tell: Optional[Tell] = None)
         if left <= 0:
             raise JobError(
                 f"{path}: {why}, and {seconds:g} s are over.",
-                hint="Whoever fills it in has not done so: look at the job's controller. "
-                "HCCL would wait 1800 s for it in silence.",
+                hint="Look at the job's controller, which should fill it in. HCCL would wait "
+                "1800 s for it in silence.",
             )
         if tell is not None:
             tell(WaitProgress(left, why))

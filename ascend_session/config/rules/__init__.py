@@ -24,7 +24,7 @@ __all__ = ["DEPRECATIONS", "HOST_RULES", "RULES"]
 DEPRECATIONS = RuleBook()
 
 
-@DEPRECATIONS.add(source="guides/facts/options.md#former-releases; manual, NPURunConfig Options")
+@DEPRECATIONS.add(source="guides/facts/former.md#former-releases; manual, NPURunConfig Options")
 def deprecated_options(entry: FlatOptions) -> RuleFindings:
     """Warn of deprecated options and name what replaces them."""
     known = options_by_key(AdapterOptions)
@@ -34,7 +34,7 @@ def deprecated_options(entry: FlatOptions) -> RuleFindings:
             continue
         if option.dead:
             yield no_effect(
-                f"{key} is deprecated and nothing reads it any more.", option=option.path
+                f"{key} is deprecated and no longer has any effect.", option=option.path
             )
         else:
             use = f"Use {option.use}." if option.use else None

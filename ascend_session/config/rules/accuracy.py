@@ -19,7 +19,7 @@ MIXED_V2 = ("mixed_float16", "mixed_bfloat16", "mixed_hif8")
 @RULES.add(
     "precision_mode",
     "precision_mode_v2",
-    source="guides/facts/options.md#precision-modes; npu_attrs.cc",
+    source="guides/facts/precision.md#precision-modes; npu_attrs.cc",
 )
 def one_precision_mode(entry: FlatOptions) -> RuleFindings:
     """precision_mode and precision_mode_v2 exclude each other, whatever their values."""
@@ -35,7 +35,7 @@ def one_precision_mode(entry: FlatOptions) -> RuleFindings:
     "modify_mixlist",
     "precision_mode",
     "precision_mode_v2",
-    source="guides/facts/options.md#precision-modes; npu_attrs.cc",
+    source="guides/facts/precision.md#precision-modes; npu_attrs.cc",
 )
 def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
     """modify_mixlist needs a mixed-precision mode; precision_mode is looked at first."""
@@ -58,7 +58,7 @@ def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
     "customize_dtypes",
     "precision_mode",
     "precision_mode_v2",
-    source="guides/facts/options.md#dtypes-of-single-operators; manual, NPURunConfig Options",
+    source="guides/facts/precision.md#dtypes-of-single-operators; manual, NPURunConfig Options",
 )
 def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
     """customize_dtypes does nothing while the original dtypes are kept."""
@@ -77,7 +77,7 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
     "experimental_accelerate_train_mode",
     "precision_mode",
     "precision_mode_v2",
-    source="guides/facts/options.md#accelerated-training; "
+    source="guides/facts/precision.md#accelerated-training; "
     "geop_npu.cc CheckAndModifyPrecisionMode; manual, ExperimentalConfig Constructor",
 )
 def accelerated_training_starts_from_full_precision(entry: FlatOptions) -> RuleFindings:
@@ -104,7 +104,7 @@ def accelerated_training_starts_from_full_precision(entry: FlatOptions) -> RuleF
 @RULES.add(
     "experimental_accelerate_train_mode",
     "iterations_per_loop",
-    source="guides/facts/options.md#accelerated-training; "
+    source="guides/facts/precision.md#accelerated-training; "
     "manual, ExperimentalConfig Constructor, note 4",
 )
 def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindings:
@@ -123,7 +123,7 @@ def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindi
     "op_precision_mode",
     "op_select_implmode",
     "optypelist_for_implmode",
-    source="guides/facts/options.md#implementation-modes; manual, NPURunConfig Options",
+    source="guides/facts/precision.md#implementation-modes; manual, NPURunConfig Options",
 )
 def op_precision_mode_wins(entry: FlatOptions) -> RuleFindings:
     """op_precision_mode makes op_select_implmode and optypelist_for_implmode ineffective."""
@@ -138,7 +138,7 @@ def op_precision_mode_wins(entry: FlatOptions) -> RuleFindings:
 @RULES.add(
     "optypelist_for_implmode",
     "op_select_implmode",
-    source="guides/facts/options.md#implementation-modes; "
+    source="guides/facts/precision.md#implementation-modes; "
     "npu_attrs.cc; manual of ATC, --op_select_implmode",
 )
 def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
@@ -160,7 +160,7 @@ def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "optypelist_for_implmode",
-    source="guides/facts/options.md#implementation-modes; manual, NPURunConfig Options",
+    source="guides/facts/precision.md#implementation-modes; manual, NPURunConfig Options",
 )
 def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
     """The manual names Pooling, SoftmaxV2, LRN and ROIAlign for optypelist_for_implmode."""
@@ -177,21 +177,19 @@ def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
     "dump_path",
     "enable_dump",
     "enable_dump_debug",
-    source="guides/facts/options.md#data-dump; npu_attrs.cc; manual, initialize_system",
+    source="guides/facts/dumps.md#data-dump; npu_attrs.cc; manual, initialize_system",
 )
 def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug need dump_path."""
     switch = next((k for k in ("enable_dump", "enable_dump_debug") if entry.is_on(k)), None)
     if switch and "dump_path" not in entry:
         yield error(
-            f"{switch}=True needs dump_path, an existing directory that you may read and write.",
+            f"{switch}=True needs dump_path, an existing folder that you may read and write.",
             f'Write DumpConfig({switch}=True, dump_path="...").',
         )
 
 
-@RULES.add(
-    "enable_dump", "enable_dump_debug", source="guides/facts/options.md#data-dump; GE E10001"
-)
+@RULES.add("enable_dump", "enable_dump_debug", source="guides/facts/dumps.md#data-dump; GE E10001")
 def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug exclude each other."""
     if entry.is_on("enable_dump") and entry.is_on("enable_dump_debug"):
@@ -209,7 +207,7 @@ def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     "dump_path",
     "enable_dump",
     "enable_dump_debug",
-    source="guides/facts/options.md#data-dump; npu_attrs.cc",
+    source="guides/facts/dumps.md#data-dump; npu_attrs.cc",
 )
 def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
     """dump_step, dump_mode, dump_debug_mode and dump_path are read with their switches only."""
@@ -231,7 +229,7 @@ def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
     "enable_exception_dump",
     "enable_dump",
     "enable_dump_debug",
-    source="guides/facts/options.md#exception-dump",
+    source="guides/facts/dumps.md#exception-dump",
 )
 def exception_dump_beside_dump(entry: FlatOptions) -> RuleFindings:
     """enable_exception_dump=1 suppresses the other dumps on dynamic-shape graphs."""
@@ -247,7 +245,7 @@ def exception_dump_beside_dump(entry: FlatOptions) -> RuleFindings:
     "op_compiler_cache_mode",
     "op_debug_level",
     "op_debug_config",
-    source="guides/facts/options.md#operator-debugging",
+    source="guides/facts/dumps.md#operator-debugging",
 )
 def debugging_disables_the_compile_cache(entry: FlatOptions) -> RuleFindings:
     """A non-zero op_debug_level disables the operator compile cache."""
@@ -260,7 +258,7 @@ def debugging_disables_the_compile_cache(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "op_debug_level", source="guides/facts/options.md#operator-debugging; manual, initialize_system"
+    "op_debug_level", source="guides/facts/dumps.md#operator-debugging; manual, initialize_system"
 )
 def debug_level_slows_training(entry: FlatOptions) -> RuleFindings:
     """op_debug_level 1 and 2 are for finding faults; train with 0 or 3."""
@@ -274,7 +272,7 @@ def debug_level_slows_training(entry: FlatOptions) -> RuleFindings:
 @RULES.add(
     "quant_dumpable",
     "enable_dump",
-    source="guides/facts/options.md#data-dump; manual, NPURunConfig Options",
+    source="guides/facts/dumps.md#data-dump; manual, NPURunConfig Options",
 )
 def quant_dump_needs_dump(entry: FlatOptions) -> RuleFindings:
     """quant_dumpable='1' matters only while data is dumped."""
@@ -286,7 +284,7 @@ def quant_dump_needs_dump(entry: FlatOptions) -> RuleFindings:
     "debug_dir",
     "op_debug_level",
     "op_debug_config",
-    source="guides/facts/options.md#operator-debugging",
+    source="guides/facts/dumps.md#operator-debugging",
 )
 def debug_directory_needs_debugging(entry: FlatOptions) -> RuleFindings:
     """debug_dir is used only while op_debug_level or op_debug_config keeps debug files."""

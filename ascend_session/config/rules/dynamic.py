@@ -12,19 +12,19 @@ from ascend_session.config.rules.rule import (
 
 RULES = RuleBook()
 
-_PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
+PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 
 
 def _has_profiles(entry: FlatOptions) -> bool:
-    return all(key in entry for key in _PROFILE)
+    return all(key in entry for key in PROFILE)
 
 
-@RULES.add(*_PROFILE, source="guides/facts/options.md#dynamic-profiles; npu_attrs.cc")
+@RULES.add(*PROFILE, source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc")
 def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
     """input_shape, dynamic_dims and dynamic_node_type are given all three or not at all."""
-    given = [key for key in _PROFILE if key in entry]
-    if given and len(given) < len(_PROFILE):
-        missing = [key for key in _PROFILE if key not in given]
+    given = [key for key in PROFILE if key in entry]
+    if given and len(given) < len(PROFILE):
+        missing = [key for key in PROFILE if key not in given]
         yield error(
             f"{', '.join(given)} without {' and '.join(missing)}: the adapter aborts the process "
             "unless all three are there.",
@@ -33,7 +33,7 @@ def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(*_PROFILE, source="guides/facts/options.md#dynamic-profiles")
+@RULES.add(*PROFILE, source="guides/facts/dynamic.md#dynamic-profiles")
 def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
     if not _has_profiles(entry):
@@ -49,7 +49,7 @@ def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dynamic_dims", source="guides/facts/options.md#dynamic-profiles")
+@RULES.add("dynamic_dims", source="guides/facts/dynamic.md#dynamic-profiles")
 def many_profiles(entry: FlatOptions) -> RuleFindings:
     """Only Ascend 950 takes more than 100 profiles."""
     count = shapes.profile_count(entry["dynamic_dims"]) if "dynamic_dims" in entry else 0
@@ -59,7 +59,7 @@ def many_profiles(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("input_shape", source="guides/facts/options.md#dynamic-profiles")
+@RULES.add("input_shape", source="guides/facts/dynamic.md#dynamic-profiles")
 def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
     """The names of input_shape stand in the alphabetical order of the graph's input nodes."""
     names = shapes.shape_names(entry["input_shape"]) if "input_shape" in entry else []
@@ -72,8 +72,8 @@ def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "compile_hybrid_mode",
-    *_PROFILE,
-    source="guides/facts/options.md#dynamic-profiles; npu_attrs.cc",
+    *PROFILE,
+    source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc",
 )
 def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 needs the three profile keys, with dynamic_node_type=1."""
@@ -89,12 +89,12 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    *_PROFILE,
+    *PROFILE,
     "mix_compile_mode",
     "compile_dynamic_mode",
     "aoe_mode",
     "insert_op_file",
-    source="guides/facts/options.md#dynamic-profiles; om_partition_subgraphs_pass.cc; geop_npu.cc",
+    source="guides/facts/dynamic.md#dynamic-profiles; om_partition_subgraphs_pass.cc; geop_npu.cc",
 )
 def profiles_exclude(entry: FlatOptions) -> RuleFindings:
     """Profiles exclude mix_compile_mode, compile_dynamic_mode, aoe_mode and insert_op_file."""
@@ -119,7 +119,7 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "dynamic_inputs_shape_range", "dynamic_dims", source="guides/facts/options.md#dynamic-profiles"
+    "dynamic_inputs_shape_range", "dynamic_dims", source="guides/facts/dynamic.md#dynamic-profiles"
 )
 def profiles_beat_shape_ranges(entry: FlatOptions) -> RuleFindings:
     """dynamic_dims makes dynamic_inputs_shape_range ineffective."""
@@ -131,7 +131,7 @@ def profiles_beat_shape_ranges(entry: FlatOptions) -> RuleFindings:
     "dynamic_graph_execute_mode",
     "dynamic_inputs_shape_range",
     "dynamic_input",
-    source="guides/facts/options.md#dynamic-inputs; npu_attrs.cc; manual, NPURunConfig Options",
+    source="guides/facts/dynamic.md#dynamic-inputs; npu_attrs.cc; manual, NPURunConfig Options",
 )
 def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     """dynamic_graph_execute_mode and dynamic_inputs_shape_range need dynamic_input=True."""
@@ -171,7 +171,7 @@ def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
 @RULES.add(
     "dynamic_inputs_shape_range",
     "enable_data_pre_proc",
-    source="guides/facts/options.md#dynamic-inputs; "
+    source="guides/facts/dynamic.md#dynamic-inputs; "
     "om_partition_subgraphs_pass.cc ParseInputShapeRange",
 )
 def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
@@ -188,7 +188,7 @@ def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("compile_dynamic_mode", "dynamic_input", source="guides/facts/options.md#dynamic-inputs")
+@RULES.add("compile_dynamic_mode", "dynamic_input", source="guides/facts/dynamic.md#dynamic-inputs")
 def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode and dynamic_input exclude each other."""
     if entry.is_on("compile_dynamic_mode") and entry.is_on("dynamic_input"):
@@ -200,7 +200,7 @@ def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("jit_compile", "dynamic_input", source="guides/facts/options.md#dynamic-inputs")
+@RULES.add("jit_compile", "dynamic_input", source="guides/facts/dynamic.md#dynamic-inputs")
 def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
     """dynamic_input=True forces jit_compile to 'true'."""
     if entry.is_on("dynamic_input") and entry.get("jit_compile", "true") != "true":
@@ -213,7 +213,7 @@ def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
     "shape_generalization_mode",
     "jit_compile",
     "compile_dynamic_mode",
-    source="guides/facts/options.md#dynamic-graphs",
+    source="guides/facts/dynamic.md#dynamic-graphs",
 )
 def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     """shape_generalization_mode needs jit_compile='true' and no compile_dynamic_mode."""
@@ -230,7 +230,7 @@ def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     "compile_dynamic_mode",
     "jit_compile",
     "shape_generalization_mode",
-    source="guides/facts/options.md#dynamic-graphs; npu_attrs.cc GetSessOptions",
+    source="guides/facts/dynamic.md#dynamic-graphs; npu_attrs.cc GetSessOptions",
 )
 def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode=False reaches GE only with jit_compile='true' and STRICT."""
@@ -246,7 +246,7 @@ def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "compile_hybrid_mode", "external_weight", source="guides/facts/options.md#dynamic-profiles"
+    "compile_hybrid_mode", "external_weight", source="guides/facts/dynamic.md#dynamic-profiles"
 )
 def hybrid_mode_externalises_weights(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 turns external_weight on."""

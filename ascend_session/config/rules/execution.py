@@ -64,7 +64,7 @@ def partial_offload_needs_mixed_computing(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "in_out_pair_flag", "in_out_pair", source="guides/facts/options.md#options-without-effect"
+    "in_out_pair_flag", "in_out_pair", source="guides/facts/former.md#options-without-effect"
 )
 def pair_flag_needs_a_pair(entry: FlatOptions) -> RuleFindings:
     """in_out_pair_flag says nothing without in_out_pair."""
@@ -144,7 +144,7 @@ def inline_switches_win(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("variable_format_optimize", source="guides/facts/options.md#options-without-effect")
+@RULES.add("variable_format_optimize", source="guides/facts/former.md#options-without-effect")
 def format_optimisation_cannot_be_turned_off(entry: FlatOptions) -> RuleFindings:
     """variable_format_optimize=False is not understood by GE."""
     if entry.get("variable_format_optimize") is False:
@@ -193,7 +193,7 @@ def parallel_graphs_are_added_one_by_one(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "profiling_options", "profiling_mode", source="guides/facts/options.md#profiling; npu_attrs.cc"
+    "profiling_options", "profiling_mode", source="guides/facts/dumps.md#profiling; npu_attrs.cc"
 )
 def profiling_options_need_profiling(entry: FlatOptions) -> RuleFindings:
     """profiling_options are read only with enable_profiling=True."""
@@ -227,7 +227,7 @@ def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
     "aoe_mode",
     "static_memory_policy",
     "profiling_mode",
-    source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
+    source="guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
 )
 def tuning_conditions(entry: FlatOptions) -> RuleFindings:
     """AOE tuning needs static_memory_policy 0 and profiling off."""
@@ -255,7 +255,7 @@ def tuning_conditions(entry: FlatOptions) -> RuleFindings:
     "distribute_config",
     "aoe_config_file",
     "aoe_mode",
-    source="guides/facts/options.md#aoe-tuning",
+    source="guides/facts/aoe.md#aoe-tuning",
 )
 def tuning_details_need_tuning(entry: FlatOptions) -> RuleFindings:
     """work_path, distribute_config and aoe_config_file are read only while AOE tunes."""

@@ -40,7 +40,7 @@ def unusable_directory(path: str) -> Optional[str]:
     if not os.path.exists(path):
         return "does not exist"
     if not os.path.isdir(path):
-        return "is not a directory"
+        return "is not a folder"
     if not os.access(path, os.R_OK | os.W_OK):
         return "is not readable and writable for you"
     return None
@@ -54,7 +54,7 @@ def _remedy(path: str, reason: str) -> Optional[str]:
 
 @RULES.add("dump_path", "enable_dump", "enable_dump_debug", source="npu_attrs.cc CheckPath")
 def dump_directory(entry: FlatOptions) -> RuleFindings:
-    """dump_path is an existing directory that you may read and write."""
+    """dump_path is an existing folder that you may read and write."""
     dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
     reason = unusable_directory(entry["dump_path"]) if dumps and "dump_path" in entry else None
     if reason:
@@ -67,11 +67,11 @@ def dump_directory(entry: FlatOptions) -> RuleFindings:
 @RULES.add(
     "work_path",
     "aoe_mode",
-    source="npu_attrs.cc CheckPath; guides/facts/options.md#aoe-tuning",
+    source="npu_attrs.cc CheckPath; guides/facts/aoe.md#aoe-tuning",
     variables=("AOE_MODE",),
 )
 def tuning_directory(entry: FlatOptions) -> RuleFindings:
-    """While AOE tunes, work_path (default: the current directory) is readable and writable."""
+    """While AOE tunes, work_path (default: the working directory) is readable and writable."""
     if tuning_mode(entry) is None:
         return
     path = entry.get("work_path", "./")
@@ -89,7 +89,7 @@ def graph_cache_directory(entry: FlatOptions) -> RuleFindings:
     path = entry.get("graph_compiler_cache_dir")
     if path is not None and not os.path.isdir(path):
         yield error(
-            f"graph_compiler_cache_dir={path!r} is not an existing directory; compilation fails.",
+            f"graph_compiler_cache_dir={path!r} is not an existing folder; compilation fails.",
             _remedy(path, "does not exist"),
         )
 
@@ -104,9 +104,7 @@ def directories_that_are_created(entry: FlatOptions) -> RuleFindings:
     for key in ("op_compiler_cache_dir", "debug_dir"):
         path = entry.get(key)
         if path is not None and not _can_be_directory(path):
-            yield warning(
-                f"{key}={path!r} is not a directory, and you cannot create it.", option=key
-            )
+            yield warning(f"{key}={path!r} is not a folder, and you cannot create it.", option=key)
 
 
 def _can_be_directory(path: str) -> bool:
@@ -125,16 +123,16 @@ def _missing_files(entry: FlatOptions) -> Iterator[Tuple[str, str]]:
             yield key, path
 
 
-@RULES.add(*_FILES, source="guides/facts/option_files.md")
+@RULES.add(*_FILES, "aoe_mode", source="guides/facts/option_files.md", variables=("AOE_MODE",))
 def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
-    """Files that options point to can be there: at least their directory exists."""
+    """The folder of every file that an option points to exists, AOE's too while it tunes."""
     for key, path in _missing_files(entry):
         yield _missing(key, path, os.path.isdir(os.path.dirname(os.path.abspath(path))))
 
 
 def _missing(key: str, path: str, can_come: bool) -> Finding:
     if os.path.isdir(path):
-        return error(f"{key}={path!r} is a directory; a file is needed.", option=key)
+        return error(f"{key}={path!r} is a folder; a file is needed.", option=key)
     if can_come:
         return warning(
             f"{key}={path!r} does not exist yet; GE fails if it is still missing.", option=key
@@ -142,18 +140,23 @@ def _missing(key: str, path: str, can_come: bool) -> Finding:
     return error(f"{key}={path!r} does not exist; GE fails to initialise without it.", option=key)
 
 
-@OPENING_RULES.add(*_FILES, source="guides/facts/option_files.md")
+@OPENING_RULES.add(
+    *_FILES, "aoe_mode", source="guides/facts/option_files.md", variables=("AOE_MODE",)
+)
 def files_are_there(entry: FlatOptions) -> RuleFindings:
-    """When a system opens, every file that an option points to exists."""
+    """When a system opens, every file that an option points to exists, AOE's while it tunes."""
     for key, path in _missing_files(entry):
         yield _missing(key, path, can_come=False)
 
 
 @RULES.add(
-    "profiling_options", "profiling_mode", source="guides/facts/option_files.md#profiling_options"
+    "profiling_options",
+    "profiling_mode",
+    source="guides/facts/option_files.md#profiling_options",
+    variables=("ASCEND_WORK_PATH",),
 )
 def profiling_output(entry: FlatOptions) -> RuleFindings:
-    """The output directory of profiling_options exists; older manuals demand it."""
+    """The output folder of profiling_options exists; older manuals demand it."""
     if "profiling_options" not in entry or not entry.is_on("profiling_mode"):
         return
     output = profiling_options.profiling_members(entry["profiling_options"]).get("output")
@@ -170,9 +173,14 @@ _AOE = "aoe_config_file"
 _MOST_REMARKS = 5
 
 
-@RULES.add(*FILE_OPTIONS, source="guides/facts/option_files.md; hicann/ge, config parsers")
+@RULES.add(
+    *FILE_OPTIONS,
+    "aoe_mode",
+    source="guides/facts/option_files.md; hicann/ge, config parsers",
+    variables=("AOE_MODE",),
+)
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
-    """GE takes the files that options point to, and skips nothing that stands in them."""
+    """GE, and AOE while it tunes, takes the files that options point to, and skips nothing."""
     for option in FILE_OPTIONS:
         path = entry.get(option)
         if not isinstance(path, str) or (option == _AOE and tuning_mode(entry) is None):
@@ -180,7 +188,7 @@ def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
         # That a file is there is for the rules about paths.
         if not os.path.exists(path) or os.path.isdir(path):
             continue
-        unchecked = f"{option}: what stands in it is not checked here: "
+        unchecked = f"{option}: its content was not checked: "
         try:
             # An empty file to GE, which some of its parsers refuse
             is_empty = os.path.realpath(path) == os.devnull
@@ -217,7 +225,12 @@ def _find_remarks(option: str, path: str, content: bytes) -> Iterator[Finding]:
         yield warning(message, hint, option=option)
 
 
-@RULES.add(_AOE, "aoe_mode", source="guides/facts/option_files.md#aoe_config_file")
+@RULES.add(
+    _AOE,
+    "aoe_mode",
+    source="guides/facts/option_files.md#aoe_config_file",
+    variables=("AOE_MODE",),
+)
 def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
     """The feature deeper_opat needs aoe_mode 2, nonhomo_split needs aoe_mode 1."""
     mode = tuning_mode(entry)

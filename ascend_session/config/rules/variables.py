@@ -33,7 +33,7 @@ def _job_size(entry: FlatOptions) -> int:
 
 @RULES.add(
     "session_device_id",
-    source="guides/facts/adapter.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID",
+    source="guides/facts/process.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID",
     variables=("ASCEND_DEVICE_ID", "DEVICE_ID"),
 )
 def device_variables(entry: FlatOptions) -> RuleFindings:
@@ -57,7 +57,7 @@ def device_variables(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "aoe_mode",
-    source="guides/facts/options.md#aoe-tuning; npu_attrs.cc CheckAoeMode",
+    source="guides/facts/aoe.md#aoe-tuning; npu_attrs.cc CheckAoeMode",
     variables=("AOE_MODE",),
 )
 def tuning_variable(entry: FlatOptions) -> RuleFindings:
@@ -80,8 +80,8 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
     "static_memory_policy",
     "profiling_mode",
     "dynamic_dims",
-    source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
-    variables=("AOE_MODE", "PROFILING_MODE"),
+    source="guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
+    variables=("AOE_MODE", "PROFILING_MODE", "RANK_SIZE", "CM_WORKER_SIZE"),
 )
 def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
@@ -116,7 +116,7 @@ def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     "enable_dump",
     "enable_dump_debug",
     "enable_exception_dump",
-    source="guides/facts/options.md#data-dump",
+    source="guides/facts/dumps.md#data-dump",
     variables=("NPU_COLLECT_PATH",),
 )
 def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
@@ -139,7 +139,7 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "profiling_mode",
-    source="guides/facts/options.md#profiling",
+    source="guides/facts/dumps.md#profiling",
     variables=("PROFILING_MODE",),
 )
 def profiling_variable(entry: FlatOptions) -> RuleFindings:
@@ -156,7 +156,8 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "profiling_options",
-    source="guides/facts/options.md#profiling",
+    "profiling_mode",
+    source="guides/facts/dumps.md#profiling",
     variables=("PROFILING_OPTIONS", "PROFILING_MODE"),
 )
 def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
@@ -248,7 +249,8 @@ def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
 @RULES.add(
     "auto_multistream_parallel_mode",
     "compile_dynamic_mode",
-    source="guides/facts/options.md#dynamic-graphs",
+    "dynamic_input",
+    source="guides/facts/dynamic.md#dynamic-graphs",
     variables=("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM",),
 )
 def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
@@ -296,15 +298,15 @@ def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "aoe_mode",
-    source="guides/facts/options.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
+    source="guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
     variables=("AOE_MODE", "TUNE_BANK_PATH"),
 )
 def tuning_bank(entry: FlatOptions) -> RuleFindings:
-    """While AOE tunes, TUNE_BANK_PATH is an existing directory."""
+    """While AOE tunes, TUNE_BANK_PATH is an existing folder."""
     path = entry.environ.get("TUNE_BANK_PATH")
     if path and tuning_mode(entry) is not None and not os.path.isdir(path):
         yield error(
-            f"TUNE_BANK_PATH={path!r} is not an existing directory; the tuning ends with an error.",
+            f"TUNE_BANK_PATH={path!r} is not an existing folder; the tuning ends with an error.",
             f"mkdir -p {path}",
             option="TUNE_BANK_PATH",
         )

@@ -17,10 +17,9 @@ from typing import Any, Dict
 
 from ascend_session import AscendError
 from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.peer import Peer, Rank
-from ascend_session.backends.exchange.process_group import Channel, Exchange, ProcessGroup
-from ascend_session.backends.exchange.rendezvous import Rendezvous
-from ascend_session.backends.exchange.systems import Node
+from ascend_session.backends.exchange.peer import Peer
+from ascend_session.backends.exchange.process_group import Communicator, ProcessGroup
+from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
 
 _lock = threading.Lock()
 _released = threading.Event()  # those that are held in a collective
@@ -95,8 +94,8 @@ def described(given: Dict[str, Any]) -> Rank:
 
             name = f"node {number}" if rank else ""
             links = Links(name, coordinator, read_credentials({}, job), given["timeout_s"])
-    node = Node(rendezvous, rank, size, links) if given["is_hub"] else None
-    return Rank(rank, size, str(number or 0), given["local_size"], rendezvous, node, coordinator)
+    label, local_size, is_hub = str(number or 0), given["local_size"], given["is_hub"]
+    return Rank(rank, size, label, local_size, rendezvous, is_hub, coordinator, links)
 
 
 def answer(what: str, call: Any) -> None:
@@ -127,7 +126,7 @@ def enter(peer: Peer, given: Dict[str, Any]) -> None:
     data = np.frombuffer((given.get("data", "") * given.get("times", 1)).encode(), np.uint8)
     limit_s = given.get("limit_s", 30)
     try:
-        with Exchange(peer, operation, given.get("plan", "gather"), data, limit_s) as exchange:
+        with peer.exchange(operation, given.get("plan", "gather"), data, limit_s) as exchange:
             result, sizes = exchange.result, exchange.sizes
             ends = np.cumsum(sizes)
             texts = (
@@ -171,8 +170,8 @@ def reduce(group: ProcessGroup, key: str, given: Dict[str, Any]) -> None:
     operation = operation_of({"key": key, "signature": signature, **given})
     own = numbers_of(group.rank, seed, dtype, count)
 
-    def work(channel: Channel) -> Any:
-        return channel.all_reduce(own, reduction)
+    def work(comm: Communicator) -> Any:
+        return comm.all_reduce(own, reduction)
 
     def call() -> None:
         found = group.run(operation, work)
@@ -201,7 +200,7 @@ def share(group: ProcessGroup, key: str, given: Dict[str, Any]) -> None:
         received[index][start : start + len(piece)] = piece
 
     def call() -> None:
-        group.run(operation, lambda channel: channel.share(parts[channel.me], take))
+        group.run(operation, lambda comm: comm.share(parts[comm.me], take))
         is_right = all((one == two).all() for one, two in zip(parts, received))
         say("shared", key, digest(np.concatenate(received)), is_right)
 
@@ -224,10 +223,10 @@ class Loop:
         def call() -> None:
             for count in range(1, 1 << 30):
                 own = np.array([1, self.is_stopped], np.int64)
-                total = group.run(small, lambda channel, own=own: channel.all_reduce(own, "sum"))
+                total = group.run(small, lambda comm, own=own: comm.all_reduce(own, "sum"))
                 assert total[0] == size
                 many = np.full(20000, count + group.rank, np.int64)
-                sums = group.run(large, lambda channel, many=many: channel.all_reduce(many, "sum"))
+                sums = group.run(large, lambda comm, many=many: comm.all_reduce(many, "sum"))
                 assert (sums == size * count + sum(everybody)).all()
                 if total[1] == size:
                     say("ran", count)

@@ -7,7 +7,7 @@ from tests.backends.exchange.jobs import Job, ends
 FAILED = "failed"
 
 # A verdict takes half a second then, so that there is less to wait for.
-SOON = {"coordinator.STANDSTILL_S": 0.5, "standstill.INTERVAL_S": 0.1}
+SOON = {"coordinator.STANDSTILL_S": 0.5, "relay.INTERVAL_S": 0.1}
 
 
 def test_a_missing_op_is_found_while_the_others_wait_elsewhere(job: Job) -> None:
@@ -36,7 +36,7 @@ def test_a_different_order_is_found_within_seconds(job: Job) -> None:
     members[0].enter("a", [0, 1])
     members[1].enter("b", [0, 1])
     sentences = [member.expect_end() for member in members]
-    assert 3 < time.monotonic() - begun < 15
+    assert 3 < time.monotonic() - begun < 30
     assert sentences[0] == sentences[1]
     assert 'rank 0 waits in "op/a"' in sentences[0]
     assert 'rank 1 waits in "op/b"' in sentences[0]

@@ -1,15 +1,16 @@
 """Whether ranks that wait can ever go on, and what is looked at to tell it."""
 
+import os
 import subprocess
 import sys
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import pytest
 
-from ascend_session.backends.exchange import standstill
+from ascend_session.backends.exchange import standstill as standstill_module
 from ascend_session.backends.exchange.coordinator import Coordinator, Entry, RankInfo
 from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.standstill import Lookout
+from ascend_session.backends.exchange.standstill import EndedError, RankProcess, Standstill
 
 A, B, C = "abc"
 WORLD = (0, 1, 2)
@@ -130,7 +131,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(standstill, "time", clock)
+    monkeypatch.setattr(standstill_module, "time", clock)
     return clock
 
 
@@ -139,34 +140,41 @@ def apart() -> Coordinator:
     return coordinator_of(Situation(APART))
 
 
+def judge(standstill: Standstill, coordinator: Coordinator, used_s: Mapping[int, float]) -> None:
+    """Judge when a look at ranks has shown so much."""
+    for rank, seconds in used_s.items():
+        standstill.report(rank, seconds, coordinator.version)
+    coordinator.judge(*standstill.measure(coordinator.version))
+
+
 def look(
-    lookout: Lookout, coordinator: Coordinator, clock: Clock, *, seconds: float, used_s: float
+    standstill: Standstill, coordinator: Coordinator, clock: Clock, *, seconds: float, used_s: float
 ) -> None:
     """Look each second; all processes have used so much of each."""
     for count in range(round(seconds) + 1):
-        lookout.judge(coordinator, dict.fromkeys(WORLD, count * used_s))
+        judge(standstill, coordinator, dict.fromkeys(WORLD, count * used_s))
         clock.now += 1.0
 
 
 def test_ranks_that_compute_nothing_for_some_seconds_are_at_a_standstill(
     apart: Coordinator, clock: Clock
 ) -> None:
-    lookout = Lookout(lambda rank: None)
-    look(lookout, apart, clock, seconds=2, used_s=0.01)
+    standstill = Standstill()
+    look(standstill, apart, clock, seconds=2, used_s=0.01)
     assert apart.ended is None
-    lookout.judge(apart, dict.fromkeys(WORLD, 0.03))
+    judge(standstill, apart, dict.fromkeys(WORLD, 0.03))
     assert apart.ended is not None
 
 
 def test_ranks_that_compute_are_not(apart: Coordinator, clock: Clock) -> None:
-    look(Lookout(lambda rank: None), apart, clock, seconds=60, used_s=0.1)
+    look(Standstill(), apart, clock, seconds=60, used_s=0.1)
     assert apart.ended is None
 
 
 def test_every_change_begins_the_time_anew(apart: Coordinator, clock: Clock) -> None:
-    lookout = Lookout(lambda rank: None)
+    standstill = Standstill()
     for _ in range(4):
-        look(lookout, apart, clock, seconds=2, used_s=0.0)
+        look(standstill, apart, clock, seconds=2, used_s=0.0)
         apart.version += 1
     assert apart.ended is None
 
@@ -174,51 +182,47 @@ def test_every_change_begins_the_time_anew(apart: Coordinator, clock: Clock) -> 
 def test_a_job_that_was_stopped_for_an_hour_is_not_at_a_standstill(
     apart: Coordinator, clock: Clock
 ) -> None:
-    lookout = Lookout(lambda rank: None)
-    lookout.judge(apart, dict.fromkeys(WORLD, 0.0))
+    standstill = Standstill()
+    judge(standstill, apart, dict.fromkeys(WORLD, 0.0))
     clock.now += 3600
-    lookout.judge(apart, dict.fromkeys(WORLD, 0.0))
+    judge(standstill, apart, dict.fromkeys(WORLD, 0.0))
     assert apart.ended is None
 
 
 def test_what_another_node_has_reported_counts_as_long_as_it_is_fresh(
     apart: Coordinator, clock: Clock
 ) -> None:
-    lookout = Lookout(lambda rank: None)
+    standstill = Standstill()
     here = dict.fromkeys((0, 1), 0.0)
     for _ in range(10):  # nothing is known of rank 2
-        lookout.judge(apart, here)
+        judge(standstill, apart, here)
         clock.now += 1.0
     assert apart.ended is None
-    lookout.report({2: 7.0}, apart.version - 1)  # of what was before
+    standstill.report(2, 7.0, apart.version - 1)  # of what was before
     for _ in range(3):
-        lookout.judge(apart, here)
+        judge(standstill, apart, here)
         clock.now += 1.0
     assert apart.ended is None
-    lookout.report({2: 7.0}, apart.version)
+    standstill.report(2, 7.0, apart.version)
     clock.now += 20  # it reports no more
-    lookout.judge(apart, here)
+    judge(standstill, apart, here)
     assert apart.ended is None
     for _ in range(8):  # of which some may still belong to the time before
-        lookout.report({2: 7.0}, apart.version)
-        lookout.judge(apart, here)
+        standstill.report(2, 7.0, apart.version)
+        judge(standstill, apart, here)
         clock.now += 1.0
     assert apart.ended is not None
 
 
-def test_a_process_that_has_ended_is_lost_and_one_that_is_not_visible_is_not() -> None:
+def test_of_a_process_that_has_ended_it_is_seen() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    lost: List[int] = []
-    lookout = Lookout(lost.append)
-    assert lookout.look({0: ended.pid, 1: 0}) == {}  # 0 for a process of another namespace
-    assert lost == [0]
+    with pytest.raises(EndedError):
+        RankProcess(ended.pid).processor_seconds()
 
 
-def test_a_process_that_has_ended_is_lost_though_nobody_has_waited_for_it() -> None:
+def test_of_a_process_that_has_ended_it_is_seen_though_nobody_has_waited_for_it() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as zombie:
-        lost: List[int] = []
-        lookout = Lookout(lost.append)
-        while not lost:
-            assert lookout.look({4: zombie.pid}).get(4, 0.0) >= 0
-        assert lost == [4]
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(EndedError):
+            RankProcess(zombie.pid).processor_seconds()

@@ -1,6 +1,6 @@
 """What HCCL's loader takes, step by step in its own order, so that our rules can be held to it.
 
-Source: guides/facts/launch.md#rules-for-a-rank-table (HCOMM:
+Source: guides/facts/rank_tables.md#rules-for-a-rank-table (HCOMM:
 topoinfo_ranktableParser.cc, topoinfo_ranktableConcise.cc, topoinfo_ranktableStandard.cc, config.cc,
 hccl_communicator_attrs.cc). It stops at the first fault,
 as the loader does, and knows nothing of the product's own code.

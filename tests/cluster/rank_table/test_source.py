@@ -85,7 +85,7 @@ def test_directories_pipes_devices_and_missing_files_are_refused_at_once(tmp_pat
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     began = time.monotonic()
-    assert f"{tmp_path}: is a directory, not a file" in refused(str(tmp_path)).message
+    assert f"{tmp_path}: is a folder, not a file" in refused(str(tmp_path)).message
     assert f"{pipe}: is a pipe or a device, not a file" in refused(str(pipe)).message
     assert "/dev/zero: is a pipe or a device" in refused("/dev/zero").message
     assert "does not exist." in refused(str(tmp_path / "none.json")).message
@@ -111,8 +111,8 @@ def test_what_hccl_takes_and_others_do_not_is_a_warning():
     said = {(one.severity, one.place, one.message[:30]) for one in table.findings()}
     assert said == {
         ("warning", "", "The file begins with a byte or"),
-        ("warning", "", "The key 'server_count' stands "),
-        ("warning", "", "Behind the table, from line 2 "),
+        ("warning", "", "The key 'server_count' occurs "),
+        ("warning", "", "From line 2 on, 'trailing' fol"),
     }
     assert table.problems() == []
 

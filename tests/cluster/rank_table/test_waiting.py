@@ -70,7 +70,7 @@ def test_what_can_never_be_a_table_is_not_waited_for(tmp_path):
         path.write_text(content)
         with pytest.raises(JobError, match=words):
             RankTable.wait_for(str(path), 600)
-    with pytest.raises(JobError, match="is a directory"):
+    with pytest.raises(JobError, match="is a folder"):
         RankTable.wait_for(str(tmp_path), 600)
 
 

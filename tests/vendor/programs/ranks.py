@@ -161,7 +161,7 @@ config = tf.ConfigProto()
 config.graph_options.rewrite_options.custom_optimizers.add(name="NpuOptimizer")
 start = npu_ops.initialize_system()
 # A session that has computed keeps GE up, and with it the groups
-# (guides/facts/adapter.md#life-of-ge-in-a-process).
+# (guides/facts/process.md#life-of-ge-in-a-process).
 two = tf.constant([[2.0]])
 product = tf.matmul(two, two)
 keeper = tf.Session(config=config)

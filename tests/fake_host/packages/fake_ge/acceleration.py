@@ -1,6 +1,6 @@
 """The option experimental_accelerate_train_mode, looked at when a graph is compiled.
 
-Source: guides/facts/options.md#accelerated-training; geop_npu.cc,
+Source: guides/facts/precision.md#accelerated-training; geop_npu.cc,
 ParserAccelerateTrain and CheckAndModifyPrecisionMode; npu_attrs.cc, GetStepFromEnv and
 GetLossFromEnv.
 """

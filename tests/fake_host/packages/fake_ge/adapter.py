@@ -1,7 +1,7 @@
 """What the loaded adapter does in TensorFlow's sessions.
 
 Source: guides/facts/adapter.md#reading-the-entry,
-guides/facts/adapter.md#life-of-ge-in-a-process; kernels/npu_sys_ctl_ops.cc, kernels/geop_npu.cc.
+guides/facts/process.md#life-of-ge-in-a-process; kernels/npu_sys_ctl_ops.cc, kernels/geop_npu.cc.
 """
 
 import weakref
@@ -102,7 +102,7 @@ class Session:
         if work.offloaded:
             self._offload(work)
         elif work.collective:
-            # guides/facts/adapter.md#collectives-in-a-graph
+            # guides/facts/process.md#collectives-in-a-graph
             raise internal_error(f"Missing 0-th output from {{{{node {work.collective}}}}}")
         elif not work.init and not work.shutdown:
             note("Run", session=self.name, offloaded=False, device=None)
@@ -128,11 +128,11 @@ class Session:
                 if self._ge is not None:
                     KERNELS.sessions.discard(self.name)
                     note("GESessionDestroy", session=self.name)
-                # guides/facts/adapter.md#life-of-ge-in-a-process: the last GE session
+                # guides/facts/process.md#life-of-ge-in-a-process: the last GE session
                 if not KERNELS.sessions and not ENGINE.is_global:
                     ENGINE.finalise()
             for _ in range(len(self._init_kernels)):
-                # guides/facts/adapter.md#life-of-ge-in-a-process: the last NPUInit
+                # guides/facts/process.md#life-of-ge-in-a-process: the last NPUInit
                 KERNELS.init = max(0, KERNELS.init - 1)
                 if KERNELS.init == 0 and not ENGINE.is_global:
                     ENGINE.finalise()
@@ -210,7 +210,7 @@ class Session:
     def _ge_session(self) -> _GeSession:
         if self._ge is None:
             self._ge = self._new_ge_session()
-        # guides/facts/adapter.md#life-of-ge-in-a-process: after NPUShutdown, or once the session
+        # guides/facts/process.md#life-of-ge-in-a-process: after NPUShutdown, or once the session
         # that ran NPUInit is closed
         if not ENGINE.up or self._ge.age != ENGINE.age:
             text = "[GEOP] call ge session RunGraphAsync Failed, kernel:GeOp1_0, tf session: "
@@ -227,12 +227,12 @@ class Session:
     def _new_ge_session(self) -> _GeSession:
         entry = self._entry
         if ENGINE.failure is not None and ENGINE.up:
-            # guides/facts/adapter.md#a-failed-initialisation: in the background
+            # guides/facts/process.md#a-failed-initialisation: in the background
             text = "[GePlugin] Initialize ge failed, ret : 4294967295"
             raise internal_error(said(text, ENGINE.failure))
         if not ENGINE.up:
             raise internal_error("Get ge session failed.")
-        # guides/facts/adapter.md#the-device-of-a-process: only the GE session gets it
+        # guides/facts/process.md#the-device-of-a-process: only the GE session gets it
         asked = entry.get("session_device_id")
         ignored = asked is None or fault("same-device") is not None
         device = ENGINE.device if ignored else int(asked)

@@ -133,7 +133,7 @@ def _in_export_field(entry: Entry) -> Sentence:
 
 
 def _dynamic_complete(entry: Entry) -> Sentence:
-    # guides/facts/options.md#dynamic-profiles
+    # guides/facts/dynamic.md#dynamic-profiles
     given = [key in entry.said for key in _DYNAMIC]
     if any(given) and not all(given):
         return "input_shape, dynamic_dims and dynamic_node_type should use together."
@@ -141,21 +141,21 @@ def _dynamic_complete(entry: Entry) -> Sentence:
 
 
 def _dynamic_alone(entry: Entry) -> Sentence:
-    # guides/facts/options.md#dynamic-profiles
+    # guides/facts/dynamic.md#dynamic-profiles
     if _has_profiles(entry) and entry.get("mix_compile_mode"):
         return "dynamic config can not use with mix compile."
     return None
 
 
 def _hybrid(entry: Entry) -> Sentence:
-    # guides/facts/options.md#dynamic-profiles
+    # guides/facts/dynamic.md#dynamic-profiles
     if entry.get("compile_hybrid_mode") == 1 and entry.said.get("dynamic_node_type") != 1:
         return "When compile_hybrid_mode set, dynamic_node_type should be 1."
     return None
 
 
 def _shape_range(entry: Entry) -> Sentence:
-    # guides/facts/options.md#dynamic-inputs: when the range is read
+    # guides/facts/dynamic.md#dynamic-inputs: when the range is read
     if entry.get("dynamic_graph_execute_mode") != "dynamic_execute":
         return None
     return _text("dynamic_inputs_shape_range", patterns.shape_range, "dynamic_input")(entry)
@@ -170,7 +170,7 @@ def _lazy_loops(entry: Entry) -> Sentence:
 
 
 def _impl_mode_there(entry: Entry) -> Sentence:
-    # guides/facts/options.md#implementation-modes
+    # guides/facts/precision.md#implementation-modes
     if "optypelist_for_implmode" in entry.said and "op_select_implmode" not in entry.said:
         return "when use optypelist_for_implmode, op_select_implmode must be set."
     return None
@@ -184,14 +184,14 @@ def _weights(entry: Entry) -> Sentence:
 
 
 def _two_precisions(entry: Entry) -> Sentence:
-    # guides/facts/options.md#precision-modes
+    # guides/facts/precision.md#precision-modes
     if "precision_mode" in entry.said and "precision_mode_v2" in entry.said:
         return "'precision_mode' and 'precision_mode_v2' can not be assigned at the same time."
     return None
 
 
 def _mixlist(entry: Entry) -> Sentence:
-    # guides/facts/options.md#precision-modes
+    # guides/facts/precision.md#precision-modes
     if "modify_mixlist" not in entry.said:
         return None
     if "precision_mode" in entry.said:
@@ -202,7 +202,7 @@ def _mixlist(entry: Entry) -> Sentence:
 
 
 def _dump_path(entry: Entry) -> Sentence:
-    # guides/facts/options.md#data-dump
+    # guides/facts/dumps.md#data-dump
     if not entry.get("enable_dump") and not entry.get("enable_dump_debug"):
         return None
     if "dump_path" not in entry.said:
@@ -211,7 +211,7 @@ def _dump_path(entry: Entry) -> Sentence:
 
 
 def _work_path(entry: Entry) -> Sentence:
-    # guides/facts/options.md#aoe-tuning
+    # guides/facts/aoe.md#aoe-tuning
     return _unusable(entry.get("work_path")) if _aoe_mode(entry) else None
 
 
@@ -222,7 +222,7 @@ def _aoe(entry: Entry) -> Sentence:
 
 
 def _aoe_mode(entry: Entry) -> str:
-    # guides/facts/options.md#aoe-tuning: AOE_MODE counts without the key only
+    # guides/facts/aoe.md#aoe-tuning: AOE_MODE counts without the key only
     return str(entry.said.get("aoe_mode", os.environ.get("AOE_MODE", "")))
 
 

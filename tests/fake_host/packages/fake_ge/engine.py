@@ -1,6 +1,6 @@
 """GE in a process: up once, down for everyone.
 
-Source: guides/facts/adapter.md#life-of-ge-in-a-process; ge_plugin.cc.
+Source: guides/facts/process.md#life-of-ge-in-a-process; ge_plugin.cc.
 """
 
 import json
@@ -67,7 +67,7 @@ class Engine:
             InternalError: With the fault ``no-reinit``.
         """
         with self.lock:
-            # guides/facts/adapter.md#life-of-ge-in-a-process: NPUInit while GE is up;
+            # guides/facts/process.md#life-of-ge-in-a-process: NPUInit while GE is up;
             # guides/facts/launch.md#collectives-that-are-switched-off: a task of type ps
             if self.up or task_type() == "ps":
                 return
@@ -77,9 +77,9 @@ class Engine:
             self._start_servants()
             failure = self._start(options, is_async)
             if failure and not is_async:
-                # guides/facts/adapter.md#a-failed-initialisation
+                # guides/facts/process.md#a-failed-initialisation
                 abort(said(_FAILED, failure), f"{_SOURCE}:365")
-            # guides/facts/adapter.md#a-failed-initialisation: in the background only
+            # guides/facts/process.md#a-failed-initialisation: in the background only
             # GEInitialize's own failure is told later, by the first run that wants a GE session
             self.up, self.failure, self.is_global = True, failure, is_global
             self.age += 1
@@ -98,7 +98,7 @@ class Engine:
 
     def end(self) -> None:
         """NpuClose: what the exit handler does."""
-        # guides/facts/adapter.md#the-end-of-a-process
+        # guides/facts/process.md#the-end-of-a-process
         note("exit handler")
         self.finalise()
 
@@ -121,7 +121,7 @@ class Engine:
         if not data_transfer_skipped():
             code = fault("tdt", "4")
             if code is not None:
-                # guides/facts/adapter.md#a-failed-initialisation: TDT aborts either way
+                # guides/facts/process.md#a-failed-initialisation: TDT aborts either way
                 message = f"[GePlugin] Tdt host init failed, tdt error code : {code}"
                 abort(message, f"{_SOURCE}:327")
             note("TdtOutFeedInit", device=self.device)
@@ -158,10 +158,10 @@ class Engine:
         code = fault("init", "EJ0001")
         if code is not None:
             return nested(code)
-        # guides/facts/adapter.md#values-that-stay-in-the-process: both can meet, of two sessions
+        # guides/facts/process.md#values-that-stay-in-the-process: both can meet, of two sessions
         if options.get("precision_mode") and options.get("precision_mode_v2"):
             return nested("E10056")
-        # guides/facts/options.md#profiling: not a list with colons;
+        # guides/facts/dumps.md#profiling: not a list with colons;
         # guides/facts/option_files.md#profiling_options
         asked = profiling(options)
         if asked is not None and not _readable(asked):

@@ -49,13 +49,13 @@ def entries(proto: Any) -> List[Entry]:
 
 def stick(entry: Entry) -> None:
     """Keeps the entry's values of sticky options in the process."""
-    # guides/facts/adapter.md#values-that-stay-in-the-process
+    # guides/facts/process.md#values-that-stay-in-the-process
     _sticky.update({o.key: entry.said[o.key] for o in _TABLE.values() if _sticks(o, entry)})
 
 
 def init_options(entry: Entry) -> Dict[str, Any]:
     """What GEInitialize is given by the session that starts GE, by the vendor's keys."""
-    # guides/facts/adapter.md#values-that-stay-in-the-process
+    # guides/facts/process.md#values-that-stay-in-the-process
     return {**entry.scoped("init"), **_sticky}
 
 

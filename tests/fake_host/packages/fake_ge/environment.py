@@ -27,7 +27,7 @@ __all__ = [
 _UNSET = -1
 _ONE = 1
 
-# guides/facts/options.md#profiling; npu_attrs.cc, profiling_default_options: "output" is the
+# guides/facts/dumps.md#profiling; npu_attrs.cc, profiling_default_options: "output" is the
 # current directory
 _PROFILING_DEFAULT = '{"output": "./"}'
 
@@ -41,7 +41,7 @@ class Collectives(NamedTuple):
 
 def own_device() -> int:
     """This process's logical device; what is no device id ends the process."""
-    # guides/facts/adapter.md#the-device-of-a-process
+    # guides/facts/process.md#the-device-of-a-process
     for name in ("ASCEND_DEVICE_ID", "DEVICE_ID"):
         text = os.environ.get(name)
         if not text:
@@ -72,7 +72,7 @@ def task_type() -> Optional[str]:
 def data_transfer_skipped() -> bool:
     """Whether ``ASCEND_TDT_UNINIT`` says so."""
     # ge_plugin.cc, Init: ReadBoolFromEnvVar, which takes 1 and true in any case;
-    # guides/facts/adapter.md#a-failed-initialisation: ASCEND_TDT_UNINIT
+    # guides/facts/process.md#a-failed-initialisation: ASCEND_TDT_UNINIT
     return os.environ.get("ASCEND_TDT_UNINIT", "").lower() in ("1", "true")
 
 
@@ -99,7 +99,7 @@ def profiling(options: Mapping[str, Any]) -> Optional[str]:
     Args:
         options: The init-scope options.
     """
-    # guides/facts/options.md#profiling; GE's profiling_init.cc, InitFromOptions
+    # guides/facts/dumps.md#profiling; GE's profiling_init.cc, InitFromOptions
     if options.get("profiling_mode"):
         return str(options.get("profiling_options") or _PROFILING_DEFAULT)
     if os.environ.get("PROFILING_MODE") != "true":
@@ -156,7 +156,7 @@ def _integer(text: str) -> Optional[int]:
 
 
 def _translated(physical: int) -> int:
-    # guides/facts/adapter.md#the-device-of-a-process: DEVICE_ID is converted
+    # guides/facts/process.md#the-device-of-a-process: DEVICE_ID is converted
     try:
         logical = logical_of(physical)
     except NodeError:

@@ -12,7 +12,7 @@ __all__ = ["DEVICE_ID", "abort", "internal_error", "invalid_argument"]
 
 _SLEEP = 3.0  # seconds; ge_plugin.cc kFatalSleepTime
 
-# guides/facts/adapter.md#a-failed-initialisation: ge_plugin.cc, lines 198, 327, 341, 365. There the
+# guides/facts/process.md#a-failed-initialisation: ge_plugin.cc, lines 198, 327, 341, 365. There the
 # adapter's own log gets the message; LOG(FATAL), which ends the process, is one line below (two
 # for 365). engine.py has the other three.
 DEVICE_ID = "tf_adapter/util/ge_plugin.cc:198"
@@ -29,9 +29,9 @@ def abort(message: str, source: str, sleep: bool = True) -> None:
         message: What is said.
         source: The file of the adapter that says it, with the line where one is known.
         sleep: Whether it waits before; a bad option and a bad device id do not
-            (guides/facts/adapter.md#a-failed-initialisation).
+            (guides/facts/process.md#a-failed-initialisation).
     """
-    # guides/facts/adapter.md#a-failed-initialisation: LOG(FATAL), after kFatalSleepTime
+    # guides/facts/process.md#a-failed-initialisation: LOG(FATAL), after kFatalSleepTime
     note("abort", message=message, sleep=_SLEEP if sleep else 0.0)
     if sleep:
         time.sleep(float(os.environ.get("FAKE_GE_FATAL_SLEEP") or 0))

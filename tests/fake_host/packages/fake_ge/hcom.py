@@ -1,10 +1,10 @@
 """What HCCL answers about ranks and groups, once it is up.
 
 Source: guides/facts/failures.md#calls-before-the-system-is-up;
-guides/facts/launch.md#rules-for-a-rank-table for what a world of ranks is. That a group is a list
-of world ranks, each once, under a name that is free, is hccl/manage/api.py; that it is made on its
-own ranks only, and numbers them in ascending order, is hicann/hcomm, hcom.cc, GetRankList. That the
-world group cannot be made or ended, and which code each refusal has, is ASSUMED.
+guides/facts/rank_tables.md#rules-for-a-rank-table for what a world of ranks is. That a group is a
+list of world ranks, each once, under a name that is free, is hccl/manage/api.py; that it is made on
+its own ranks only, and numbers them in ascending order, is hicann/hcomm, hcom.cc, GetRankList. That
+the world group cannot be made or ended, and which code each refusal has, is ASSUMED.
 """
 
 from typing import List, Tuple

@@ -77,7 +77,7 @@ def write(entry: Entry, operators: Operators, step: int, device: int) -> None:
         device: The session's logical device.
     """
     chosen = entry.get("enable_dump") and _chosen(step, entry.get("dump_step"))
-    # guides/facts/options.md#data-dump: NPU_COLLECT_PATH suppresses it
+    # guides/facts/dumps.md#data-dump: NPU_COLLECT_PATH suppresses it
     if chosen and collection_path() is None and fault("no-dump") is None:
         _dump(entry, operators, step, device)
     asked = profiling(init_options(entry))
@@ -86,7 +86,7 @@ def write(entry: Entry, operators: Operators, step: int, device: int) -> None:
 
 
 def _chosen(step: int, dump_step: Any) -> bool:
-    # guides/facts/options.md#data-dump: unset is every iteration; 0|3-5|10
+    # guides/facts/dumps.md#data-dump: unset is every iteration; 0|3-5|10
     if not dump_step:
         return True
     for part in str(dump_step).split("|"):

@@ -2,7 +2,7 @@
 
 Source: npu_attrs.cc, the functions CheckInputShape, CheckDynamicDims, CheckDeviceList and
 checkDumpStep; om_partition_subgraphs_pass.cc, ParseInputShapeRange;
-guides/facts/adapter.md#what-a-bad-option-does; guides/facts/options.md#data-dump.
+guides/facts/adapter.md#what-a-bad-option-does; guides/facts/dumps.md#data-dump.
 """
 
 import re

@@ -80,7 +80,7 @@ def _from_table(options: Dict[str, str], device: int) -> Place:
         return _from_pods(table, options.get("pod_name", ""), device)
     servers = [_devices(server) for server in table["server_list"]]
     rows = {int(row["rank_id"]): row for server in servers for row in server}
-    # guides/facts/launch.md#rules-for-a-rank-table: rank_id
+    # guides/facts/rank_tables.md#rules-for-a-rank-table: rank_id
     if sorted(rows) != list(range(sum(len(server) for server in servers))):
         raise _wrong("EI0014", "rank_id must be less than the communication size and be unique")
     own = options.get("rank_id", "")
@@ -89,7 +89,7 @@ def _from_table(options: Dict[str, str], device: int) -> Place:
         raise _wrong("EI0004", f"RANK_ID [{own}] is not in the rank table")
     local, listed = physical_of(device), int(rows[int(own)]["device_id"])
     if listed != local:
-        # guides/facts/launch.md#physical-ids-in-a-rank-table
+        # guides/facts/rank_tables.md#physical-ids-in-a-rank-table
         raise _wrong("EI0014", f"ranktable config devId[{listed}],but local devId[{local}]")
     addresses = {
         int(row["rank_id"]): f"{server['server_id']}/{row['device_id']}"
@@ -104,7 +104,7 @@ def _from_table(options: Dict[str, str], device: int) -> Place:
 
 
 def _from_pods(table: Any, own: str, device: int) -> Place:
-    # guides/facts/launch.md#former-rank-tables: template 2
+    # guides/facts/rank_tables.md#former-rank-tables: template 2
     pods = [pod for group in table["group_list"] for pod in group["instance_list"]]
     local = physical_of(device)
     rows = [(pod, row) for pod in pods for row in pod["devices"]]
@@ -123,7 +123,7 @@ def _from_pods(table: Any, own: str, device: int) -> Place:
 
 
 def _read(path: str) -> Any:
-    # guides/facts/launch.md#reading-a-rank-table: EI0004
+    # guides/facts/rank_tables.md#reading-a-rank-table: EI0004
     try:
         with open(path, encoding="utf-8") as file:
             table = json.load(file)
@@ -131,7 +131,7 @@ def _read(path: str) -> Any:
         raise _wrong("EI0004", f"[{path}] is not a valid real path") from None
     except ValueError:
         raise _wrong("EI0004", f"[{path}] is not valid JSON") from None
-    # guides/facts/launch.md#versions-of-rank-tables
+    # guides/facts/rank_tables.md#versions-of-rank-tables
     if table.get("version", "1.0") not in ("1.0", "1.2"):
         raise _wrong("EI0014", f"version [{table.get('version')}] is not supported")
     return table
@@ -140,7 +140,7 @@ def _read(path: str) -> Any:
 def _devices(server: Any) -> List[Any]:
     for row in server["device"]:
         for key in ("device_id", "rank_id"):
-            # guides/facts/launch.md#rules-for-a-rank-table: text, no numbers
+            # guides/facts/rank_tables.md#rules-for-a-rank-table: text, no numbers
             if not isinstance(row.get(key), str):
                 raise _wrong("EI0004", f"{key} is not string!")
     return list(server["device"])

@@ -30,7 +30,7 @@ _CUBE = frozenset(
         "MatMul",
     ]
 )
-# guides/facts/options.md#precision-modes: force_fp16 takes float16 wherever an operator has both.
+# guides/facts/precision.md#precision-modes: force_fp16 takes float16 wherever an operator has both.
 # Manual of ATC, which has the same options of GE: 8.1.RC1, --precision_mode (atlasatcparam_16_0067)
 # says so, and 8.0, --precision_mode_v2 (atlasatcparam_16_0069), the same of fp16.
 _ALL_HALF = frozenset(["force_fp16", "fp16"])

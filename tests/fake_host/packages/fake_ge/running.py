@@ -31,25 +31,25 @@ def check_run(entry: Entry, options: Dict[str, Any], compiled: bool) -> None:
         InvalidArgumentError: Of TensorFlow.
         InternalError: Of TensorFlow.
     """
-    # guides/facts/options.md#profiling: excludes profiler.Profiler
+    # guides/facts/dumps.md#profiling: excludes profiler.Profiler
     if profiler.is_enabled() and profiling(options) is not None:
         raise invalid_argument(
             "The option 'profiling_mode' or env variables 'PROFILING_MODE' cannot be set to true "
             "when using 'profiler.Profiler'."
         )
     if entry.said.get("compile_dynamic_mode"):
-        # guides/facts/options.md#dynamic-inputs
+        # guides/facts/dynamic.md#dynamic-inputs
         if entry.get("dynamic_input"):
             raise internal_error(
                 "Option compile_dynamic_mode cannot set when set dynamic_input to 1."
             )
-        # guides/facts/options.md#dynamic-profiles; geop_npu.cc, ComputeAsync
+        # guides/facts/dynamic.md#dynamic-profiles; geop_npu.cc, ComputeAsync
         if all(entry.said.get(key) not in (None, "") for key in _PROFILES):
             raise internal_error(
                 "Option compile_dynamic_mode cannot set when set input_shape, dynamic_dims and "
                 "dynamic_node_type."
             )
-    # guides/facts/options.md#accelerated-training: what is unreadable later is only logged
+    # guides/facts/precision.md#accelerated-training: what is unreadable later is only logged
     if not compiled:
         check_acceleration(entry, options)
 
@@ -64,7 +64,7 @@ def check_session(entry: Entry, name: str) -> None:
     Raises:
         InternalError: Of TensorFlow.
     """
-    # guides/facts/options.md#data-dump: GE refuses both when it sets up the dump of a session:
+    # guides/facts/dumps.md#data-dump: GE refuses both when it sets up the dump of a session:
     # inner_session.cc, Initialize; dump_properties.cc, InitByOptions. The adapter has a session
     # then, and is told by the first graph that it adds (geop_npu.cc, AddGraph).
     if entry.get("enable_dump") and entry.get("enable_dump_debug"):
@@ -72,7 +72,7 @@ def check_session(entry: Entry, name: str) -> None:
             "ge.exec.enableDump and ge.exec.enableDumpDebug cannot be set to 1 at the same time"
         )
         raise _not_added(name, nested("E10001", reason))
-    # guides/facts/options.md#data-dump: NPU_COLLECT_PATH excludes oom. Manual,
+    # guides/facts/dumps.md#data-dump: NPU_COLLECT_PATH excludes oom. Manual,
     # "NPU_COLLECT_PATH" (envref_07_0129): what is compiled so reports an error when it is used.
     if collection_path() and "oom" in _debug_items(entry.get("op_debug_config")):
         raise _not_added(name, nested("EZ9999", "oom is on while NPU_COLLECT_PATH is set"))

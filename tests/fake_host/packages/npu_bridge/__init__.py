@@ -10,5 +10,5 @@ from npu_bridge.estimator.npu.npu_plugin import npu_close  # isort: skip
 
 __all__ = ["__version__", "hccl_ops", "npu_bridge_handle", "npu_close"]
 
-# guides/facts/adapter.md#the-end-of-a-process
+# guides/facts/process.md#the-end-of-a-process
 atexit.register(npu_close)

@@ -1,6 +1,6 @@
 """What scripts import with a star, and what patches every session (npu_bridge/npu_init.py).
 
-guides/facts/adapter.md#importing-npu_bridge. Of the vendor's names those that need its
+guides/facts/process.md#importing-npu_bridge. Of the vendor's names those that need its
 estimator, optimizers or Keras are not here: nothing uses them.
 """
 
@@ -68,9 +68,9 @@ def npu_config_proto(config_proto: Any = None) -> Any:
     rewriter = config_proto.graph_options.rewrite_options
     if not any(one.name == "NpuOptimizer" for one in rewriter.custom_optimizers):
         rewriter.custom_optimizers.add(name="NpuOptimizer")
-        # guides/facts/adapter.md#importing-npu_bridge: only with an entry of its own
+        # guides/facts/process.md#importing-npu_bridge: only with an entry of its own
         rewriter.memory_optimization = RewriterConfig.OFF
-    # guides/facts/adapter.md#importing-npu_bridge: what is changed in any case
+    # guides/facts/process.md#importing-npu_bridge: what is changed in any case
     config_proto.allow_soft_placement = True
     config_proto.log_device_placement = False
     rewriter.remapping = RewriterConfig.OFF
@@ -150,7 +150,7 @@ def _patched(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
-# guides/facts/adapter.md#importing-npu_bridge: both kinds of sessions
+# guides/facts/process.md#importing-npu_bridge: both kinds of sessions
 fake_ge.note("import npu_bridge.npu_init")
 for _kind, _original in _originals.items():
     _kind.__init__ = _patched(_original)

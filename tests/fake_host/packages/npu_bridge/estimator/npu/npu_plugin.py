@@ -51,19 +51,19 @@ def npu_resource_init(
     if aoe_mode is None:
         options.pop("work_path", None)
         options.pop("distribute_config", None)
-    # guides/facts/adapter.md#npu_resource_init: what it sends in a form that nobody reads
+    # guides/facts/process.md#npu_resource_init: what it sends in a form that nobody reads
     options["aoe_config_file"] = str(aoe_config_file)
     if "optimization_switch" in options:
         options["ge.optimization_switch"] = options.pop("optimization_switch")
     options["input_batch_cpy"] = "true" if input_batch_cpy else "false"
     fake_ge.note("npu_resource_init")
-    # guides/facts/adapter.md#npu_resource_init
+    # guides/facts/process.md#npu_resource_init
     ENGINE.initialise(options, is_global=True)
 
 
 def npu_resource_shutdown() -> None:
     """Ends it."""
-    # guides/facts/adapter.md#npu_resource_init: GE stays up until here. ge_plugin.cc,
+    # guides/facts/process.md#npu_resource_init: GE stays up until here. ge_plugin.cc,
     # Finalize, leaves isGlobal_ as it is: until the next npu_resource_init nothing starts GE.
     fake_ge.note("npu_resource_shutdown")
     ENGINE.finalise()

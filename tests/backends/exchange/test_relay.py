@@ -6,8 +6,8 @@ from typing import Dict, Iterator, List
 
 import pytest
 
-from ascend_session.backends.exchange.rendezvous import Rendezvous
-from ascend_session.backends.exchange.systems import Client, Node, Systems
+from ascend_session.backends.exchange.relay import Client, Relay
+from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
 
 Refusals = Dict[int, str]
 
@@ -28,22 +28,22 @@ def clients() -> Iterator[List[Client]]:
 
 
 @pytest.fixture
-def systems(clients: List[Client], refusals: Refusals) -> Systems:
-    node = Node(Rendezvous("job", ("name",)), rank=0, size=2)
+def relay(clients: List[Client], refusals: Refusals) -> Relay:
+    hub = Rank(0, 2, "", 2, Rendezvous("job", ("name",)), is_hub=True)
 
     def refuse(client: Client, reason: str) -> None:
         refusals[client.number] = reason
 
-    return Systems(node, dict(enumerate(clients)), lambda *message: None, refuse, 1)
+    return Relay(hub, dict(enumerate(clients)), lambda *message: None, refuse, 1)
 
 
 def test_rank_0_hears_of_a_rank_with_another_size_that_came_before_it(
-    systems: Systems, clients: List[Client], refusals: Refusals
+    relay: Relay, clients: List[Client], refusals: Refusals
 ) -> None:
     for client, rank, size in zip(clients, (1, 0), (3, 2)):
         hello = {"kind": "hello", "job": "job", "starter": None, "system": 1, "rank": rank}
         hello.update(size=size, pid=os.getpid(), node="", local_size=2)
-        systems.handle(client, hello, b"")
+        relay.handle(client, hello, b"")
     assert sorted(refusals) == [0, 1]
     for refusal in refusals.values():
         assert "ank 1 says that the job has 3 ranks, rank 0 says 2" in refusal
