@@ -257,6 +257,10 @@ def test_an_entry_is_read_by_nobody_before_the_import_either(tmp_path: Path) -> 
             "import os\nrank = os.getenv('RANK_ID')\n\nprint(rank.split('-'))\n",
             "train.py:2 reads RANK_ID",
         ),
+        (
+            "import os\nKEY = 'RANK_SIZE'\n\nsize = int(os.environ[KEY])\n",
+            "train.py:4 reads RANK_SIZE",
+        ),
     ],
 )
 def test_who_sets_a_ranks_variable_is_told_where_the_script_needs_it(
@@ -276,6 +280,7 @@ def test_who_sets_a_ranks_variable_is_told_where_the_script_needs_it(
         "import os; {}['RANK_ID']",
         "import os; int(os.getenv('RANK_SIZE', 'x'))",
         "import os; os.environ['TABLE']",
+        "import os; dict(os.environ)['RANK_ID']",
         "import os; rank = os.getenv('RANK_ID')\nint(None)",
     ],
 )
