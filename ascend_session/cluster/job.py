@@ -8,6 +8,7 @@ from ascend_session.cluster.variables import (
     find_missing_table,
     find_superseded,
     find_traps,
+    find_wrong_numbers,
     read_number,
 )
 from ascend_session.errors import JobError
@@ -47,13 +48,14 @@ class Job(NamedTuple):
         In a script that starts ranks below a launcher, what the script says of them counts.
 
         Raises:
-            JobError: If variables contradict each other (see `find_traps`), if a rank is out of
-                range, or if nothing says which rank of a mounted rank table this process is.
+            JobError: If variables contradict each other (see `find_traps`) or hold no numbers, if a
+                rank is out of range, or if nothing says which rank of a mounted rank table this
+                process is.
         """
         superseded = tuple(find_superseded(environ))
         if superseded:
             environ = {name: environ[name] for name in environ if name not in superseded}
-        traps = find_traps(environ)
+        traps = [*find_traps(environ), *find_wrong_numbers(environ)]
         if traps:
             missing = find_missing_table(environ)
             lines = "\n".join(f"  {trap}" for trap in (missing, *traps) if trap)

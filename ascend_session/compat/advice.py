@@ -34,8 +34,7 @@ _SET_BY_LAUNCH = (
 )
 
 _READS_VARIABLE = re.compile(
-    rf"(?:getenv\(|environ\.get\(|environ\[)\s*['\"]({'|'.join(_SET_BY_LAUNCH)})['\"]\s*[])]"
-    r"(?!\s*=[^=])"  # which writes it
+    rf"(?:getenv|environ\.get)\(\s*['\"]({'|'.join(_SET_BY_LAUNCH)})['\"]\s*\)"
 )
 
 
@@ -55,20 +54,25 @@ def _find_reads(error: BaseException) -> Iterator[Tuple[str, int, str]]:
     is_of_none = isinstance(error, (TypeError, AttributeError)) and "NoneType" in str(error)
     if not is_of_none and not isinstance(error, KeyError):
         return
-    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-    for file, line in reversed(frames):
-        if not is_user_file(file):
-            continue
+    trace = [(frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
+    frames = [(code.co_filename, line) for code, line in reversed(trace)]
+    frames = [(file, line) for file, line in frames if is_user_file(file)]
+    if isinstance(error, KeyError):  # os.environ's own, however the script writes the name
+        is_of_environ = trace[-1][0] is type(os.environ).__getitem__.__code__
+        if is_of_environ and frames and error.args[0] in _SET_BY_LAUNCH:
+            yield (*frames[0], error.args[0])
+        return
+    for file, line in frames:
         failing = linecache.getline(file, line)
         for name in _READS_VARIABLE.findall(failing):
             yield file, line, name
-        if is_of_none:  # the value may have been kept in a variable before
-            for number, text in enumerate(linecache.getlines(file), 1):
-                target, _, value = text.partition("=")
-                words = re.escape(target.strip())
-                if words and re.search(rf"(?<![\w.]){words}(?!\w)", failing):
-                    for name in _READS_VARIABLE.findall(value):
-                        yield file, number, name
+        for number, text in enumerate(linecache.getlines(file), 1):
+            # The value may have been kept in a variable before.
+            target, _, value = text.partition("=")
+            words = re.escape(target.strip())
+            if words and re.search(rf"(?<![\w.]){words}(?!\w)", failing):
+                for name in _READS_VARIABLE.findall(value):
+                    yield file, number, name
 
 
 # The vendor's packages ---------------------------------------------------------------------------

@@ -160,8 +160,9 @@ class SessionLog:
             try:
                 self._leftovers.check(verdict.values)
             except ConfigError as error:
-                clash = Finding(ERROR, error.message, error.hint, option="precision_mode")
-                return [], [clash], []
+                modes = ("precision_mode", "precision_mode_v2")
+                option = next(mode for mode in modes if mode in verdict.values)
+                return [], [Finding(ERROR, error.message, error.hint, option=option)], []
         return [], [], [str(each.message) for each in caught]
 
     def _list_late(self, initial: Mapping[str, Any], values: Mapping[str, Any]) -> List[Finding]:

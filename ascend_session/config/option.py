@@ -36,6 +36,7 @@ class Option:
         also: Further scopes it is sent at.
         sticky: Whether the value stays in the process after its session has gone.
         dead: Whether nothing in the stack reads it any more.
+        group: The title of the group of options that begins with it, if one does.
         pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
             it in, like ``annotation``.
@@ -56,6 +57,7 @@ class Option:
     also: Tuple[str, ...] = ()
     sticky: bool = False
     dead: bool = False
+    group: str = ""
     pages: str = ""
     path: str = ""
     annotation: Any = None

@@ -535,8 +535,12 @@ class AscendSystem:
         raise translate(error, asked=f"initialize_system on the {self.backend}") from error
 
     def fail(self, error: BaseException) -> None:
-        """Tell the other ranks that the last block of this process has failed."""
-        if not (isinstance(error, SystemExit) and not error.code):
+        """Tell the other ranks that the last block of this process has failed.
+
+        A program that exits with 0 has not, nor has a generator that nobody reads any more.
+        """
+        has_exited = isinstance(error, SystemExit) and not error.code
+        if not (has_exited or isinstance(error, GeneratorExit)):
             member.fail(error)
             self._backend.interrupt(f"{type(error).__name__}: {error}".rstrip(": "), error)
 

@@ -143,6 +143,17 @@ def test_the_end_is_the_scripts_and_the_report_comes_all_the_same(
     assert ('train.py", line' in ended.stderr) == (code == 1)
 
 
+def test_the_report_comes_although_the_script_has_removed_the_folder_of_its_logs(
+    run: Any, tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "gone/attempt_1/rank_0")
+    script = NPU + CONSTANT + "with tf.Session(config=options(job='ps')) as s: s.run(x)\n"
+    ended = run(script, variables={"ASCEND_SESSION_RANK_FOLDER": folder})
+    assert ended.returncode == 0
+    assert report_of(ended)
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_signal_ends_it_after_the_system_was_closed(run: Any) -> None:
     script = (
         NPU
@@ -246,6 +257,10 @@ def test_an_entry_is_read_by_nobody_before_the_import_either(tmp_path: Path) -> 
             "import os\nrank = os.getenv('RANK_ID')\n\nprint(rank.split('-'))\n",
             "train.py:2 reads RANK_ID",
         ),
+        (
+            "import os\nKEY = 'RANK_SIZE'\n\nsize = int(os.environ[KEY])\n",
+            "train.py:4 reads RANK_SIZE",
+        ),
     ],
 )
 def test_who_sets_a_ranks_variable_is_told_where_the_script_needs_it(
@@ -265,6 +280,7 @@ def test_who_sets_a_ranks_variable_is_told_where_the_script_needs_it(
         "import os; {}['RANK_ID']",
         "import os; int(os.getenv('RANK_SIZE', 'x'))",
         "import os; os.environ['TABLE']",
+        "import os; dict(os.environ)['RANK_ID']",
         "import os; rank = os.getenv('RANK_ID')\nint(None)",
     ],
 )

@@ -1,9 +1,14 @@
 """Forks while a system is open or being opened; the child says what it may do, and ends."""
 
+import importlib.abc
+import importlib.util
 import os
 import signal
+import socket
 import sys
 import threading
+from importlib.machinery import ModuleSpec
+from typing import Optional
 
 import tensorflow.compat.v1 as tf
 from common import blocking_op, say
@@ -64,13 +69,19 @@ def fork_while_importing() -> None:
     """Fork while another thread that opens the system still imports the backend's module."""
     begun = threading.Event()
 
-    class Finder:
-        def find_spec(self, name: str, *more: object) -> None:
-            if name == "ascend_session.backends.slow":
-                begun.set()
-                threading.Event().wait()
+    class Slow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+        def find_spec(self, name: str, *more: object) -> Optional[ModuleSpec]:
+            is_slow = name == "ascend_session.backends.slow"
+            return importlib.util.spec_from_loader(name, self) if is_slow else None
 
-    sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
+        def create_module(self, spec: ModuleSpec) -> None:
+            return None
+
+        def exec_module(self, module: object) -> None:
+            begun.set()
+            threading.Event().wait()
+
+    sys.meta_path.insert(0, Slow())
     backends._REGISTRY["slow"] = "slow:Slow"
     fork_after(begun, "slow")
 
@@ -95,6 +106,9 @@ if sys.argv[1] == "while_opening":
     fork_while_opening()
 if sys.argv[1] == "while_importing":
     fork_while_importing()
+ends = socket.socketpair()  # as an event loop of the user's has them, in the parent only
+ends[1].setblocking(False)
+signal.set_wakeup_fd(ends[1].fileno())
 with ascend_system() as system, system.session() as sess:
     callable_before = sess.make_callable(tf.constant(7))
     child = os.fork()

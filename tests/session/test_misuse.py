@@ -23,6 +23,7 @@ from ascend_session import (
     current_system,
     device_count,
     devices,
+    fan_out,
     hccl,
     is_available,
     launch,
@@ -213,6 +214,10 @@ ERRORS = {
     "a session of a system": lambda: open_and_close(current_system().session(device_id=99)),
     "a proto of a system": lambda: current_system().session_config({}),
     "a launch": lambda: launch(LaunchConfig(script="missing.py", backend="stub")),
+    "devices": lambda: fan_out(None, [0, 0], len),
+    "devices that are not here": lambda: open_and_close(
+        fan_out(None, [0, 99], len, backend="stub")
+    ),
     "a rank table": lambda: RankTable.read("missing.json"),
     "options of a launch": lambda: LaunchConfig(processes=0),
     "a launch without options": lambda: launch("train.py"),  # type: ignore[arg-type]

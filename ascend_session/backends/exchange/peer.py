@@ -50,6 +50,7 @@ from ascend_session.cluster import member
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.record_writer import write_record
+from ascend_session.text import format_count
 
 SMALL_BYTES = 8192
 """What a rank has at most for the others if it travels with the agreement, in no shared memory."""
@@ -293,9 +294,9 @@ class Peer:
     def _warn_alone(self) -> None:
         who = self._who
         _logger.warning(
-            "Rank %d waits for the other %d ranks of its job, which RANK_SIZE=%d announces, for "
-            "%g s at most. To train alone, unset RANK_SIZE.",
-            *(who.rank, who.size - 1, who.size, self._timeout_s),
+            "Rank %d waits for %s of its job, which RANK_SIZE=%d announces, for %g s at most. "
+            "To train alone, unset RANK_SIZE.",
+            *(who.rank, format_count(who.size - 1, "other rank"), who.size, self._timeout_s),
         )
 
     def _unreachable(self, has_hub: bool = False) -> InitializationError:

@@ -120,7 +120,7 @@ class Transfers:
         self._waiting: Deque[Transfer] = collections.deque()
         self._early: Dict[int, Dict[Tuple[int, int], bytes]] = collections.defaultdict(dict)
         self._has_shrunk = False  # there was no room for more
-        self._mapped: Dict[int, int] = {}  # number of the memory that each client has
+        self._mapped: Set[int] = set()  # clients that have the memory
 
     def begin(
         self,
@@ -212,10 +212,11 @@ class Transfers:
             "memory": len(self._memory),
             "number": self._number,
         }
-        for client in transfer.clients:
-            is_new = self._mapped.get(client) != self._number
-            self._mapped[client] = self._number
-            self._deliver(event, [client], b"", self._descriptor if is_new else None)
+        new = [client for client in transfer.clients if client not in self._mapped]
+        old = [client for client in transfer.clients if client in self._mapped]
+        self._mapped.update(new)
+        self._deliver(event, new, b"", self._descriptor)
+        self._deliver(event, old, b"", None)
 
     def _provide(self, size_bytes: int, smallest_bytes: int) -> None:
         """Have so much shared memory, in powers of two so that it seldom has to grow."""
@@ -235,6 +236,7 @@ class Transfers:
         self._descriptor = descriptor
         self._has_shrunk = found < wanted
         self._number += 1
+        self._mapped.clear()
 
     def _complete(self, transfer: Transfer) -> None:
         """End the step, if all of the node are there and all that other nodes send for it."""

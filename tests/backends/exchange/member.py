@@ -20,6 +20,7 @@ from ascend_session.backends.exchange.messages import Operation
 from ascend_session.backends.exchange.peer import Peer
 from ascend_session.backends.exchange.process_group import Communicator, ProcessGroup
 from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
+from ascend_session.cluster.member import join
 
 _lock = threading.Lock()
 _released = threading.Event()  # those that are held in a collective
@@ -47,6 +48,8 @@ def main(given: Dict[str, Any]) -> None:
             answer(what, peer.join)
         elif what == "enter":
             in_thread(enter, peer, words[0])
+        elif what == "record":  # for a launcher, in what it waits
+            join(who.rank)
         elif what == "release":
             _released.set()
         elif what == "fail":
