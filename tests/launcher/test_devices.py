@@ -76,8 +76,8 @@ def test_a_list_that_the_runtime_drops_is_refused(bench: Bench) -> None:
     [
         (
             {"processes": 5},
-            "4 device(s), 0 to 3 (physical 4, 5, 6, 7); this launch needs 5 devices, but there is no "
-            "device 4.",
+            "4 device(s), 0 to 3 (physical 4, 5, 6, 7); this launch needs 5 devices, but there is "
+            "no device 4.",
         ),
         ({"devices": "2-5"}, "this launch needs 4 devices, but there is no device 4, 5."),
         ({"devices": "0-3", "processes": 2}, "processes=2, but devices='0-3' names"),
