@@ -98,6 +98,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         getattr(ascend_session, missing)
 
 
+def test_a_name_that_is_nearly_right_is_answered_with_the_right_one() -> None:
+    with pytest.raises(AttributeError, match="Did you mean AscendConfig"):
+        _ = ascend_session.AscendConfg
+    assert not hasattr(ascend_session, "__path_hooks__")
+
+
 @pytest.mark.parametrize(
     "code",
     [

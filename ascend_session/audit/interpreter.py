@@ -9,13 +9,13 @@ import contextlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.audit.objects import (
+    AttributePath,
     Branch,
     Class,
     Function,
     Instance,
     OptimizerEntry,
     OptionAssignment,
-    Part,
     Proto,
     RewriterAssignment,
     RunConfigCall,
@@ -374,7 +374,7 @@ class ScriptInterpreter(ast.NodeVisitor):
     def _assign_attribute(self, target: ast.Attribute, value: Any, written: ast.AST) -> None:
         owner = self.visit(target.value)
         path: Tuple[Any, ...] = (target.attr,)
-        if isinstance(owner, Part):
+        if isinstance(owner, AttributePath):
             path, owner = (*owner.path, target.attr), owner.owner
         if isinstance(owner, OptimizerEntry):
             self._set_option(target, owner, path, value)
@@ -433,8 +433,8 @@ class ScriptInterpreter(ast.NodeVisitor):
         if isinstance(owner, OptimizerEntry) and node.attr == "list":
             return UNKNOWN
         if isinstance(owner, (Proto, OptimizerEntry)):
-            return Part(owner, (node.attr,))
-        if isinstance(owner, Part):
+            return AttributePath(owner, (node.attr,))
+        if isinstance(owner, AttributePath):
             return owner._replace(path=(*owner.path, node.attr))
         value = self._scope.find(dotted_name(node)) if dotted_name(node) else UNKNOWN
         if value is not UNKNOWN:
@@ -443,7 +443,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             entry = self._new_entry(node.value, None)
             if dotted_name(node.value):
                 self._bind_found(node.value, entry)
-            return Part(entry, ("parameter_map",))
+            return AttributePath(entry, ("parameter_map",))
         if node.attr in ("custom_optimizers", "rewrite_options"):
             return self._part_of_found_proto(node)
         return UNKNOWN
@@ -457,7 +457,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             return UNKNOWN
         proto = self._new_proto(node, own=False)
         self._bind_found(root, proto)
-        return Part(proto, (node.attr,))
+        return AttributePath(proto, (node.attr,))
 
     def _bind_found(self, node: ast.AST, value: Any) -> None:
         """Bind the name, or attribute of an object, that was found to be a configuration."""
@@ -486,10 +486,12 @@ class ScriptInterpreter(ast.NodeVisitor):
         if type(between).__name__ == "Index":  # before Python 3.9
             between = between.value
         index = self.visit(between)
-        if isinstance(owner, Part):
+        if isinstance(owner, AttributePath):
             if owner.path[-1] == "parameter_map":
                 key = index.value if isinstance(index, Known) else None
-                return Part(owner.owner, (*owner.path, key if isinstance(key, str) else None))
+                return AttributePath(
+                    owner.owner, (*owner.path, key if isinstance(key, str) else None)
+                )
             if owner.path[-1] == "custom_optimizers" and isinstance(owner.owner, Proto):
                 return owner.owner.entries[0] if owner.owner.entries else UNKNOWN
         elif isinstance(owner, Known) and isinstance(index, Known):
@@ -553,7 +555,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             return self._run(function, arguments)
         if isinstance(function, Class):
             return self._instantiate(function, arguments)
-        if isinstance(owner, (Proto, OptimizerEntry, Part)):
+        if isinstance(owner, (Proto, OptimizerEntry, AttributePath)):
             return self._call_on_object(node, owner, last, arguments)
         if isinstance(owner, Instance):
             method = owner.find(last)
@@ -592,7 +594,7 @@ class ScriptInterpreter(ast.NodeVisitor):
     def _call_on_object(
         self, node: ast.Call, owner: Any, method: str, arguments: _Arguments
     ) -> Any:
-        whole, path = (owner.owner, owner.path) if isinstance(owner, Part) else (owner, ())
+        whole, path = (owner.owner, owner.path) if isinstance(owner, AttributePath) else (owner, ())
         if isinstance(whole, OptimizerEntry):
             if len(path) > 2 and path[0] == "parameter_map":
                 self._set_option(node, whole, (path[0], path[1], "list"), UNKNOWN)
@@ -622,7 +624,7 @@ class ScriptInterpreter(ast.NodeVisitor):
         """Make a ConfigProto; the parts of one are followed as the whole."""
         named = arguments.named
         inner = named.get("graph_options", named.get("rewrite_options"))
-        if isinstance(inner, Part):
+        if isinstance(inner, AttributePath):
             inner = inner.owner
         proto = inner if isinstance(inner, Proto) else self._new_proto(node, own=True)
         if arguments.opaque or (inner is not None and not isinstance(inner, Proto)):
@@ -669,7 +671,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             return proto if last == "npu_config_proto" else UNKNOWN
         if last == "setattr" and len(positional) == 3:
             part, field, value = positional
-            if isinstance(part, Part) and isinstance(part.owner, OptimizerEntry):
+            if isinstance(part, AttributePath) and isinstance(part.owner, OptimizerEntry):
                 path = (*part.path, field.value) if isinstance(field, Known) else ()
                 self._set_option(node, part.owner, path, value)
             return UNKNOWN

@@ -98,7 +98,7 @@ class OptimizerEntry:
         self.opaque = False
 
 
-class Part(NamedTuple):
+class AttributePath(NamedTuple):
     """Something inside a configuration or an entry: the attributes on the way to it."""
 
     owner: Any  # Proto or OptimizerEntry
@@ -241,7 +241,7 @@ def dotted_name(node: Optional[ast.AST]) -> str:
 
 def is_object(value: Any) -> bool:
     """Whether ``value`` is something that a script changes, and not a constant."""
-    return isinstance(value, (Proto, OptimizerEntry, Part, Instance))
+    return isinstance(value, (Proto, OptimizerEntry, AttributePath, Instance))
 
 
 def mark_shared(value: Any) -> None:
@@ -251,7 +251,7 @@ def mark_shared(value: Any) -> None:
         for each in inner if isinstance(inner, (list, tuple)) else ():
             mark_shared(each)
         return
-    if isinstance(value, Part):
+    if isinstance(value, AttributePath):
         value = value.owner
     if isinstance(value, (Proto, OptimizerEntry)):
         value.shared = True

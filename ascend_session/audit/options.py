@@ -37,12 +37,12 @@ from ascend_session.audit.values import EnvironmentText, Known, OneOf
 from ascend_session.config.adapter_checks import ends_by_itself
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import check_value
-from ascend_session.config.option import Option, options_by_key
+from ascend_session.config.option import Option, keys_by_name, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.profiling_options import profiling_members
 from ascend_session.config.reference import all_options, values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
-from ascend_session.config.rules.rule import FlatOptions, Rule
+from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
 
@@ -183,7 +183,7 @@ def check_status(key: str, place: Place) -> Iterator[Finding]:
     is_dead = option is not None and option.dead
     rule, severity = ("unread-option", WARNING) if is_dead else ("deprecated-option", INFO)
     options = FlatOptions({key: None})
-    for remark in (found for each in DEPRECATIONS for found in each.findings(options)):
+    for remark in apply_rules(DEPRECATIONS, options):
         hint = remark.hint or _STATUS_HINTS[rule]
         yield Finding(severity, remark.message, hint, rule, key, place)
 
@@ -192,7 +192,7 @@ Identity = Tuple[Any, ...]
 """The same for the same finding among other options, whose values its message may name."""
 
 
-def apply_rules(
+def find_rule_violations(
     options: FlatOptions, places: Mapping[str, Place], otherwise: Place
 ) -> Iterator[Tuple[Identity, Finding]]:
     """Run the configuration's rules on options by key.
@@ -215,11 +215,9 @@ def apply_rules(
 
 def _key_of(option: str, rule: Rule, options: Iterable[str]) -> Optional[str]:
     """Give the key that a finding about ``option`` (a name, path or key) is shown at."""
+    candidates = (keys_by_name(AdapterOptions).get(option), *rule.keys)
     keys = list(options)
-    for each in options_by_key(AdapterOptions).values():
-        if option in (each.key, each.name, each.path) and each.key in keys:
-            return each.key
-    return next((key for key in rule.keys if key in keys), None)
+    return next((key for key in candidates if key in keys), None)
 
 
 _MOST_BRANCHES = 24
@@ -272,4 +270,4 @@ def _apply_rules_to(
             unreadable.add(each.key)
         else:
             values[each.key] = value
-    return dict(apply_rules(FlatOptions(values, unreadable), places, entry.place))
+    return dict(find_rule_violations(FlatOptions(values, unreadable), places, entry.place))

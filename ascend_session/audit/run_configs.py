@@ -6,10 +6,10 @@ from pydantic import BaseModel
 
 from ascend_session.audit.objects import RunConfigCall
 from ascend_session.audit.options import (
-    apply_rules,
     argument_problems,
     check_path,
     check_status,
+    find_rule_violations,
 )
 from ascend_session.audit.values import UNKNOWN, Known, as_python
 from ascend_session.audit.vendor_classes import PART_MODELS
@@ -109,7 +109,7 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
             else:
                 right[option.key] = values[option.key]
     options = FlatOptions(right, unknown=unreadable)  # what is not known may be None
-    for _, finding in apply_rules(options, places, call.place):
+    for _, finding in find_rule_violations(options, places, call.place):
         if finding.option != "enable_data_pre_proc" or finding.option in places:
             yield finding._replace(certain=not call.opaque)
 

@@ -72,7 +72,7 @@ class NpuBackend(Backend):
     def job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
         job = Job.detect(environ)
-        if environ.get("ASCEND_DEVICE_ID") or not environ.get("DEVICE_ID"):
+        if not job.device_source.startswith("DEVICE_ID="):
             return job
         logical = self._devices.logical(job.device_id)
         return job if logical is None else job._replace(device_id=logical)

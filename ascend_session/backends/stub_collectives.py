@@ -7,7 +7,7 @@ import collections
 import functools
 import hashlib
 import weakref
-from typing import Any, Callable, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends import collective_shapes
 from ascend_session.backends._tensorflow import tf1
@@ -75,7 +75,7 @@ class StubCollectives(Collectives):
         shapes = [_as_list(tensor.shape) for tensor in tensors]
         bits = [_as_bits(tensor) for tensor in tensors]
         received = _collective("HcomBroadcast", group, what, bits, work, shapes)
-        return [_from_bits(one, tensor.dtype) for one, tensor in zip(received, tensors)]
+        return [_from_bits(value, tensor.dtype) for value, tensor in zip(received, tensors)]
 
     def reduce(
         self,
@@ -198,74 +198,63 @@ class StubCollectives(Collectives):
         return _from_bits(blocking_op("HcomReceive", [], function, results)[0], data_type)
 
     def create_group(self, group: str, rank_num: int, rank_ids: List[int]) -> None:
-        """Makes a group; nothing is sent."""
+        """Make a group; nothing is sent."""
         current_job("hccl.create_group").groups.create(group, rank_num, rank_ids)
 
     def destroy_group(self, group: str) -> None:
-        """Ends a group; nothing is sent."""
+        """End a group; nothing is sent."""
         current_job("hccl.destroy_group").groups.destroy(group)
 
     def rank(self, group: str) -> int:
-        """This process's rank in the group."""
+        """Give this process's rank in the group."""
         return current_job("hccl.rank").groups.rank_in(group)
 
     def size(self, group: str) -> int:
-        """The number of the group's ranks."""
+        """Count the group's ranks."""
         return current_job("hccl.size").groups.size_of(group)
 
     def local_rank(self, group: str) -> int:
-        """This process's place among the group's ranks of this server."""
+        """Give this process's place among the group's ranks of this server."""
         return current_job("hccl.local_rank").groups.local_rank_in(group)
 
     def local_size(self, group: str) -> int:
-        """How many of the group's ranks are on this server."""
+        """Count the group's ranks on this server."""
         return current_job("hccl.local_size").groups.local_size_of(group)
 
     def world_rank(self, group: str, group_rank: int) -> int:
-        """The rank in the job of a rank of the group."""
+        """Find the rank in the job of a rank of the group."""
         return current_job("hccl.world_rank").groups.world_rank(group, group_rank)
 
     def group_rank(self, world_rank: int, group: str) -> int:
-        """The rank in the group of a rank of the job."""
+        """Find the rank in the group of a rank of the job."""
         return current_job("hccl.group_rank").groups.group_rank(world_rank, group)
-
-
-class Place(NamedTuple):
-    """Where an operator stands, by which the ranks tell which ones belong together.
-
-    The same script gives the same places on all ranks of a group, whatever its operators' names.
-
-    Attributes:
-        key: Unique in this process: ``graph 1, hccl_world_group, collective 3``.
-        group: Name of the ranks that take part.
-    """
-
-    key: str
-    group: str
 
 
 _graphs: "weakref.WeakKeyDictionary[Any, Dict[str, Tuple[int, int]]]" = weakref.WeakKeyDictionary()
 _numbered: Counter[str] = collections.Counter()
 
 
-def _next_place(group: str) -> Place:
-    """Give the next place of a group's collective in the default graph.
+def _next_key(group: str) -> str:
+    """Name the next collective of a group in the default graph, the same on all ranks.
 
-    Graphs are numbered for each set of ranks, in the order in which they get their first
-    collective of it: only its members build those, and a name may stand for others later.
+    It is unique in this process: ``graph 1, hccl_world_group, collective 3``. The same script gives
+    the same names on all ranks of a group, whatever its operators' names. Graphs are numbered for
+    each set of ranks, in the order in which they get their first collective of it: only its members
+    build those, and a name may stand for others later.
     """
-    known = _graphs.setdefault(_outermost(tf1().get_default_graph()), {})
+    known = _graphs.setdefault(_outermost_graph(), {})
     ranks = members_now(group)
     if ranks not in known:
         _numbered[ranks] += 1
         known[ranks] = (_numbered[ranks], 0)
     graph, count = known[ranks]
     known[ranks] = (graph, count + 1)
-    return Place(f"graph {graph}, {group}, collective {count + 1}", group)
+    return f"graph {graph}, {group}, collective {count + 1}"
 
 
-def _outermost(graph: Any) -> Any:
-    """Give the graph that a session will run: functions and loops have graphs inside."""
+def _outermost_graph() -> Any:
+    """Find the graph that a session will run: functions and loops have graphs inside."""
+    graph = tf1().get_default_graph()
     while True:
         outer = getattr(graph, "outer_graph", None) or getattr(graph, "_outer_graph", None)
         if outer is None:
@@ -296,20 +285,20 @@ def _collective(
         of_shape: Whether all ranks have to give the same shapes.
     """
     tf = tf1()
-    place = _next_place(group)
+    own_key = _next_key(group)
 
     def function(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Sequence[Any]:
         job = current_job(f'The collective "{name}"')
-        ranks = job.groups.members(place.group)
+        ranks = job.groups.members(group)
         signature = _signature(what, arrays if of_shape else arrays[:0])
-        key = place.key if place.group == WORLD_GROUP else f"{place.key} of {list(ranks)}"
+        key = own_key if group == WORLD_GROUP else f"{own_key} of {list(ranks)}"
         operation = Operation(key, name, ranks, signature)
         results: Sequence[Any] = job.process_group.run(
             operation, lambda comm: work(comm, arrays), iteration
         )
         return results
 
-    results = [(one.dtype, tf.TensorShape(shape)) for one, shape in zip(inputs, shapes)]
+    results = [(tensor.dtype, tf.TensorShape(shape)) for tensor, shape in zip(inputs, shapes)]
     return blocking_op(kind, inputs, function, results, gradient)
 
 
@@ -321,7 +310,7 @@ def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str
     shapes = [_as_list(tensor.shape) for tensor in tensors]
     what = _described(f"allreduce {reduction}", [tensor.dtype for tensor in tensors])
     reduced = _collective("HcomAllReduce", group, what, wide, work, shapes, gradient)
-    return [tf1().cast(one, tensor.dtype) for one, tensor in zip(reduced, tensors)]
+    return [tf1().cast(value, tensor.dtype) for value, tensor in zip(reduced, tensors)]
 
 
 def _reduction(kind: str, what: str, tensor: Any, work: Any, shape: Any, group: str) -> Any:
@@ -385,7 +374,7 @@ def _from_bits(tensor: Any, dtype: Any) -> Any:
 
 
 def _wide(tensor: Any) -> Any:
-    """``tensor`` in a dtype that NumPy can reckon with."""
+    """Give ``tensor`` in a dtype that NumPy can compute with."""
     tf = tf1()
     return tf.cast(tensor, tf.float32) if tensor.dtype.base_dtype == tf.bfloat16 else tensor
 
@@ -405,9 +394,8 @@ def _register_gradient() -> None:
 
     def gradient(op: Any, *gradients: Any) -> List[Any]:
         count = len(gradients) // 2
-        summed = [
-            StubCollectives().allreduce(one, "sum", 0, -1, WORLD_GROUP) for one in gradients[:count]
-        ]
+        stub = StubCollectives()
+        summed = [stub.allreduce(each, "sum", 0, -1, WORLD_GROUP) for each in gradients[:count]]
         return [None] * count + summed
 
     tf1().RegisterGradient(_GRADIENT)(gradient)

@@ -30,7 +30,7 @@ class Groups:
         self._members: Dict[str, Tuple[int, ...]] = {WORLD_GROUP: tuple(range(size))}
 
     def create(self, group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
-        """Makes a group.
+        """Make a group.
 
         Args:
             group: Its name.
@@ -40,23 +40,23 @@ class Groups:
         Raises:
             CollectiveError: If it exists, has other ranks than the job, or not this one.
         """
-        asked = f"The group {group!r} of the ranks {list(rank_ids)} cannot be made: "
+        refusal = f"The group {group!r} of the ranks {list(rank_ids)} cannot be made: "
         if group in self._members:
             raise CollectiveError(
-                f"{asked}there is a group of this name already, of {_ranks(self._members[group])}.",
+                f"{refusal}there is one of this name already, of {_ranks(self._members[group])}.",
                 hint="Use another name, or hccl.destroy_group(name) first.",
             )
         reason = self._objection(rank_num, rank_ids)
         if reason:
             raise CollectiveError(
-                f"{asked}{reason}.",
+                f"{refusal}{reason}.",
                 hint="Call hccl.create_group(name, number, ranks) with the same ranks on each of "
                 "them, and on no other rank.",
             )
         self._members[group] = tuple(sorted(rank_ids))
 
     def _objection(self, rank_num: int, rank_ids: Sequence[int]) -> str:
-        """Why these ranks cannot be a group; empty if they can."""
+        """Say why these ranks cannot be a group; empty if they can."""
         world = self._members[WORLD_GROUP]
         if rank_num != len(rank_ids):
             return f"rank_num={rank_num}, but these are {len(rank_ids)}"
@@ -70,7 +70,7 @@ class Groups:
         return ""
 
     def destroy(self, group: str) -> None:
-        """Ends a group.
+        """End a group.
 
         Raises:
             CollectiveError: If there is none of this name, or it is the whole job's.
@@ -83,7 +83,7 @@ class Groups:
         del self._members[group]
 
     def members(self, group: str) -> Tuple[int, ...]:
-        """The group's ranks in the job, ascending.
+        """List the group's ranks in the job, ascending.
 
         Raises:
             CollectiveError: If this process has made no group of this name.
@@ -98,23 +98,23 @@ class Groups:
         return self._members[group]
 
     def rank_in(self, group: str) -> int:
-        """This process's rank in the group; raises as `members`."""
+        """Give this process's rank in the group; raises as `members`."""
         return self.members(group).index(self._rank)
 
     def size_of(self, group: str) -> int:
-        """The number of the group's ranks; raises as `members`."""
+        """Count the group's ranks; raises as `members`."""
         return len(self.members(group))
 
     def local_rank_in(self, group: str) -> int:
-        """This process's place among the group's ranks of its host; raises as `members`."""
+        """Give this process's place among the group's ranks of its host; raises as `members`."""
         return self._neighbours(group).index(self._rank)
 
     def local_size_of(self, group: str) -> int:
-        """How many of the group's ranks are on this process's host; raises as `members`."""
+        """Count the group's ranks on this process's host; raises as `members`."""
         return len(self._neighbours(group))
 
     def world_rank(self, group: str, group_rank: int) -> int:
-        """The rank in the job of a rank of the group; raises as `members`, or without such one."""
+        """Find the rank in the job of a rank of the group; raises as `members`, or without such."""
         members = self.members(group)
         if not 0 <= group_rank < len(members):
             raise CollectiveError(
@@ -123,7 +123,7 @@ class Groups:
         return members[group_rank]
 
     def group_rank(self, world_rank: int, group: str) -> int:
-        """The rank in the group of a rank of the job; raises as `members`, or if it is not in."""
+        """Find the rank in the group of a rank of the job; raises as `members`, or if not in it."""
         members = self.members(group)
         if world_rank not in members:
             raise CollectiveError(
@@ -138,7 +138,7 @@ class Groups:
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    """Ranks in words: ``the ranks 0 to 7``, or their list."""
+    """Write ranks in words: ``the ranks 0 to 7``, or their list."""
     if len(ranks) == 1:
         return f"the rank {ranks[0]}"
     if list(ranks) == list(range(ranks[0], ranks[-1] + 1)):

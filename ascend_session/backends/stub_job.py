@@ -8,10 +8,8 @@ import os
 import socket
 from typing import Any, Mapping, Optional
 
-from ascend_session.backends.exchange.peer import Rank
 from ascend_session.backends.exchange.process_group import ProcessGroup
-from ascend_session.backends.exchange.relay import NodeInfo
-from ascend_session.backends.exchange.rendezvous import Rendezvous
+from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
 from ascend_session.backends.stub import StubBackend
 from ascend_session.backends.stub_groups import Groups
 from ascend_session.cluster.coordinator import find_coordinator, is_loopback, split_address
@@ -153,8 +151,7 @@ def _make_process_group(
         if is_hub:
             credentials = read_credentials(environ, job_id)
             links = Links(node if job.rank else "", coordinator, credentials, timeout_s)
-    hub = NodeInfo(rendezvous, job.rank, job.size, links) if is_hub else None
-    who = Rank(job.rank, job.size, label, job.local_size, rendezvous, hub, coordinator)
+    who = Rank(job.rank, job.size, label, job.local_size, rendezvous, is_hub, coordinator, links)
     return ProcessGroup(job.rank, who, timeout_s, _execution_limit(parameters, environ))
 
 
@@ -168,7 +165,7 @@ def _this_machine() -> str:
 
 
 def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Optional[float]:
-    """Seconds that a collective may take: the option, else the variable, else HCCL's default."""
+    """Find how long a collective may take: the option, else the variable, else HCCL's default."""
     given = parameters.get("hccl_timeout")
     if given is None:
         given = read_number(environ, "HCCL_EXEC_TIMEOUT")

@@ -11,7 +11,12 @@ import os
 import resource
 from typing import Iterator, Mapping, Optional
 
-from ascend_session.cluster.variables import find_traps, read_number, read_seconds
+from ascend_session.cluster.variables import (
+    find_traps,
+    find_wrong_numbers,
+    read_number,
+    read_seconds,
+)
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.families import family
 from ascend_session.hardware.nodes import VISIBLE_VARIABLE, read_visible
@@ -31,7 +36,7 @@ _WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
 
 def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Look at the variables of a rank that describe its job."""
-    problems = find_traps(environ)
+    problems = [*find_traps(environ), *find_wrong_numbers(environ)]
     for problem in problems:
         hint = "Correct or unset the variables; the adapter does not report this."
         yield Finding(ERROR, problem, hint, rule=_VARIABLES)

@@ -50,11 +50,18 @@ def run(
         ascend-session run --strict --json report.json -m my_package.train
     """
     from ascend_session.backends import backend_class, choose
+    from ascend_session.errors import JobError
     from ascend_session.launcher.rank_main import RUN_VARIABLE, RUNNER
 
     environ = dict(os.environ)
     with exit_on_error(2):
         choice = choose(backend or "auto", environ)
+        if not as_module and not os.path.exists(what):
+            raise JobError(
+                f"There is no script {os.path.abspath(what)}.",
+                hint="Give the path of a Python script. For a shell script, use "
+                "`ascend-session launch -n 1 --no-python bash SCRIPT`.",
+            )
     settings = {
         "backend": choice.name,
         "replaces_vendor": "yes" if backend_class(choice.name).replaces_vendor else "no",

@@ -8,6 +8,7 @@ from ascend_session.cluster.variables import (
     find_missing_table,
     find_superseded,
     find_traps,
+    find_wrong_numbers,
     read_number,
 )
 from ascend_session.errors import JobError
@@ -27,6 +28,7 @@ class Job(NamedTuple):
         identity: What variables and schedulers say of this process.
         mounted: Its place in the rank table that is mounted in its pod, if only that says it.
         device_source: What names the device; for logs.
+        superseded: Variables that a launcher has set for a script, and that do not count below it.
     """
 
     rank: int
@@ -37,6 +39,7 @@ class Job(NamedTuple):
     identity: Identity = Identity()
     mounted: Optional[MountedPlace] = None
     device_source: str = ""
+    superseded: Tuple[str, ...] = ()
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> "Job":
@@ -45,13 +48,14 @@ class Job(NamedTuple):
         In a script that starts ranks below a launcher, what the script says of them counts.
 
         Raises:
-            JobError: If variables contradict each other (see `find_traps`), if a rank is out of
-                range, or if nothing says which rank of a mounted rank table this process is.
+            JobError: If variables contradict each other (see `find_traps`) or hold no numbers, if a
+                rank is out of range, or if nothing says which rank of a mounted rank table this
+                process is.
         """
-        superseded = find_superseded(environ)
+        superseded = tuple(find_superseded(environ))
         if superseded:
             environ = {name: environ[name] for name in environ if name not in superseded}
-        traps = find_traps(environ)
+        traps = [*find_traps(environ), *find_wrong_numbers(environ)]
         if traps:
             missing = find_missing_table(environ)
             lines = "\n".join(f"  {trap}" for trap in (missing, *traps) if trap)
@@ -91,7 +95,8 @@ class Job(NamedTuple):
                 "LOCAL_SIZE as the number of the job's processes there.",
             )
         device_id, source = _find_device(environ, 0 if known.scheduler is None else local_rank)
-        return cls(rank, size, local_rank, local_size, device_id, identity, mounted, source)
+        place = (rank, size, local_rank, local_size, device_id)
+        return cls(*place, identity, mounted, source, superseded)
 
     @property
     def origin(self) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 from typing import Any, List, Mapping, Optional
 
+from ascend_session.errors import JobError
 from ascend_session.text import join_words
 
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
@@ -46,6 +47,19 @@ def read_seconds(environ: Mapping[str, str], name: str) -> Optional[float]:
     """
     text = environ.get(name, "")
     return float(text) if re.fullmatch(r"[0-9]{1,300}(\.[0-9]{1,2})?", text) else None
+
+
+def check_stall_note(environ: Mapping[str, str]) -> None:
+    """Refuse a `STALL_NOTE` that would be ignored.
+
+    Raises:
+        JobError: If it is set, and no number of seconds.
+    """
+    if environ.get(STALL_NOTE) and read_seconds(environ, STALL_NOTE) is None:
+        raise JobError(
+            f"{STALL_NOTE}={environ[STALL_NOTE]!r} is not a number of seconds, such as 60 or 0.5.",
+            hint=f"export {STALL_NOTE}=60, or unset it.",
+        )
 
 
 def read_size(environ: Mapping[str, str]) -> Optional[int]:
@@ -143,6 +157,22 @@ def find_missing_table(environ: Mapping[str, str]) -> str:
     table = environ.get("RANK_TABLE_FILE")
     is_missing = table and not os.path.isfile(table)
     return f"RANK_TABLE_FILE={table!r}: there is no such file." if is_missing else ""
+
+
+def find_wrong_numbers(environ: Mapping[str, str]) -> List[str]:
+    """List what is no number in a job without a rank table, where nothing else says who is who.
+
+    The adapter takes such a size for 1, and every process would be rank 0 of such a rank.
+    """
+    problems: List[str] = []
+    size, rank = environ.get("RANK_SIZE"), environ.get("RANK_ID")
+    if environ.get("RANK_TABLE_FILE"):
+        return problems
+    if size and read_number(environ, "RANK_SIZE") is None:
+        problems.append(f"RANK_SIZE={size!r} is no number of processes.")
+    if rank and read_number(environ, "RANK_ID") is None and (read_size(environ) or 1) > 1:
+        problems.append(f"RANK_ID={rank!r} is no rank.")
+    return problems
 
 
 def _find_table_traps(environ: Mapping[str, str]) -> List[str]:

@@ -20,7 +20,8 @@ from ascend_session.backends.npu_training import ITERATION_OP, outermost
 from ascend_session.backends.stub_loops import StubLoop
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.config.entry import ENTRY_NAME
+from ascend_session.config.adapter_checks import values_in_force
+from ascend_session.config.entry import ENTRY_NAME, read_entries
 from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
 
@@ -120,20 +121,14 @@ def check_loop(session: Any, steps: int) -> None:
         return
     session_log().note_loop(session, steps)
     refuse_one_shot(session.graph, steps)
-    entry_steps = _steps_in_entry(getattr(session, "_config", None))
+    proto = getattr(session, "_config", None)
+    options = {} if proto is None else values_in_force(read_entries(proto)[0])
+    entry_steps = options.get("iterations_per_loop", 1)
     if entry_steps != steps:
         warn(
             f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry says "
             f"iterations_per_loop={entry_steps}; the vendor demands the same number in both."
         )
-
-
-def _steps_in_entry(proto: Any) -> int:
-    """Read the number as the adapter does: the last entry's, 1 without one."""
-    entries = [] if proto is None else proto.graph_options.rewrite_options.custom_optimizers
-    maps = [entry.parameter_map for entry in entries if entry.name == ENTRY_NAME]
-    key = "iterations_per_loop"
-    return int(maps[-1][key].i) if maps and key in maps[-1] else 1
 
 
 def looped(session: Any, train_op: Any, steps: int) -> Any:

@@ -252,8 +252,10 @@ def _compare_ranks(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
     if not folder:
         return []
     records = {}
-    ranks_folder = os.path.dirname(folder)
-    for name in sorted(os.listdir(ranks_folder)):
+    ranks_folder, names = os.path.dirname(folder), []
+    with contextlib.suppress(OSError):  # a script may have removed it
+        names = sorted(os.listdir(ranks_folder))
+    for name in names:
         path = os.path.join(ranks_folder, name, RECORD_NAME)
         if os.path.join(ranks_folder, name) == folder or not os.path.exists(path):
             continue

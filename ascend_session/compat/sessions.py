@@ -26,7 +26,7 @@ from typing import (
 from ascend_session.compat import life, run_end
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.option import options_by_key
+from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
 from ascend_session.session.conditions import (
@@ -149,18 +149,20 @@ class SessionLog:
             together with what an earlier initialisation has left in the adapter; and what of that
             stays in force beside these options.
         """
-        self._forget_if_down()
+        if not self.open_sessions():  # GE has ended with the last one (ge_plugin.cc)
+            self.shut_down()
         if not verdict.is_offloaded:
             return [], [], []
         if self._initial is not None:
-            return self._list_late(self._initial, _known_values(verdict)), [], []
+            return self._list_late(self._initial, verdict.values), [], []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self._leftovers.check(_known_values(verdict))
+                self._leftovers.check(verdict.values)
             except ConfigError as error:
-                clash = Finding(ERROR, error.message, error.hint, option="precision_mode")
-                return [], [clash], []
+                modes = ("precision_mode", "precision_mode_v2")
+                option = next(mode for mode in modes if mode in verdict.values)
+                return [], [Finding(ERROR, error.message, error.hint, option=option)], []
         return [], [], [str(each.message) for each in caught]
 
     def _list_late(self, initial: Mapping[str, Any], values: Mapping[str, Any]) -> List[Finding]:
@@ -191,7 +193,7 @@ class SessionLog:
             return
         self._open.append(weakref.ref(session))
         if self._initial is None:
-            self._initial = init_options(_known_values(verdict))
+            self._initial = init_options(verdict.values)
             opened = self.sessions[-1]
             self._initial_name = f"session {opened.number} ({opened.where})"
 
@@ -200,22 +202,12 @@ class SessionLog:
         alive = [reference() for reference in self._open]
         return [each for each in alive if each is not None and not getattr(each, "_closed", False)]
 
-    def _forget_if_down(self) -> None:
-        """GE ends with its last session; the next one initialises it (ge_plugin.cc)."""
-        if not self.open_sessions():
-            self.shut_down()
-
     def shut_down(self) -> List[Any]:
         """Forget what GE was initialised with, and return the sessions that were open then."""
         sessions = self.open_sessions()
         self._leftovers.remember(self._initial or {})
         self._open, self._initial = [], None
         return sessions
-
-
-def _known_values(verdict: EntryVerdict) -> Dict[str, Any]:
-    known = options_by_key(AscendConfig)
-    return {key: value for key, value in verdict.values.items() if key in known}
 
 
 _IN_FORCE = {
@@ -273,8 +265,8 @@ def describe_options(
         stub_effects: Options without effect on the stub alone, and why.
         is_refused: Whether the session is not opened, so that no option of it is in force.
     """
-    refused = _first_by_key(verdict, verdict.refused)
-    silent = _first_by_key(verdict, [*late, *verdict.ignored])
+    refused = _first_by_key(verdict.refused)
+    silent = _first_by_key([*late, *verdict.ignored])
     options = []
     for key, value in verdict.written.items():
         if key in refused:
@@ -302,17 +294,14 @@ def _effect_of(finding: Finding) -> str:
     return "device" if finding.severity == WARNING and finding.effect != NO_EFFECT else "silent"
 
 
-def _first_by_key(verdict: EntryVerdict, findings: Sequence[Finding]) -> Dict[str, Finding]:
-    """Give the first finding about each key, under whichever of its names it was reported."""
-    known = options_by_key(AscendConfig)
-    messages: Dict[str, Finding] = {}
-    for key in verdict.written:
-        option = known.get(key)
-        names = (key,) if option is None else (key, option.name, option.path)
-        for finding in findings:
-            if finding.option in names:
-                messages.setdefault(key, finding)
-    return messages
+def _first_by_key(findings: Sequence[Finding]) -> Dict[str, Finding]:
+    """Give the first finding about each key."""
+    keys = keys_by_name(AscendConfig)
+    first: Dict[str, Finding] = {}
+    for finding in findings:
+        name = finding.option or ""
+        first.setdefault(keys.get(name, name), finding)
+    return first
 
 
 class _Watch:

@@ -11,21 +11,12 @@ guides/facts/adapter.md#options-that-nobody-checks; GE's checks of its options.
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ascend_session.config.adapter_checks import RESET_OPTIONS, find_refusals, values_in_force
-from ascend_session.config.entry import (
-    ENTRY_NAME,
-    EntryReading,
-    check_value,
-    is_misnamed,
-    misnamed_entry,
-    read_parameters,
-    several_entries,
-)
+from ascend_session.config.entry import EntryReading, check_value, read_entries
 from ascend_session.config.names import REFUSED_BY_GE, unknown_key
-from ascend_session.config.option import options_by_key
+from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, accuracy, dynamic, paths, variables
@@ -96,28 +87,22 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     verdict = EntryVerdict()
     if proto is None:
         return verdict
-    rewriter = proto.graph_options.rewrite_options
-    for entry in rewriter.custom_optimizers:
-        if is_misnamed(entry.name):
-            verdict.ignored.append(misnamed_entry(entry.name))
-    entries = [entry for entry in rewriter.custom_optimizers if entry.name == ENTRY_NAME]
-    if len(entries) > 1:
-        verdict.ignored.append(several_entries(len(entries)))
-    readings = [read_parameters(entry.parameter_map) for entry in entries]
-    in_force = values_in_force(readings)
+    entries, verdict.ignored = read_entries(proto)
+    in_force = values_in_force(entries)
     verdict.has_entry = bool(entries)
     verdict.values = {key: value for key, value in in_force.items() if not check_value(key, value)}
-    for reading in readings:
+    for entry in entries:
         for key in RESET_OPTIONS:
             verdict.written.pop(key, None)
-        verdict.written.update(reading.written)
+        verdict.written.update(entry.written)
     of_ge: List[Finding] = []
     if verdict.is_offloaded:
         of_ge += _find_refusals_of_ge(verdict.written, in_force, environ)
-    problems = [each for reading in readings for each in _find_problems(reading, environ)]
-    _sort_problems(verdict, problems, of_ge, find_refusals(readings, environ))
-    if readings:
-        _forgive_defaults(verdict, readings[-1].values)
+    problems = [each for entry in entries for each in _find_problems(entry, environ)]
+    _sort_problems(verdict, problems, of_ge, find_refusals(entries, environ))
+    if entries:
+        _forgive_defaults(verdict, entries[-1].values)
+    rewriter = proto.graph_options.rewrite_options
     for name in ("memory_optimization", "remapping") if entries else ():
         note = left_on(name, getattr(rewriter, name), rewriter.optimizers)
         if note is not None:
@@ -125,13 +110,13 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     return verdict
 
 
-def _find_problems(reading: EntryReading, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Find what the configuration's own definitions and rules say against an entry."""
-    yield from (unknown_key(key) for key in reading.written if key not in reading.values)
-    yield from reading.not_text
+    yield from (unknown_key(key) for key in entry.written if key not in entry.values)
+    yield from entry.not_text
     refused = set()
-    for key, value in reading.values.items():
-        problems, cause = check_value(key, value), reading.misplaced.get(key)
+    for key, value in entry.values.items():
+        problems, cause = check_value(key, value), entry.misplaced.get(key)
         if problems:
             refused.add(key)
         elif cause is not None:
@@ -141,7 +126,7 @@ def _find_problems(reading: EntryReading, environ: Mapping[str, str]) -> Iterato
                 message = f"{cause.message} {problem.message}"
                 problem = problem._replace(message=message, hint=cause.hint)
             yield problem
-    options = FlatOptions(reading.values, refused, environ=environ)
+    options = FlatOptions(entry.values, refused, environ=environ)
     for rule in _ALL_RULES:
         for finding in rule.findings(options):
             is_about_file = finding.severity == ERROR and rule in _RULES_ABOUT_FILES
@@ -189,24 +174,13 @@ def _sort_problems(
     """
     explained = set()
     for finding in dict.fromkeys([*problems, *of_ge]):
-        key = _key_of(finding.option or "")
+        key = keys_by_name(AdapterOptions).get(finding.option or "", finding.option)
         if finding in of_ge or (finding.severity == ERROR and key in refusals):
             explained.add(key)
             verdict.refused.append(finding)
         else:
             verdict.ignored.append(finding)
     verdict.refused += [each for key, each in refusals.items() if key not in explained]
-
-
-def _key_of(name: str) -> str:
-    """Give the key of an option, under whichever of its names it was reported."""
-    return _keys_by_name().get(name, name)
-
-
-@lru_cache(maxsize=None)
-def _keys_by_name() -> Dict[str, str]:
-    known = options_by_key(AdapterOptions).values()
-    return {name: option.key for option in known for name in (option.path, option.name, option.key)}
 
 
 def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
@@ -221,11 +195,12 @@ def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
     written = verdict.written
     if len(written) < _MOST_BY_HAND or "job" not in written or "task_index" not in written:
         return
-    known = options_by_key(AdapterOptions)
-    names = set()
+    known, keys = options_by_key(AdapterOptions), keys_by_name(AdapterOptions)
     for key, value in values.items():
-        option = known[key]
-        if value in (option.adapter, option.run_config):
+        if value in (known[key].adapter, known[key].run_config):
             verdict.defaults.add(key)
-            names |= {key, option.name, option.path}
-    verdict.ignored = [finding for finding in verdict.ignored if finding.option not in names]
+    verdict.ignored = [
+        finding
+        for finding in verdict.ignored
+        if keys.get(finding.option or "") not in verdict.defaults
+    ]

@@ -258,10 +258,6 @@ def _has_wrong_hybrid_mode(entry: _Entry) -> bool:
     return mode not in (0, 1) or (mode == 1 and entry.own["dynamic_node_type"] != 1)
 
 
-def _has_some_of_profile(entry: _Entry) -> bool:
-    return 0 < sum(key in entry.own for key in PROFILE) < len(PROFILE)
-
-
 # GetPassOptions reads these for each graph, also of sessions that are not offloaded.
 _PASS_CHECKS: Tuple[_Check, ...] = (
     _one_of("dynamic_graph_execute_mode", "dynamic_input"),
@@ -330,7 +326,11 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
         needs_others=True,
     ),
     _one_of("op_select_implmode"),
-    _Check(PROFILE, _has_some_of_profile, f"{', '.join(PROFILE)} are given together"),
+    _Check(
+        PROFILE,
+        lambda e: 0 < sum(key in e.own for key in PROFILE) < len(PROFILE),
+        f"{', '.join(PROFILE)} are given together",
+    ),
     _items_match(
         "input_shape",
         r"[\s\S]+:((\d+|-\d+),)+",

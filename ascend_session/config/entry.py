@@ -113,7 +113,21 @@ class EntryReading(NamedTuple):
     not_text: List[Finding]
 
 
-def read_parameters(parameter_map: Mapping[str, Any]) -> EntryReading:
+def read_entries(proto: Any) -> Tuple[List[EntryReading], List[Finding]]:
+    """Read the NpuOptimizer entries of a ``tf.ConfigProto``, in their order.
+
+    Returns:
+        The entries, and what is wrong with their names and their number.
+    """
+    optimizers = list(proto.graph_options.rewrite_options.custom_optimizers)
+    entries = [_read_entry(each.parameter_map) for each in optimizers if each.name == ENTRY_NAME]
+    problems = [misnamed_entry(each.name) for each in optimizers if is_misnamed(each.name)]
+    if len(entries) > 1:
+        problems.append(several_entries(len(entries)))
+    return entries, problems
+
+
+def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
     """Read the ``parameter_map`` of an entry, whose values are of protobuf's ``AttrValue``."""
     from ascend_session.config.options import AdapterOptions
 

@@ -17,6 +17,7 @@ from ascend_session.jsonfile import JsonError, Node, parse_json
 _OBJECTS = ("distribute", "session_config", "train_distribute", "eval_distribute")
 _DEEPEST = 32  # levels; a real configuration has five, and PyYAML is slow with very many
 _MOST_KEYS = 10_000
+_MOST_LETTERS = 10_000_000
 
 
 def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
@@ -26,7 +27,7 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
         config, problems, _ = _load(model, name)
     except _DocumentError as error:
         problem = _with_place(name, error.finding)
-        raise ConfigError(problem.message, hint=problem.hint) from error.__cause__
+        raise ConfigError(problem.message, hint=problem.hint) from None
     if problems:
         raise ConfigError.of([_with_place(name, problem) for problem in problems], name)
     return config
@@ -221,11 +222,13 @@ def _read_document(name: str) -> _Document:
     """
     try:
         with open(name, encoding="utf-8-sig") as stream:
-            text = stream.read()
+            text = stream.read(_MOST_LETTERS + 1)
     except OSError as error:
-        raise _DocumentError(*_explain_unreadable(error)) from error
+        raise _DocumentError(*_explain_unreadable(error)) from None
     except UnicodeDecodeError as error:
-        raise _DocumentError(f"is not UTF-8 text (byte {error.start}).") from error
+        raise _DocumentError(f"is not UTF-8 text (byte {error.start}).") from None
+    if len(text) > _MOST_LETTERS:
+        raise _DocumentError(f"has more than {_MOST_LETTERS:,} characters.")
     return _JsonDocument(text) if name.endswith(".json") else _YamlDocument(text)
 
 

@@ -61,10 +61,10 @@ def grammar(forms: str, example: Any) -> Callable[[Callable[[Any], _Read]], Call
 
 def refused(given: object, reason: str, example: object) -> ValueError:
     """Make the error for a value: what was given, what is wrong with it, and a right one."""
-    shown = repr(given)
-    if len(shown) > _MOST_QUOTED:
-        shown = f"{shown[:70]}...{shown[-20:]}"
-    return ValueError(f"{shown} cannot be used: {reason}; write for example {example!r}.")
+    quoted = repr(given)
+    if len(quoted) > _MOST_QUOTED:
+        quoted = f"{quoted[:70]}...{quoted[-20:]}"
+    return ValueError(f"{quoted} cannot be used: {reason}; write for example {example!r}.")
 
 
 def wrong_type(given: object, forms: str, example: object) -> ValueError:

@@ -95,7 +95,7 @@ class ConfigModel(BaseModel, metaclass=_Metaclass):
     def _frozen(self, name: str) -> AttributeError:
         kind = type(self).__name__
         return AttributeError(
-            f"A {kind} does not change: {name} cannot be set. Make another one with "
+            f"This {kind} does not change: {name} cannot be set. Make another one with "
             f"{'cfg.replace' if hasattr(self, 'replace') else kind}({name}=...)."
         )
 

@@ -36,6 +36,7 @@ class Option:
         also: Further scopes it is sent at.
         sticky: Whether the value stays in the process after its session has gone.
         dead: Whether nothing in the stack reads it any more.
+        group: The title of the group of options that begins with it, if one does.
         pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
             it in, like ``annotation``.
@@ -56,6 +57,7 @@ class Option:
     also: Tuple[str, ...] = ()
     sticky: bool = False
     dead: bool = False
+    group: str = ""
     pages: str = ""
     path: str = ""
     annotation: Any = None
@@ -100,3 +102,10 @@ def adapter_options(model: Type[BaseModel]) -> List[Option]:
 def options_by_key(model: Type[BaseModel]) -> Dict[str, Option]:
     """Map vendor keys (or NPURunConfig keywords) to the options of ``model``."""
     return {option.key: option for option in adapter_options(model)}
+
+
+@lru_cache(maxsize=None)
+def keys_by_name(model: Type[BaseModel]) -> Dict[str, str]:
+    """Map all names that findings call options by (key, name and path) to the vendor keys."""
+    options = adapter_options(model)
+    return {name: each.key for each in options for name in (each.path, each.name, each.key)}

@@ -55,30 +55,29 @@ from ascend_session.vendor import EXECUTION_SECONDS
 class AdapterOptions(ConfigModel):
     """The options themselves, under the vendor's flat names and with the vendor's parts.
 
-    Each comment is the title of a group; `reference` has them too, by the first option of each.
+    A blank line begins a group, whose first option has its title.
     """
 
-    # Basics
-    graph_run_mode: Annotated[Optional[Switch], Option("i", "init", "Selects training (1) or online-inference (0) compilation for the whole process.", adapter=1, also=("session",), pages="02")] = None
+    graph_run_mode: Annotated[Optional[Switch], Option("i", "init", group="Basics", doc="Selects training (1) or online-inference (0) compilation for the whole process.", adapter=1, also=("session",), pages="02")] = None
     session_device_id: Annotated[Optional[NotNegative], Option("i", "session", "Binds the session to one logical device so that one process can drive several devices.", pages="0")] = None
     deterministic: Annotated[Optional[Switch], Option("i", "init", "Makes operators bit-reproducible on identical hardware and input, at a speed cost.", adapter=0, pages="0")] = None
     use_off_line: Annotated[Optional[bool], Option("b", "pass", "Master switch: False leaves the graph on the host CPU and skips every adapter pass.", adapter=True, pages="2")] = None
-    # Memory
-    memory_config: Annotated[Optional[MemoryConfig], Option(None, "", "Container object for the four memory options.", pages="0")] = None
+
+    memory_config: Annotated[Optional[MemoryConfig], Option(None, "", group="Memory", doc="Container object for the four memory options.", pages="0")] = None
     external_weight: Annotated[Optional[bool], Option("b", "session", "Writes Const weights to files so that several models in a session can share them.", adapter=False, pages="0")] = None
     input_fusion_size: Annotated[Optional[FusionBytes], Option("i", "session", "Host inputs up to this many bytes are merged into one host-to-device copy; 0 disables merging.", adapter=131072, unit="bytes", applies="static-shape graphs only", pages="0")] = None
     input_batch_cpy: Annotated[Optional[bool], Option("b", "session", "Uses one batched host-to-device copy when a graph has more than one input.", adapter=False, applies="Ascend 950, Atlas A3 and Atlas A2 families only", also=("init",), sticky=True)] = None
-    # Dynamic shapes
-    dynamic_input_config: Annotated[Optional[DynamicInputConfig], Option(None, "", "Container for dynamic size-profile settings.")] = None
+
+    dynamic_input_config: Annotated[Optional[DynamicInputConfig], Option(None, "", group="Dynamic shapes", doc="Container for dynamic size-profile settings.")] = None
     ac_parallel_enable: Annotated[Optional[TextSwitch], Option("s", "session", "Lets AI CPU operators overlap with AI Core operators in dynamic-shape graphs.", product="0", pages="0")] = None
     compile_dynamic_mode: Annotated[Optional[bool], Option("b", "session", "Generalises every input dimension to -1 so that the graph is compiled as dynamic.", adapter=False, also=("pass",), pages="0")] = None
     all_tensor_not_empty: Annotated[Optional[bool], Option("b", "session", "Promises that no tensor is empty so that the emptiness checks can be dropped.", adapter=False)] = None
-    # Mixed computing
-    mix_compile_mode: Annotated[Optional[bool], Option("b", "pass", "Allows operators that the device cannot run to execute in TensorFlow on the host.", adapter=False, pages="0")] = None
+
+    mix_compile_mode: Annotated[Optional[bool], Option("b", "pass", group="Mixed computing", doc="Allows operators that the device cannot run to execute in TensorFlow on the host.", adapter=False, pages="0")] = None
     in_out_pair_flag: Annotated[Optional[bool], Option("b", "pass", "True offloads the operators between in_out_pair's ends, False keeps exactly those on the host.", adapter=True, applies="online inference")] = None
     in_out_pair: Annotated[Optional[InOutPair], Option("s", "pass", "Python-list text naming the first and last operators of the sub-graph to (not) offload.", applies="online inference")] = None
-    # Performance
-    variable_placement: Annotated[Optional[Literal["Host", "Device"]], Option("s", "pass", "Places variables in device or host memory.", adapter="Device", pages="0")] = None
+
+    variable_placement: Annotated[Optional[Literal["Host", "Device"]], Option("s", "pass", group="Performance", doc="Places variables in device or host memory.", adapter="Device", pages="0")] = None
     frozen_variable: Annotated[Optional[bool], Option("b", "pass", "Folds restored variables into constants for inference.", adapter=False, applies="online inference")] = None
     iterations_per_loop: Annotated[Optional[Positive], Option("i", "pass", "Training steps executed on the device per session run.", adapter=1, pages="0")] = None
     hcom_parallel: Annotated[Optional[bool], Option("b", "session", "Overlaps gradient AllReduce with forward/backward computation.", adapter=True, pages="0")] = None
@@ -91,49 +90,49 @@ class AdapterOptions(ConfigModel):
     oo_level: Annotated[Optional[Literal["O1", "O3"]], Option("s", "init", "Overall graph-optimisation level.", adapter="O3", also=("session",), sticky=True)] = None
     optimization_switch: Annotated[Optional[PassSwitch], Option("s", "init", "Inline on/off list of graph passes.", also=("session",), sticky=True)] = None
     topo_sorting_mode: Annotated[Optional[UpTo3], Option("i", "session", "Topological ordering used by GE: 0 BFS, 1 DFS, 2 reverse DFS, 3 stable reverse DFS.", product="BFS for training, DFS otherwise")] = None
-    # Debugging
-    enable_exception_dump: Annotated[Optional[UpTo2], Option("i", "init", "Dumps data of a failing operator: 0 off, 1 full, 2 light.", adapter=2, pages="2")] = None
+
+    enable_exception_dump: Annotated[Optional[UpTo2], Option("i", "init", group="Debugging", doc="Dumps data of a failing operator: 0 off, 1 full, 2 light.", adapter=2, pages="2")] = None
     op_debug_config: Annotated[Optional[OpDebugFile], Option("s", "init", "Config file that enables operator-compile debugging such as memory-bound checks.")] = None
     debug_dir: Annotated[Optional[PathText], Option("s", "init", "Folder for kernel_meta debug artefacts.")] = None
     export_compile_stat: Annotated[Optional[UpTo2], Option("i", "init", "When to write fusion_result.json: never, at normal exit, or after each compile.", adapter=1, sticky=True)] = None
-    # Accuracy tuning
-    precision_mode: Annotated[Optional[PrecisionMode], Option("s", "init", "Global numeric-precision policy, older vocabulary.", product="training: must_keep_origin_dtype (950/A3/A2), allow_fp32_to_fp16 (Atlas training); inference: force_fp16", use="precision_mode_v2", applies="force_fp16 for inference; bf16 values need 950/A3/A2", sticky=True, pages="012")] = None
+
+    precision_mode: Annotated[Optional[PrecisionMode], Option("s", "init", group="Accuracy tuning", doc="Global numeric-precision policy, older vocabulary.", product="training: must_keep_origin_dtype (950/A3/A2), allow_fp32_to_fp16 (Atlas training); inference: force_fp16", use="precision_mode_v2", applies="force_fp16 for inference; bf16 values need 950/A3/A2", sticky=True, pages="012")] = None
     precision_mode_v2: Annotated[Optional[PrecisionModeV2], Option("s", "init", "Global numeric-precision policy, current vocabulary.", product="training: origin (950/A3/A2), none on Atlas training (precision_mode default applies); inference: fp16", applies="mixed_bfloat16 needs 950/A3/A2; *_hif8 needs 950 and is documented as not yet supported", sticky=True, pages="01")] = None
     modify_mixlist: Annotated[Optional[MixListFile], Option("s", "init", "JSON file that edits the mixed-precision allow/deny/grey operator lists.", also=("session",), pages="0")] = None
     customize_dtypes: Annotated[Optional[CustomDtypesFile], Option("s", "init", "Text file that pins input/output dtypes per operator name or type.", pages="0")] = None
-    # Accuracy comparison
-    dump_config: Annotated[Optional[DumpConfig], Option(None, "", "Container for the dump options.", pages="0")] = None
+
+    dump_config: Annotated[Optional[DumpConfig], Option(None, "", group="Accuracy comparison", doc="Container for the dump options.", pages="0")] = None
     quant_dumpable: Annotated[Optional[TextSwitch], Option("s", "session", "Keeps pre-quantisation tensors dumpable for AMCT-quantised models.", product="0", applies="online inference", pages="0")] = None
     fusion_switch_file: Annotated[Optional[FusionSwitchFile], Option("s", "init", "File that switches individual graph/UB fusion passes on or off.", also=("session",), pages="0")] = None
     buffer_optimize: Annotated[Optional[Literal["l2_optimize", "off_optimize"]], Option("s", "session", "L2 buffer optimisation switch.", adapter="l2_optimize", applies="online inference", pages="0")] = None
-    # Profiling
-    profiling_config: Annotated[Optional[ProfilingConfig], Option(None, "", "Container for the profiling options.", pages="0")] = None
-    # Tuning (AOE)
-    aoe_mode: Annotated[Optional[Literal["1", "2", "4"]], Option("s", "init", "Starts AOE tuning: 1 sub-graph, 2 operator, 4 gradient split.", applies="training on A3, A2, Atlas training; mode 1 not on A2/A3", pages="3")] = None
+
+    profiling_config: Annotated[Optional[ProfilingConfig], Option(None, "", group="Profiling", doc="Container for the profiling options.", pages="0")] = None
+
+    aoe_mode: Annotated[Optional[Literal["1", "2", "4"]], Option("s", "init", group="Tuning (AOE)", doc="Starts AOE tuning: 1 sub-graph, 2 operator, 4 gradient split.", applies="training on A3, A2, Atlas training; mode 1 not on A2/A3", pages="3")] = None
     work_path: Annotated[Optional[PathText], Option("s", "init", "Existing writable folder for AOE working and result files.", adapter="./", pages="3")] = None
     aoe_config_file: Annotated[Optional[AoeFile], Option("s", "init", "JSON file limiting AOE to named operators and choosing its effort.", pages="3")] = None
     distribute_config: Annotated[Optional[PathText], Option("s", "init", "Cluster description used while tuning.")] = None
-    # Operator compilation
-    op_compiler_cache_mode: Annotated[Optional[Literal["enable", "disable", "force"]], Option("s", "init", "On-disk operator compile cache policy.", product="enable", pages="03")] = None
+
+    op_compiler_cache_mode: Annotated[Optional[Literal["enable", "disable", "force"]], Option("s", "init", group="Operator compilation", doc="On-disk operator compile cache policy.", product="enable", pages="03")] = None
     op_compiler_cache_dir: Annotated[Optional[PathText], Option("s", "init", "Root folder of the operator compile cache.", product="$HOME/atc_data", pages="0")] = None
     aicore_num: Annotated[Optional[CoreNumber], Option("s", "init", "Upper limit of cube and vector cores used for operator compilation.", applies="A3 and A2 families (950 per GE docs); other chips use 'n|'", also=("session",), sticky=True)] = None
     oo_constant_folding: Annotated[Optional[bool], Option("b", "init", "Constant folding during graph compilation.", adapter=True, sticky=True)] = None
-    # Data augmentation
-    local_rank_id: Annotated[Optional[LocalRank], Option("i", "pass", "Rank of this process on its server when one process preprocesses for all devices.", adapter=-1, applies="recommendation networks", pages="0")] = None
+
+    local_rank_id: Annotated[Optional[LocalRank], Option("i", "pass", group="Data augmentation", doc="Rank of this process on its server when one process preprocesses for all devices.", adapter=-1, applies="recommendation networks", pages="0")] = None
     local_device_list: Annotated[Optional[DeviceList], Option("s", "pass", "Devices that the preprocessing process feeds.", pages="0")] = None
-    # Time limits
-    hccl_timeout: Annotated[Optional[NotNegative], Option("i", "init", "How long devices wait for each other in collectives.", product=EXECUTION_SECONDS, unit="s", applies="950/A3/A2: 0..2147483647, 0 = never; Atlas training and 300I Duo: 1..17340, rounded down to a multiple of 68 with a minimum of 68", also=("session",), pages="0")] = None
+
+    hccl_timeout: Annotated[Optional[NotNegative], Option("i", "init", group="Time limits", doc="How long devices wait for each other in collectives.", product=EXECUTION_SECONDS, unit="s", applies="950/A3/A2: 0..2147483647, 0 = never; Atlas training and 300I Duo: 1..17340, rounded down to a multiple of 68 with a minimum of 68", also=("session",), pages="0")] = None
     op_wait_timeout: Annotated[Optional[NotNegative], Option("i", "init", "Timeout while an operator waits.", product=120, unit="s", pages="0")] = None
     op_execute_timeout: Annotated[Optional[NotNegative], Option("i", "init", "Timeout while an operator executes.", unit="s", pages="0")] = None
     stream_sync_timeout: Annotated[Optional[MinusOneOrMore], Option("i", "init", "Graph-execution stream synchronisation timeout.", adapter=-1, unit="ms", pages="0")] = None
     event_sync_timeout: Annotated[Optional[MinusOneOrMore], Option("i", "init", "Graph-execution event synchronisation timeout.", adapter=-1, unit="ms", pages="0")] = None
-    # Experimental
-    experimental_config: Annotated[Optional[ExperimentalConfig], Option(None, "", "Container for experimental options.", pages="01")] = None
+
+    experimental_config: Annotated[Optional[ExperimentalConfig], Option(None, "", group="Experimental", doc="Container for experimental options.", pages="01")] = None
     jit_compile: Annotated[Optional[Literal["true", "false", "auto"]], Option("s", "session", "Compile operators online (true), prefer shipped binaries (false), or decide by shape kind (auto).", adapter="auto", applies="large recommendation networks", pages="0")] = None
     shape_generalization_mode: Annotated[Optional[Literal["STRICT", "FULL", "ADAPTIVE"]], Option("s", "pass", "How far changed input shapes are generalised before recompiling.", adapter="STRICT", also=("session",))] = None
     auto_multistream_parallel_mode: Annotated[Optional[MultistreamMode], Option("s", "session", "Parallel scheduling of cube and vector operators over streams.", applies="recommendation networks; dynamic shapes also need ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1")] = None
-    # Deprecated
-    graph_memory_max_size: Annotated[Optional[MemorySize], Option("s", "session", "Former cap for static plus dynamic graph memory; has no effect today.", unit="bytes", deprecated=True, dead=True, pages="0")] = None
+
+    graph_memory_max_size: Annotated[Optional[MemorySize], Option("s", "session", group="Deprecated", doc="Former cap for static plus dynamic graph memory; has no effect today.", unit="bytes", deprecated=True, dead=True, pages="0")] = None
     variable_memory_max_size: Annotated[Optional[MemorySize], Option("s", "session", "Former cap for variable memory; has no effect today.", unit="bytes", deprecated=True, dead=True, pages="0")] = None
     op_debug_level: Annotated[Optional[UpTo4], Option("i", "init", "Old switch for keeping operator build artefacts and debug info.", deprecated=True, use="op_debug_config", sticky=True, pages="02")] = None
     enable_reduce_precision: Annotated[Optional[bool], Option("b", "unread", "Placeholder that nothing reads.", adapter=False, deprecated=True, dead=True, pages="0")] = None
@@ -146,8 +145,8 @@ class AdapterOptions(ConfigModel):
     dynamic_inputs_shape_range: Annotated[Optional[ShapeRange], Option("s", "pass", "Shape ranges of the dynamic inputs.", deprecated=True, pages="0")] = None
     enable_compress_weight: Annotated[Optional[bool], Option("b", "session", "Global weight compression.", adapter=False)] = None
     compress_weight_conf: Annotated[Optional[PathText], Option("s", "session", "List of nodes whose weights are compressed.")] = None
-    # Not in the manual
-    job: Annotated[Optional[str], Option("s", "pass", "TensorFlow job name used to build device strings; 'ps' and 'default' disable the adapter passes.", adapter="localhost")] = None
+
+    job: Annotated[Optional[str], Option("s", "pass", group="Not in the manual", doc="TensorFlow job name used to build device strings; 'ps' and 'default' disable the adapter passes.", adapter="localhost")] = None
     task_index: Annotated[Optional[NotNegative], Option("i", "pass", "TensorFlow task index used together with job.", adapter=0)] = None
     lower_functional_ops: Annotated[Optional[bool], Option("b", "pass", "Keeps TensorFlow's lowering of If/While/Case to switch/merge form.", adapter=False)] = None
     const_input: Annotated[Optional[str], Option("s", "pass", "Comma-separated placeholder names that may be treated as constants.")] = None
@@ -158,8 +157,8 @@ class AdapterOptions(ConfigModel):
     device_type: Annotated[Optional[str], Option("s", "init", "Device type hint.", adapter="default_device_type")] = None
     soc_config: Annotated[Optional[str], Option("s", "init", "SoC version to compile for.")] = None
     insert_op_file: Annotated[Optional[AippFile], Option("s", "session", "AIPP (image preprocessing) insertion file.")] = None
-    # Read by NPURunConfig only
-    distribute: Annotated[Optional[object], Option(None, "NPURunConfig", "ParameterServerStrategy object that turns the Estimator into a PS/worker job.", pages="0")] = None
+
+    distribute: Annotated[Optional[object], Option(None, "NPURunConfig", group="Read by NPURunConfig only", doc="ParameterServerStrategy object that turns the Estimator into a PS/worker job.", pages="0")] = None
     model_dir: Annotated[Optional[PathText], Option(None, "NPURunConfig", "Checkpoint/summary folder handed to tf.estimator.RunConfig.")] = None
     tf_random_seed: Annotated[Optional[int], Option(None, "NPURunConfig", "Graph-level random seed handed to RunConfig.")] = None
     save_summary_steps: Annotated[Optional[int], Option(None, "NPURunConfig", "Summary interval in steps.", run_config=0)] = None

@@ -10,10 +10,7 @@ from ascend_session.config.entry import (
     ENTRY_NAME,
     adapter_part,
     flatten,
-    is_misnamed,
-    misnamed_entry,
-    read_parameters,
-    several_entries,
+    read_entries,
     unflatten,
 )
 from ascend_session.config.file_store import FileStore
@@ -95,17 +92,13 @@ def read_entry(proto: Any) -> Dict[str, Any]:
 
 
 def _read(proto: Any) -> Tuple[Dict[str, Any], List[Finding]]:
-    optimizers = list(proto.graph_options.rewrite_options.custom_optimizers)
-    entries = [entry for entry in optimizers if entry.name == ENTRY_NAME]
-    problems = [misnamed_entry(each.name) for each in optimizers if is_misnamed(each.name)]
-    if len(entries) > 1:
-        problems.append(several_entries(len(entries)))
+    entries, problems = read_entries(proto)
     if not entries:
         return {}, problems
-    reading = read_parameters(entries[0].parameter_map)
-    problems += [*reading.misplaced.values(), *reading.not_text]
+    first = entries[0]
+    problems += [*first.misplaced.values(), *first.not_text]
     wrong = {problem.option for problem in problems}
-    values = {key: value for key, value in reading.written.items() if key not in wrong}
+    values = {key: value for key, value in first.written.items() if key not in wrong}
     return values, problems
 
 

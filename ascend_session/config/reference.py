@@ -31,27 +31,6 @@ SCOPES = {
 }
 """What the words for a scope mean (guides/facts/adapter.md#scopes)."""
 
-# Every option belongs to the group whose first option stands above it in options.py.
-_GROUPS = {
-    "graph_run_mode": "Basics",
-    "memory_config": "Memory",
-    "dynamic_input_config": "Dynamic shapes",
-    "mix_compile_mode": "Mixed computing",
-    "variable_placement": "Performance",
-    "enable_exception_dump": "Debugging",
-    "precision_mode": "Accuracy tuning",
-    "dump_config": "Accuracy comparison",
-    "profiling_config": "Profiling",
-    "aoe_mode": "Tuning (AOE)",
-    "op_compiler_cache_mode": "Operator compilation",
-    "local_rank_id": "Data augmentation",
-    "hccl_timeout": "Time limits",
-    "experimental_config": "Experimental",
-    "graph_memory_max_size": "Deprecated",
-    "job": "Not in the manual",
-    "distribute": "Read by NPURunConfig only",
-}
-
 PAGES = {
     "0": "NPURunConfig Options",
     "1": "ExperimentalConfig Constructor",
@@ -181,8 +160,9 @@ def group_of(option: Option) -> str:
 def _groups() -> Dict[str, str]:
     groups: Dict[str, str] = {}
     group = ""
-    for name in AscendConfig.model_fields:
-        group = groups[name] = _GROUPS.get(name, group)
+    for option in option_fields(AscendConfig):
+        group = option.group or group
+        groups.setdefault(option.path.partition(".")[0], group)
     return groups
 
 

@@ -59,6 +59,12 @@ class ErrorRecord(NamedTuple):
     ends_program: bool = True
     failed_rank: Optional[int] = None
 
+    @property
+    def name(self) -> str:
+        """The type as the program itself calls it, without ``__main__``."""
+        prefix = "__main__."
+        return self.type[len(prefix) :] if self.type.startswith(prefix) else self.type
+
 
 def end_of(path: str, limit: int) -> bytes:
     """Read the last bytes of a file, at most so many; none if it cannot be read."""

@@ -13,7 +13,12 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.errors import ConfigError, DeviceError, LifecycleError
+from ascend_session.errors import (
+    ConfigError,
+    DeviceError,
+    LifecycleError,
+    with_short_traceback,
+)
 from ascend_session.fanout.devices import FanOut, device_failures, join_problems
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.session.api import SessionContext, SystemContext, ascend_system, device_check
@@ -22,6 +27,7 @@ from ascend_session.session.teardown import keep_body_error
 __all__ = ["FanOutContext", "fan_out"]
 
 
+@with_short_traceback
 def fan_out(
     config: Optional[AscendConfig],
     device_ids: Iterable[int],
@@ -75,6 +81,7 @@ class FanOutContext:
         self._entered = False
         self._devices: Optional[FanOut] = None
 
+    @with_short_traceback
     def __enter__(self) -> FanOut:
         if self._entered:
             raise LifecycleError(

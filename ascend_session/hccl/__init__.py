@@ -10,26 +10,24 @@ The operators take and give tensors of the default graph; groups and ranks can b
 * BackendError if the backend that is chosen cannot run here.
 """
 
-from ascend_session.hccl.groups import (
-    create_group,
-    destroy_group,
-    group_rank,
-    local_rank,
-    local_size,
-    rank,
-    size,
-    world_rank,
-)
 from ascend_session.hccl.operators import (
     all_to_all_v,
     all_to_all_v_c,
     allgather,
     allreduce,
     broadcast,
+    create_group,
+    destroy_group,
+    group_rank,
+    local_rank,
+    local_size,
+    rank,
     receive,
     reduce,
     reduce_scatter,
     send,
+    size,
+    world_rank,
 )
 from ascend_session.vendor import WORLD_GROUP
 

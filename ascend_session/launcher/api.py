@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Callable, List, Optional
+from typing import Callable, List, Optional
 
 from ascend_session.backends import backend_class
 from ascend_session.cluster.variables import RENDEZVOUS
@@ -33,9 +33,6 @@ from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, standard_streams
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
 from ascend_session.launcher.supervisor import supervise
-
-if TYPE_CHECKING:
-    from ascend_session.failures import Failure
 
 _RELEASE_S = 5.0  # that a driver may take to let go of what a killed process held
 _KILLED = (128 + signal.SIGKILL, 128 + signal.SIGTERM)  # exit codes, as a shell counts
@@ -221,7 +218,9 @@ class _Launch:
             cause = last.cause
             if cause is None or not _may_pass(last, cause):
                 break
-            why = f"Attempt {last.number} failed: {cause.said}{_name_transient(cause.failure)}"
+            why = f"Attempt {last.number} failed: {cause.said}"
+            if cause.failure is not None:
+                why += f" {cause.failure.code} is a temporary failure."
             wait_s = policy.wait_before_next(cause.failure)
             if cause.failure is None and needs_no_wait:
                 wait_s = _WAIT_WITHOUT_DEVICES_S
@@ -285,7 +284,3 @@ def _may_pass(attempt: Attempt, cause: Cause) -> bool:
         return cause.failure_class is FailureClass.TRANSIENT
     was_asked = attempt.signal is not None or bool(attempt.stall)
     return not was_asked and cause.exit_code in _KILLED
-
-
-def _name_transient(failure: "Optional[Failure]") -> str:
-    return "" if failure is None else f" {failure.code} is a temporary failure."

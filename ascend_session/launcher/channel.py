@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LENGTH = 4
 
 
-class Channel:
+class MessageChannel:
     """One end of the socket, which does not block; it is open until the other end is closed."""
 
     def __init__(self, fd: int) -> None:

@@ -135,8 +135,8 @@ def rank_variables(plan: "Plan", local: int) -> Dict[str, str]:
     if plan.size == 1:
         # It may be a script that starts ranks itself, which have to know what it has set.
         shared = shared_variables(plan)
-        told = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
-        own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(told.items()))
+        exported = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
+        own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(exported.items()))
     return own
 
 

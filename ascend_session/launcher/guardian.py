@@ -24,7 +24,7 @@ import signal
 import sys
 import time
 
-from ascend_session.launcher.channel import Channel
+from ascend_session.launcher.channel import MessageChannel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class GuardedJob:
             ``stderr`` and ``open_files``; ``grace``; ``psutil``, the folders it is found in.
     """
 
-    def __init__(self, channel: Channel, job: Dict[str, Any]) -> None:
+    def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
         self._grace: float = job["grace"]
@@ -399,7 +399,7 @@ def main() -> None:
     # The socket tells it too, unless a child of the launcher keeps the other end open.
     if not _die_with_parent(signal.SIGTERM, launcher):
         return
-    channel = Channel(fd)
+    channel = MessageChannel(fd)
     messages: List[Any] = []
     while channel.is_open and not messages:
         channel.wait(select.POLLIN)

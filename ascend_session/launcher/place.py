@@ -16,6 +16,7 @@ from ascend_session.failures.record import (
 )
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.rank_main import GLUE
+from ascend_session.text import shorten
 from ascend_session.user_code import is_user_file
 
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
@@ -132,26 +133,22 @@ def _describe_frame(frame: Frame) -> str:
 
 
 def _read_source(path: str, line: int) -> str:
-    """Read a line of a file, without its indentation; empty if it cannot be read."""
-    lines = end_of(path, _MOST_SOURCE_BYTES).split(b"\n")
-    source = lines[line - 1] if 0 < line <= len(lines) < _MOST_SOURCE_BYTES else b""
+    """Read a line of a file, without its indentation; empty if it cannot be read or counted."""
+    data = end_of(path, _MOST_SOURCE_BYTES)
+    lines = data.split(b"\n") if len(data) < _MOST_SOURCE_BYTES else []
+    source = lines[line - 1] if 0 < line <= len(lines) else b""
     return clean(source, colour=False).decode().strip()[:_WIDTH]
 
 
 def _message_lines(error: ErrorRecord) -> List[str]:
-    name = error.type[len("__main__.") :] if error.type.startswith("__main__.") else error.type
     lines = []
     for line in error.message.split("\n"):
         if line.startswith(_END_OF_MESSAGE):
             break
         lines += [_LIBRARY.sub("", line.strip())] if line.strip() else []
     first, *more = lines or [""]
-    shown = [f"  {name}: {first}" if first else f"  {name}"]
+    shown = [f"  {error.name}: {first}" if first else f"  {error.name}"]
     shown += [f"    {line}" for line in more[: _MESSAGE_LINES - 1]]
     shown += ["    ..."] if len(more) >= _MESSAGE_LINES else []
-    return [_cut(line) for line in shown]
-
-
-def _cut(line: str) -> str:
-    line = clean(line.encode("utf-8", "backslashreplace"), colour=False).decode()
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..."
+    written = clean("\n".join(shown).encode("utf-8", "backslashreplace"), colour=False).decode()
+    return [shorten(line, _WIDTH) for line in written.split("\n")]

@@ -27,7 +27,7 @@ from typing import (
 
 from ascend_session.backends import backend_class, choose
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import RANK_FOLDER
+from ascend_session.cluster.variables import RANK_FOLDER, check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
@@ -268,6 +268,7 @@ def draft(
         if on_wait is not None:
             await_table(drafted, on_wait)
         _draft_job(drafted)
+    drafted.collect(check_stall_note, drafted.environment)
     drafted.cwd = drafted.collect(_find_working_directory, config)
     if config.log_dir is not None:
         drafted.logs = os.path.abspath(config.log_dir)

@@ -48,6 +48,7 @@ from ascend_session.launcher.sentences import (
     describe_lost,
     describe_stopped,
 )
+from ascend_session.text import shorten
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan, RankPlan
@@ -163,7 +164,9 @@ class _Judge:
     def __init__(self, plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) -> None:
         self._plan = plan
         self._ranks = attempt.ranks
-        self._limit = _tail_limit(len(attempt.ranks))
+        # Bytes of each of a rank's files that are looked at.
+        share = _ALL_BYTES // (3 * len(attempt.ranks))
+        self._limit = max(_LEAST_BYTES, min(_TAIL_BYTES, share))
         self._conditions = set(conditions)
         devices = [rank.physical for rank in plan.ranks if rank.physical is not None]
         if len(set(devices)) < len(devices):
@@ -356,11 +359,6 @@ _STACK_LINES = 20
 _PLOGS = 16  # files of one process; beyond these the newest count
 
 
-def _tail_limit(ranks: int) -> int:
-    """Compute how many bytes of each file are looked at in a job of so many ranks."""
-    return max(_LEAST_BYTES, min(_TAIL_BYTES, _ALL_BYTES // (3 * ranks)))
-
-
 def _texts(planned: "RankPlan", rank: RankResult, limit: int) -> Iterator[str]:
     yield from _record_text(rank)
     yield _tail(planned.stderr, limit)
@@ -387,8 +385,8 @@ def _last_lines(path: str) -> List[str]:
     lines = clean(data + b"\n", colour=False).split(b"\n")
     while lines and is_blank(lines[-1]):
         lines.pop()
-    texts = [line.decode("utf-8", "backslashreplace") for line in lines[-_LAST_LINES:]]
-    return [text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..." for text in texts]
+    shown = lines[-_LAST_LINES:]
+    return [shorten(line.decode("utf-8", "backslashreplace"), _WIDTH) for line in shown]
 
 
 def _crash_stack(folder: str) -> List[str]:

@@ -7,7 +7,7 @@ from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures import JOB_CANNOT_GO_ON, Failure
 from ascend_session.launcher.process import name_of, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
-from ascend_session.text import blanked, format_ranges
+from ascend_session.text import blanked, format_ranges, shorten
 
 _LENGTH = 400  # characters of an exception's message
 _KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
@@ -19,14 +19,15 @@ def describe_end(rank: RankResult) -> str:
     if rank.outcome == Outcome.NOT_STARTED:
         return rank.trouble
     if error is not None and error.type != "SystemExit":
-        kind = error.type[len("__main__.") :] if error.type.startswith("__main__.") else error.type
         message = _first_line(error.message)
-        return f"Rank {rank.rank} raised {kind}{f': {message}' if message else '.'}"
+        return f"Rank {rank.rank} raised {error.name}{f': {message}' if message else '.'}"
     if status is not None and status < 0 and error is None:
         return f"Rank {rank.rank} was ended by {_describe_signal(-status)}."
     code = rank.exit_code if error is None else error.exit_code
     sentence = f"Rank {rank.rank} ended with exit code {code}"
-    if error is not None and error.message and not _is_exit_code(error.message):
+    text = "" if error is None else error.message
+    is_code = text.lstrip("-").isdigit() or text in ("True", "False")
+    if error is not None and text and not is_code:
         return f"{sentence}: {_first_line(error.message)}"
     inner = name_of(code - 128) if code > 128 else None
     return f"{sentence}, the code a shell gives for {inner}." if inner else f"{sentence}."
@@ -114,9 +115,7 @@ def _first_line(message: str) -> str:
     """
     _, why, rest = message.partition(JOB_CANNOT_GO_ON)
     lines = [line.strip() for line in (why + rest or message).splitlines() if line.strip()]
-    line = blanked(lines[0]) if lines else ""
-    if len(line) > _LENGTH:
-        line = line[: _LENGTH - 3] + "..."
+    line = shorten(blanked(lines[0]), _LENGTH) if lines else ""
     return line if not line or line.endswith((".", "!", "?")) else f"{line}."
 
 
@@ -125,7 +124,3 @@ def _describe_signal(number: int) -> str:
         return "SIGKILL, which is what the kernel's out-of-memory killer sends"
     name = name_of(number)
     return f"signal {number} ({name})" if name else f"signal {number}"
-
-
-def _is_exit_code(text: str) -> bool:
-    return text.lstrip("-").isdigit() or text in ("True", "False")

@@ -14,12 +14,19 @@ from typing import Dict, Optional, Sequence, Tuple
 import psutil
 
 from ascend_session.cluster.member import stacks_name
-from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME, Frame, parse_frames
+from ascend_session.failures.record import (
+    STACK_SIGNAL,
+    STACKS_NAME,
+    Frame,
+    end_of,
+    parse_frames,
+)
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.report import without_runner
 from ascend_session.user_code import is_user_file
 
 _ANSWER_S = 2.0  # that processes have to write their stacks
+_QUIET_S = 0.2  # after which nothing more is expected
 _MOST_BYTES = 16 * 1024
 _DEAF = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 
@@ -41,12 +48,17 @@ def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Dict[int,
             if process.pid not in begun and _request_stacks(process, path):
                 begun[process.pid] = path, size
     before: Dict[int, int] = {}
-    limit = time.monotonic() + _ANSWER_S
-    while time.monotonic() < limit:
+    quiet_since = time.monotonic()
+    limit = quiet_since + _ANSWER_S
+    while begun and time.monotonic() < limit:
         sizes = {pid: _size(path) for pid, (path, _) in begun.items()}
-        if all(begun[pid][1] < size == before.get(pid) for pid, size in sizes.items()):
+        if sizes != before:
+            before, quiet_since = sizes, time.monotonic()
+        have_answered = all(begun[pid][1] < size for pid, size in sizes.items())
+        are_whole = all(end_of(path, 1) == b"\n" for path, _ in begun.values())
+        # Who writes piece by piece may be kept from it for a moment, also in the middle of a line.
+        if have_answered and are_whole and time.monotonic() - quiet_since >= _QUIET_S:
             break
-        before = sizes
         time.sleep(0.05)
     stacks = {}
     for pid, (path, size) in begun.items():

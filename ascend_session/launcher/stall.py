@@ -140,8 +140,7 @@ class StallWatch:
     def _note(self, now: float) -> Optional[Waited]:
         """Note what stands still for long, once and then after twice the time."""
         members = _read_members(self._plan, self._alive)
-        waits = [wait for member in members for wait in member.waits]
-        first = min(waits, key=lambda wait: wait.since, default=None)
+        first = _find_longest_wait(members)
         if first is not None and now - first.since >= self._note_s:
             about: Any = (first.key, first.since)
             age_s, limit_s = now - first.since, self._note_s
@@ -175,13 +174,11 @@ class StallWatch:
             written = [stacks[process.pid] for process in families[rank] if process.pid in stacks]
             text = "\n".join(written)
             lines.append(f"{block}\n{text}" if text else block)
-        ended = [one.rank for one in self._plan.ranks if one.rank not in self._alive]
+        ended = [rank.rank for rank in self._plan.ranks if rank.rank not in self._alive]
         if ended:
             lines.append(f"Ended with exit code 0 before that: {_name(ended)}.")
         members = _read_members(self._plan, self._alive)
-        waits = [wait for member in members for wait in member.waits]
-        first = min(waits, key=lambda wait: wait.since, default=None)
-        _, sentence = self._describe(members, first, now, stacks)
+        _, sentence = self._describe(members, _find_longest_wait(members), now, stacks)
         head = f"The job stalled: {_describe_silence(self._timeout_s or 0.0)}"
         sentence = f"{head}; {sentence}." if sentence else f"{head}."
         path = os.path.join(self._plan.folder, REPORT_NAME)
@@ -237,7 +234,10 @@ class StallWatch:
         groups: Dict[str, List[int]] = {}
         for rank, place in places.items():
             groups.setdefault(place.text, []).append(rank)
-        parts = [f"{_name(ranks)} {_be(ranks)} {text}" for text, ranks in groups.items()]
+        parts = [
+            f"{_name(ranks)} {'is' if len(ranks) == 1 else 'are'} {text}"
+            for text, ranks in groups.items()
+        ]
         if len(parts) > _MOST_PLACES:
             parts[_MOST_PLACES - 1 :] = ["the others are elsewhere"]
         subject = (tuple(groups), None if wait is None else wait.what)
@@ -264,11 +264,12 @@ class StallWatch:
             pid = members[rank].pid if rank in members else self._alive.get(rank)
             families[rank] = [] if pid is None else list(_family(pid))
         if stacks is None:
-            holder = {one.rank: one.folder for one in self._plan.ranks}
-            only = self._plan.ranks[0].folder
+            # Ranks below a script, of which the launcher has started one, all have its folder.
+            first = self._plan.ranks[0].folder
+            folders = {rank.rank: rank.folder for rank in self._plan.ranks}
             stacks = collect_stacks(
                 [
-                    (process, holder.get(rank, only) if self._plan.size > 1 else only)
+                    (process, folders.get(rank, first))
                     for rank, family in families.items()
                     for process in family
                 ]
@@ -310,10 +311,6 @@ def _name(ranks: Sequence[int]) -> str:
     return f"{noun} {', '.join(firsts)} and {last}" if firsts else f"{noun} {last}"
 
 
-def _be(ranks: Sequence[int]) -> str:
-    return "is" if len(ranks) == 1 else "are"
-
-
 def _shorten(place: str, plan: Plan) -> str:
     """Give a place in a file below the ranks' folder, or in it, without that."""
     folder = plan.ranks[0].cwd + os.sep
@@ -328,6 +325,12 @@ def _read_members(plan: Plan, alive: Mapping[int, int]) -> List[JoinedProcess]:
         for member in read_members(plan.of(rank).folder)
         if member.state == OPEN and member.is_alive
     ]
+
+
+def _find_longest_wait(members: Sequence[JoinedProcess]) -> Optional[CollectiveWait]:
+    waits = (wait for member in members for wait in member.waits)
+    oldest_first = sorted(waits, key=lambda wait: wait.since)
+    return oldest_first[0] if oldest_first else None
 
 
 def _family(pid: int) -> Iterator[psutil.Process]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Seque
 
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import JobError
-from ascend_session.launcher.channel import Channel
+from ascend_session.launcher.channel import MessageChannel
 from ascend_session.launcher.events import (
     EVENTS,
     Ended,
@@ -125,7 +125,7 @@ class Guardian:
         finally:
             for end in ends:
                 os.close(end)
-        self._channel = Channel(self._socket.fileno())
+        self._channel = MessageChannel(self._socket.fileno())
         self._channel.send(job)
         self._channel.flush(wait=True)
 

@@ -193,8 +193,8 @@ def _note_unknown(source: SourceFile, places: _FieldPlaces, error: Any) -> None:
     word = (match.group(1) or match.group(2)) if match else ""
     known = [field.name for field in aipp_fields()]
     for name, place in places.others((*known, *_OTHER_FIELDS)) or [(word, _place_of(error))]:
-        shown = shorten(name)
-        message = f"{shown!r} is unknown here; if GE does not know it either, it refuses the file."
+        quoted = shorten(name)
+        message = f"{quoted!r} is unknown here; if GE does not know it either, it refuses the file."
         source.skip_unknown(place, message, functools.partial(_field_hint, name, known))
 
 

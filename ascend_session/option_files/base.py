@@ -30,8 +30,8 @@ class Brief:
     """A dataclass that prints only what is not its default."""
 
     def __repr__(self) -> str:
-        shown = (f"{name}={value!r}" for name, value in _changed_fields(self))
-        return f"{type(self).__name__}({', '.join(shown)})"
+        fields = (f"{name}={value!r}" for name, value in _changed_fields(self))
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
 def _changed_fields(instance: Any) -> Iterator[Tuple[str, Any]]:

@@ -166,8 +166,8 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
             hint = "Only a line with nothing at all in it is skipped; this one has blanks."
             source.refuse(place, "GE refuses the whole file for this blank line.", hint)
         elif not colon:
-            shown = shorten(line, 40)
-            message = f"GE refuses the whole file for this line: {shown!r} has no ':'."
+            quoted = shorten(line, 40)
+            message = f"GE refuses the whole file for this line: {quoted!r} has no ':'."
             source.refuse(place, message)
         elif value not in ("on", "off"):
             message = f"The switch of {name!r} must be on or off, not {shorten(value, 40)!r}."
@@ -251,8 +251,8 @@ class _JsonForm:
         value = member.node.value
         name = trim(member.key) if self._source.fix else member.key
         if not isinstance(value, str) or trim(value) not in ("on", "off"):
-            shown = repr(value) if isinstance(value, str) else member.node.kind
-            message = f"The switch of {member.key!r} is {shown}."
+            value_text = repr(value) if isinstance(value, str) else member.node.kind
+            message = f"The switch of {member.key!r} is {value_text}."
             self._source.refuse(member.node.at, message, 'Write "on" or "off".')
         elif is_used and not name:
             self._source.skip(member.at, "GE skips this switch: it names no pass.")

@@ -149,8 +149,8 @@ class SourceFile:
         """
         node, rest = parse_json(self.text, lenient=self.fix)
         if rest < len(self.text):
-            shown = shorten(self.text[rest : rest + 20], 20)
-            self.skip(rest, f"The JSON value is followed by {shown!r}, which is never read.")
+            rest_text = shorten(self.text[rest : rest + 20], 20)
+            self.skip(rest, f"The JSON value is followed by {rest_text!r}, which is never read.")
         return node
 
     def refuse_json(self, error: JsonError) -> None:

@@ -137,8 +137,8 @@ def _enter_system(
 
     def make() -> AscendSystem:
         choice = backends.choose(backend, environ)
-        wanted = AscendConfig() if config is None else config
-        return AscendSystem(wanted, base, choice, environ, wait_s, probe)
+        options = AscendConfig() if config is None else config
+        return AscendSystem(options, base, choice, environ, wait_s, probe)
 
     def check(system: AscendSystem) -> None:
         # "auto" means the open system, unless the environment names a backend.
@@ -305,7 +305,14 @@ def _leave(
         if failure[1] is not None and registry.is_last_user(system):
             system.fail(failure[1])
         inner = [opened for opened in system.sessions_here() if opened not in before]
-        failed = [("closing in order", _left_too_early(what, len(inner)))] if inner else []
+        failed: Failed = []
+        if inner:
+            left_too_early = LifecycleError(
+                f"This {what} was left while {len(inner)} session(s) opened inside it were still "
+                "open; they were closed first.",
+                hint="Leave inner blocks before outer ones.",
+            )
+            failed.append(("closing in order", left_too_early))
         for opened in reversed(inner):
             failed += _release(system, opened, ending)
         if own is None:
@@ -313,14 +320,6 @@ def _leave(
         else:
             failed += _release(system, own, ending, *failure)
     return _finish(system, failure[1], failed + [("an interrupt", error) for error in waiting])
-
-
-def _left_too_early(what: str, count: int) -> BaseException:
-    return LifecycleError(
-        f"This {what} was left while {count} session(s) opened inside it were still open; they "
-        "were closed first.",
-        hint="Leave inner blocks before outer ones.",
-    )
 
 
 def _release(system: AscendSystem, opened: OpenSession, ending: bool, *failure: Any) -> Failed:

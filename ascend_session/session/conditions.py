@@ -159,7 +159,7 @@ def init_options(parameters: Mapping[str, Any]) -> Dict[str, Any]:
     return {key: value for key, value in parameters.items() if known[key].scope == "init"}
 
 
-def check_init_options(of_system: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def check_init_options(of_system: Mapping[str, Any], of_session: Mapping[str, Any]) -> None:
     """Refuse options that the open system can no longer take on.
 
     Raises:
@@ -173,7 +173,7 @@ def check_init_options(of_system: Mapping[str, Any], wanted: Mapping[str, Any]) 
             f"{_initial_value(of_system, key, known[key].adapter)}.",
             option=known[key].path,
         )
-        for key, value in init_options(wanted).items()
+        for key, value in init_options(of_session).items()
         if of_system.get(key, known[key].adapter) != value
     ]
     if problems:

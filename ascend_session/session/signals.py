@@ -173,9 +173,9 @@ class SignalGuard:
             if self._owns(number):
                 signal.signal(number, handler)
         self._replaced.clear()
-        found = signal.set_wakeup_fd(self._previous_fd)
-        if self._writer is not None and found != self._writer.fileno():
-            signal.set_wakeup_fd(found)
+        replaced_fd = signal.set_wakeup_fd(self._previous_fd)
+        if self._writer is not None and replaced_fd != self._writer.fileno():
+            signal.set_wakeup_fd(replaced_fd)
 
     def _owns(self, number: int) -> bool:
         return number in self._replaced and signal.getsignal(number) == self._handle
@@ -229,9 +229,9 @@ class SignalGuard:
                         os.write(self._previous_fd, numbers)
                 for number in numbers:
                     if self._owns(number) and not self._done.is_set():
-                        self._received_one(number)
+                        self._receive(number)
 
-    def _received_one(self, number: int) -> None:
+    def _receive(self, number: int) -> None:
         if number in self._resent:  # by the handler: of all these only the user's own counts
             self._resent.remove(number)
             return

@@ -22,7 +22,7 @@ from ascend_session.backends._tensorflow import destroy, disown, graph_or_defaul
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import find_superseded
+from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import adapter_part, flatten
 from ascend_session.config.file_store import FileStore
@@ -172,12 +172,13 @@ class Protos:
         Raises:
             ConfigError: If something is given twice and differs, or contradicts the system.
         """
-        wanted = self._config if config is None else config
+        if config is None:
+            config = self._config
         if device_id is not None:
-            wanted = _on_device(wanted, device_id)
-        if wanted is self._config and base is self._base:
+            config = _on_device(config, device_id)
+        if config is self._config and base is self._base:
             return self.of_system
-        proto, parameters = build_proto(wanted, base, self.files)
+        proto, parameters = build_proto(config, base, self.files)
         check_init_options(self.of_system.parameters, parameters)
         return SessionProto(proto, self._completed(proto, parameters))
 
@@ -281,6 +282,7 @@ class AscendSystem:
         self.pid = os.getpid()
         self.choice = choice
         self._environ = environ
+        self._is_launched = bool(environ.get(RANK_FOLDER))
         self._backend = create(choice, environ)
         self._sessions: List[OpenSession] = []
         self._state = "new"
@@ -361,13 +363,12 @@ class AscendSystem:
             ConfigError: If ``cfg`` or ``base`` contradict how the system was initialised.
         """
         self.check_usable()
-        proto = self._wanted(checked(cfg), base, None).proto
+        proto = self._session_proto(checked(cfg), base, None).proto
         return type(proto).FromString(proto.SerializeToString())
 
     def check_device(self, device_id: int) -> None:
         """Raise DeviceError if this process gets no device with this logical id."""
-        wanted = {**self.parameters, "session_device_id": device_id}
-        self._backend.require(self.job, wanted)
+        self._backend.require(self.job, {**self.parameters, "session_device_id": device_id})
 
     def check_usable(self) -> None:
         """Raise LifecycleError unless sessions can be opened on this system."""
@@ -394,13 +395,13 @@ class AscendSystem:
         """Open a session; if ``as_default``, it and its graph become this thread's defaults."""
         self.check_usable()
         graph = graph_or_default(graph)
-        wanted = self._wanted(config, base, device_id)
-        check_conditions(graph, wanted.parameters, self._environ, self.size)
+        proto, parameters = self._session_proto(config, base, device_id)
+        check_conditions(graph, parameters, self._environ, self.size)
         self._bring_up()
-        session = self._backend.session(graph, wanted.proto)
-        opened = OpenSession(session, wanted.parameters, as_default)
+        session = self._backend.session(graph, proto)
+        opened = OpenSession(session, parameters, as_default)
         self._sessions.append(opened)
-        device = wanted.parameters.get("session_device_id", self.device_id)
+        device = parameters.get("session_device_id", self.device_id)
         self.events.record("session open", f"device {device}")
         return opened
 
@@ -412,15 +413,15 @@ class AscendSystem:
             raise translate(error, asked="initialize_system before a session") from error
         self.events.record("bring up")
 
-    def _wanted(
+    def _session_proto(
         self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
     ) -> SessionProto:
         """Make what a session opens with, checked as the system's own options were."""
-        wanted = self._protos.for_session(config, base, device_id)
-        if wanted is not self._protos.of_system:
-            validate_opening(self._protos.files.restored(wanted.parameters), self._environ)
-            check_backend(self._backend, self.job, wanted.parameters)
-        return wanted
+        session_proto = self._protos.for_session(config, base, device_id)
+        if session_proto is not self._protos.of_system:
+            validate_opening(self._protos.files.restored(session_proto.parameters), self._environ)
+            check_backend(self._backend, self.job, session_proto.parameters)
+        return session_proto
 
     def close_session(self, opened: OpenSession, *failure: Any) -> bool:
         """Close ``opened``; False if a closing system or an outer block has done that before."""
@@ -463,9 +464,11 @@ class AscendSystem:
     def _check_beforehand(self) -> None:
         """Check job, options, host and leftovers. Nothing is started."""
         environ = self._environ
-        self._drop_superseded()
         self._set_place(self._backend.job(environ))
-        member.join(self.rank)
+        if self.job.superseded:
+            self._unset_superseded()
+        if self._is_launched:
+            member.join(self.rank)
         # A file that nobody reads is not written; what would be in it is checked all the same.
         files = FileStore(environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
@@ -474,23 +477,19 @@ class AscendSystem:
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
 
-    def _drop_superseded(self) -> None:
+    def _unset_superseded(self) -> None:
         """Unset what a launcher has set for the script that started this rank, and is wrong here.
 
         The adapter reads these variables, too. Those that are right stay: the script may have set
         the same, as for its rank 0, and the program may read them.
         """
-        names = find_superseded(self._environ)
-        if not names:
-            return
-        job = Job.detect(self._environ)
         right = {
-            "RANK_ID": job.rank,
-            "LOCAL_RANK": job.local_rank,
-            "DEVICE_ID": job.device_id,
-            "ASCEND_DEVICE_ID": job.device_id,
+            "RANK_ID": self.rank,
+            "LOCAL_RANK": self.local_rank,
+            "DEVICE_ID": self.device_id,
+            "ASCEND_DEVICE_ID": self.device_id,
         }
-        for name in names:
+        for name in self.job.superseded:
             if self._environ[name] != str(right.get(name)):
                 os.environ.pop(name, None)
 
@@ -536,8 +535,12 @@ class AscendSystem:
         raise translate(error, asked=f"initialize_system on the {self.backend}") from error
 
     def fail(self, error: BaseException) -> None:
-        """Tell the other ranks that the last block of this process has failed."""
-        if not (isinstance(error, SystemExit) and not error.code):
+        """Tell the other ranks that the last block of this process has failed.
+
+        A program that exits with 0 has not, nor has a generator that nobody reads any more.
+        """
+        has_exited = isinstance(error, SystemExit) and not error.code
+        if not (has_exited or isinstance(error, GeneratorExit)):
             member.fail(error)
             self._backend.interrupt(f"{type(error).__name__}: {error}".rstrip(": "), error)
 
@@ -568,7 +571,8 @@ class AscendSystem:
                 ]
             )
             self._state = "closed"
-            member.leave()
+            if self._is_launched:
+                member.leave()
             LEFTOVERS.remember(self.parameters)
             for what, error in failed:
                 self.events.record("failure", f"{what}: {error}")

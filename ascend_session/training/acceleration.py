@@ -51,12 +51,14 @@ class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
         _check_pair("loss", loss, "final_loss", final_loss)
         self._sources: Dict[str, Any] = {}
         self._tensors: Dict[str, Any] = {}
+        variables: Dict[str, str] = {}
         if step is not None:
             self._sources["STEP_NOW"] = step
-            os.environ.update(STEP_NOW="0", TOTAL_STEP=str(_check_steps(total_step)))
+            variables.update(STEP_NOW="0", TOTAL_STEP=str(_check_steps(total_step)))
         if loss is not None:
             self._sources["LOSS_NOW"] = loss
-            os.environ.update(LOSS_NOW="0.0", TARGET_LOSS=repr(_check_loss(final_loss)))
+            variables.update(LOSS_NOW="0.0", TARGET_LOSS=repr(_check_loss(final_loss)))
+        os.environ.update(variables)
 
     def begin(self) -> None:
         """Find the tensors, before the graph is finalized.

@@ -199,10 +199,10 @@ class _TrainingRuns:
         self._known: Any = {}
 
     def __contains__(self, fetches: Any) -> bool:
-        targets = tuple(
-            getattr(element, "op", element)
-            for element in map(self._graph.as_graph_element, _flatten(fetches))
+        elements = map(
+            self._graph.as_graph_element, tf1().nest.flatten(fetches, expand_composites=True)
         )
+        targets = tuple(getattr(element, "op", element) for element in elements)
         if targets not in self._known:
             self._known[targets] = self._reaches(targets)
         return bool(self._known[targets])
@@ -217,11 +217,6 @@ class _TrainingRuns:
             waiting += before - seen
             seen |= before
         return False
-
-
-def _flatten(fetches: Any) -> List[Any]:
-    flat: List[Any] = tf1().nest.flatten(fetches, expand_composites=True)
-    return flat
 
 
 def _find_variable(operation: Any) -> Any:

@@ -234,6 +234,25 @@ class TestRefusals:
             open_and_close(ascend_system())
         assert "NPUInit" not in ge.calls
 
+    def test_a_pod_whose_name_the_table_has_needs_no_rank(
+        self, ge: Any, monkeypatch: Any, tmp_path: Path
+    ) -> None:
+        pods = [
+            {
+                "pod_name": name,
+                "server_id": f"10.0.0.{place}",
+                "devices": [{"device_id": "0", "device_ip": f"10.0.1.{place}"}],
+            }
+            for place, name in enumerate("ab")
+        ]
+        groups = [{"group_name": "hccl_world_group", "instance_list": pods}]
+        table = tmp_path / "table.json"
+        table.write_text(json.dumps({"status": "completed", "group_list": groups}))
+        monkeypatch.setenv("RANK_TABLE_FILE", str(table))
+        monkeypatch.setenv("POD_NAME", "b")
+        with ascend_system() as system:
+            assert (system.rank, system.size) == (1, 2)
+
     def test_a_device_that_is_not_there_is_refused(self, tf: Any, ge: Any) -> None:
         with pytest.raises(DeviceError, match="session_device_id=2: this process gets 2 device"):
             open_and_close(ascend_system(AscendConfig(session_device_id=2)))

@@ -40,6 +40,28 @@ def test_a_graph_that_was_built_before_runs_on_the_device(tf: Any, ge: Loaded) -
     assert True in {entry["offloaded"] for entry in ge.of("Run")}
 
 
+def test_only_groups_that_are_there_come_back_with_the_device(
+    tf: Any, ge: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chief = {"CM_CHIEF_IP": "10.0.0.1", "CM_CHIEF_PORT": "60001", "CM_CHIEF_DEVICE": "0"}
+    for name, value in {**chief, "CM_WORKER_SIZE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    x = tf.constant(1.0)
+    with ascend_system() as system:
+        for name in ("kept", "destroyed"):
+            hccl.create_group(name, 1, [0])
+        hccl.destroy_group("destroyed")
+        with pytest.raises(CollectiveError, match="HCCL refused create_group"):
+            hccl.create_group("refused", 1, [1])
+        for _ in range(2):  # closing the first one ends HCCL
+            with system.session() as sess:
+                sess.run(x)
+                assert hccl.size("kept") == 1
+                for name in ("destroyed", "refused"):
+                    with pytest.raises(CollectiveError, match="HCCL refused get_rank_size"):
+                        hccl.size(name)
+
+
 @pytest.mark.parametrize(
     ("environ", "advice"),
     [

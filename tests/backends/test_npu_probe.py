@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, List
@@ -73,6 +74,19 @@ class TestWithAProbe:
                 ascend_system(probe=RetryPolicy(attempts=2, wait_seconds=0)).__enter__()
         assert len(of(host, "GEInitialize")) == 2
 
+    def test_a_lack_of_memory_passes_if_another_process_holds_the_device(
+        self, tf: Any, host: Any
+    ) -> None:
+        with open(str(host.root / "dev/davinci0")) as device:
+            holder = subprocess.Popen(["sleep", "600"], stdin=device)
+        try:
+            with loaded(host, faults="init=EL0004*1"):
+                with ascend_system(probe=RetryPolicy(attempts=2, wait_seconds=0)) as system:
+                    assert [event.name for event in system.events] == ["probe", "initialize"]
+        finally:
+            holder.kill()
+            holder.wait()
+
     def test_one_that_does_not_end_is_ended(self, tf: Any, host: Any) -> None:
         with loaded(host, faults="hang=3600"):
             with pytest.raises(InitializationError, match="did not end within 1 s"):
@@ -114,7 +128,11 @@ def hanging(host: Any) -> int:
 class TestTheEnvironmentOfAProbe:
     def test_a_rank_of_several_tries_its_device_alone(self) -> None:
         chief = {"CM_CHIEF_IP": "10.0.0.1", "CM_WORKER_SIZE": "2", "ASCEND_DEVICE_ID": "1"}
-        for environ in ({**TABLE, **chief}, {**TABLE, "ASCEND_DEVICE_ID": "1", "RANK_SIZE": ""}):
+        workers = {"TF_CONFIG": '{"cluster": {"worker": ["h:1", "h:2"]}}'}
+        for environ in (
+            {**TABLE, **chief, **workers},
+            {**TABLE, "ASCEND_DEVICE_ID": "1", "RANK_SIZE": ""},
+        ):
             assert sorted(environment_of(environ)) == ["ASCEND_DEVICE_ID", "HOME"]
 
     def test_a_job_of_one_keeps_its_variables(self) -> None:

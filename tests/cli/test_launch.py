@@ -58,6 +58,15 @@ def _nothing_started(tmp_path):
     return not (tmp_path / "logs").exists()
 
 
+def test_a_broken_rank_table_is_refused_before_anything_is_started(launch, tmp_path):
+    table = tmp_path / "table.json"
+    table.write_text('{"server_list": [}')
+    called = launch("-n", "2", "--rank-table", str(table), *_PYTHON, _ECHO)
+    assert called.code == 1
+    assert f"error: {table}:1:18: this is not JSON" in called.err
+    assert _nothing_started(tmp_path)
+
+
 def test_ranks_speak_on_stdout_and_the_launcher_on_stderr(launch, tmp_path):
     called = launch("-n", "2", *_PYTHON, _ECHO)
     assert called.code == 0

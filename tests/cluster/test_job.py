@@ -122,6 +122,23 @@ def test_what_would_let_each_rank_train_alone_is_refused(
     assert "RANK_TABLE_FILE, RANK_ID and RANK_SIZE" in str(refused.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        ({"RANK_ID": "1", "RANK_SIZE": "eight"}, "RANK_SIZE='eight' is no number of processes"),
+        ({"RANK_ID": "1", "RANK_SIZE": "8p"}, "RANK_SIZE='8p' is no number of processes"),
+        ({"RANK_ID": "abc", "RANK_SIZE": "2"}, "RANK_ID='abc' is no rank"),
+    ],
+)
+def test_a_job_whose_numbers_are_none_is_refused(environ: Dict[str, str], problem: str) -> None:
+    with pytest.raises(JobError, match=problem):
+        Job.detect(environ)
+
+
+def test_a_word_for_the_rank_of_a_job_of_one_is_ignored() -> None:
+    assert Job.detect({"RANK_ID": "npu1p", "RANK_SIZE": "1"})[:2] == (0, 1)
+
+
 def test_in_the_flow_of_a_chief_the_hint_names_its_variable() -> None:
     with pytest.raises(JobError, match="RANK_ID=9 is out of range") as refused:
         Job.detect({**CHIEF, "RANK_ID": "9"})

@@ -57,6 +57,11 @@ def test_each_rank_reckons_what_all_ranks_have(ranks: Ranks, scenario: str) -> N
         assert result.said in (expected(scenario, rank), ["Keras 3"][: scenario == "keras"])
 
 
+def test_a_limit_of_0_seconds_is_none(ranks: Ranks) -> None:
+    results = ranks.run("sessions", 2, "of_the_product", HCCL_EXEC_TIMEOUT="0")
+    assert [result.said for result in results] == [[3.0], [3.0]], results[0].log
+
+
 def test_values_of_more_than_ten_ranks_are_in_their_order(ranks: Ranks) -> None:
     results = ranks.run("sessions", 11, "by_many")
     assert [result.said for result in results] == [[list(range(11))]] * 11, results[0].log

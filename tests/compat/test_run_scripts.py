@@ -143,6 +143,17 @@ def test_the_end_is_the_scripts_and_the_report_comes_all_the_same(
     assert ('train.py", line' in ended.stderr) == (code == 1)
 
 
+def test_the_report_comes_although_the_script_has_removed_the_folder_of_its_logs(
+    run: Any, tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "gone/attempt_1/rank_0")
+    script = NPU + CONSTANT + "with tf.Session(config=options(job='ps')) as s: s.run(x)\n"
+    ended = run(script, variables={"ASCEND_SESSION_RANK_FOLDER": folder})
+    assert ended.returncode == 0
+    assert report_of(ended)
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_signal_ends_it_after_the_system_was_closed(run: Any) -> None:
     script = (
         NPU

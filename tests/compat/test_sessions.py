@@ -139,13 +139,14 @@ def test_a_session_without_an_entry_opens_nothing(tf: Any) -> None:
 
 def test_init_options_of_a_later_session_are_without_effect(tf: Any, proto: Any) -> None:
     with tf.Session(config=proto(precision_mode="allow_mix_precision")):
-        tf.Session(config=proto(precision_mode="force_fp16", buffer_optimize="l2_optimize")).close()
+        # The second one is at its default, with which the first session has initialised as well.
+        tf.Session(config=proto(precision_mode="force_fp16", deterministic=0)).close()
     first, second = (
         {each.key: each.effect for each in session.settings}
         for session in sessions.session_log().sessions
     )
     assert first == {"precision_mode": "device"}
-    assert second == {"precision_mode": "silent", "buffer_optimize": "device"}
+    assert second == {"precision_mode": "silent", "deterministic": "device"}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,9 @@ def test_the_last_session_takes_the_device_down_and_the_next_one_decides_anew(
 def test_the_two_precision_modes_meet_in_the_adapter(tf: Any, proto: Any) -> None:
     tf.Session(config=proto(precision_mode="allow_mix_precision")).close()
     with pytest.raises(ConfigError, match="precision_mode_v2"):
-        tf.Session(config=proto(precision_mode_v2="mixed_float16"))
+        tf.Session(config=proto(precision_mode_v2="mixed_float16", deterministic=1))
+    effects = {each.key: each.effect for each in sessions.session_log().sessions[-1].settings}
+    assert effects == {"precision_mode_v2": "refused", "deterministic": "unused"}
 
 
 @pytest.mark.parametrize(

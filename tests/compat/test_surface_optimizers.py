@@ -229,6 +229,29 @@ def test_with_sharding_this_rank_updates_its_part_and_gets_the_others(
     assert [call.name for call in two.calls if call.name == "broadcast"] == ["broadcast"] * 2
 
 
+def test_with_sharding_all_ranks_get_the_variables_in_one_order(
+    tf: Any, two: Equals, monkeypatch: Any
+) -> None:
+    sent: List[Any] = []
+
+    def broadcast(tensors: Any, *arguments: Any) -> List[Any]:
+        sent.extend(tensors)
+        return list(tensors)
+
+    monkeypatch.setattr(two, "reduce", reduced_from(two))
+    monkeypatch.setattr(two, "broadcast", broadcast)
+    pair = [tf.get_variable(name, initializer=1.0, use_resource=True) for name in "ab"]
+    made = optimizers.NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.25), True)
+    made.minimize(pair[0] * pair[1])
+    needed, waiting = set(), [sent[1].op]
+    while waiting:
+        operation = waiting.pop()
+        needed.add(operation)
+        before = {tensor.op for tensor in operation.inputs} | set(operation.control_inputs)
+        waiting += before - needed
+    assert sent[0].op in needed
+
+
 def reduced_from(two: Equals) -> Any:
     def reduce(
         tensor: Any, reduction: str, root: int, fusion: int, fusion_id: int, group: str

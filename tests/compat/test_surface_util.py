@@ -16,11 +16,13 @@ def counter(tf: Any) -> Any:
     return value, tf.assign_add(value, 1).op
 
 
-def session(tf: Any, n: int) -> Any:
+def session(tf: Any, *numbers: int) -> Any:
+    """A session with an entry for each of these numbers; the adapter reads the last one."""
     proto = tf.ConfigProto()
-    entry = proto.graph_options.rewrite_options.custom_optimizers.add()
-    entry.name = "NpuOptimizer"
-    entry.parameter_map["iterations_per_loop"].i = n
+    for n in numbers:
+        entry = proto.graph_options.rewrite_options.custom_optimizers.add()
+        entry.name = "NpuOptimizer"
+        entry.parameter_map["iterations_per_loop"].i = n
     return tf.Session(config=proto)
 
 
@@ -54,7 +56,7 @@ def test_what_is_looped_is_checked_as_by_the_vendors(tf: Any) -> None:
 
 def test_another_number_than_the_entrys_is_warned_of(tf: Any) -> None:
     value, step = counter(tf)
-    with session(tf, 5) as sess:
+    with session(tf, 6, 5) as sess:
         sess.run(tf.global_variables_initializer())
         with pytest.warns(AscendConfigWarning, match="6 steps, but .* iterations_per_loop=5"):
             looped = util.set_iteration_per_loop(sess, step, 6)
@@ -118,6 +120,7 @@ class Item:
         ([9, 1, 1, 2, 4], 2, [0, 1, 1, 1, 1]),
         ([1, 1, 1, 1, 8], 2, [0, 0, 0, 0, 1]),
         ([3, 3, 2, 2, 2, 3], 3, [0, 0, 1, 1, 2, 2]),
+        ([1, 2, 1], 2, [0, 0, 1]),  # as much too much as it would be too little
         ([7, 1], 1, [0, 0]),
     ],
 )

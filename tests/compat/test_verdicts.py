@@ -4,15 +4,17 @@ import json
 import random
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
+from ascend_session.audit import audit_bytes
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
+from ascend_session.findings import ERROR
 from tests.config.protos import OFF, add, base, config_pb2
 
 SAMPLE = Path(__file__).parents[1] / "config" / "data" / "verdicts_sample.jsonl"
@@ -134,10 +136,13 @@ def typed(value: Any) -> Tuple[str, Any]:
     return ("i", value) if isinstance(value, int) else ("s", value.encode())
 
 
+def in_fields(entry: Dict[str, Any]) -> Dict[str, Tuple[str, Any]]:
+    return {k: v if isinstance(v, tuple) else typed(v) for k, v in entry.items()}
+
+
 def judged(*, environ: Any = None, **options: Any) -> EntryVerdict:
     """What an entry comes to; a tuple is a field and its value."""
-    entry = {k: v if isinstance(v, tuple) else typed(v) for k, v in options.items()}
-    return judge_entry(base(**entry), environ or {})
+    return judge_entry(base(**in_fields(options)), environ or {})
 
 
 def said(problems: Any) -> str:
@@ -196,6 +201,61 @@ def test_what_ends_the_run_on_a_device_is_refused(option: str, entry: Dict[str, 
     assert option in {(each.option or "").split(".")[-1] for each in found.refused}
 
 
+def refusal_by_config(
+    entry: Dict[str, Tuple[str, Any]], environ: Optional[Dict[str, str]] = None
+) -> Optional[ConfigError]:
+    """What AscendConfig refuses of an entry; with an environment also about the host."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AscendConfigWarning)
+        try:
+            config = AscendConfig.from_config_proto(base(**entry))
+            if environ is not None:
+                config.check_host(environ)
+        except ConfigError as error:
+            return error
+    return None
+
+
+def script_of(entry: Dict[str, Tuple[str, Any]]) -> bytes:
+    """A script in the style of the vendor's that opens a session with this entry."""
+    lines = [
+        "from npu_bridge.npu_init import *",
+        "config = tf.ConfigProto()",
+        "custom_op = config.graph_options.rewrite_options.custom_optimizers.add()",
+        'custom_op.name = "NpuOptimizer"',
+        *(f'custom_op.parameter_map["{k}"].{f} = {v!r}' for k, (f, v) in entry.items()),
+        "config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF",
+        "tf.Session(config=config).run(train_op)",
+    ]
+    return "\n".join(lines).encode()
+
+
+def has_error(script: bytes) -> bool:
+    return any(each.severity == ERROR for each in audit_bytes("train.py", script).findings)
+
+
+@pytest.mark.parametrize(("option", "entry"), ENDING, ids=str)
+def test_ascend_config_and_an_audit_refuse_what_ends_the_run(
+    option: str, entry: Dict[str, Any]
+) -> None:
+    refusal = refusal_by_config(in_fields(entry), PROGRESS)
+    assert refusal is not None
+    named = {(each.option or "").split(".")[-1] for each in refusal.problems}
+    assert {option, *entry} & named
+    assert has_error(script_of(in_fields(entry)))
+
+
+def test_an_audit_finds_an_error_in_each_entry_that_ascend_config_refuses() -> None:
+    outcomes = set()
+    for entry in random_entries(200):
+        if not {"graph_memory_max_size", "variable_memory_max_size"}.isdisjoint(entry):
+            continue  # nobody reads them, which the audit says
+        is_refused = refusal_by_config(entry) is not None
+        assert has_error(script_of(entry)) == is_refused, entry
+        outcomes.add(is_refused)
+    assert outcomes == {False, True}
+
+
 @pytest.mark.parametrize("entry", RUNNING, ids=str)
 def test_what_runs_on_a_device_is_ignored(entry: Dict[str, Any]) -> None:
     found = judged(**entry, environ=PROGRESS)
@@ -220,12 +280,8 @@ def test_a_dump_that_an_earlier_entry_turns_on_stays_on() -> None:
 def test_what_ascend_config_accepts_no_check_of_the_adapter_ends() -> None:
     accepted = 0
     for entry in random_entries(600):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AscendConfigWarning)
-            try:
-                AscendConfig.from_config_proto(base(**entry)).check_host({})
-            except ConfigError:
-                continue
+        if refusal_by_config(entry, {}) is not None:
+            continue
         accepted += 1
         found = judge_entry(base(**entry), PROGRESS)
         assert not found.refused, (entry, said(found.refused))

@@ -278,6 +278,10 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
     )
 
 
+def test_what_has_no_end_is_refused_instead_of_read() -> None:
+    assert str(refusal("/dev/zero")) == "/dev/zero: has more than 10,000,000 characters."
+
+
 def test_an_alias_is_read_as_what_it_stands_for(write: Write) -> None:
     path = write("deterministic: &one 1\ngraph_run_mode: *one\n")
     assert AscendConfig.from_file(path) == AscendConfig(deterministic=1, graph_run_mode=1)

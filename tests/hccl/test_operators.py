@@ -35,6 +35,16 @@ def test_the_signatures_are_the_vendors(name: str) -> None:
     assert [(p.name, p.default) for p in ours] == [(p.name, p.default) for p in theirs]
 
 
+def test_an_operator_is_of_the_backend_that_is_chosen_when_it_is_built(
+    tf: Any, ge: Any, recorder: Recorder, monkeypatch: Any
+) -> None:
+    x = tf.constant([1.0])
+    for backend in ("stub", "npu"):
+        monkeypatch.setenv("ASCEND_SESSION_BACKEND", backend)
+        hccl.allgather(x, 2)
+    assert [call for call, _ in recorder.calls] == ["allgather"]
+
+
 def test_the_names_are_all_there() -> None:
     groups = {"create_group", "destroy_group", "rank", "size", "local_rank", "local_size"}
     groups |= {"world_rank", "group_rank", "WORLD_GROUP"}

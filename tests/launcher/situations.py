@@ -50,7 +50,9 @@ class Situation:
             self.ended(rank, status, STOP + 1)
         return self
 
-    def raised(self, rank: int, kind: str, said: str, at: float, code: int = 1) -> "Situation":
+    def raised(
+        self, rank: int, kind: str, said: str, at: float, code: int = 1, **more: Any
+    ) -> "Situation":
         """The rank recorded an exception, and ended half a second later."""
         record: Dict[str, Any] = {
             "type": kind,
@@ -59,6 +61,7 @@ class Situation:
             "time": at,
             "pid": 1000 + rank,
             "exit_code": code,
+            **more,
         }
         Path(self.plan.ranks[rank].folder, "error.json").write_text(json.dumps(record))
         return self.ended(rank, code, at + 0.5)

@@ -19,8 +19,24 @@ def test_a_rank_that_hears_of_a_failure_and_is_told_to_end_is_hidden_before_that
     assert shown.take_sentence(0) == "rank 0: stopped, because rank 1 failed"
 
 
+def test_a_signal_after_a_failure_shows_no_more_of_the_other_ranks(tmp_path):
+    shown = FailureFilter({rank: str(tmp_path / f"rank_{rank}") for rank in range(2)})
+    shown.note_end(0)
+    shown.note_stop()
+    assert shown.admit(1, "stderr", b"Traceback\n", False) == b""
+
+
 def test_a_rank_that_is_told_to_end_and_has_heard_of_nothing_is_no_cause(tmp_path):
     shown = FailureFilter({0: str(tmp_path)})
     write_record(Terminated(15), str(tmp_path), ends_program=True)
     assert shown.admit(0, "stderr", b"saved\n", False) == b"saved\n"
     assert shown.cause is None
+
+
+def test_the_rank_that_is_blamed_is_the_one_that_is_shown(tmp_path):
+    shown = FailureFilter({rank: str(tmp_path / f"rank_{rank}") for rank in range(2)})
+    shown.note_end(0)
+    assert shown.admit(1, "stdout", b"step 1\n", False) == b""
+    shown.note_cause(1)
+    assert shown.admit(1, "stdout", b"step 2\n", False) == b"step 2\n"
+    assert shown.admit(0, "stderr", b"because of rank 1\n", False) == b""

@@ -71,6 +71,13 @@ def test_what_is_not_there_is_refused(bench: Bench, asked: Dict[str, Any], said:
     assert refused.value.hint
 
 
+@pytest.mark.parametrize("note", ["a minute", "-1", "nan", "inf"])
+def test_a_time_for_notes_that_is_none_is_refused(bench: Bench, note: str) -> None:
+    with pytest.raises(JobError, match="is not a number of seconds"):
+        bench.plan(env={"ASCEND_SESSION_STALL_NOTE": note})
+    bench.plan(env={"ASCEND_SESSION_STALL_NOTE": "0.5"})
+
+
 def test_a_backend_that_is_none_is_refused(bench: Bench) -> None:
     with pytest.raises(BackendError, match="'gpu' is not a backend"):
         bench.plan(backend="gpu")

@@ -1,15 +1,19 @@
 """What is seen of several ranks, and what becomes of a stream or log file that takes no more."""
 
+import itertools
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import List
 
 import pytest
 
-from ascend_session.launcher.output import QUEUE_BYTES, Notices, Outlet, Printer
+from ascend_session.launcher import output
+from ascend_session.launcher.output import QUEUE_BYTES, Notices, Outlet, Output, Printer
+from ascend_session.launcher.process import Signals
 from ascend_session.launcher.pump import LogFile
 from tests.launcher.showing import PATIENCE, Shown
 
@@ -112,6 +116,32 @@ def test_a_terminal_that_takes_nothing_does_not_hold_up_the_end() -> None:
             pass
         assert not shown.outlet.close(0.05)
         assert not shown.troubles
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_the_end_waits_for_whoever_reads_slowly_but_not_for_nobody(
+    monkeypatch: pytest.MonkeyPatch, is_read: bool
+) -> None:
+    read, write = os.pipe()
+    shown = Output(write, 1, {0}, timestamps=False, colour=False)
+    outlet, now = shown._outlets[0], itertools.count(step=20)
+
+    def read_a_block_in_20_s() -> float:
+        before = outlet.written
+        while is_read and outlet.written == before < 10 * len(block):
+            os.read(read, 1 << 16)
+        return next(now)
+
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=read_a_block_in_20_s))
+    block = "x" * 100_000 + "\n"
+    for _ in range(10):
+        shown.printer.say(block.rstrip())
+    with Signals() as signals:
+        shown.close(signals)
+    assert ["nothing reads it" in text for text in shown.troubles] == ([] if is_read else [True])
+    os.close(read)  # which ends the thread that writes
+    assert outlet.close(PATIENCE)
+    os.close(write)
 
 
 def test_a_descriptor_that_does_not_block_is_waited_for() -> None:

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from ascend_session import LaunchResult, launch
-from ascend_session.launcher.events import Event, Restarting, Resumed, Started
+from ascend_session.launcher.events import Event, Over, Restarting, Resumed, Started
 from tests.launcher.supervised import config
 
 # In the first attempt a rank ends as the test says; in the second all succeed.
@@ -112,20 +112,37 @@ def test_so_is_a_guardian_that_was_killed(run: Any, number: int) -> None:
     assert retried.result.code == 0
 
 
-def test_a_launcher_that_is_told_to_end_makes_no_other_attempt(run: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "end", "code"),
+    [
+        (Started, "time.sleep(1000)", 128 + signal.SIGHUP),
+        (Over, "os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+    ],
+)
+def test_a_launcher_that_is_told_to_end_makes_no_other_attempt(
+    run: Any, kind: Any, end: str, code: int
+) -> None:
     ended: List[int] = []
     previous = signal.signal(signal.SIGHUP, lambda number, frame: ended.append(number))
 
-    def end(event: Event) -> None:
-        if isinstance(event, Started) and event.rank == 1:
+    def tell(event: Event) -> None:
+        if isinstance(event, kind) and getattr(event, "rank", 1) == 1:
             os.kill(os.getpid(), signal.SIGHUP)
 
     try:
-        retried = run(_ENDS.format(end="time.sleep(1000)"), end)
+        retried = run(_ENDS.format(end=end), tell)
     finally:
         signal.signal(signal.SIGHUP, previous)
     assert len(retried.result.attempts) == 1
-    assert (retried.result.code, ended) == (128 + signal.SIGHUP, [signal.SIGHUP])
+    assert (retried.result.code, ended) == (code, [signal.SIGHUP])
+
+
+def test_only_rank_0_says_at_which_step_its_job_begins(tmp_path: Path) -> None:
+    code = _RESUMES.format(repository=_REPOSITORY).replace("if rank == 0: ", "")
+    nodes = {"nnodes": 2, "node_rank": 1, "coordinator": "10.0.0.1:29500"}
+    with open(os.devnull, "wb") as null:
+        result = launch(config(tmp_path, code, 1, **nodes), output=null.fileno())
+    assert (result.code, result.attempts[0].first_step) == (0, None)
 
 
 def test_another_attempt_says_at_which_step_it_resumed(run: Any) -> None:

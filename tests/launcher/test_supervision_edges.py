@@ -51,8 +51,8 @@ ours, theirs = socket.socketpair()
 ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
 asked = {"ranks": ranks, "grace": 1.0, "psutil": []}
-guardian.GuardedJob(channel.Channel(theirs.fileno()), asked).run([])
-print([message[:2] for message in channel.Channel(ours.fileno()).receive()])
+guardian.GuardedJob(channel.MessageChannel(theirs.fileno()), asked).run([])
+print([message[:2] for message in channel.MessageChannel(ours.fileno()).receive()])
 """
 
 # A launch by a program that has closed its standard streams.

@@ -165,6 +165,24 @@ tell("stopping"); os.kill(os.getpid(), signal.SIGSTOP)
     assert run.statuses == [5, -signal.SIGTERM]
 
 
+def test_a_stopped_process_that_a_rank_has_left_behind_can_end_in_order(tmp_path: Path) -> None:
+    code = """
+path = os.path.join(os.environ["ASCEND_SESSION_RANK_FOLDER"], "ended_in_order")
+def end(number, frame):
+    open(path, "w").close(); os._exit(0)
+pid = os.fork()
+if pid:
+    os.waitpid(pid, os.WUNTRACED); sys.exit()
+os.setsid()
+signal.signal(signal.SIGTERM, end)
+os.kill(os.getpid(), signal.SIGSTOP)
+while True: signal.pause()
+"""
+    run = job(tmp_path, code, ranks=1, grace=20)
+    assert run.statuses == [0]
+    assert Path(run.plan.ranks[0].folder, "ended_in_order").exists()
+
+
 def test_a_program_that_cannot_be_started_says_why_and_stops_the_others(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"\x7fELF this is none")

@@ -224,6 +224,21 @@ def test_an_exception_that_speaks_for_itself_is_not_explained_by_the_logs(tmp_pa
     assert failure.code == NO_MEMORY
 
 
+@pytest.mark.parametrize(("count", "end"), [(5, "    line 4"), (6, "    ...")])
+def test_a_message_that_is_cut_says_so(tmp_path: Path, count: int, end: str) -> None:
+    text = "\n".join(f"line {number}" for number in range(count))
+    made = Situation(tmp_path, 1).raised(0, "KeyError", text, 9.0, frames=[["gone.py", 1, "f"]])
+    assert made.cause().place[-1] == end
+
+
+def test_of_a_file_too_large_to_be_read_no_other_line_is_shown(tmp_path: Path) -> None:
+    script = tmp_path / "large.py"
+    script.write_text("raise KeyError\n" + "another = 1\n" * 400_000)
+    made = Situation(tmp_path / "logs", 1)
+    made.raised(0, "KeyError", "", 9.0, frames=[[str(script), 1, "<module>"]])
+    assert made.cause().place == (f"Rank 0 failed in {script}:1 (<module>):", "  KeyError")
+
+
 def test_a_stopped_rank_explains_what_failed_ranks_do_not(tmp_path: Path) -> None:
     made = Situation(tmp_path, 4).ended(0, -6).wrote(0, printed(NO_ANSWER)).stopped(1, 2, 3)
     made.logged(2, printed(NO_MEMORY))

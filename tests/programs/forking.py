@@ -1,14 +1,19 @@
 """Forks while a system is open or being opened; the child says what it may do, and ends."""
 
+import importlib.abc
+import importlib.util
 import os
 import signal
+import socket
 import sys
 import threading
+from importlib.machinery import ModuleSpec
+from typing import Optional
 
 import tensorflow.compat.v1 as tf
 from common import blocking_op, say
 
-from ascend_session import LifecycleError, ascend_session, ascend_system, current_system
+from ascend_session import LifecycleError, ascend_session, ascend_system, backends, current_system
 from ascend_session.backends.stub import StubBackend
 
 
@@ -57,12 +62,38 @@ def fork_while_opening() -> None:
     """Fork while another thread opens the system."""
     begun = threading.Event()
     StubBackend.system_ops = lambda stub: (blocking_op(begun.set), tf.no_op())
-    threading.Thread(target=ascend_system().__enter__, daemon=True).start()
+    fork_after(begun, "stub")
+
+
+def fork_while_importing() -> None:
+    """Fork while another thread that opens the system still imports the backend's module."""
+    begun = threading.Event()
+
+    class Slow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+        def find_spec(self, name: str, *more: object) -> Optional[ModuleSpec]:
+            is_slow = name == "ascend_session.backends.slow"
+            return importlib.util.spec_from_loader(name, self) if is_slow else None
+
+        def create_module(self, spec: ModuleSpec) -> None:
+            return None
+
+        def exec_module(self, module: object) -> None:
+            begun.set()
+            threading.Event().wait()
+
+    sys.meta_path.insert(0, Slow())
+    backends._REGISTRY["slow"] = "slow:Slow"
+    fork_after(begun, "slow")
+
+
+def fork_after(begun: threading.Event, backend: str) -> None:
+    threading.Thread(target=ascend_system(backend=backend).__enter__, daemon=True).start()
     begun.wait()
     child = os.fork()
     if not child:
+        signal.alarm(60)  # instead of waiting for ever
         try:
-            ascend_session().__enter__()
+            ascend_session(backend=backend).__enter__()
         except LifecycleError as refusal:
             say(refusal.message.replace(str(parent), "P"))
         sys.exit(0)
@@ -73,6 +104,11 @@ def fork_while_opening() -> None:
 parent = os.getpid()
 if sys.argv[1] == "while_opening":
     fork_while_opening()
+if sys.argv[1] == "while_importing":
+    fork_while_importing()
+ends = socket.socketpair()  # as an event loop of the user's has them, in the parent only
+ends[1].setblocking(False)
+signal.set_wakeup_fd(ends[1].fileno())
 with ascend_system() as system, system.session() as sess:
     callable_before = sess.make_callable(tf.constant(7))
     child = os.fork()

@@ -34,6 +34,14 @@ def test_events_go_to_the_log_for_those_who_debug(caplog: pytest.LogCaptureFixtu
     assert record.getMessage().endswith("initialize: stub")
 
 
+def test_the_opening_of_a_session_names_its_device(tf: Any) -> None:
+    with ascend_system() as system:
+        with system.session(device_id=3), system.session():
+            pass
+    opened = [event.detail for event in system.events if event.name == "session open"]
+    assert opened == ["device 3", "device 0"]
+
+
 def test_the_events_of_a_system_can_be_read_when_it_is_closed(tf: Any) -> None:
     with ascend_system() as system:
         pass

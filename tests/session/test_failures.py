@@ -2,6 +2,8 @@
 
 import atexit
 import logging
+import os
+import signal
 import warnings
 from typing import Any, Callable, Iterator
 
@@ -154,6 +156,28 @@ class TestClosing:
         assert steps(system)[-2:] == ["shutdown", "failure"]
         assert WORDS in system.events[-1].detail
 
+    def test_a_generator_that_is_not_read_to_its_end_has_not_failed(
+        self, tf: Any, stub: Any
+    ) -> None:
+        reasons = []
+
+        class Recording(StubBackend):
+            """Notes what the other ranks are told."""
+
+            def interrupt(self, reason: str, error: Any = None) -> None:
+                reasons.append(reason)
+
+        def read() -> Iterator[int]:
+            with ascend_system():
+                yield from range(3)
+
+        stub(Recording)
+        numbers = read()
+        assert next(numbers) == 0
+        numbers.close()  # type: ignore[attr-defined]
+        assert current_system() is None
+        assert reasons == []
+
     def test_the_next_system_opens_after_a_failing_shutdown(self, tf: Any) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ascend_session.backends.stub.StubBackend", FailingStop)
@@ -177,6 +201,20 @@ class TestClosing:
         (record,) = caplog.records
         assert "Closing failed after ZeroDivisionError" in record.getMessage()
         assert WORDS in record.getMessage()
+
+    def test_ctrl_c_comes_before_what_fails_while_closing(self, stub: Any) -> None:
+        class Interrupted(FailingStop):
+            """Is interrupted while it shuts down, which fails."""
+
+            def shutdown(self) -> None:
+                os.kill(os.getpid(), signal.SIGINT)
+                super().shutdown()
+
+        stub(Interrupted)
+        with pytest.raises(KeyboardInterrupt) as raised, ascend_system():
+            pass
+        (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
+        assert isinstance(closing, ShutdownError)
 
     def test_the_error_of_opening_comes_before_that_of_closing(self, stub: Any) -> None:
         class Failing(FailingSession, FailingStop):

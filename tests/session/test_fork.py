@@ -50,8 +50,11 @@ def test_an_error_in_the_child_is_the_childs(programs: Host) -> None:
     assert "LifecycleError" not in ended.log
 
 
-def test_a_system_that_another_thread_is_opening_is_the_parents_as_well(programs: Host) -> None:
-    ended = programs.run("forking", "while_opening")
+@pytest.mark.parametrize("moment", ["while_opening", "while_importing"])
+def test_a_system_that_another_thread_is_opening_is_the_parents_as_well(
+    programs: Host, moment: str
+) -> None:
+    ended = programs.run("forking", moment)
     assert ended.code == 0, ended.log
     refusal, child = ended.lines
     assert refusal.startswith("This process was forked from process P")

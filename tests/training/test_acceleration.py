@@ -91,6 +91,10 @@ def test_a_session_that_opens_after_it_says_nothing(tf: Any, mode: str, argument
         ({"step": "s:0", "total_step": 2**32}, "from 1 to 4294967295"),
         ({"step": "s:0", "total_step": True}, "must be a whole number"),
         ({"loss": "l:0", "final_loss": "low"}, "final_loss='low' must be a number"),
+        (
+            {"step": "s:0", "total_step": 10, "loss": "l:0", "final_loss": "low"},
+            "final_loss='low' must be a number",
+        ),
         ({"loss": "l:0", "final_loss": float("nan")}, "final_loss=nan must be a number"),
     ],
 )

@@ -146,6 +146,12 @@ class TestHook:
         with pytest.raises(CollectiveError, match="rank 0 has 1, rank 1 has -2"):
             tf.train.MonitoredTrainingSession(hooks=[BroadcastGlobalVariablesHook()])
 
+    def test_the_other_variables_are_those_that_the_root_has_not(self, tf: Any, root: Root) -> None:
+        root.other_variables = True
+        tf.get_variable("weight", initializer=1.0)
+        with pytest.raises(CollectiveError, match="rank 1 has -2, rank 0 has 1"):
+            tf.train.MonitoredTrainingSession(hooks=[BroadcastGlobalVariablesHook(1)])
+
     def test_in_a_job_of_one_it_does_nothing(self, tf: Any) -> None:
         weight = tf.get_variable("weight", initializer=1.0)
         with ascend_system() as system:

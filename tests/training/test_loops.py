@@ -217,7 +217,8 @@ class TestSessions:
             ) as sess:
                 sess.run_step_fn(lambda step_context: step_context.session.run(loop))
                 sess.run(loop)
-                assert sess.run(own.step) == 8
+                sess.run_step_fn(lambda step_context: step_context.session.run(loop))
+                assert sess.run(own.step) == 12
 
     def test_the_data_end_a_session_with_hooks_in_order(self, tf: Any) -> None:
         own = step_of(tf, elements=12)
@@ -238,6 +239,14 @@ class TestSessions:
     def test_a_hook_without_a_loop_is_refused(self, tf: Any) -> None:
         with pytest.raises(LifecycleError, match="has no looped operation"):
             tf.train.MonitoredSession(hooks=[IterationsPerLoopHook()])
+
+    def test_a_hook_in_a_session_for_another_number_of_steps_is_refused(self, tf: Any) -> None:
+        iterations_per_loop(None, step_of(tf).train, 4)
+        with ascend_system(looping(5)) as system:
+            with pytest.raises(ConfigError, match="iterations_per_loop=5, but the loop is to make"):
+                tf.train.MonitoredTrainingSession(
+                    config=system.session_config(), hooks=[IterationsPerLoopHook()]
+                )
 
     def test_a_hook_for_loops_of_one_step_has_nothing_to_say(self, tf: Any) -> None:
         own = step_of(tf)

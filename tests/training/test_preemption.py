@@ -8,8 +8,9 @@ from typing import Any, Callable, List
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, LifecycleError, launch
-from ascend_session.training import SaveOnPreemptionHook
+from ascend_session.training import SaveOnPreemptionHook, note_first_step
 from tests.running import Ended, Host
+from tests.training.conftest import Equals, install
 
 _PROGRAM = Path(__file__).parent / "programs" / "resumable.py"
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -64,6 +65,59 @@ class TestOneProcess:
         ended = programs.run("preempted", "in_another_thread", str(tmp_path))
         assert ended.lines == ["still there"]
         assert "LifecycleError: SaveOnPreemptionHook takes SIGTERM, which only" in ended.log
+
+
+class Agreeing(Equals):
+    """Ranks that ask for the same; notes at each of their agreements what was saved by then."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(2)
+        self.saved: List[List[str]] = []
+        self._folder = folder
+
+    def allreduce(
+        self, tensor: Any, reduction: str, fusion: int, fusion_id: int, group: str
+    ) -> Any:
+        """What this rank asks for."""
+        import tensorflow.compat.v1 as tf
+
+        def agree(request: Any) -> Any:
+            self.saved.append([path.name for path in self._folder.glob("*.index")])
+            return request
+
+        agreed = tf.numpy_function(agree, [tensor], tensor.dtype)
+        agreed.set_shape(tensor.shape)
+        return agreed
+
+
+def test_no_rank_ends_before_the_checkpoint_is_there(
+    tf: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    ranks = Agreeing(tmp_path)
+    install(monkeypatch, ranks, 2)
+    train_op = tf.train.get_or_create_global_step().assign_add(1)
+
+    def train() -> None:
+        with tf.train.MonitoredSession(hooks=[SaveOnPreemptionHook(str(tmp_path))]) as sess:
+            sess.run(train_op)
+            os.kill(os.getpid(), signal.SIGTERM)
+            sess.run(train_op)
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            train()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ranks.saved == [[], [], ["model.ckpt-2.index"]]
+
+
+def test_training_goes_on_where_the_launchers_folder_is_gone(
+    monkeypatch: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", str(tmp_path / "gone"))
+    note_first_step(40)
+    assert not list(tmp_path.iterdir())
 
 
 class TestTheGraph:

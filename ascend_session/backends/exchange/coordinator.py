@@ -210,7 +210,7 @@ class Coordinator:
     def disconnect(self, rank: int) -> None:
         """Note that a rank's connection or process has ended: a failure if it had not left."""
         if rank not in self._left:
-            self.end(rank_ended(rank, self.is_complete))
+            self.end(rank_ended(rank, self.is_complete), rank)
 
     def give_up(self, seconds: float) -> None:
         """End the job because a rank has waited so long for the others to join."""
@@ -286,13 +286,13 @@ class Coordinator:
                 return
         self._check_left()
 
-    def end(self, reason: str) -> None:
-        """Tell all ranks that are there why the job cannot go on, once."""
+    def end(self, reason: str, rank: Optional[int] = None) -> None:
+        """Tell all ranks that are there why the job cannot go on, once, and whose failure it is."""
         if not self.is_over:
             self.ended = reason
             self._entered.clear()
             self._running.clear()
-            self._tell_all({"event": "end", "reason": reason})
+            self._tell_all({"event": "end", "reason": reason, "rank": rank})
 
     def judge(self, unchanged_s: float, used_s: Mapping[int, Optional[float]]) -> None:
         """End the job if every rank waits, and none can ever go on.

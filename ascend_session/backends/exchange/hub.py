@@ -25,8 +25,8 @@ from ascend_session.backends.exchange.messages import (
     decode,
     encode,
 )
-from ascend_session.backends.exchange.relay import Client, NodeInfo, Relay
-from ascend_session.backends.exchange.rendezvous import Listening, remove_abandoned
+from ascend_session.backends.exchange.relay import Client, Relay
+from ascend_session.backends.exchange.rendezvous import Listening, Rank, remove_abandoned
 
 _logger = logging.getLogger(__name__)
 
@@ -40,13 +40,13 @@ class Hub:
     """The hub of one node, for all systems that its ranks open one after the other.
 
     Args:
-        node: Whose hub it is.
+        who: The rank whose process it is in.
         listening: Where the node's ranks connect.
         first_system: Number of the system that this process is about to join.
     """
 
-    def __init__(self, node: NodeInfo, listening: Listening, first_system: int) -> None:
-        self._node = node
+    def __init__(self, who: Rank, listening: Listening, first_system: int) -> None:
+        self._who = who
         self._listening = listening
         self._selector = selectors.DefaultSelector()
         self._posts: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -56,7 +56,7 @@ class Hub:
         self._buffer = memoryview(bytearray(LARGEST + 1))
         self._resting: Dict[socket.socket, float] = {}  # that listen no more until then
         self._is_done = False
-        self.relay = Relay(node, self._clients, self.send, self.refuse, first_system)
+        self.relay = Relay(who, self._clients, self.send, self.refuse, first_system)
 
     def start(self) -> None:
         """Let ranks in from now on.
@@ -69,8 +69,8 @@ class Hub:
         self._awake.setblocking(False)
         self._wake.setblocking(False)
         self._selector.register(self._awake, selectors.EVENT_READ, self._run_posts)
-        if self._node.links is not None:
-            self._node.links.open(self.post, self.relay.receive, self.relay.lose_node)
+        if self._who.links is not None:
+            self._who.links.open(self.post, self.relay.receive, self.relay.lose_node)
         atexit.register(self._listening.close)
         threading.Thread(target=self._run, name="ascend-session-hub", daemon=True).start()
 
@@ -127,25 +127,25 @@ class Hub:
         except Exception as error:
             _logger.exception("The hub of these ranks has failed")
             reason = (
-                f"{CANNOT_GO_ON}rank {self._node.rank}, which coordinates the ranks of its "
+                f"{CANNOT_GO_ON}rank {self._who.rank}, which coordinates the ranks of its "
                 f"node, has failed: {type(error).__name__}: {error}"
             )
             for client in list(self._clients.values()):
-                self.send(client, encode({"event": "end", "reason": reason}))
+                self.send(client, encode({"event": "end", "reason": reason, "rank": None}))
         finally:
             self._close()
 
     def _close(self) -> None:
         with _registry_lock:
-            if _registry.get(self._node.rendezvous.names) is self:
-                del _registry[self._node.rendezvous.names]
+            if _registry.get(self._who.rendezvous.names) is self:
+                del _registry[self._who.rendezvous.names]
         self._listening.close()
         atexit.unregister(self._listening.close)
         for client in list(self._clients.values()):
             self._disconnect(client)
         self.relay.close()
-        if self._node.links is not None:
-            self._node.links.close()
+        if self._who.links is not None:
+            self._who.links.close()
         self._selector.close()
 
     def _run_posts(self, mask: int) -> None:
@@ -197,7 +197,7 @@ class Hub:
             connection.close()
             return
         silent = self._silent()
-        if len(silent) >= max(_STRANGERS, self._node.size):
+        if len(silent) >= max(_STRANGERS, self._who.size):
             self._drop(silent[0])
         connection.setblocking(False)
         self._clients[client.number] = client
@@ -235,7 +235,7 @@ class Hub:
         """End a connection, which its system hears; a hub of one node ends with the last."""
         if self._disconnect(client):
             self.relay.disconnect(client)
-            is_needed = self._clients or self._node.links is not None
+            is_needed = self._clients or self._who.links is not None
             self._is_done = not is_needed and self.relay.is_over
 
     def _disconnect(self, client: Client) -> bool:
@@ -272,24 +272,24 @@ _registry: Dict[Tuple[str, ...], Hub] = {}
 _registry_lock = threading.Lock()
 
 
-def hub_of(node: NodeInfo, system: int) -> Hub:
-    """Give this process's hub for a node, started if it is not there.
+def hub_of(who: Rank, system: int) -> Hub:
+    """Give the hub that this process is, started if it is not there.
 
     Args:
-        node: The node.
+        who: Which rank it is.
         system: Number of the system that this process is about to join.
 
     Raises:
         BlockingIOError: If another process is that.
         InitializationError: If it cannot listen.
     """
-    names = node.rendezvous.names
+    names = who.rendezvous.names
     with _registry_lock:
         if names not in _registry:
             remove_abandoned()
             listening = Listening(names)
             try:
-                hub = Hub(node, listening, system)
+                hub = Hub(who, listening, system)
                 hub.start()
             except BaseException:
                 listening.close()

@@ -5,9 +5,8 @@ Also the sentences about ranks that several of them say.
 
 import functools
 import json
-import re
 import struct
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ascend_session.failures import JOB_CANNOT_GO_ON
 
@@ -24,7 +23,6 @@ LARGEST = 128 * 1024
 ALL_SMALL_BYTES = 64 * 1024
 """What the ranks of a collective have at most together if it travels with the agreement."""
 
-_FAILED_RANK = re.compile(rf"{CANNOT_GO_ON}rank ([0-9]{{1,7}}) (?:failed: |has ended|cannot use )")
 _LENGTH = struct.Struct("<I")
 _KNOWN_BYTES = 1024  # of a header that is kept
 
@@ -120,19 +118,8 @@ def rank_ended(rank: int, were_all_there: bool = True) -> str:
 
 
 def rank_failed(rank: int, reason: str) -> str:
-    """Say why a rank cannot go on; if that is a sentence about another rank, it stays as it is."""
-    if reason.startswith(CANNOT_GO_ON):
-        return reason
+    """Say why a rank cannot go on."""
     return f"{CANNOT_GO_ON}rank {rank} failed: {reason}"
-
-
-def failed_rank(reason: str) -> Optional[int]:
-    """Find the rank whose failure is the reason why the job cannot go on; None if it is no rank's.
-
-    That ranks do not run the same collectives is no single rank's failure.
-    """
-    match = _FAILED_RANK.match(reason)
-    return None if match is None else int(match[1])
 
 
 def rank_has_left(rank: int, waiting: Sequence[int], operation: Operation, count: int) -> str:

@@ -18,7 +18,6 @@ from typing import (
     Dict,
     Iterator,
     List,
-    NamedTuple,
     Optional,
     Set,
     Tuple,
@@ -37,14 +36,11 @@ from ascend_session.backends.exchange.messages import (
     decode,
     encode,
     encode_entry,
-    failed_rank,
-    name_ranks,
     rank_ended,
     rank_has_left,
 )
-from ascend_session.backends.exchange.relay import NodeInfo
 from ascend_session.backends.exchange.rendezvous import (
-    Rendezvous,
+    Rank,
     connect,
     credentials_of,
     remove_abandoned,
@@ -54,6 +50,7 @@ from ascend_session.cluster import member
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.record_writer import write_record
+from ascend_session.text import format_count
 
 SMALL_BYTES = 8192
 """What a rank has at most for the others if it travels with the agreement, in no shared memory."""
@@ -76,28 +73,6 @@ _STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
 
 # How many systems this process has joined, for each rendezvous and rank.
 _systems: Counter[Tuple[Tuple[str, ...], int]] = collections.Counter()
-
-
-class Rank(NamedTuple):
-    """Who this process is, and how it meets the others.
-
-    Attributes:
-        rank: Its number in the job.
-        size: The number of ranks.
-        node: The same for all ranks of a node, and for no others.
-        local_size: How many ranks its node has.
-        rendezvous: Where the ranks of its node meet.
-        hub_of: The node of which it is the first rank, which is the hub; None for the others.
-        coordinator: Where the nodes meet, ``host:port``; None in a job of one node.
-    """
-
-    rank: int
-    size: int
-    node: str
-    local_size: int
-    rendezvous: Rendezvous
-    hub_of: Optional[NodeInfo] = None
-    coordinator: Optional[str] = None
 
 
 class _NotThereError(Exception):
@@ -189,10 +164,10 @@ class Peer:
     ) -> "Iterator[Exchange]":
         """Wait until all ranks of a collective are ready for it; leaving the block ends it.
 
-        Several threads may do so at the same time, with different keys.
+        Several threads may do so at the same time, with different keys; `RunOrder` sees to that.
 
         Args:
-            operation: Which one.
+            operation: Which one; this rank is one of its ranks.
             plan: ``gather``, or reduction and dtype.
             data: What this rank has for the others, uint8 array of one dimension.
             limit_s: How long the others may take; None for as long as they like.
@@ -201,20 +176,9 @@ class Peer:
             CollectiveError: If they enter something else, or cannot come any more, or not in time,
                 which ends the job for all; or if it has ended already.
         """
-        who, pending = self._who, collections.deque()  # type: ignore[var-annotated]
-        if who.rank not in operation.ranks or operation.ranks[-1] >= who.size:
-            raise CollectiveError(
-                f'"{operation.name}" is run by {name_ranks(operation.ranks)}; this is rank '
-                f"{who.rank}."
-            )
         with self._changed:
             self._check(operation)
-            if operation.key in self._pending:
-                raise CollectiveError(
-                    f'"{operation.name}" was begun by two threads of this rank at the same time; '
-                    "the other ranks cannot tell the two apart. Run it in one thread."
-                )
-            self._pending[operation.key] = pending
+            pending = self._pending[operation.key] = collections.deque()
         try:
             is_small = len(data) <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
             header = encode_entry(operation, plan, len(data), is_small)
@@ -285,9 +249,9 @@ class Peer:
             InitializationError: If it does, but does not answer in time.
         """
         who = self._who
-        if who.hub_of is not None:
+        if who.is_hub:
             try:
-                self._hub = hub_of(who.hub_of, self._system)
+                self._hub = hub_of(who, self._system)
             except BlockingIOError:  # another process is; it will say what is wrong with this one
                 _logger.debug("Rank %d does not listen: another process does", who.rank)
         try:
@@ -330,15 +294,15 @@ class Peer:
     def _warn_alone(self) -> None:
         who = self._who
         _logger.warning(
-            "Rank %d waits for the other %d ranks of its job, which RANK_SIZE=%d announces, for "
-            "%g s at most. To train alone, unset RANK_SIZE.",
-            *(who.rank, who.size - 1, who.size, self._timeout_s),
+            "Rank %d waits for %s of its job, which RANK_SIZE=%d announces, for %g s at most. "
+            "To train alone, unset RANK_SIZE.",
+            *(who.rank, format_count(who.size - 1, "other rank"), who.size, self._timeout_s),
         )
 
     def _unreachable(self, has_hub: bool = False) -> InitializationError:
         """Make the error for a hub that is not there, or cannot reach the first node."""
         who = self._who
-        if not has_hub and who.hub_of is None and who.coordinator is not None:
+        if not has_hub and not who.is_hub and who.coordinator is not None:
             return InitializationError(
                 f"{CANNOT_GO_ON}the first rank of this node, with LOCAL_RANK=0, did not come "
                 f"within {self._timeout_s:g} s; rank {who.rank} reaches the other nodes through "
@@ -494,11 +458,14 @@ class Peer:
         elif event == "left":
             self._left.add(int(header["rank"]))
         elif event == "lost":  # the other nodes, with rank 0's
-            self._end(FIRST_NODE_LEFT if 0 in self._left else rank_ended(0))
+            if 0 in self._left:
+                self._end(FIRST_NODE_LEFT)
+            else:
+                self._end(rank_ended(0), 0)
         elif event == "over":
             self._is_over = True
         elif event == "end":
-            self._end(str(header["reason"]))
+            self._end(str(header["reason"]), header["rank"])
 
     def _map_memory(self, header: Header, descriptors: List[int]) -> bool:
         """Map the shared memory if it is new; the job ends if this rank cannot."""
@@ -514,9 +481,8 @@ class Peer:
         if self._memory_number == header["number"]:
             return True
         reason = (
-            f"{CANNOT_GO_ON}rank {self._who.rank} cannot use the shared memory in which the ranks "
-            "of its machine exchange tensors. Look at its limits of open files and of memory "
-            "(ulimit -n, ulimit -v)."
+            "it cannot use the shared memory in which the ranks of its machine exchange tensors. "
+            "Look at its limits of open files and of memory (ulimit -n, ulimit -v)."
         )
         self._send(encode({"kind": "fail", "reason": reason}))
         return False
@@ -525,25 +491,26 @@ class Peer:
         """Note that the hub has gone: its rank has left, or has ended."""
         self._is_disconnected = True
         if not self._is_over and self._hub_rank not in self._left:
-            self._end(rank_ended(self._hub_rank, were_all_there=bool(self.nodes)))
+            reason = rank_ended(self._hub_rank, were_all_there=bool(self.nodes))
+            self._end(reason, self._hub_rank)
         self._is_over = True
 
-    def _end(self, reason: str) -> None:
-        """Note why the job cannot go on; what is said first counts."""
+    def _end(self, reason: str, rank: Optional[int] = None) -> None:
+        """Note why the job cannot go on, and whose failure it is; what is said first counts."""
         self._is_over = True
         if not self.ended and not self._is_leaving:
-            self._record_failed_rank(reason)
+            self._record(reason, rank)
             self.ended = reason
 
-    def _record_failed_rank(self, reason: str) -> None:
+    def _record(self, reason: str, rank: Optional[int]) -> None:
         """Record for the launcher that what comes now follows from another rank's failure.
 
         It is there before anything that follows is written, so that the launcher can tell.
         """
-        other, folder = failed_rank(reason), os.environ.get(RANK_FOLDER, "")
+        folder = os.environ.get(RANK_FOLDER, "")
         is_own = os.path.basename(folder) == f"rank_{self._who.rank}"  # else a script's own rank
-        if is_own and other not in (None, self._who.rank):
-            write_record(CollectiveError(reason), folder, failed_rank=other)
+        if is_own and rank not in (None, self._who.rank):
+            write_record(CollectiveError(reason), folder, failed_rank=rank)
 
     def _check_hub(self) -> None:
         """See whether the hub's process lives: a child of it may keep its connections open."""

@@ -9,8 +9,9 @@ from ascend_session.backends.exchange.hub import forget_hubs
 from ascend_session.backends.exchange.memory import Buffers, part_of
 from ascend_session.backends.exchange.messages import Operation, rank_failed
 from ascend_session.backends.exchange.order import Iteration, RunOrder
-from ascend_session.backends.exchange.peer import Exchange, Peer, Rank
+from ascend_session.backends.exchange.peer import Exchange, Peer
 from ascend_session.backends.exchange.reductions import reduce_arrays
+from ascend_session.backends.exchange.rendezvous import Rank
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError
 from ascend_session.failures.record_writer import remove_record, write_record
@@ -93,7 +94,7 @@ class ProcessGroup:
             write_record(error, folder)
         self._order.stop()
         if is_first and self._peer is not None:
-            self._peer.fail(sentence)
+            self._peer.fail(reason)
 
     def run(
         self,

@@ -10,44 +10,20 @@ import os
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Callable, Deque, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Deque, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.coordinator import Run
 from ascend_session.backends.exchange.messages import Header, Operation, encode, rank_ended
-from ascend_session.backends.exchange.rendezvous import Rendezvous, credentials_of, same_starter
+from ascend_session.backends.exchange.rendezvous import Rank, credentials_of, same_starter
 from ascend_session.backends.exchange.standstill import EndedError, RankProcess
 from ascend_session.backends.exchange.systems import FIRST, Systems
 from ascend_session.backends.exchange.transfers import Transfers
 from ascend_session.errors import AscendError
 
-if TYPE_CHECKING:  # jobs of one node have no gRPC
-    from ascend_session.backends.exchange.links import Links
-
 INTERVAL_S = 0.5
 """Between two looks at ranks that wait."""
 
 _INTERVAL_PER_RANK_S = 0.02  # and more with many ranks: a look takes a fifth of a millisecond each
-
-
-class NodeInfo(NamedTuple):
-    """The ranks of one node, as their hub knows them beforehand.
-
-    Attributes:
-        rendezvous: Where they meet.
-        rank: The rank of the process that is their hub.
-        size: The number of ranks of the whole job.
-        links: The way to the other nodes; None in a job of one node.
-    """
-
-    rendezvous: Rendezvous
-    rank: int
-    size: int
-    links: "Optional[Links]" = None
-
-    @property
-    def name(self) -> str:
-        """What the other nodes call it; empty where rank 0 is."""
-        return FIRST if self.links is None else self.links.name
 
 
 class Client:
@@ -87,7 +63,7 @@ class Relay:
     """The way between the processes of a node and the systems of the job.
 
     Args:
-        node: Which node.
+        hub: The rank of which this is the hub.
         clients: The processes that are connected, by number.
         send: Sends one of them a message, and a descriptor with it.
         refuse: Tells one of them why it is not let in, and ends its connection.
@@ -96,24 +72,25 @@ class Relay:
 
     def __init__(
         self,
-        node: NodeInfo,
+        hub: Rank,
         clients: Mapping[int, Client],
         send: Callable[[Client, bytes, Optional[int]], None],
         refuse: Callable[[Client, str], None],
         first_system: int,
     ) -> None:
-        self._node = node
+        self._rank, self._rendezvous, self._links = hub.rank, hub.rendezvous, hub.links
+        self._name = FIRST if hub.links is None else hub.links.name
         self._clients = clients
         self._send = send
         self._refuse = refuse
-        self._transfers = Transfers(self._tell, self._send_to)
+        self._transfers = Transfers(self._deliver, self._send_to)
         self._first_lost = ""  # why the first node cannot be asked
         self._next_look = 0.0
         self._settled = threading.Event()
         self._settled.set()
         self._systems: Optional[Systems] = None  # they are where rank 0 is
-        if node.name == FIRST:
-            self._systems = Systems(node.size, first_system, self._send_to, self._settled)
+        if self._name == FIRST:
+            self._systems = Systems(hub.size, first_system, self._send_to, self._settled)
 
     @property
     def is_over(self) -> bool:
@@ -144,7 +121,7 @@ class Relay:
         elif kind == "hello":
             raise ValueError("a rank says once who it is")
         else:
-            if kind == "leave" and client.rank == self._node.rank:
+            if kind == "leave" and client.rank == self._rank:
                 same = [one.number for one in self._clients.values() if one.system == client.system]
                 self._deliver({"event": "left", "rank": client.rank}, same)
             self._pass_on(client.number, header, payload)
@@ -162,7 +139,7 @@ class Relay:
 
     def _greet(self, client: Client, hello: Header) -> None:
         """Ask the first node whether a process that says which rank it is may come in."""
-        rendezvous, rank = self._node.rendezvous, int(hello["rank"])
+        rendezvous, rank = self._rendezvous, int(hello["rank"])
         if client.has_said_hello:
             raise ValueError("a process says once who it is")
         numbers = {name: int(hello[name]) for name in ("system", "size", "pid", "local_size")}
@@ -198,11 +175,11 @@ class Relay:
         self._send_to(FIRST, {"kind": "from", "client": number, "header": header}, payload)
 
     def _send_to(self, node: str, header: Header, payload: bytes = b"") -> None:
-        if node == self._node.name:
+        if node == self._name:
             self.receive(node, header, payload)
         else:
-            assert self._node.links is not None
-            self._node.links.send(node, header, payload)
+            assert self._links is not None
+            self._links.send(node, header, payload)
 
     def _use_memory(self, number: int, action: Callable[[], None]) -> None:
         """Do what needs shared memory; the job ends for all if there is none."""
@@ -227,8 +204,8 @@ class Relay:
         elif kind == "piece":
             self._transfers.receive(header, payload)
         elif kind == "nodes":
-            assert self._node.links is not None
-            self._node.links.introduce(header["addresses"])
+            assert self._links is not None
+            self._links.introduce(header["addresses"])
         else:
             assert self._systems is not None
             self._systems.receive(node, header, payload)
@@ -247,8 +224,14 @@ class Relay:
                 else:
                     self._refuse(client, self._first_lost)
 
-    def _deliver(self, event: Header, numbers: Sequence[int], payload: bytes = b"") -> None:
-        """Send an event to processes of this node."""
+    def _deliver(
+        self,
+        event: Header,
+        numbers: Sequence[int],
+        payload: bytes = b"",
+        descriptor: Optional[int] = None,
+    ) -> None:
+        """Send an event to processes of this node, and perhaps an open file with it."""
         kind, message = event["event"], encode(event, payload)
         if kind == "end":
             self._settled.clear()
@@ -260,17 +243,13 @@ class Relay:
                 self._refuse(client, str(event["reason"]))
             elif kind == "welcome":
                 client.system, client.rank = int(event["system"]), int(event["rank"])
-                self._send(client, encode({**event, "hub": self._node.rank}), None)
+                self._send(client, encode({**event, "hub": self._rank}), None)
             else:
-                self._send(client, message, None)
+                self._send(client, message, descriptor)
         if kind == "end":
             if self._systems is None:
                 self._settled.set()
             self._send_to(FIRST, {"kind": "settled"})
-
-    def _tell(self, number: int, message: bytes, descriptor: Optional[int]) -> None:
-        if number in self._clients:
-            self._send(self._clients[number], message, descriptor)
 
     def _begin(self, header: Header) -> None:
         """Have the ranks of this node begin a run."""
@@ -279,7 +258,7 @@ class Relay:
         sizes = tuple(header["sizes"])
         run = Run(int(header["number"]), operation, str(header["plan"]), sizes)
         members = {node: dict(ranks) for node, ranks in header["members"].items()}
-        here, system = members.pop(self._node.name), int(header["system"])
+        here, system = members.pop(self._name), int(header["system"])
         elsewhere = {node: list(ranks) for node, ranks in members.items()}
         begin = functools.partial(self._transfers.begin, system, run, here, elsewhere)
         self._use_memory(next(iter(here.values())), begin)

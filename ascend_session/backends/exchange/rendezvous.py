@@ -15,9 +15,12 @@ import stat
 import struct
 import sys
 import threading
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.errors import InitializationError
+
+if TYPE_CHECKING:  # jobs of one node have no gRPC
+    from ascend_session.backends.exchange.links import Links
 
 _PARENTS = ("/tmp", "/dev/shm", "/var/tmp")
 _LOCK = ".lock"
@@ -60,6 +63,30 @@ class Rendezvous(NamedTuple):
             return cls(job, (_digest("job", job),), starter)
         names = tuple(_digest(kind, *starter[kind]) for kind in ("parent", "group"))
         return cls("", names, starter)
+
+
+class Rank(NamedTuple):
+    """Who this process is, and how it meets the others.
+
+    Attributes:
+        rank: Its number in the job.
+        size: The number of ranks.
+        node: The same for all ranks of a node, and for no others.
+        local_size: How many ranks its node has.
+        rendezvous: Where the ranks of its node meet.
+        is_hub: Whether it is the first one there, to which the others connect.
+        coordinator: Where the nodes meet, ``host:port``; None in a job of one node.
+        links: The hub's way to the other nodes; None in a job of one node.
+    """
+
+    rank: int
+    size: int
+    node: str
+    local_size: int
+    rendezvous: Rendezvous
+    is_hub: bool = False
+    coordinator: Optional[str] = None
+    links: "Optional[Links]" = None
 
 
 def describe_starter(numbers: Sequence[int]) -> Starter:

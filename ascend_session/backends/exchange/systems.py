@@ -106,7 +106,7 @@ class Systems:
                 self._tell(system, {"event": "left", "rank": 0}, b"", system.ranks)
             system.leave(rank)
         elif kind == "fail":
-            system.end(rank_failed(rank, str(header["reason"])))
+            system.end(rank_failed(rank, str(header["reason"])), rank)
         elif kind == "give_up":
             system.give_up(float(header["seconds"]))
         elif kind == "time_out":

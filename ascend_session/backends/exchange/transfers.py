@@ -27,7 +27,7 @@ from ascend_session.backends.exchange.memory import (
     part_of,
     slot_of,
 )
-from ascend_session.backends.exchange.messages import Header, encode
+from ascend_session.backends.exchange.messages import Header
 from ascend_session.backends.exchange.reductions import reduce_arrays
 from ascend_session.errors import CollectiveError
 
@@ -36,8 +36,6 @@ MEMORY_BYTES = 32 << 20
 
 BLOCK_BYTES = 2 << 20
 """Bytes of a rank that are exchanged in one step at most; a message between nodes takes them."""
-
-Tell = Callable[[int, bytes, Optional[int]], None]
 
 
 class Transfer:
@@ -95,15 +93,19 @@ class Transfers:
     in it then.
 
     Args:
-        tell: Sends one of the node's clients a message, and a descriptor with it if there is one.
+        deliver: Sends clients of this node an event, with bytes behind it and an open file.
         send: Sends another node's hub a piece.
 
     Attributes:
         system: Number of the system.
     """
 
-    def __init__(self, tell: Tell, send: Callable[[str, Header, bytes], None]) -> None:
-        self._tell = tell
+    def __init__(
+        self,
+        deliver: Callable[[Header, Sequence[int], bytes, Optional[int]], None],
+        send: Callable[[str, Header, bytes], None],
+    ) -> None:
+        self._deliver = deliver
         self._send = send
         self._memory: Any = None
         self._descriptor = -1
@@ -118,7 +120,7 @@ class Transfers:
         self._waiting: Deque[Transfer] = collections.deque()
         self._early: Dict[int, Dict[Tuple[int, int], bytes]] = collections.defaultdict(dict)
         self._has_shrunk = False  # there was no room for more
-        self._mapped: Dict[int, int] = {}  # number of the memory that each client has
+        self._mapped: Set[int] = set()  # clients that have the memory
 
     def begin(
         self,
@@ -201,7 +203,7 @@ class Transfers:
         self._provide(places * transfer.block_bytes, max(smallest, SMALLEST))
         room = len(self._memory) // places // 64 * 64
         transfer.block_bytes = min(transfer.block_bytes, room)
-        header = {
+        event = {
             "event": "run",
             "key": run.operation.key,
             "sizes": run.sizes,
@@ -210,11 +212,11 @@ class Transfers:
             "memory": len(self._memory),
             "number": self._number,
         }
-        message = encode(header)
-        for client in transfer.clients:
-            is_new = self._mapped.get(client) != self._number
-            self._mapped[client] = self._number
-            self._tell(client, message, self._descriptor if is_new else None)
+        new = [client for client in transfer.clients if client not in self._mapped]
+        old = [client for client in transfer.clients if client in self._mapped]
+        self._mapped.update(new)
+        self._deliver(event, new, b"", self._descriptor)
+        self._deliver(event, old, b"", None)
 
     def _provide(self, size_bytes: int, smallest_bytes: int) -> None:
         """Have so much shared memory, in powers of two so that it seldom has to grow."""
@@ -234,6 +236,7 @@ class Transfers:
         self._descriptor = descriptor
         self._has_shrunk = found < wanted
         self._number += 1
+        self._mapped.clear()
 
     def _complete(self, transfer: Transfer) -> None:
         """End the step, if all of the node are there and all that other nodes send for it."""
@@ -252,9 +255,8 @@ class Transfers:
                 self._place(transfer, place[1], transfer.pieces.pop(place))
         transfer.arrived.clear()
         transfer.step += 1
-        message = encode({"event": "step", "key": transfer.run.operation.key})
-        for client in transfer.clients:
-            self._tell(client, message, None)
+        event = {"event": "step", "key": transfer.run.operation.key}
+        self._deliver(event, transfer.clients, b"", None)
 
     def _send_pieces(self, transfer: Transfer) -> None:
         if transfer.reduces:

@@ -17,10 +17,10 @@ from typing import Any, Dict
 
 from ascend_session import AscendError
 from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.peer import Peer, Rank
+from ascend_session.backends.exchange.peer import Peer
 from ascend_session.backends.exchange.process_group import Communicator, ProcessGroup
-from ascend_session.backends.exchange.relay import NodeInfo
-from ascend_session.backends.exchange.rendezvous import Rendezvous
+from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
+from ascend_session.cluster.member import join
 
 _lock = threading.Lock()
 _released = threading.Event()  # those that are held in a collective
@@ -48,6 +48,8 @@ def main(given: Dict[str, Any]) -> None:
             answer(what, peer.join)
         elif what == "enter":
             in_thread(enter, peer, words[0])
+        elif what == "record":  # for a launcher, in what it waits
+            join(who.rank)
         elif what == "release":
             _released.set()
         elif what == "fail":
@@ -95,8 +97,8 @@ def described(given: Dict[str, Any]) -> Rank:
 
             name = f"node {number}" if rank else ""
             links = Links(name, coordinator, read_credentials({}, job), given["timeout_s"])
-    node = NodeInfo(rendezvous, rank, size, links) if given["is_hub"] else None
-    return Rank(rank, size, str(number or 0), given["local_size"], rendezvous, node, coordinator)
+    label, local_size, is_hub = str(number or 0), given["local_size"], given["is_hub"]
+    return Rank(rank, size, label, local_size, rendezvous, is_hub, coordinator, links)
 
 
 def answer(what: str, call: Any) -> None:

@@ -95,7 +95,7 @@ def test_a_rank_of_another_node_is_refused_as_here(job: Job) -> None:
     members = job.apart(1, 2)
     for node, where in ((1, ""), (0, " on 127.0.0.1")):
         sentence, _ = job.start(2, 3, node=node, is_first=False).expect(FAILED, "join")
-        assert f"process {members[2].pid}{where} is that already" in sentence
+        assert f"process {members[2].pid}{where} has that rank already" in sentence
     sentence, _ = job.start(2, 4, node=1, is_first=False).expect(FAILED, "join")
     assert "Rank 2 says that the job has 4 ranks, rank 0 says 3" in sentence
     sentence, _ = job.start(9, 3, node=1, is_first=False).expect(FAILED, "join")
@@ -108,7 +108,7 @@ def test_a_second_node_of_the_same_name_is_refused_and_harms_nobody(job: Job) ->
     with tempfile.TemporaryDirectory(dir="/tmp") as parent:  # as on another machine
         second = job.start(1, 2, node=1, settings={"rendezvous._PARENTS": [parent]})
         sentence, _ = second.expect(FAILED, "join")
-        assert f"process {members[1].pid} is that already" in sentence
+        assert f"process {members[1].pid} has that rank already" in sentence
         assert second.run_out() == 0
     enter_all(members, "k")
 

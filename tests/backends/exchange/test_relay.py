@@ -6,8 +6,8 @@ from typing import Dict, Iterator, List
 
 import pytest
 
-from ascend_session.backends.exchange.relay import Client, NodeInfo, Relay
-from ascend_session.backends.exchange.rendezvous import Rendezvous
+from ascend_session.backends.exchange.relay import Client, Relay
+from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
 
 Refusals = Dict[int, str]
 
@@ -29,12 +29,12 @@ def clients() -> Iterator[List[Client]]:
 
 @pytest.fixture
 def relay(clients: List[Client], refusals: Refusals) -> Relay:
-    node = NodeInfo(Rendezvous("job", ("name",)), rank=0, size=2)
+    hub = Rank(0, 2, "", 2, Rendezvous("job", ("name",)), is_hub=True)
 
     def refuse(client: Client, reason: str) -> None:
         refusals[client.number] = reason
 
-    return Relay(node, dict(enumerate(clients)), lambda *message: None, refuse, 1)
+    return Relay(hub, dict(enumerate(clients)), lambda *message: None, refuse, 1)
 
 
 def test_rank_0_hears_of_a_rank_with_another_size_that_came_before_it(

@@ -121,7 +121,7 @@ def test_a_second_process_of_a_rank_is_refused_and_harms_nobody(job: Job) -> Non
         begun = time.monotonic()
         sentence, _ = job.start(rank, 2).expect(*FAILED)
         assert time.monotonic() - begun < 10
-        assert f"process {member.pid} is that already" in sentence
+        assert f"process {member.pid} has that rank already" in sentence
     enter_all(members, "k")
 
 
@@ -381,7 +381,7 @@ def test_whoever_comes_next_removes_what_killed_jobs_have_left_and_no_more(
     assert len(list(folder.iterdir())) == 2
     enter_all(members, "k")
     sentence, _ = job.start(1, 2).expect(*FAILED)  # it is found still
-    assert "is that already" in sentence
+    assert "has that rank already" in sentence
 
 
 def test_another_job_removes_what_a_killed_one_has_left(job: Job, folder: Path) -> None:
@@ -435,8 +435,8 @@ def test_a_fork_leaves_the_files_to_its_parent(folder: Path) -> None:
         "from ascend_session.backends.exchange import process_group, rendezvous\n"
         f"rendezvous._PARENTS = [{str(folder.parent)!r}]\n"
         "from ascend_session.backends.exchange.hub import hub_of\n"
-        "from ascend_session.backends.exchange.relay import NodeInfo\n"
-        "hub_of(NodeInfo(rendezvous.Rendezvous.named('job'), 0, 2), 1)\n"
+        "where = rendezvous.Rendezvous.named('job')\n"
+        "hub_of(rendezvous.Rank(0, 2, '', 2, where, is_hub=True), 1)\n"
         "if not os.fork():\n"
         "    sys.exit(0)\n"  # with all that a process does at its end
         "os.wait()\n"

@@ -6,10 +6,15 @@ import subprocess
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
+import psutil
 import pytest
 
 from ascend_session.backends.exchange import memory
-from ascend_session.backends.exchange.memory import create_shared_memory, map_shared_memory
+from ascend_session.backends.exchange.memory import (
+    Buffers,
+    create_shared_memory,
+    map_shared_memory,
+)
 from ascend_session.errors import CollectiveError
 from tests.backends.exchange.jobs import Job, Member
 
@@ -84,6 +89,27 @@ def test_one_collective_may_have_another_size_in_each_run(job: Job) -> None:
     for count in (10, 3_000_000, 10, 100_000, 0, 5_000_000):
         given = {"count": count, "dtype": "int32", "signature": f"[{count}]"}
         assert reduce(members, "k", **given)[1] == 0
+
+
+def test_memory_that_grows_leaves_no_file_open(job: Job) -> None:
+    members = job.together(2, begin="open")
+    reduce(members, "small", count=100_000)
+    process = psutil.Process(members[1].pid)  # the other one's hub looks into /proc now and then
+    before = process.num_fds()
+    reduce(members, "large", count=1_000_000)
+    assert process.num_fds() == before
+
+
+def test_memory_of_a_result_is_used_again_when_nobody_has_the_result_any_more() -> None:
+    buffers = Buffers()
+    first = buffers.take([1 << 20], "uint8")
+    first[:] = 1
+    buffers.take([1 << 20], "uint8")[:] = 2
+    assert (first == 1).all()
+    address = first.ctypes.data
+    del first
+    third, fourth = buffers.take([1 << 20], "uint8"), buffers.take([1 << 20], "uint8")
+    assert address in (third.ctypes.data, fourth.ctypes.data)
 
 
 def test_many_collectives_at_once_from_as_many_threads(job: Job) -> None:
