@@ -248,6 +248,8 @@ def _check_traps(commands: List[ShellCommand]) -> Iterator[Finding]:
         if "ends the process" not in trap:
             message += " The adapter then leaves collectives off, and each rank trains alone."
         hint = "Keep the rank table with RANK_ID and RANK_SIZE, or the CM_ variables, not both."
+        if trap.startswith("RANK_ID="):
+            hint = "Set RANK_ID to the rank's number, from 0, where each rank is started."
         # What a script does not set may be set where it is called; which HCCL will run is unknown.
         depends = "but" in trap or "version 1.0" in trap
         is_certain = trap in certain and not depends

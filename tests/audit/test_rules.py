@@ -56,6 +56,12 @@ def test_an_argument_of_the_wrong_type_is_shown_with_the_values_in_it():
     assert finding.message.startswith("precision_mode={'all': ('fp16',)} (dict) is not one of")
 
 
+def test_a_rank_that_is_a_word_is_answered_with_the_number_to_write():
+    script = DATA / "rank_word.sh"
+    [finding] = audit_bytes(str(script), script.read_bytes()).findings
+    assert finding.hint == "Set RANK_ID to the rank's number, from 0, where each rank is started."
+
+
 def test_every_rule_has_a_script_that_breaks_it():
     marked = {rule for path in SCRIPTS for _, rule, _ in expected(path.read_text("utf-8"))}
     assert marked == set(AUDIT_RULES) - {"not-read"}

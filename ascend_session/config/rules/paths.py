@@ -166,7 +166,8 @@ def profiling_output(entry: FlatOptions) -> RuleFindings:
             "one of them."
         )
     elif output and not os.path.isdir(output):
-        yield warning(f"profiling_options: output {output!r} does not exist.")
+        hint = _remedy(output, "does not exist")
+        yield warning(f"profiling_options: output {output!r} does not exist.", hint)
 
 
 _AOE = "aoe_config_file"
