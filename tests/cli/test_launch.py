@@ -338,7 +338,10 @@ def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp
         ([], "error: Missing argument 'SCRIPT'."),
         (["--nope", "x"], "error: No such option"),
         (["-n", "two", "x"], "error: Invalid value for '-n' / '--processes'"),
-        (["-m", "--no-python", "x"], "error: Invalid value for --no-python: cannot be combined with -m"),
+        (
+            ["-m", "--no-python", "x"],
+            "error: Invalid value for --no-python: cannot be combined with -m",
+        ),
         (["--env", "A", "x"], "error: Invalid value for --env: 'A' has no =;"),
         (["-n", "0", "x.py"], "--processes takes a number of processes, 1 to 10000, not 0.\n"),
         (["--grace", "nan", "x.py"], "--grace takes a number of seconds, 0 or more, not nan.\n"),
