@@ -43,7 +43,8 @@ class Groups:
         refusal = f"The group {group!r} of the ranks {list(rank_ids)} cannot be made: "
         if group in self._members:
             raise CollectiveError(
-                f"{refusal}there is one of this name already, of {_ranks(self._members[group])}.",
+                f"{refusal}there is a group of this name already, of "
+                f"{_ranks(self._members[group])}.",
                 hint="Use another name, or hccl.destroy_group(name) first.",
             )
         reason = self._objection(rank_num, rank_ids)

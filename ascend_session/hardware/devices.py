@@ -151,8 +151,8 @@ class DeviceReport:
 
 
 def common_family(devices: Iterable[Device]) -> Optional[str]:
-    """Give the product family of devices; None if it is not known, or if they have several."""
-    families = {device.family for device in devices if device.family is not None}
+    """Give the product family of devices; None if it is not known of all, or they have several."""
+    families = {device.family for device in devices}
     return families.pop() if len(families) == 1 else None
 
 
