@@ -137,11 +137,11 @@ class KnownFacts:
     def __post_init__(self) -> None:
         problems = []
         for name, value in vars(self).items():
-            unit = " of bytes" if name.endswith("_memory") else ""
+            unit = " bytes" if name.endswith("_memory") else ""
             if name == "static_operators" or (value is None and name != "processes"):
                 continue
             if type(value) is not int or value < 1:
-                message = f"{name}={value!r} is not a whole number{unit}, 1 or more."
+                message = f"{name}={value!r} is not a whole number of 1 or more{unit}."
                 problems.append(Finding(ERROR, message, option=name))
         parallel = self.tuning_parallel_num
         if type(parallel) is int and parallel > MOST_PARALLEL:
@@ -178,7 +178,7 @@ def find_folder_fault(
     if not os.path.exists(path):
         return FolderFault("does not exist", f"mkdir -p {shlex.quote(path)}")
     if not os.path.isdir(path):
-        return FolderFault("is no folder", "Give a folder.")
+        return FolderFault("is not a folder", "Give a folder.")
     if not os.access(path, rights):
         needed = (
             "readable, writable and executable" if rights & os.X_OK else "readable and writable"

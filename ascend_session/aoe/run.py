@@ -47,7 +47,7 @@ def make_variables(
         mode: ``"operator"``, ``"subgraph"``, ``"gradient"`` or the manual's number.
         environ: What is there.
         work_path: Folder for result files; None means ``ASCEND_WORK_PATH``, else the working
-            folder.
+            directory.
         bank: Folder for the tuned repository; None leaves its variables as they are.
 
     Raises:

@@ -173,7 +173,7 @@ def _path_keys() -> FrozenSet[str]:
 
 _STATUS_HINTS = {
     "unread-option": "Leave it out.",
-    "deprecated-option": "It still has an effect, and the manual names no replacement.",
+    "deprecated-option": "The adapter still reads it, and the manual names no replacement.",
 }
 
 

@@ -132,7 +132,7 @@ def _find_fault(path: str) -> Optional[str]:
     if not os.path.exists(path):
         return "is a link to something that is not there"
     if not os.path.isdir(path):
-        return "is no folder"
+        return "is not a folder"
     if not os.access(path, os.W_OK | os.X_OK, effective_ids=True):
         return "is a folder in which this user may not write"
     return None

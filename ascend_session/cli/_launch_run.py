@@ -211,7 +211,8 @@ class _Screen:
             if not plan.environ.get(STUB_DEVICES_VARIABLE):
                 why = "a server with Ascend processors usually has"
             self._say(
-                f"Without -n, and without a device to count, the job has {count}, as many as {why}."
+                "Without -n before the script, and without a device to count, the job has "
+                f"{count}, as many as {why}."
             )
 
     def _describe_stop(self, event: Stopping) -> None:
@@ -224,7 +225,8 @@ class _Screen:
         elif event.why == "asked" and self._signals.noted:
             name = signal_name(self._signals.noted[0])
             self._say(
-                f"{name}: every rank is asked to end, and gets {then}. A second one kills them now."
+                f"{name}: every rank is asked to end, and gets {then}. "
+                "A second one kills them at once."
             )
         elif event.why == "told":
             self._say(f"The job's guardian got a signal: every rank is asked to end; {then}.")

@@ -77,7 +77,7 @@ def _resolve(words: List[str], files: Dict[str, str]) -> Tuple[str, str]:
     if name in files:
         return name, section
     if len(words) > 1 and all(_find_page(word.partition("#")[0]) in files for word in words):
-        message = f"One guide is shown at a time, but {join_words(words)} are {len(words)}."
+        message = f"One guide is shown at a time, not {len(words)}: {join_words(words)}."
         hint = "; then ".join(f"ascend-session guide {word}" for word in words)
     else:
         near = did_you_mean(name, [*files, *_COMMANDS])

@@ -169,9 +169,9 @@ def find_wrong_numbers(environ: Mapping[str, str]) -> List[str]:
     if environ.get("RANK_TABLE_FILE"):
         return problems
     if size and read_number(environ, "RANK_SIZE") is None:
-        problems.append(f"RANK_SIZE={size!r} is no number of processes.")
+        problems.append(f"RANK_SIZE={size!r} is not a number of processes, such as 8.")
     if rank and read_number(environ, "RANK_ID") is None and (read_size(environ) or 1) > 1:
-        problems.append(f"RANK_ID={rank!r} is no rank.")
+        problems.append(f"RANK_ID={rank!r} is not a rank: give each process a number from 0.")
     return problems
 
 
@@ -201,5 +201,5 @@ def _find_chief_traps(environ: Mapping[str, str]) -> List[str]:
         traps.append(f"CM_CHIEF_IP is set, but {join_words(missing)} {verb} not.")
     size = read_number(environ, "CM_WORKER_SIZE")
     if environ.get("CM_WORKER_SIZE") and (size is None or size < 1):
-        traps.append(f"CM_WORKER_SIZE={environ['CM_WORKER_SIZE']!r} is no number of processes.")
+        traps.append(f"CM_WORKER_SIZE={environ['CM_WORKER_SIZE']!r} is not a number of processes.")
     return traps

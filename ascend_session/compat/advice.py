@@ -58,7 +58,9 @@ def _find_reads(error: BaseException) -> Iterator[Tuple[str, int, str]]:
     frames = [(code.co_filename, line) for code, line in reversed(trace)]
     frames = [(file, line) for file, line in frames if is_user_file(file)]
     if isinstance(error, KeyError):  # os.environ's own, however the script writes the name
-        is_of_environ = trace[-1][0] is type(os.environ).__getitem__.__code__
+        # If the script put a plain dictionary there, this is no Python function.
+        read_item = type(os.environ).__getitem__
+        is_of_environ = trace[-1][0] is getattr(read_item, "__code__", None)
         if is_of_environ and frames and error.args[0] in _SET_BY_LAUNCH:
             yield (*frames[0], error.args[0])
         return

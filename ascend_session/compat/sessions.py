@@ -282,7 +282,7 @@ def describe_options(
         else:
             effect, why = (
                 "device",
-                _IN_FORCE.get(key, "checked here; takes effect only on a device"),
+                _IN_FORCE.get(key, "checked here; in effect only on a device"),
             )
         if is_refused and effect == "device":
             effect = "unused"

@@ -33,7 +33,9 @@ _READ_BY_GE: Dict[str, str] = {
     "profiling_options": "profiling_mode",
 }
 _CHECKS_OF_GE: Set[Callable[..., Any]] = {
+    accuracy.mixlist_needs_mixed_precision,
     accuracy.one_kind_of_dump,
+    accuracy.one_precision_mode,
     dynamic.profiles_fit_the_shapes,
     variables.profiling_options_variable,
 }

@@ -2,14 +2,14 @@
 
 The data are 1,797 real images of 8x8 pixels (the UCI handwritten digits, which scikit-learn
 carries); the model is a network of two layers in TensorFlow's graph mode. Run it with
-``python -m ascend_session.examples.digits [--epochs N] [--output DIR]``, and copy from it.
+``python -m ascend_session.examples.digits [--epochs N] [--output FOLDER]``, and copy from it.
 
 ``ascend-session launch -n 8 -m ascend_session.examples.digits`` trains the same model on eight
 ranks. In each step a rank computes the gradients of its share of the images, and all apply the mean
 of them: what one process gets with ``--batch 512``, eight times the images.
 
-With ``--checkpoint-dir DIR`` it goes on where the latest checkpoint in DIR was made, be it by an
-earlier attempt of ``launch --max-restarts 3``, and comes to the same weights, bit by bit.
+With ``--checkpoint-dir FOLDER`` it goes on where the latest checkpoint in FOLDER was made, be it by
+an earlier attempt of ``launch --max-restarts 3``, and comes to the same weights, bit by bit.
 """
 
 import argparse
@@ -388,14 +388,14 @@ def parse(
         "--output",
         type=writable_folder,
         default="digits-output",
-        metavar="DIR",
+        metavar="FOLDER",
         help="where to put the checkpoint and the training curve (%(default)s)",
     )
     add(
         "--checkpoint-dir",
         type=writable_folder,
-        metavar="DIR",
-        help="go on from the latest checkpoint in DIR, and keep checkpoints there",
+        metavar="FOLDER",
+        help="go on from the latest checkpoint in FOLDER, and keep checkpoints there",
     )
     add(
         "--checkpoint-steps",

@@ -217,9 +217,10 @@ def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
         hint = "Call it without arguments to look at this machine."
         raise DeviceError(f"environ takes a mapping of variables, not {environ!r}.", hint=hint)
     root = root or host_root(environ)
-    if not isinstance(root, str) or "\0" in root:
-        raise DeviceError(f"root takes the path of a folder as a text, not {root!r}.")
-    return environ, root
+    path = os.fspath(root) if isinstance(root, os.PathLike) else root
+    if not isinstance(path, str) or "\0" in path:
+        raise DeviceError(f"root takes the path of a folder, not {root!r}.")
+    return environ, path
 
 
 def survey(

@@ -93,7 +93,7 @@ def find_cause(plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) 
 
 
 def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
-    """Find the rank that `find_cause` will blame, as soon as one has failed.
+    """Find the rank that `find_cause` will blame, as far as is known by now.
 
     Returns:
         The rank; None if its failure may come from that of another one, of which nothing is known

@@ -308,7 +308,7 @@ class _Supervision:
         return event
 
     def _find_first_failed(self) -> Optional[int]:
-        """Decide which rank's failure is shown from now on, and blamed in the end."""
+        """Decide which rank's failure is shown from now on, as far as is known by now."""
         from ascend_session.launcher.report import find_first_failed
 
         judge_ranks(self._plan, self._attempt)

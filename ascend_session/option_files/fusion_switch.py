@@ -202,7 +202,7 @@ class _JsonForm:
 
     def read(self, node: Node) -> Dict[str, Any]:
         if node.value is None:
-            message = "GE treats null as an empty file: no pass is switched."
+            message = "GE treats null as if the option were not set: no pass is switched."
             self._source.skip(node.at, message)
         else:
             for member in self._source.members_of(node, "The top level"):

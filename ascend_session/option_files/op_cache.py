@@ -86,8 +86,9 @@ class OpCache(OptionFile):
             message = f"The section [{_SECTION}] has no entries, so nothing is used."
             source.skip(Place(1, 1), message)
         elif earlier:
-            message = f"This section is not used: the compiler reads [{shorten(earlier[0])}] first."
-            source.skip(Place(1, 1), message, "Remove that section.")
+            first = shorten(earlier[0])
+            message = f"The section [{_SECTION}] is not used: the compiler reads [{first}] first."
+            source.skip(Place(1, 1), message, f"Remove the section [{first}].")
         limits = {f: _read_limit(source, f, entries[f]) for f in _LIMITS if f in entries}
         versions = {field: entries[field].value for field in _VERSIONS if field in entries}
         missing = [field for field in _LIMITS if field not in entries]

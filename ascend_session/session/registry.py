@@ -73,9 +73,10 @@ def enter(make: Callable[[], AscendSystem], check: Callable[[AscendSystem], None
         _slot.system, _slot.users = system, [me]
         return system
     except BaseException:  # an interrupt may arrive after the last line of open()
-        _slot.system, _slot.users, _slot.owner = None, [], 0
+        _slot.system, _slot.users = None, []
         if _slot.opening is not None:
             log_failures(_slot.opening.close())
+        _slot.owner = 0  # a child that is forked before is told to start another way
         raise
     finally:
         _slot.opening, _slot.busy = None, ""

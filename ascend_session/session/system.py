@@ -246,7 +246,6 @@ class AscendSystem:
         choice: Both of them together.
         config: The configuration that the system was initialised with.
         events: What was done so far, in order (`Event`).
-        signals: Takes Ctrl-C and SIGTERM while it is open (`SignalGuard`).
         pid: The process it belongs to.
         job: This process's place in its job, known from the moment when the system opens.
         rank: Number of this process in its job, from 0.

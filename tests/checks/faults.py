@@ -426,7 +426,7 @@ FAULTS: List[Fault] = [
         alone=True,
     ),
     # What is written
-    Fault("logs are a file", _logs_are_a_file, "log folder", "error", "is no folder"),
+    Fault("logs are a file", _logs_are_a_file, "log folder", "error", "is not a folder"),
     Fault(
         "logs lead nowhere",
         _logs_lead_nowhere,

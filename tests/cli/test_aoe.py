@@ -150,7 +150,7 @@ def test_everything_else_is_measured_though_the_configuration_is_wrong(preflight
         (["--mode", "3"], "mode='3' is not a mode of AOE"),
         (["--training-memory", "much"], "'much' is not a size"),
         (["--training-memory", "0"], "'0' is not a size"),
-        (["--processes", "0"], "processes=0 is not a whole number, 1 or more"),
+        (["--processes", "0"], "processes=0 is not a whole number of 1 or more"),
         (["--tuning-parallel-num", "65"], "--tuning-parallel-num=65 is more than 64"),
     ],
 )

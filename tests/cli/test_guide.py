@@ -81,7 +81,7 @@ def test_no_pager_is_started_for_a_pipe(program, pager):
 def test_two_guides_at_once_are_refused_with_a_command_for_each(call):
     called = call("guide", "launch", "sessions")
     assert (called.code, called.out) == (1, "")
-    assert "One guide is shown at a time, but launch and sessions are 2." in called.err
+    assert "One guide is shown at a time, not 2: launch and sessions." in called.err
     assert "ascend-session guide launch; then ascend-session guide sessions" in called.err
 
 

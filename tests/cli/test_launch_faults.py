@@ -244,7 +244,7 @@ def test_a_folder_for_logs_that_cannot_be_made_is_a_wrong_call(launcher: Launche
     out, err = process.communicate(timeout=_PATIENCE)
     assert process.returncode == 2
     assert out == b""
-    assert b"The folder /dev/null/logs cannot be made: /dev/null is no folder." in err
+    assert b"The folder /dev/null/logs cannot be made: /dev/null is not a folder." in err
     assert b"Give --log-dir, a folder in which this user may write." in err
     assert not (launcher.folder / "started").exists()
 

@@ -57,7 +57,7 @@ def test_the_list_is_in_groups_and_explains_the_scopes(on_terminal):
     assert lines[lines.index("Memory") + 1] == "  memory_config"
     assert "  external_weight                      bool                       session" in lines
     assert "session: read for each session." in lines
-    assert lines[-1] == "`ascend-session options NAME` tells all about one option."
+    assert lines[-1] == "`ascend-session options NAME` shows everything about one option."
 
 
 def test_long_facts_are_folded_and_not_cut(on_terminal):

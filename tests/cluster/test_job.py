@@ -100,8 +100,8 @@ def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
             {"CM_CHIEF_IP": "10.0.0.1"},
             "CM_CHIEF_PORT, CM_CHIEF_DEVICE and CM_WORKER_SIZE are not",
         ),
-        ({**CHIEF, "CM_WORKER_SIZE": "0"}, "CM_WORKER_SIZE='0' is no number of processes"),
-        ({**CHIEF, "CM_WORKER_SIZE": "eight"}, "CM_WORKER_SIZE='eight' is no number"),
+        ({**CHIEF, "CM_WORKER_SIZE": "0"}, "CM_WORKER_SIZE='0' is not a number of processes"),
+        ({**CHIEF, "CM_WORKER_SIZE": "eight"}, "CM_WORKER_SIZE='eight' is not a number"),
         (
             {**TABLE, "RANK_ID": "three"},
             "RANK_ID='three' is no rank; current HCCL ends the process",
@@ -125,9 +125,15 @@ def test_what_would_let_each_rank_train_alone_is_refused(
 @pytest.mark.parametrize(
     ("environ", "problem"),
     [
-        ({"RANK_ID": "1", "RANK_SIZE": "eight"}, "RANK_SIZE='eight' is no number of processes"),
-        ({"RANK_ID": "1", "RANK_SIZE": "8p"}, "RANK_SIZE='8p' is no number of processes"),
-        ({"RANK_ID": "abc", "RANK_SIZE": "2"}, "RANK_ID='abc' is no rank"),
+        (
+            {"RANK_ID": "1", "RANK_SIZE": "eight"},
+            "RANK_SIZE='eight' is not a number of processes, such as 8.",
+        ),
+        ({"RANK_ID": "1", "RANK_SIZE": "8p"}, "RANK_SIZE='8p' is not a number of processes"),
+        (
+            {"RANK_ID": "abc", "RANK_SIZE": "2"},
+            "RANK_ID='abc' is not a rank: give each process a number from 0.",
+        ),
     ],
 )
 def test_a_job_whose_numbers_are_none_is_refused(environ: Dict[str, str], problem: str) -> None:

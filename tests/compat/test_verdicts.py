@@ -361,11 +361,6 @@ LAZY = {"dynamic_input": True, "dynamic_graph_execute_mode": "lazy_recompile"}
         # GE gets the last value
         ({"aicore_num": "x|1"}, {"aicore_num": "24"}),
         ({"enable_dump_debug": True, "dump_path": "/tmp"}, {"enable_dump_debug": False}),
-        # precision_mode_v2 is looked at first
-        (
-            {"precision_mode": "force_fp16"},
-            {"precision_mode_v2": "origin", "experimental_accelerate_train_mode": "fast|step"},
-        ),
         # Nothing is offloaded, as the first one says
         ({"use_off_line": False}, {"in_out_pair": "x"}),
     ],
@@ -398,6 +393,15 @@ def test_two_entries_run_if_the_adapter_runs_them(entries: Tuple[Dict[str, Any],
             ),
         ),
         ("compile_hybrid_mode", (PROFILES, {"compile_hybrid_mode": 1})),
+        # What GE gets of both, it refuses when it initialises
+        ("precision_mode", ({"precision_mode": "force_fp16"}, {"precision_mode_v2": "origin"})),
+        (
+            "modify_mixlist",
+            (
+                {"precision_mode": "allow_mix_precision", "modify_mixlist": "/tmp/list.json"},
+                {"precision_mode": "force_fp16"},
+            ),
+        ),
     ],
     ids=str,
 )

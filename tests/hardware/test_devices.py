@@ -69,7 +69,7 @@ def test_the_root_may_be_given(host: FakeHost) -> None:
     ("arguments", "message"),
     [
         ({"environ": 8}, "environ takes a mapping of variables, not 8"),
-        ({"root": 8}, "root takes the path of a folder as a text, not 8"),
+        ({"root": 8}, "root takes the path of a folder, not 8"),
         ({"root": "/\0"}, "root takes the path"),
         ({"timeout": "10"}, "timeout takes a number of seconds above 0, not '10'"),
         ({"timeout": 0}, "above 0, not 0"),

@@ -119,7 +119,7 @@ def test_what_ge_refuses_is_refused_with_its_place(content: Any, expected: str) 
         ('{"ExceptionalPassOfO1Level": ["A", ""]}', "No pass is called ''",
          FusionSwitch(keep_at_o1=("A",))),
         ('{"Priority": {"UBFusion": {"Top": {"": "1"}}}}', "names no pass", FusionSwitch()),
-        ("null", "GE treats null as an empty file", FusionSwitch()),
+        ("null", "GE treats null as if the option were not set", FusionSwitch()),
         ("{} A:on", "which is never read", FusionSwitch()),
         ('{"Switch": {}, "Switch": {"UBFusion": {"A": "on"}}}', "only this one counts",
          FusionSwitch(ub={"A": True})),

@@ -27,7 +27,16 @@ IDLE_SHARE = 0.03
 
 
 class RefusedError(Exception):
-    """A process is not let in; the argument is the sentence for it."""
+    """A process is not let in.
+
+    Args:
+        reason: The sentence for it.
+        ends_job: Whether the others wait for it in vain.
+    """
+
+    def __init__(self, reason: str, ends_job: bool = False) -> None:
+        super().__init__(reason)
+        self.ends_job = ends_job
 
 
 Place = Tuple[str, int]
@@ -168,14 +177,12 @@ class Coordinator:
             RefusedError: If it is none of this job, is there already, or joins too late.
         """
         if size != self._size:
-            sentence = (
-                f"ank {rank} says that the job has {size} ranks, rank 0 says {self._size}. All "
+            raise RefusedError(
+                f"Rank {rank} says that the job has {size} ranks, rank 0 says {self._size}. All "
                 "ranks need the same RANK_SIZE; `ascend-session launch` makes it from --nnodes and "
-                "-n, which all nodes need to be given alike."
+                "-n, which all nodes need to be given alike.",
+                ends_job=not self.is_complete,
             )
-            if not self.is_complete:  # this rank keeps the others waiting
-                self.end(f"{CANNOT_GO_ON}r{sentence}")
-            raise RefusedError(f"R{sentence}")
         if rank not in range(size):
             raise RefusedError(
                 f"This process says that it is rank {rank}; the {size} ranks of the job are 0 to "

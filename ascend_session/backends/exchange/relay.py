@@ -122,8 +122,10 @@ class Relay:
             raise ValueError("a rank says once who it is")
         else:
             if kind == "leave" and client.rank == self._rank:
-                same = [one.number for one in self._clients.values() if one.system == client.system]
-                self._deliver({"event": "left", "rank": client.rank}, same)
+                peers = [
+                    peer.number for peer in self._clients.values() if peer.system == client.system
+                ]
+                self._deliver({"event": "left", "rank": client.rank}, peers)
             self._pass_on(client.number, header, payload)
             if kind == "finish":
                 finish = functools.partial(self._transfers.finish, client.number)
@@ -133,9 +135,8 @@ class Relay:
         """Note that the connection of a process has ended."""
         if client.has_said_hello:
             self._pass_on(client.number, {"kind": "disconnect"})
-        system = self._transfers.system
-        if system == client.system and all(c.system != system for c in self._clients.values()):
-            self._transfers.close()
+        if all(other.system != client.system for other in self._clients.values()):
+            self._transfers.end(client.system)
 
     def _greet(self, client: Client, hello: Header) -> None:
         """Ask the first node whether a process that says which rank it is may come in."""
@@ -259,6 +260,8 @@ class Relay:
         run = Run(int(header["number"]), operation, str(header["plan"]), sizes)
         members = {node: dict(ranks) for node, ranks in header["members"].items()}
         here, system = members.pop(self._name), int(header["system"])
+        if not any(number in self._clients for number in here.values()):
+            return  # they have ended meanwhile
         elsewhere = {node: list(ranks) for node, ranks in members.items()}
         begin = functools.partial(self._transfers.begin, system, run, here, elsewhere)
         self._use_memory(next(iter(here.values())), begin)

@@ -130,19 +130,25 @@ class Systems:
         host = self._addresses.get(node, "").rpartition(":")[0]
         info = RankInfo(hello["pid"], hello["node"], hello["local_size"], host, place)
         system = self._systems.get(number) or self._new_system(number)
-        event: Header = {"event": "welcome", "system": number, "rank": rank}
+
+        def answer(event: Header) -> None:
+            self._send(node, {"kind": "to", "event": event, "clients": [client]}, b"")
+
         try:
             if number not in self._systems and number != self._latest + 1:
                 raise RefusedError(parted(rank))
             system.admit(rank, hello["size"], info)
         except RefusedError as refusal:
-            event = {"event": "refused", "reason": str(refusal)}
-            if system.ended is not None:
+            reason = str(refusal)
+            if refusal.ends_job or system.ended is not None:
                 self._remember(number, system)  # whoever comes later has to hear why, even rank 0
+            answer({"event": "refused", "reason": reason})
+            if refusal.ends_job:  # with the others, this process may end at once
+                system.end(CANNOT_GO_ON + reason[0].lower() + reason[1:])
         else:
             self._remember(number, system)
             self._joined[place] = (system, rank)
-        self._send(node, {"kind": "to", "event": event, "clients": [client]}, b"")
+            answer({"event": "welcome", "system": number, "rank": rank})
 
     def _new_system(self, number: int) -> Coordinator:
         def tell_all(event: Header) -> None:

@@ -136,6 +136,8 @@ class Transfers:
         """
         if system > self.system:
             self._begin_system(system)
+        if system < self.system:
+            return
         transfer = Transfer(run, here, elsewhere)
         transfer.pieces = self._early.pop(run.number, {})
         self._transfers[run.number] = transfer
@@ -186,6 +188,11 @@ class Transfers:
             transfer.pieces[place] = piece
             if len(transfer.arrived) == len(transfer.here):
                 self._complete(transfer)
+
+    def end(self, system: int) -> None:
+        """Forget a system whose ranks here have all gone, and what may still come for it."""
+        if system == self.system:
+            self._begin_system(system + 1)
 
     def close(self) -> None:
         """Let go of the shared memory; ranks that have it mapped keep it."""
