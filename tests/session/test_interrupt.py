@@ -19,6 +19,7 @@ from tests.running import Ended, Host
 TERMINATED = -signal.SIGTERM
 # From Python 3.8 on, an unhandled KeyboardInterrupt ends the process by the signal.
 INTERRUPTED = -signal.SIGINT if sys.version_info >= (3, 8) else 1
+AT_ONCE_S = 30.0  # what the programs wait for would end after a minute, or never
 SIGNALS = pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGTERM, TERMINATED), (signal.SIGINT, INTERRUPTED)],
@@ -89,7 +90,7 @@ class TestTheMainThread:
         ended = interrupted(where, signal.SIGTERM)
         assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
         assert ended.events[-3:] == ["signal", "session close", "shutdown"]
-        assert 2 <= ended.seconds < 10
+        assert 2 <= ended.seconds < AT_ONCE_S
 
     @SIGNALS
     def test_blocked_in_a_run_that_does_not_react(
@@ -97,7 +98,7 @@ class TestTheMainThread:
     ) -> None:
         ended = interrupted("in_a_run_that_does_not_react", number)
         assert (ended.code, ended.lines) == (-number, []), ended.log
-        assert 2 <= ended.seconds < 10
+        assert 2 <= ended.seconds < AT_ONCE_S
         line = r"the call in \S*programs/blocked\.py:[0-9]+"
         waiting = f"closing the sessions, and waiting up to 2 s for {line} to return. A second"
         ending = f"ending now, because {line} has not returned. The device was not finalised."
@@ -128,9 +129,9 @@ class TestTheMainThread:
         self, interrupted: Any
     ) -> None:
         where = "in_a_run_that_does_not_react_and_nobody_reads"
-        ended = interrupted(where, signal.SIGTERM, patience=20)
+        ended = interrupted(where, signal.SIGTERM)
         assert ended.code == TERMINATED
-        assert ended.seconds < 10
+        assert ended.seconds < AT_ONCE_S
 
     def test_a_body_that_cleans_up_for_long_after_its_run_was_ended(self, interrupted: Any) -> None:
         ended = interrupted("in_tensorflow_and_clean_up_long", signal.SIGINT)
@@ -144,7 +145,7 @@ class TestTheMainThread:
             program.send(signal.SIGTERM)
             ended = program.end()
         assert ended.code in (-signal.SIGINT, -signal.SIGTERM)
-        assert ended.seconds < 2 + 8
+        assert ended.seconds < AT_ONCE_S
         assert "Second signal" in ended.log
 
     def test_releasing_a_lock_of_tensorflow(self, programs: Host) -> None:
@@ -152,12 +153,12 @@ class TestTheMainThread:
         assert (ended.code, ended.lines) == (0, ["8", "outer finally"]), ended.log
 
     def test_blocked_in_a_shutdown_that_never_ends(self, interrupted: Any) -> None:
-        ended = interrupted("while_shutting_down", signal.SIGTERM, patience=10)
+        ended = interrupted("while_shutting_down", signal.SIGTERM)
         assert ended.code == TERMINATED, ended.log
-        assert ended.seconds < 8
+        assert ended.seconds < AT_ONCE_S
 
     def test_waiting_for_a_thread_that_is_blocked_in_tensorflow(self, interrupted: Any) -> None:
-        ended = interrupted("in_another_thread", signal.SIGTERM, patience=10)
+        ended = interrupted("in_another_thread", signal.SIGTERM)
         assert ended.code == TERMINATED, ended.log
         assert "shutdown" in ended.events
 
@@ -174,7 +175,7 @@ class TestTheMainThread:
         assert "outer finally" in ended.lines
 
     def test_a_wakeup_descriptor_that_nobody_reads_any_more(self, interrupted: Any) -> None:
-        ended = interrupted("in_tensorflow_with_a_broken_wakeup", signal.SIGTERM, patience=10)
+        ended = interrupted("in_tensorflow_with_a_broken_wakeup", signal.SIGTERM)
         assert (ended.code, ended.lines) == (TERMINATED, ["outer finally"]), ended.log
 
     def test_saving_a_checkpoint_on_ctrl_c(self, programs: Host, tmp_path: Path) -> None:
@@ -185,19 +186,25 @@ class TestTheMainThread:
         assert (ended.code, ended.lines) == (0, ["restored True"]), ended.log
 
     @pytest.mark.parametrize(
-        ("first", "seconds"), [(signal.SIGTERM, 2), (signal.SIGINT, 10)], ids=["SIGTERM", "SIGINT"]
+        ("first", "sentence"),
+        [
+            (signal.SIGTERM, "Second signal (SIGTERM): ending at once."),
+            (signal.SIGINT, "SIGTERM: closing the sessions, and waiting up to 2 s"),
+        ],
+        ids=["SIGTERM", "SIGINT"],
     )
     def test_a_second_signal_while_unwinding_takes_long_ends_the_process(
-        self, programs: Host, first: int, seconds: float
+        self, programs: Host, first: int, sentence: str
     ) -> None:
-        with programs.start("blocked", "while_unwinding", patience=15) as program:
+        with programs.start("blocked", "while_unwinding") as program:
             program.expect("ready")
             program.send(first)
             program.expect("unwinding")
             program.send(signal.SIGTERM)
             ended = program.end()
         assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
-        assert ended.seconds < seconds
+        assert sentence in ended.log
+        assert ended.seconds < AT_ONCE_S
 
     def test_a_signal_that_the_body_has_dealt_with_does_not_count(self, programs: Host) -> None:
         with programs.start("blocked", "after_another_signal") as program:

@@ -395,7 +395,7 @@ def test_another_key_is_refused_at_once(other: Any, here: Node, there: Node) -> 
     start = time.monotonic()
     with pytest.raises(InitializationError, match="The nodes of another job, or of one with"):
         there.connect(listener.address, credentials=other)
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 30
     there.connect(listener.address, name="right").send(b"right")
     assert here.expect("connection").peer == "right"
     assert here.expect("message") == b"right"
@@ -580,7 +580,7 @@ def test_somebody_who_says_no_more_is_not_waited_for_longer(answers: str, here: 
         begun = time.monotonic()
         with pytest.raises(InitializationError, match=r"has not answered within 0\.5 s"):
             here.connect(address, timeout_s=0.5)
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - begun < 30
     here.assert_silent()
 
 

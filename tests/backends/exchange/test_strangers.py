@@ -197,7 +197,7 @@ def test_who_does_not_say_who_it_is_is_not_waited_for_long(job: Job, meeting: Re
     with stranger_of(meeting) as stranger:
         begun = time.monotonic()
         assert stranger.events() == []
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 30
     job.start(1, 2).expect("join")
 
 
