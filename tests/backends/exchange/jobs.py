@@ -21,7 +21,7 @@ from ascend_session.cluster.coordinator import bind_port
 PROGRAM = Path(__file__).with_name("member.py")
 ROOT = Path(__file__).resolve().parents[3]
 
-PATIENCE_S = 40.0  # after which a test gives up on a process
+PATIENCE_S = 120.0  # after which a test gives up on a process
 
 HASTY = {"peer._PARTING_S": 0.2}
 """For ranks that leave while others stay, so that a test need not wait for two seconds."""

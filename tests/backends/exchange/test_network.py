@@ -24,7 +24,7 @@ from ascend_session.errors import InitializationError, JobError
 from tests.certificates import make_authorities
 
 _ROOT = Path(__file__).resolve().parents[3]
-_PATIENCE_S = 20.0  # for what happens at once
+_PATIENCE_S = 60.0  # for what happens at once
 _KEY = read_credentials({}, "10087")
 _OTHER_KEY = read_credentials({reading.SECRET: "sesame"}, "10087")
 _CHALLENGE, _CONNECT = "/ascend_session.Exchange/Challenge", "/ascend_session.Exchange/Connect"
@@ -322,7 +322,7 @@ def test_a_killed_process_is_noticed_at_once(role: str, here: Node) -> None:
         process.kill()
         start = time.monotonic()
         assert here.expect("close") == "child"
-        assert time.monotonic() - start < 15
+        assert time.monotonic() - start < 30
         here.assert_silent()
 
 
@@ -342,7 +342,7 @@ def test_a_machine_that_says_nothing_is_given_up(
         process.send_signal(signal.SIGSTOP)
         start = time.monotonic()
         assert here.expect("close") == "child"
-        assert time.monotonic() - start < 15
+        assert time.monotonic() - start < 30
 
 
 def test_a_quiet_connection_lives_longer_than_an_idle_stranger(
