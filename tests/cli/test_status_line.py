@@ -8,12 +8,13 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from ascend_session.cli import _status_line
 from ascend_session.cli._status_line import StatusLine
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import (
@@ -31,6 +32,7 @@ from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal
 
 _ROOT = Path(__file__).resolve().parents[2]
+_NOW = 1_000_000.0  # on both clocks, which stand still
 
 
 class Watched:
@@ -41,9 +43,9 @@ class Watched:
         self.terminal = Terminal(columns)
         self.line = StatusLine(self.terminal.theirs, self.said.get, grace_s=10.0)
         self.plan = self._plan(tmp_path)
-        self.line.note(Planned(self.plan, time.time()))
+        self.line.note(Planned(self.plan, _NOW))
         for rank in range(3):
-            self.line.note(Started(rank, 100 + rank, time.time()))
+            self.line.note(Started(rank, 100 + rank, _NOW))
         self.line._began -= 42.5
         self.line._attempt_began -= 42.5
 
@@ -52,16 +54,18 @@ class Watched:
         return plan(LaunchConfig(log_dir=str(tmp_path), **asked), dict(os.environ))
 
     def says(self, rank, text, ago=0.0):
-        self.said[rank] = Latest(time.monotonic() - ago, text)
+        self.said[rank] = Latest(_NOW - ago, text)
 
     def shown(self):
         return self.line.draw().decode("utf-8")
 
 
 @pytest.fixture
-def watch(tmp_path):
+def watch(tmp_path, monkeypatch):
     """Makes what is above, for a terminal of so many columns."""
     made = []
+    clocks = SimpleNamespace(monotonic=lambda: _NOW, time=lambda: _NOW)
+    monkeypatch.setattr(_status_line, "time", clocks)
 
     def watch(columns=120):
         made.append(Watched(tmp_path, columns))
@@ -108,32 +112,32 @@ def test_ranks_that_have_ended_are_not_the_slowest(watch):
     watched = watch()
     watched.says(0, b"one\n", ago=30.0)
     watched.says(1, b"two\n", ago=20.0)
-    watched.line.note(Ended(0, 0, time.time()))
-    watched.line.note(NotStarted(2, "x", 2, "No such file", time.time()))
+    watched.line.note(Ended(0, 0, _NOW))
+    watched.line.note(NotStarted(2, "x", 2, "No such file", _NOW))
     assert watched.shown() == "1 of 3 ranks running, 0:42 | [1] 0:20 ago: two"
-    watched.line.note(Ended(1, 0, time.time()))
+    watched.line.note(Ended(1, 0, _NOW))
     assert watched.shown() == "0 of 3 ranks running, 0:42"
 
 
 def test_a_job_that_stops_says_when_it_is_killed(watch):
     watched = watch()
-    watched.line.note(Ended(0, 1, time.time()))
-    watched.line.note(Stopping("failure", time.time() - 3))
+    watched.line.note(Ended(0, 1, _NOW))
+    watched.line.note(Stopping("failure", _NOW - 3))
     assert watched.shown() == "stopping 2 of 3 ranks, killed in 7 s, 0:42"
-    watched.line.note(Killing(time.time()))
+    watched.line.note(Killing(_NOW))
     assert watched.shown() == "stopping 2 of 3 ranks, killing, 0:42"
 
 
 def test_a_wait_and_the_next_attempt_are_said(watch):
     watched = watch()
     for rank in range(3):
-        watched.line.note(Ended(rank, 1, time.time()))
-    watched.line.note(Restarting("It failed.", 60.0, time.time()))
+        watched.line.note(Ended(rank, 1, _NOW))
+    watched.line.note(Restarting("It failed.", 60.0, _NOW))
     assert watched.shown() == "attempt 2 in 60 s, 0:42"
-    watched.says(0, b"of the first attempt\n")
+    watched.says(0, b"of the first attempt\n", ago=1.0)
     again = replace(watched.plan, attempt=2)
-    watched.line.note(Planned(again, time.time()))
-    watched.line.note(Started(0, 200, time.time()))
+    watched.line.note(Planned(again, _NOW))
+    watched.line.note(Started(0, 200, _NOW))
     assert watched.shown() == "attempt 2, 1 of 3 ranks starting, 0:42"
 
 
@@ -180,7 +184,7 @@ def test_a_terminal_that_does_not_say_its_size_counts_as_80_columns(watch):
 
 def test_a_job_that_has_just_begun_has_none(watch):
     watched = watch()
-    watched.line._began = time.monotonic()
+    watched.line._began = _NOW
     assert watched.shown() == ""
 
 
