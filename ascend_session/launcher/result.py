@@ -255,7 +255,7 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
     attempt.cause = None
     if has_failed or _have_started_members(plan, attempt):
-        from ascend_session.launcher.report import blame_lost, find_cause, find_lost
+        from ascend_session.launcher.cause import blame_lost, find_cause, find_lost
 
         attempt.cause = find_cause(plan, attempt, conditions) if has_failed else None
         lost = find_lost(plan, attempt)

@@ -21,8 +21,8 @@ from ascend_session.failures.record import (
     end_of,
     parse_frames,
 )
+from ascend_session.launcher.cause import without_runner
 from ascend_session.launcher.lines import clean
-from ascend_session.launcher.report import without_runner
 from ascend_session.user_code import is_user_file
 
 _ANSWER_S = 2.0  # that processes have to write their stacks

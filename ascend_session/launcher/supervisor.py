@@ -252,7 +252,7 @@ class _Supervision:
                 timeouts.append(_STEP_LOOK_S)
             if not poll.poll(1000 * min(timeouts) if timeouts else None) and not is_ready:
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
-                importlib.import_module("ascend_session.launcher.report")
+                importlib.import_module("ascend_session.launcher.cause")
                 self._watch_for_stalls()
                 is_ready = True
             for number in self._signals.take():
@@ -309,7 +309,7 @@ class _Supervision:
 
     def _find_first_failed(self) -> Optional[int]:
         """Decide which rank's failure is shown from now on, as far as is known by now."""
-        from ascend_session.launcher.report import find_first_failed
+        from ascend_session.launcher.cause import find_first_failed
 
         judge_ranks(self._plan, self._attempt)
         rank = self._attempt.first_failed = find_first_failed(self._plan, self._attempt)

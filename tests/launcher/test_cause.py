@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict
 import pytest
 
 from ascend_session.failures import Condition, FailureClass
+from ascend_session.launcher.cause import find_first_failed
 from ascend_session.launcher.nodes import Nodes
-from ascend_session.launcher.report import find_first_failed
 from ascend_session.launcher.result import judge_ranks
 from tests.launcher.situations import STOP, Situation, printed
 

@@ -31,13 +31,13 @@ from ascend_session.failures import (
 from ascend_session.failures.record import end_of, read_stacks
 from ascend_session.launcher import rank_main
 from ascend_session.launcher.environment import LOG_PATH
-from ascend_session.launcher.lines import clean, is_blank
-from ascend_session.launcher.place import (
+from ascend_session.launcher.failure_place import (
     CRASHES,
     describe_crash,
     describe_exception,
     find_stacks,
 )
+from ascend_session.launcher.lines import clean, is_blank
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.launcher.sentences import (
     describe_elsewhere,
