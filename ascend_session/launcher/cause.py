@@ -28,14 +28,15 @@ from ascend_session.failures import (
     lost_rank,
     root_cause,
 )
-from ascend_session.failures.record import end_of, read_stacks
-from ascend_session.launcher import rank_main
+from ascend_session.files import read_end
 from ascend_session.launcher.environment import LOG_PATH
 from ascend_session.launcher.failure_place import (
     CRASHES,
     describe_crash,
     describe_exception,
     find_stacks,
+    read_crash,
+    without_runner,
 )
 from ascend_session.launcher.lines import clean, is_blank
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
@@ -253,7 +254,8 @@ class _Judge:
             place = describe_exception(rank.rank, rank.error, planned.cwd)
         elif has_crashed:
             place = describe_crash(rank.rank, planned.folder, planned.cwd)
-            tail += [] if place else _crash_stack(planned.folder)
+            if not place:
+                tail += without_runner(read_crash(planned.folder).splitlines())[:_STACK_LINES]
         return Cause(
             rank=rank.rank,
             exit_code=code,
@@ -374,12 +376,12 @@ def _record_text(rank: RankResult) -> Iterator[str]:
 
 
 def _tail(path: str, limit: int) -> str:
-    return end_of(path, limit).decode("utf-8", "backslashreplace")
+    return read_end(path, limit).decode("utf-8", "backslashreplace")
 
 
 def _last_lines(path: str) -> List[str]:
     """Read the last lines of a file that are not blank at the end, fit to be shown."""
-    data = end_of(path, _LAST_LINES_BYTES).rstrip()
+    data = read_end(path, _LAST_LINES_BYTES).rstrip()
     if not data:
         return []
     lines = clean(data + b"\n", colour=False).split(b"\n")
@@ -387,19 +389,6 @@ def _last_lines(path: str) -> List[str]:
         lines.pop()
     shown = lines[-_LAST_LINES:]
     return [shorten(line.decode("utf-8", "backslashreplace"), _WIDTH) for line in shown]
-
-
-def _crash_stack(folder: str) -> List[str]:
-    """Read the stacks that a crash left, without the frames of the runner."""
-    _, begin, rest = read_stacks(folder).rpartition("Fatal Python error")
-    lines = (begin + rest).splitlines() if begin else []
-    return without_runner(lines)[:_STACK_LINES]
-
-
-def without_runner(lines: Iterable[str]) -> List[str]:
-    """Leave out the lines of a stack that are the runner's frames, and not the user's."""
-    own = (rank_main.RUNNER, rank_main.__file__, f'File "{rank_main.GLUE}", line 1')
-    return [line for line in lines if not any(part in line for part in own)]
 
 
 def _find_plogs(planned: "RankPlan", pid: Optional[int]) -> List[str]:
