@@ -16,7 +16,7 @@ import re
 import signal
 from dataclasses import replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.cluster.member import read_members
 from ascend_session.failures import (
@@ -78,9 +78,9 @@ _NOT_STARTED = (
 )
 
 
-def find_cause(plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) -> Cause:
+def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
     """Find the cause of an attempt that did not succeed; see `result.judge`."""
-    judge = _Judge(plan, attempt, conditions)
+    judge = _Judge(plan, attempt)
     # Ranks that ended by the signal that the launcher got too did not fail by themselves.
     by_signal = None if attempt.signal is None else -attempt.signal
     if any(by_signal is None or rank.status != by_signal for rank in judge.failed):
@@ -100,7 +100,7 @@ def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
         The rank; None if its failure may come from that of another one, of which nothing is known
         yet.
     """
-    judge = _Judge(plan, attempt, ())
+    judge = _Judge(plan, attempt)
     if not judge.failed:
         return None
     first, evidence = judge.find_heaviest()
@@ -162,13 +162,13 @@ class Evidence(NamedTuple):
 class _Judge:
     """Weighs the failed ranks of an attempt against each other."""
 
-    def __init__(self, plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) -> None:
+    def __init__(self, plan: "Plan", attempt: Attempt) -> None:
         self._plan = plan
         self._ranks = attempt.ranks
         # Bytes of each of a rank's files that are looked at.
         share = _ALL_BYTES // (3 * len(attempt.ranks))
         self._limit = max(_LEAST_BYTES, min(_TAIL_BYTES, share))
-        self._conditions = set(conditions)
+        self._conditions: Set[Condition] = set()
         devices = [rank.physical for rank in plan.ranks if rank.physical is not None]
         if len(set(devices)) < len(devices):
             self._conditions.add(Condition.SHARED_BY_RANKS)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 from ascend_session.cluster.member import read_members
 
 if TYPE_CHECKING:
-    from ascend_session.failures import Condition, Failure, FailureClass
+    from ascend_session.failures import Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
     from ascend_session.launcher.events import NotBound, NotStarted
     from ascend_session.launcher.plan import Plan, RankPlan
@@ -240,16 +240,10 @@ class LaunchResult:
         return {**values, "attempts": [attempt.as_dict() for attempt in self.attempts]}
 
 
-def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) -> None:
+def judge(plan: Plan, attempt: Attempt) -> None:
     """Complete an attempt that is over: the outcome of each rank, and the cause if one failed.
 
-    What judges failures takes its time to load, and is not loaded for an attempt that succeeded.
-
-    Args:
-        plan: The attempt as it was planned.
-        attempt: What was noticed of it.
-        conditions: What is known besides the texts; what the plan and the ranks say of it
-            (``NO_PRIMARY``, ``SHARED_BY_RANKS``) is found here.
+    What finds the cause takes its time to load, and is not loaded for an attempt that succeeded.
     """
     judge_ranks(plan, attempt)
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
@@ -257,7 +251,7 @@ def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) ->
     if has_failed or _have_started_members(plan, attempt):
         from ascend_session.launcher.cause import blame_lost, find_cause, find_lost
 
-        attempt.cause = find_cause(plan, attempt, conditions) if has_failed else None
+        attempt.cause = find_cause(plan, attempt) if has_failed else None
         lost = find_lost(plan, attempt)
         if lost and attempt.cause is None:
             attempt.cause = blame_lost(*lost.pop(0))

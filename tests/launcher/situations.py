@@ -93,17 +93,17 @@ class Situation:
         seen.pid = seen.status = seen.started = seen.ended = None
         return self
 
-    def judged(self, **more: Any) -> Tuple[Tuple[RankResult, ...], Optional[Cause]]:
+    def judged(self) -> Tuple[Tuple[RankResult, ...], Optional[Cause]]:
         """The results and the cause."""
-        judge(self.plan, self.attempt, **more)
+        judge(self.plan, self.attempt)
         return self.attempt.ranks, self.attempt.cause
 
     def outcomes(self) -> Tuple[str, ...]:
         """How the ranks ended."""
         return tuple(rank.outcome for rank in self.judged()[0])
 
-    def cause(self, **more: Any) -> Cause:
+    def cause(self) -> Cause:
         """The cause; there must be one."""
-        cause = self.judged(**more)[1]
+        cause = self.judged()[1]
         assert cause is not None
         return cause
