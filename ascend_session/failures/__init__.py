@@ -17,7 +17,7 @@ from ascend_session.failures.failure import (
     Role,
 )
 from ascend_session.failures.scanner import classify, classify_lines, root_cause
-from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS, lost_rank
+from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
 from ascend_session.failures.translation import explain, failure_of, translate
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "classify_lines",
     "explain",
     "failure_of",
-    "lost_rank",
     "root_cause",
     "translate",
 ]

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Optional
 
 from ascend_session.cluster.member import read_members
 from ascend_session.failures import (
+    JOB_CANNOT_GO_ON,
     Condition,
     Failure,
     FailureClass,
     Role,
     classify,
-    lost_rank,
     root_cause,
 )
 from ascend_session.files import read_end
@@ -132,19 +132,19 @@ def blame_lost(rank: RankResult, sentence: str) -> Cause:
 
 
 class Weight(IntEnum):
-    """How well a failure explains those of other ranks; less is better."""
+    """How well a failure explains those of other ranks."""
 
-    OWN = 0
-    """A failure of its own: a code that says so, or an end without any code of the vendor."""
+    UNSAID = 0
+    """A text that only says that something failed."""
 
-    UNCLEAR = 1
-    """A code that may be the rank's own fault or not."""
-
-    OF_ANOTHER = 2
+    OF_ANOTHER = 1
     """A code that says that another rank failed first."""
 
-    UNSAID = 3
-    """A text that only says that something failed."""
+    UNCLEAR = 2
+    """A code that may be the rank's own fault or not."""
+
+    OWN = 3
+    """A failure of its own: a code that says so, or an end without any code of the vendor."""
 
 
 class Evidence(NamedTuple):
@@ -191,7 +191,7 @@ class _Judge:
         is_of_another = evidence.weight is Weight.OF_ANOTHER
         is_one_node = self._plan.nodes.count == 1
         if is_of_another and failure is not None and not is_one_node:
-            lost = lost_rank(failure.line)
+            lost = _find_lost_rank(failure)
             if lost is not None and all(rank.rank != lost for rank in self._ranks):
                 sentence = describe_elsewhere(first, failure)
                 cause = self._blame(first, _exit_code(first), sentence, failure)
@@ -218,7 +218,7 @@ class _Judge:
         heaviest: Optional[Tuple[RankResult, Evidence]] = None
         for rank in self.failed:
             evidence = _weigh(self._plan.of(rank.rank), rank, self._limit)
-            if heaviest is None or evidence.weight < heaviest[1].weight:
+            if heaviest is None or evidence.weight > heaviest[1].weight:
                 heaviest = rank, evidence
             if evidence.weight is Weight.OWN:
                 break
@@ -269,6 +269,12 @@ class _Judge:
             stacks=stacks,
             plogs=tuple(_find_plogs(planned, rank.pid)),
         )
+
+
+def _find_lost_rank(failure: Failure) -> Optional[int]:
+    """Find the rank, or the first, of which a rank on the stub says that it did not do its part."""
+    match = re.search(rf"{JOB_CANNOT_GO_ON}ranks? ([0-9]{{1,7}})\b", failure.line)
+    return None if match is None else int(match[1])
 
 
 def _has_failed(rank: RankResult) -> bool:
