@@ -187,14 +187,14 @@ class _Judge:
             if speaker is not None:
                 rank, own_failure = speaker
                 sentence = describe_stopped(rank, own_failure, first)
-                return self._blame(rank, _exit_code(first), sentence, own_failure)
+                return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
         is_of_another = evidence.weight is Weight.OF_ANOTHER
         is_one_node = self._plan.nodes.count == 1
         if is_of_another and failure is not None and not is_one_node:
             lost = _find_lost_rank(failure)
             if lost is not None and all(rank.rank != lost for rank in self._ranks):
                 sentence = describe_elsewhere(first, failure)
-                cause = self._blame(first, _exit_code(first), sentence, failure)
+                cause = self._blame(first, _exit_code_of_launch(first), sentence, failure)
                 return replace(cause, elsewhere=lost, advice=_ELSEWHERE.format(lost))
         sentence = describe_end(first)
         sentence += describe_failure(failure, sentence)
@@ -202,7 +202,7 @@ class _Judge:
             self._conditions.add(Condition.NO_PRIMARY)
         elif is_of_another:
             sentence += " The cause may be on another node: see what the launchers there say."
-        return self._blame(first, _exit_code(first), sentence, failure)
+        return self._blame(first, _exit_code_of_launch(first), sentence, failure)
 
     def blame_stall(self, sentence: str, *advice: str) -> Cause:
         """Report a stall, with what a rank said before it."""
@@ -290,12 +290,10 @@ def _failed_at(rank: RankResult) -> float:
     return math.inf if rank.ended is None else rank.ended
 
 
-def _exit_code(rank: RankResult) -> int:
+def _exit_code_of_launch(rank: RankResult) -> int:
+    """Give the exit code of a launch that fails because of this rank."""
     if rank.outcome == Outcome.NOT_STARTED:
-        is_there = any(
-            os.strerror(number) in rank.trouble for number in (errno.EACCES, errno.ENOEXEC)
-        )
-        return 126 if is_there else 127  # as a shell
+        return 126 if rank.start_errno in (errno.EACCES, errno.ENOEXEC) else 127  # as a shell
     if rank.error is not None and (rank.status is None or rank.status < 0):
         return rank.error.exit_code  # it hung then, and was ended
     return rank.exit_code

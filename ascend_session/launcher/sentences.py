@@ -1,7 +1,9 @@
 """What happened to a rank or to the launcher, in one sentence each."""
 
+import errno
+import os
 import signal
-from typing import Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Optional, Sequence, Tuple
 
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures import JOB_CANNOT_GO_ON, Failure
@@ -9,8 +11,22 @@ from ascend_session.launcher.process import name_of, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.text import blanked, format_ranges, shorten
 
+if TYPE_CHECKING:
+    from ascend_session.launcher.events import NotStarted
+    from ascend_session.launcher.plan import RankPlan
+
 _LENGTH = 400  # characters of an exception's message
 _KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
+
+
+def describe_not_started(planned: "RankPlan", event: "NotStarted") -> str:
+    """Say why the program of a rank could not be started."""
+    what, text = "", event.text
+    if event.tried == "started":
+        what = f"{planned.command[0]}: "
+        if event.number == errno.ENOENT and os.path.isfile(planned.command[0]):
+            text += " (the file is there; the interpreter that its first line names is not)"
+    return f"Rank {planned.rank} could not be {event.tried}: {what}{text}."
 
 
 def describe_end(rank: RankResult) -> str:

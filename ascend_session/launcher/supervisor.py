@@ -42,7 +42,7 @@ from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
 from ascend_session.launcher.pump import Pump, RankPipes
-from ascend_session.launcher.result import Attempt, judge_ranks, why_not_started
+from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.training.progress import read_first_step
 
 if TYPE_CHECKING:
@@ -285,9 +285,11 @@ class _Supervision:
             rank = attempt.of(event.rank)
             rank.pid, rank.started = event.pid, event.time
         elif isinstance(event, NotStarted):
+            from ascend_session.launcher.sentences import describe_not_started
+
             rank = attempt.of(event.rank)
-            rank.pid, rank.ended = None, event.time
-            rank.trouble = why_not_started(self._plan.of(event.rank), event)
+            rank.pid, rank.ended, rank.start_errno = None, event.time, event.number
+            rank.trouble = describe_not_started(self._plan.of(event.rank), event)
         elif isinstance(event, Ended):
             rank = attempt.of(event.rank)
             rank.status, rank.ended = event.status, event.time

@@ -8,7 +8,8 @@ from typing import Any, Dict, Optional, Tuple
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import NotStarted
 from ascend_session.launcher.plan import plan
-from ascend_session.launcher.result import Attempt, Cause, RankResult, judge, why_not_started
+from ascend_session.launcher.result import Attempt, Cause, RankResult, judge
+from ascend_session.launcher.sentences import describe_not_started
 
 __all__ = ["STOP", "Situation", "printed"]
 
@@ -83,8 +84,9 @@ class Situation:
         """The rank's program could not be started."""
         seen = self.attempt.ranks[rank]
         seen.pid = seen.status = None
+        seen.start_errno = number
         event = NotStarted(rank, tried, number, os.strerror(number), 10.0)
-        seen.trouble = why_not_started(self.plan.ranks[rank], event)
+        seen.trouble = describe_not_started(self.plan.ranks[rank], event)
         return self
 
     def never_tried(self, rank: int) -> "Situation":
