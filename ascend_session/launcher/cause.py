@@ -191,11 +191,11 @@ class _Judge:
         is_of_another = evidence.weight is Weight.OF_ANOTHER
         is_one_node = self._plan.nodes.count == 1
         if is_of_another and failure is not None and not is_one_node:
-            lost = _find_lost_rank(failure)
-            if lost is not None and all(rank.rank != lost for rank in self._ranks):
+            absent = _find_absent_rank(failure)
+            if absent is not None and all(rank.rank != absent for rank in self._ranks):
                 sentence = describe_elsewhere(first, failure)
                 cause = self._blame(first, _exit_code_of_launch(first), sentence, failure)
-                return replace(cause, elsewhere=lost, advice=_ELSEWHERE.format(lost))
+                return replace(cause, elsewhere=absent, advice=_ELSEWHERE.format(absent))
         sentence = describe_end(first)
         sentence += describe_failure(failure, sentence)
         if is_of_another and is_one_node:
@@ -271,7 +271,7 @@ class _Judge:
         )
 
 
-def _find_lost_rank(failure: Failure) -> Optional[int]:
+def _find_absent_rank(failure: Failure) -> Optional[int]:
     """Find the rank, or the first, of which a rank on the stub says that it did not do its part."""
     match = re.search(rf"{JOB_CANNOT_GO_ON}ranks? ([0-9]{{1,7}})\b", failure.line)
     return None if match is None else int(match[1])

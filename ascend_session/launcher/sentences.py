@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Optional, Sequence, Tuple
 
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures import JOB_CANNOT_GO_ON, Failure
-from ascend_session.launcher.process import name_of, signal_name
+from ascend_session.launcher.process import find_signal_name, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.text import blanked, format_ranges, shorten
 
@@ -45,7 +45,7 @@ def describe_end(rank: RankResult) -> str:
     is_code = text.lstrip("-").isdigit() or text in ("True", "False")
     if error is not None and text and not is_code:
         return f"{sentence}: {_first_line(error.message)}"
-    inner = name_of(code - 128) if code > 128 else None
+    inner = find_signal_name(code - 128) if code > 128 else None
     return f"{sentence}, the code a shell gives for {inner}." if inner else f"{sentence}."
 
 
@@ -138,5 +138,5 @@ def _first_line(message: str) -> str:
 def _describe_signal(number: int) -> str:
     if number == signal.SIGKILL:
         return "SIGKILL, which is what the kernel's out-of-memory killer sends"
-    name = name_of(number)
+    name = find_signal_name(number)
     return f"signal {number} ({name})" if name else f"signal {number}"

@@ -1,6 +1,6 @@
 """One attempt at a job, from its pipes to the end of its last process.
 
-`Guardian` starts the guardian, talks to it, and sees that it ends. If the guardian itself is
+`GuardianProcess` starts the guardian, talks to it, and sees that it ends. If the guardian itself is
 killed, the ranks end with it, by their parent-death signal. What they started does not, and belongs
 to nobody then; `end_orphans` knows it by the rank's folder in its environment, which no other job
 has.
@@ -27,7 +27,7 @@ from ascend_session.launcher.events import (
     Ended,
     Event,
     FromGuardian,
-    Left,
+    LeftBehind,
     NotBound,
     NotStarted,
     Over,
@@ -59,8 +59,8 @@ main()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-class Guardian:
-    """A guardian and its job.
+class GuardianProcess:
+    """The process in which a job's guardian runs, as the launcher talks to it.
 
     Args:
         ranks: What it is to start.
@@ -197,7 +197,7 @@ def supervise(
                 os.close(fd)
             raise
         try:
-            guardian = Guardian(plan.ranks, pipes, plan.config.grace, open_files)
+            guardian = GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files)
             try:
                 _Supervision(plan, attempt, guardian, signals, on_event, pump, output.filter).run()
             except BaseException:
@@ -224,7 +224,7 @@ class _Supervision:
         self,
         plan: Plan,
         attempt: Attempt,
-        guardian: Guardian,
+        guardian: GuardianProcess,
         signals: Signals,
         on_event: Callable[[Event], None],
         pump: Pump,
@@ -246,7 +246,7 @@ class _Supervision:
         poll.register(self._signals, select.POLLIN)
         is_ready = False
         while not self._guardian.is_over:
-            timeouts = [] if self._stall is None else [self._stall.patience()]
+            timeouts = [] if self._stall is None else [self._stall.next_look_s()]
             timeouts += [] if is_ready else [_QUIET_S]
             if self._attempt.first_step is None and self._attempt.number > 1:
                 timeouts.append(_STEP_LOOK_S)
@@ -301,7 +301,7 @@ class _Supervision:
             attempt.stopped = event.time
             if event.why == "failure":
                 event = event._replace(rank=self._find_first_failed())
-        elif isinstance(event, Left):
+        elif isinstance(event, LeftBehind):
             attempt.swept = event.processes
         elif isinstance(event, Over):
             attempt.ended = event.time
