@@ -1,10 +1,10 @@
 """What a rank itself left behind about its end: its exception, and the stacks of its threads.
 
 The runner writes both into the rank's folder, the exception by `failures.record_writer` and the
-stacks as ``launcher/rank_main.py`` says. That imports nothing of this package, so that it starts as
-fast as plain Python: the name and the number below stand there again, and a test compares them. A
-rank on the stub writes its exception already when it tells the others of it, and those do when they
-hear of it.
+stacks as ``launcher/rank_main.py`` says. Neither imports anything of this package, so that a rank
+starts as fast as plain Python: the name and the number below stand in ``rank_main.py`` again, and a
+test compares them. A rank on the stub writes its exception already when it tells the others of it,
+and those do when they hear of it.
 """
 
 import json

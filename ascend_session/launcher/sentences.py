@@ -88,7 +88,7 @@ def describe_interrupt(number: int) -> str:
 
 
 def describe_guardian(died: bool) -> str:
-    """Report that the job was ended by nobody that is known."""
+    """Report that the guardian was killed, or got a signal to end."""
     if died:
         return (
             "The launcher's guardian, the parent of the ranks, was killed, and the ranks with it."

@@ -316,7 +316,7 @@ class _Supervision:
         judge_ranks(self._plan, self._attempt)
         rank = self._attempt.first_failed = find_first_failed(self._plan, self._attempt)
         if rank is not None:
-            self._filter.note_cause(rank)
+            self._filter.note_first_failed(rank)
         return rank
 
     def _watch_for_stalls(self) -> None:
