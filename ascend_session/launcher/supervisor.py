@@ -288,7 +288,8 @@ class _Supervision:
             from ascend_session.launcher.sentences import describe_not_started
 
             rank = attempt.of(event.rank)
-            rank.pid, rank.ended, rank.start_errno = None, event.time, event.number
+            rank.pid = rank.started = None
+            rank.ended, rank.start_errno = event.time, event.number
             rank.trouble = describe_not_started(self._plan.of(event.rank), event)
         elif isinstance(event, Ended):
             rank = attempt.of(event.rank)
