@@ -107,13 +107,13 @@ def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
     return first.rank if evidence.weight is Weight.OWN else None
 
 
-def find_lost(plan: "Plan", attempt: Attempt) -> List[Tuple[RankResult, str]]:
+def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
     """Find the ranks below which processes of the job ended with an exception or a signal.
 
     Those that ended because everyone was asked to end do not count.
 
     Returns:
-        Each with a sentence.
+        For each rank what is the cause if all ranks have ended with 0.
     """
     lost = []
     for rank in attempt.ranks:
@@ -122,13 +122,9 @@ def find_lost(plan: "Plan", attempt: Attempt) -> List[Tuple[RankResult, str]]:
             below = [member for member in members if member.pid != rank.pid]
             ended = [member for member in below if member.is_lost]
             if ended:
-                lost.append((rank, describe_lost(rank, ended, len(below))))
+                sentence = describe_lost(rank, ended, len(below))
+                lost.append(Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT))
     return lost
-
-
-def blame_lost(rank: RankResult, sentence: str) -> Cause:
-    """Make the cause of an attempt that failed although its ranks ended with 0."""
-    return Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT)
 
 
 class Weight(IntEnum):
@@ -318,9 +314,9 @@ def _weigh(planned: "RankPlan", rank: RankResult, limit: int) -> Evidence:
         return Evidence(Weight.OWN, None)
     # A signal ended it, other than GE's own way to end: that is its own failure.
     status = rank.status or 0
-    has_crashed = status < 0 and status != -signal.SIGABRT and rank.error is None
+    is_by_signal = status < 0 and status != -signal.SIGABRT and rank.error is None
     weight = _weight_of(failure)
-    if has_crashed and weight is not Weight.OWN:
+    if is_by_signal and weight is not Weight.OWN:
         return Evidence(Weight.OWN, None)
     return Evidence(weight, failure)
 

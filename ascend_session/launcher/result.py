@@ -249,15 +249,15 @@ def judge(plan: Plan, attempt: Attempt) -> None:
     """
     judge_ranks(plan, attempt)
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
-    attempt.cause = None
     if has_failed or _have_started_members(plan, attempt):
-        from ascend_session.launcher.cause import blame_lost, find_cause, find_lost
+        from ascend_session.launcher.cause import find_cause, find_lost
 
-        attempt.cause = find_cause(plan, attempt) if has_failed else None
         lost = find_lost(plan, attempt)
-        if lost and attempt.cause is None:
-            attempt.cause = blame_lost(*lost.pop(0))
-        attempt.lost = tuple(sentence for _, sentence in lost)
+        if has_failed:
+            attempt.cause = find_cause(plan, attempt)
+        elif lost:
+            attempt.cause = lost.pop(0)
+        attempt.lost = tuple(cause.said for cause in lost)
 
 
 def judge_ranks(plan: Plan, attempt: Attempt) -> None:
