@@ -88,6 +88,17 @@ def load_file(
         raise error(f"{path}: {reason}.", hint=reason.hint) from reason
 
 
+def read_end(path: str, most_bytes: int) -> bytes:
+    """Read the last bytes of a file, at most so many; none if it cannot be read."""
+    with contextlib.suppress(OSError):
+        # A pipe or a device of this name would block or never end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with open(descriptor, "rb") as file:
+            file.seek(max(0, os.fstat(descriptor).st_size - most_bytes))
+            return file.read(most_bytes)
+    return b""
+
+
 def replace_file(path: str, content: bytes) -> None:
     """Write a file under another name and rename it, so that a reader finds the old or the new.
 

@@ -114,7 +114,7 @@ def _try_once(
         output.seek(0)
         text = output.read().decode(errors="replace")
     what = f"initialize_system in a process of its own, which {how},"
-    error = translate(_ProbeOutput(text), asked=what, into=InitializationError)
+    error = translate(_ProbeOutput(text), action=what, into=InitializationError)
     if failure_of(error) is not None:
         return error
     lines: List[str] = [line for line in text.splitlines() if line.strip()]

@@ -21,14 +21,14 @@ from ascend_session.launcher.events import (
     Event,
     Finished,
     Killing,
-    Left,
+    LeftBehind,
     NotBound,
     NotStarted,
     Planned,
     Stalled,
+    StallNote,
     Started,
     Stopping,
-    Waited,
 )
 from ascend_session.launcher.output import Notices, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
@@ -190,10 +190,10 @@ class _Screen:
             self._describe_stop(event)
         elif isinstance(event, Killing):
             self._say("What has not ended by now is killed.")
-        elif isinstance(event, Left):
+        elif isinstance(event, LeftBehind):
             left = ", ".join(event.processes)
             self._say(f"The ranks have ended, but left processes behind, which end now: {left}.")
-        elif isinstance(event, Waited):
+        elif isinstance(event, StallNote):
             self._say(f"note: {event.note}")
         elif isinstance(event, Stalled):
             then = f"SIGKILL in {self._grace_s:g} s"

@@ -6,37 +6,29 @@ it means, and a ``RetryPolicy`` says whether another attempt can help.
 """
 
 from ascend_session.failures.failure import (
-    Alternative,
-    Code,
     Condition,
     Definition,
     Failure,
     FailureClass,
-    Position,
     RetryPolicy,
     Role,
 )
-from ascend_session.failures.scanner import classify, classify_lines, root_cause
-from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS, lost_rank
+from ascend_session.failures.scanner import classify, root_cause
+from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
 from ascend_session.failures.translation import explain, failure_of, translate
 
 __all__ = [
     "JOB_CANNOT_GO_ON",
     "ROWS",
-    "Alternative",
-    "Code",
     "Condition",
     "Definition",
     "Failure",
     "FailureClass",
-    "Position",
     "RetryPolicy",
     "Role",
     "classify",
-    "classify_lines",
     "explain",
     "failure_of",
-    "lost_rank",
     "root_cause",
     "translate",
 ]

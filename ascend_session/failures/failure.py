@@ -126,18 +126,6 @@ class Definition:
     role: Role = Role.CAUSE
 
 
-class Position(NamedTuple):
-    """Where a failure was found.
-
-    Attributes:
-        line: Number of the line, from 1.
-        column: Number of the character in the line, from 1; colour sequences do not count.
-    """
-
-    line: int
-    column: int
-
-
 @dataclass(frozen=True)
 class Failure:
     """A known failure that was found in a text.
@@ -145,13 +133,11 @@ class Failure:
     Attributes:
         code: Its code, or the words that it is known by.
         line: The line that it stands in, cut around it to a length that can be shown.
-        position: Where that is.
         definition: What is known about it.
     """
 
     code: str
     line: str
-    position: Position
     definition: Definition
 
     @property

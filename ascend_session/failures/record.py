@@ -1,10 +1,10 @@
 """What a rank itself left behind about its end: its exception, and the stacks of its threads.
 
 The runner writes both into the rank's folder, the exception by `failures.record_writer` and the
-stacks as ``launcher/rank_main.py`` says. That imports nothing of this package, so that it starts as
-fast as plain Python: the name and the number below stand there again, and a test compares them. A
-rank on the stub writes its exception already when it tells the others of it, and those do when they
-hear of it.
+stacks as ``launcher/rank_main.py`` says. Neither imports anything of this package, so that a rank
+starts as fast as plain Python: the name and the number below stand in ``rank_main.py`` again, and a
+test compares them. A rank on the stub writes its exception already when it tells the others of it,
+and those do when they hear of it.
 """
 
 import json
@@ -15,6 +15,7 @@ import signal
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ascend_session.failures.record_writer import RECORD_NAME
+from ascend_session.files import read_end
 
 STACKS_NAME = "stacks.log"
 
@@ -66,25 +67,9 @@ class ErrorRecord(NamedTuple):
         return self.type[len(prefix) :] if self.type.startswith(prefix) else self.type
 
 
-def end_of(path: str, limit: int) -> bytes:
-    """Read the last bytes of a file, at most so many; none if it cannot be read."""
-    try:
-        # A pipe or a device of this name would block or never end.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    except OSError:
-        return b""
-    try:
-        with os.fdopen(descriptor, "rb") as file:
-            size = os.fstat(descriptor).st_size
-            file.seek(max(0, size - limit))
-            return file.read(limit)
-    except OSError:
-        return b""
-
-
 def read_record(folder: str) -> Optional[ErrorRecord]:
     """Read the record in a rank's folder; None without one that the runner wrote."""
-    content = end_of(os.path.join(folder, RECORD_NAME), _MOST_RECORD_BYTES + 1)
+    content = read_end(os.path.join(folder, RECORD_NAME), _MOST_RECORD_BYTES + 1)
     if not content or len(content) > _MOST_RECORD_BYTES:
         return None
     try:
@@ -119,7 +104,7 @@ def _read_frames(value: Any) -> Tuple[Frame, ...]:
 
 def read_stacks(folder: str) -> str:
     """Read what ``faulthandler`` left in a rank's folder, the last 256 KB of it; may be empty."""
-    content = end_of(os.path.join(folder, STACKS_NAME), _MOST_STACKS_BYTES)
+    content = read_end(os.path.join(folder, STACKS_NAME), _MOST_STACKS_BYTES)
     return content.decode("utf-8", "backslashreplace")
 
 

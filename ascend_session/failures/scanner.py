@@ -26,7 +26,6 @@ from ascend_session.failures.failure import (
     Failure,
     FailureClass,
     Message,
-    Position,
     Role,
 )
 from ascend_session.failures.table import ROWS
@@ -93,23 +92,11 @@ def classify(text: str) -> List[Failure]:
     Returns:
         Each failure once, in order of appearance; empty if none is known.
     """
-    return list(classify_lines(_blocks(text)))
-
-
-def classify_lines(lines: Iterable[str]) -> Iterator[Failure]:
-    """Find the known failures in lines as they come, as `classify` does in a whole text.
-
-    Args:
-        lines: Lines with or without their line ends: an open file, a queue, a list.
-
-    Yields:
-        Each failure once, as soon as its line was read.
-    """
-    first = 1
+    failures: List[Failure] = []
     codes: Set[str] = set()
     rows: Set[int] = set()
-    for line in lines:
-        block = _COLOUR.sub("", line) if "\x1b" in line else line
+    for part in _blocks(text):
+        block = _COLOUR.sub("", part) if "\x1b" in part else part
         for hit in _find_hits(block, codes):
             # The wording that goes with a code adds nothing to it.
             if hit.code in codes or (hit.by_words and id(hit.definition) in rows):
@@ -117,8 +104,8 @@ def classify_lines(lines: Iterable[str]) -> Iterator[Failure]:
             codes.add(hit.code)
             if not hit.by_words:
                 rows.add(id(hit.definition))
-            yield _make_failure(block, hit, first)
-        first += block.count("\n") + (not block.endswith("\n"))
+            failures.append(_make_failure(block, hit))
+    return failures
 
 
 def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
@@ -198,17 +185,15 @@ def _find_wording(block: str, wording: _Wording) -> Iterator[_Hit]:
             return
 
 
-def _make_failure(block: str, hit: _Hit, first: int) -> Failure:
-    """Make the failure at a place of a block whose first line has the number ``first``."""
+def _make_failure(block: str, hit: _Hit) -> Failure:
     begin = block.rfind("\n", 0, hit.start) + 1
     end = block.find("\n", hit.start)
     line = block[begin : len(block) if end < 0 else end]
-    position = Position(first + block.count("\n", 0, begin), hit.start - begin + 1)
     excerpt = line.strip()
     if len(excerpt) > LINE_LENGTH:
-        cut = max(0, position.column - _LEAD)
+        cut = max(0, hit.start - begin + 1 - _LEAD)
         excerpt = line[cut : cut + LINE_LENGTH]
-    return Failure(hit.code, blanked(excerpt).strip(), position, hit.definition)
+    return Failure(hit.code, blanked(excerpt).strip(), hit.definition)
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -4,7 +4,6 @@ The abbreviations of their sources (EC, RTC, FD ...) are explained in
 guides/facts/failures.md#sources-of-the-table.
 """
 
-import re
 from typing import Optional, Tuple, Union
 
 from ascend_session.failures.failure import (
@@ -28,12 +27,6 @@ SECONDARY = FailureClass.SECONDARY
 PERMANENT = FailureClass.PERMANENT
 HARDWARE = FailureClass.HARDWARE
 AMBIGUOUS = FailureClass.AMBIGUOUS
-
-
-def lost_rank(text: str) -> Optional[int]:
-    """Find the rank that `JOB_CANNOT_GO_ON` names, or the first, as not having done its part."""
-    match = re.search(rf"{JOB_CANNOT_GO_ON}ranks? ([0-9]{{1,7}})\b", text)
-    return None if match is None else int(match[1])
 
 
 def _row(

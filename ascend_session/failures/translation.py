@@ -15,7 +15,7 @@ _NODE = "[[{{node"
 def translate(
     error: BaseException,
     *,
-    asked: str = "initialize_system",
+    action: str = "initialize_system",
     into: Type[AscendError] = InitializationError,
 ) -> AscendError:
     """Make an error of this package out of a foreign one; the caller raises it ``from`` that.
@@ -25,17 +25,17 @@ def translate(
 
     Args:
         error: Any exception.
-        asked: What was to be done, as the beginning of a sentence.
+        action: What was to be done, as the beginning of a sentence.
         into: The class of the result, a leaf of ``errors``.
     """
     text = _get_text(error)
     failure = root_cause(classify(text))
     if failure is None:
         line = _find_line(text)[:LINE_LENGTH]
-        message = f"{asked} failed with {type(error).__name__}" + (f": '{line}'" if line else ".")
+        message = f"{action} failed with {type(error).__name__}" + (f": '{line}'" if line else ".")
         return into(message)
     code = f" with {failure.code} ({failure.meaning})" if failure.meaning else ""
-    result = into(f"{asked} failed{code}: '{failure.line}'", hint=failure.advice)
+    result = into(f"{action} failed{code}: '{failure.line}'", hint=failure.advice)
     result.failure, result.failure_class = failure, failure.failure_class
     return result
 

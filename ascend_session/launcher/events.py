@@ -81,14 +81,14 @@ class Killing(NamedTuple):
     time: float
 
 
-class Left(NamedTuple):
+class LeftBehind(NamedTuple):
     """What lived on when no rank did, each as pid and command; it is asked to end."""
 
     processes: Tuple[str, ...]
     time: float
 
 
-class Waited(NamedTuple):
+class StallNote(NamedTuple):
     """Ranks have waited long for others; ``note`` is a sentence that says who for whom."""
 
     note: str
@@ -145,8 +145,8 @@ class Finished(NamedTuple):
     time: float
 
 
-FromGuardian = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, Left, Over]
-Event = Union[Planned, FromGuardian, Resumed, Waited, Stalled, Restarting, Waiting, Finished]
+FromGuardian = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, LeftBehind, Over]
+Event = Union[Planned, FromGuardian, Resumed, StallNote, Stalled, Restarting, Waiting, Finished]
 
 EVENTS: Dict[str, Type[Any]] = {
     "plan": Planned,
@@ -156,8 +156,8 @@ EVENTS: Dict[str, Type[Any]] = {
     "exit": Ended,
     "stopping": Stopping,
     "killing": Killing,
-    "left_behind": Left,
-    "stall_note": Waited,
+    "left_behind": LeftBehind,
+    "stall_note": StallNote,
     "resumed": Resumed,
     "stall": Stalled,
     "over": Over,

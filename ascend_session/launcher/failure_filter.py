@@ -32,11 +32,11 @@ class FailureFilter:
         folders: The folder of each rank, in which it leaves its record.
 
     Attributes:
-        cause: The rank that failed first, as far as is known; None while none has.
+        first_failed: The rank that failed first, as far as is known; None while none has.
     """
 
     def __init__(self, folders: Mapping[int, str]) -> None:
-        self.cause: Optional[int] = None
+        self.first_failed: Optional[int] = None
         self._folders = folders
         self._records: Dict[int, ErrorRecord] = {}
         self._reported: Set[int] = set()
@@ -49,18 +49,18 @@ class FailureFilter:
         with self._lock:
             self._look()
             self._is_final = True
-            if self.cause is None:
-                self.cause = rank
+            if self.first_failed is None:
+                self.first_failed = rank
 
-    def note_cause(self, rank: int) -> None:
-        """Note which rank is the cause, by more than the times of records."""
+    def note_first_failed(self, rank: int) -> None:
+        """Note which rank failed first, by more than the times of records."""
         with self._lock:
-            self.cause, self._is_final = rank, True
+            self.first_failed, self._is_final = rank, True
 
     def note_stop(self) -> None:
         """Note that the launcher asks everyone to end, although no rank has failed."""
         with self._lock:
-            self._is_stopped = self.cause is None
+            self._is_stopped = self.first_failed is None
 
     def admit(self, rank: int, stream: str, chunk: bytes, hides_traceback: bool) -> bytes:
         """Give what is shown of what a rank has just written.
@@ -70,7 +70,7 @@ class FailureFilter:
             stream: ``stdout`` or ``stderr``.
             chunk: What it has written.
             hides_traceback: Whether somebody else reports the exception that ends the program of
-                the rank that is the cause.
+                the rank that failed first.
         """
         with self._lock:
             if stream == "stderr" or time.monotonic() >= self._next_look:
@@ -78,9 +78,9 @@ class FailureFilter:
             record = self._records.get(rank)
             if self._is_stopped:  # what it writes besides, such as of a checkpoint, is shown
                 return chunk if stream != "stderr" or record is None else b""
-            if self.cause is None:
+            if self.first_failed is None:
                 return chunk
-            if rank != self.cause:
+            if rank != self.first_failed:
                 return b"" if self._is_final or stream == "stderr" else chunk
             if not hides_traceback or stream != "stderr" or record is None:
                 return chunk
@@ -127,8 +127,8 @@ class FailureFilter:
             if record.failed_rank is not None or "Terminated" not in record.type
         ]
         self._is_final = any(self._records[rank].ends_program for rank in failed)
-        self.cause = None
+        self.first_failed = None
         if failed:
             first = min(failed, key=lambda rank: self._records[rank].time)
             other = self._records[first].failed_rank
-            self.cause = first if other is None else other
+            self.first_failed = first if other is None else other

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 # Python ignores the last two, which a program inherits. The others have the guardian's handlers
 # until there is a program, and one that came before that would be lost in them.
-_DEFAULT = (*_ENDING, signal.SIGPIPE, signal.SIGXFSZ)
+_RESET_IN_RANKS = (*_ENDING, signal.SIGPIPE, signal.SIGXFSZ)
 
 # prctl(2)
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
@@ -147,7 +147,7 @@ def _become(rank: Dict[str, Any], parent: int, write: int) -> None:
         null = os.open(os.devnull, os.O_RDONLY)
         for number, fd in enumerate((null, rank["stdout"], rank["stderr"])):
             os.dup2(fd, number)
-        for number in _DEFAULT:
+        for number in _RESET_IN_RANKS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         if rank["open_files"] is not None:

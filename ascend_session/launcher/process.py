@@ -12,7 +12,7 @@ from ascend_session.errors import JobError
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def name_of(number: int) -> Optional[str]:
+def find_signal_name(number: int) -> Optional[str]:
     """Look up a signal's name, as ``SIGKILL``; None for those that have none."""
     try:
         return signal.Signals(number).name
@@ -22,7 +22,7 @@ def name_of(number: int) -> Optional[str]:
 
 def signal_name(number: int) -> str:
     """Name a signal: ``SIGKILL``, or ``signal 40`` for those that have no name."""
-    return name_of(number) or f"signal {number}"
+    return find_signal_name(number) or f"signal {number}"
 
 
 class Signals:

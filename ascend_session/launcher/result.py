@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import errno
-import os
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 from ascend_session.cluster.member import read_members
 
 if TYPE_CHECKING:
-    from ascend_session.failures import Condition, Failure, FailureClass
+    from ascend_session.failures import Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
-    from ascend_session.launcher.events import NotBound, NotStarted
-    from ascend_session.launcher.plan import Plan, RankPlan
+    from ascend_session.launcher.events import NotBound
+    from ascend_session.launcher.plan import Plan
 
 
 class Outcome:
@@ -49,6 +48,7 @@ class RankResult:
         stdout: File with its standard output.
         stderr: File with its standard error.
         plog: Folder of the vendor's logs.
+        start_errno: The error's number if it could not be started; not part of `as_dict`.
     """
 
     rank: int
@@ -62,6 +62,7 @@ class RankResult:
     stdout: str = ""
     stderr: str = ""
     plog: str = ""
+    start_errno: Optional[int] = None
 
     @property
     def exit_code(self) -> int:
@@ -73,6 +74,7 @@ class RankResult:
     def as_dict(self) -> Dict[str, Any]:
         """Convert the result to plain values."""
         values = dict(vars(self))
+        del values["start_errno"]
         values["error"] = None if self.error is None else self.error._asdict()
         return {**values, "exit_code": self.exit_code}
 
@@ -240,28 +242,22 @@ class LaunchResult:
         return {**values, "attempts": [attempt.as_dict() for attempt in self.attempts]}
 
 
-def judge(plan: Plan, attempt: Attempt, conditions: Iterable[Condition] = ()) -> None:
+def judge(plan: Plan, attempt: Attempt) -> None:
     """Complete an attempt that is over: the outcome of each rank, and the cause if one failed.
 
-    What judges failures takes its time to load, and is not loaded for an attempt that succeeded.
-
-    Args:
-        plan: The attempt as it was planned.
-        attempt: What was noticed of it.
-        conditions: What is known besides the texts; what the plan and the ranks say of it
-            (``NO_PRIMARY``, ``SHARED_BY_RANKS``) is found here.
+    What finds the cause takes its time to load, and is not loaded for an attempt that succeeded.
     """
     judge_ranks(plan, attempt)
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
-    attempt.cause = None
     if has_failed or _have_started_members(plan, attempt):
-        from ascend_session.launcher.report import blame_lost, find_cause, find_lost
+        from ascend_session.launcher.cause import find_cause, find_lost
 
-        attempt.cause = find_cause(plan, attempt, conditions) if has_failed else None
         lost = find_lost(plan, attempt)
-        if lost and attempt.cause is None:
-            attempt.cause = blame_lost(*lost.pop(0))
-        attempt.lost = tuple(sentence for _, sentence in lost)
+        if has_failed:
+            attempt.cause = find_cause(plan, attempt)
+        elif lost:
+            attempt.cause = lost.pop(0)
+        attempt.lost = tuple(cause.said for cause in lost)
 
 
 def judge_ranks(plan: Plan, attempt: Attempt) -> None:
@@ -306,22 +302,9 @@ def _have_started_members(plan: Plan, attempt: Attempt) -> bool:
 def _judge_rank(rank: RankResult, stopped: Optional[float]) -> str:
     if rank.pid is None:
         return Outcome.NOT_STARTED
-    if stopped is not None:
-        failed_before = rank.error is not None and rank.error.time < stopped
-        ended_before = rank.ended is not None and rank.ended <= stopped
-    else:
-        failed_before = rank.error is not None
-        ended_before = rank.ended is not None
+    limit = math.inf if stopped is None else stopped
+    failed_before = rank.error is not None and rank.error.time < limit
+    ended_before = rank.ended is not None and rank.ended <= limit
     if not failed_before and not ended_before:
         return Outcome.STOPPED  # one whose end nobody saw is one that the launcher had to end
     return Outcome.SUCCEEDED if rank.status == 0 else Outcome.FAILED
-
-
-def why_not_started(planned: RankPlan, event: NotStarted) -> str:
-    """Say in a sentence why the program of a rank could not be started."""
-    what, text = "", event.text
-    if event.tried == "started":
-        what = f"{planned.command[0]}: "
-        if event.number == errno.ENOENT and os.path.isfile(planned.command[0]):
-            text += " (the file is there; the interpreter that its first line names is not)"
-    return f"Rank {planned.rank} could not be {event.tried}: {what}{text}."

@@ -1,16 +1,32 @@
 """What happened to a rank or to the launcher, in one sentence each."""
 
+import errno
+import os
 import signal
-from typing import Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Optional, Sequence, Tuple
 
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures import JOB_CANNOT_GO_ON, Failure
-from ascend_session.launcher.process import name_of, signal_name
+from ascend_session.launcher.process import find_signal_name, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.text import blanked, format_ranges, shorten
 
+if TYPE_CHECKING:
+    from ascend_session.launcher.events import NotStarted
+    from ascend_session.launcher.plan import RankPlan
+
 _LENGTH = 400  # characters of an exception's message
 _KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
+
+
+def describe_not_started(planned: "RankPlan", event: "NotStarted") -> str:
+    """Say why the program of a rank could not be started."""
+    what, text = "", event.text
+    if event.tried == "started":
+        what = f"{planned.command[0]}: "
+        if event.number == errno.ENOENT and os.path.isfile(planned.command[0]):
+            text += " (the file is there; the interpreter that its first line names is not)"
+    return f"Rank {planned.rank} could not be {event.tried}: {what}{text}."
 
 
 def describe_end(rank: RankResult) -> str:
@@ -29,7 +45,7 @@ def describe_end(rank: RankResult) -> str:
     is_code = text.lstrip("-").isdigit() or text in ("True", "False")
     if error is not None and text and not is_code:
         return f"{sentence}: {_first_line(error.message)}"
-    inner = name_of(code - 128) if code > 128 else None
+    inner = find_signal_name(code - 128) if code > 128 else None
     return f"{sentence}, the code a shell gives for {inner}." if inner else f"{sentence}."
 
 
@@ -72,7 +88,7 @@ def describe_interrupt(number: int) -> str:
 
 
 def describe_guardian(died: bool) -> str:
-    """Report that the job was ended by nobody that is known."""
+    """Report that the guardian was killed, or got a signal to end."""
     if died:
         return (
             "The launcher's guardian, the parent of the ranks, was killed, and the ranks with it."
@@ -122,5 +138,5 @@ def _first_line(message: str) -> str:
 def _describe_signal(number: int) -> str:
     if number == signal.SIGKILL:
         return "SIGKILL, which is what the kernel's out-of-memory killer sends"
-    name = name_of(number)
+    name = find_signal_name(number)
     return f"signal {number} ({name})" if name else f"signal {number}"

@@ -18,11 +18,11 @@ from ascend_session.failures.record import (
     STACK_SIGNAL,
     STACKS_NAME,
     Frame,
-    end_of,
     parse_frames,
 )
+from ascend_session.files import read_end
+from ascend_session.launcher.failure_place import without_runner
 from ascend_session.launcher.lines import clean
-from ascend_session.launcher.report import without_runner
 from ascend_session.user_code import is_user_file
 
 _ANSWER_S = 2.0  # that processes have to write their stacks
@@ -55,7 +55,7 @@ def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Dict[int,
         if sizes != before:
             before, quiet_since = sizes, time.monotonic()
         have_answered = all(begun[pid][1] < size for pid, size in sizes.items())
-        are_whole = all(end_of(path, 1) == b"\n" for path, _ in begun.values())
+        are_whole = all(read_end(path, 1) == b"\n" for path, _ in begun.values())
         # Who writes piece by piece may be kept from it for a moment, also in the middle of a line.
         if have_answered and are_whole and time.monotonic() - quiet_since >= _QUIET_S:
             break

@@ -39,7 +39,7 @@ from ascend_session.cluster.variables import (
     uses_collectives,
 )
 from ascend_session.launcher.cpu_use import Meter, Processes
-from ascend_session.launcher.events import Stalled, Waited
+from ascend_session.launcher.events import Stalled, StallNote
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.pump import Pump
@@ -91,19 +91,19 @@ class StallWatch:
         self._asked: Dict[Any, float] = {}  # the age of a wait at which ranks are asked again
         self._noted: Dict[Any, float] = {}  # the age at which the same is noted again
 
-    def patience(self) -> float:
+    def next_look_s(self) -> float:
         """Compute the seconds until `look` should be called; before that it does nothing."""
         return max(0.0, self._next - time.monotonic())
 
-    def look(self, alive: Mapping[int, int]) -> Union[Stalled, Waited, None]:
+    def look(self, alive: Mapping[int, int]) -> Union[Stalled, StallNote, None]:
         """Look for waits and for signs of life of any rank; the end of a rank is one, too.
 
         If this was not called for long, because the launcher or the machine was stopped, nothing is
         known of that time and the wait begins anew.
 
         Returns:
-            `Stalled` if there was no sign of life within the limit; `Waited` if there is something
-            to note; else None.
+            `Stalled` if there was no sign of life within the limit; `StallNote` if there is
+            something to note; else None.
         """
         now = time.monotonic()
         if now < self._next:
@@ -137,7 +137,7 @@ class StallWatch:
             meter.add(used[rank], now)
             self._sign = max(self._sign, meter.last)
 
-    def _note(self, now: float) -> Optional[Waited]:
+    def _note(self, now: float) -> Optional[StallNote]:
         """Note what stands still for long, once and then after twice the time."""
         members = _read_members(self._plan, self._alive)
         first = _find_longest_wait(members)
@@ -158,7 +158,7 @@ class StallWatch:
         self._noted[subject] = _next_limit(limit_s, age_s)
         if first is None:
             sentence = f"{_describe_silence(now - self._sign)}; {sentence}"
-        return Waited(f"{sentence}.", time.time())
+        return StallNote(f"{sentence}.", time.time())
 
     def _report_stall(self, now: float) -> Stalled:
         """Write down what each rank does, and say it in a sentence."""

@@ -1,6 +1,6 @@
 """One attempt at a job, from its pipes to the end of its last process.
 
-`Guardian` starts the guardian, talks to it, and sees that it ends. If the guardian itself is
+`GuardianProcess` starts the guardian, talks to it, and sees that it ends. If the guardian itself is
 killed, the ranks end with it, by their parent-death signal. What they started does not, and belongs
 to nobody then; `end_orphans` knows it by the rank's folder in its environment, which no other job
 has.
@@ -27,7 +27,7 @@ from ascend_session.launcher.events import (
     Ended,
     Event,
     FromGuardian,
-    Left,
+    LeftBehind,
     NotBound,
     NotStarted,
     Over,
@@ -42,7 +42,7 @@ from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
 from ascend_session.launcher.pump import Pump, RankPipes
-from ascend_session.launcher.result import Attempt, judge_ranks, why_not_started
+from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.training.progress import read_first_step
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ main()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-class Guardian:
-    """A guardian and its job.
+class GuardianProcess:
+    """The process in which a job's guardian runs, as the launcher talks to it.
 
     Args:
         ranks: What it is to start.
@@ -197,7 +197,7 @@ def supervise(
                 os.close(fd)
             raise
         try:
-            guardian = Guardian(plan.ranks, pipes, plan.config.grace, open_files)
+            guardian = GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files)
             try:
                 _Supervision(plan, attempt, guardian, signals, on_event, pump, output.filter).run()
             except BaseException:
@@ -224,7 +224,7 @@ class _Supervision:
         self,
         plan: Plan,
         attempt: Attempt,
-        guardian: Guardian,
+        guardian: GuardianProcess,
         signals: Signals,
         on_event: Callable[[Event], None],
         pump: Pump,
@@ -246,13 +246,13 @@ class _Supervision:
         poll.register(self._signals, select.POLLIN)
         is_ready = False
         while not self._guardian.is_over:
-            timeouts = [] if self._stall is None else [self._stall.patience()]
+            timeouts = [] if self._stall is None else [self._stall.next_look_s()]
             timeouts += [] if is_ready else [_QUIET_S]
             if self._attempt.first_step is None and self._attempt.number > 1:
                 timeouts.append(_STEP_LOOK_S)
             if not poll.poll(1000 * min(timeouts) if timeouts else None) and not is_ready:
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
-                importlib.import_module("ascend_session.launcher.report")
+                importlib.import_module("ascend_session.launcher.cause")
                 self._watch_for_stalls()
                 is_ready = True
             for number in self._signals.take():
@@ -285,9 +285,12 @@ class _Supervision:
             rank = attempt.of(event.rank)
             rank.pid, rank.started = event.pid, event.time
         elif isinstance(event, NotStarted):
+            from ascend_session.launcher.sentences import describe_not_started
+
             rank = attempt.of(event.rank)
-            rank.pid, rank.ended = None, event.time
-            rank.trouble = why_not_started(self._plan.of(event.rank), event)
+            rank.pid = rank.started = None
+            rank.ended, rank.start_errno = event.time, event.number
+            rank.trouble = describe_not_started(self._plan.of(event.rank), event)
         elif isinstance(event, Ended):
             rank = attempt.of(event.rank)
             rank.status, rank.ended = event.status, event.time
@@ -299,7 +302,7 @@ class _Supervision:
             attempt.stopped = event.time
             if event.why == "failure":
                 event = event._replace(rank=self._find_first_failed())
-        elif isinstance(event, Left):
+        elif isinstance(event, LeftBehind):
             attempt.swept = event.processes
         elif isinstance(event, Over):
             attempt.ended = event.time
@@ -309,12 +312,12 @@ class _Supervision:
 
     def _find_first_failed(self) -> Optional[int]:
         """Decide which rank's failure is shown from now on, as far as is known by now."""
-        from ascend_session.launcher.report import find_first_failed
+        from ascend_session.launcher.cause import find_first_failed
 
         judge_ranks(self._plan, self._attempt)
         rank = self._attempt.first_failed = find_first_failed(self._plan, self._attempt)
         if rank is not None:
-            self._filter.note_cause(rank)
+            self._filter.note_first_failed(rank)
         return rank
 
     def _watch_for_stalls(self) -> None:

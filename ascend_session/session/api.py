@@ -354,6 +354,6 @@ def _finish(
 def _as_ours(what: str, error: BaseException) -> BaseException:
     if isinstance(error, AscendError) or not isinstance(error, Exception):
         return error
-    ours = translate(error, asked=what, into=ShutdownError)
+    ours = translate(error, action=what, into=ShutdownError)
     ours.__cause__ = error
     return ours

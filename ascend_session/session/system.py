@@ -409,7 +409,7 @@ class AscendSystem:
         try:
             self._backend.bring_up()
         except Exception as error:
-            raise translate(error, asked="initialize_system before a session") from error
+            raise translate(error, action="initialize_system before a session") from error
         self.events.record("bring up")
 
     def _session_proto(
@@ -531,7 +531,7 @@ class AscendSystem:
             raise cause from error
         if isinstance(error, AscendError) or not isinstance(error, Exception):
             raise error
-        raise translate(error, asked=f"initialize_system on the {self.backend}") from error
+        raise translate(error, action=f"initialize_system on the {self.backend}") from error
 
     def fail(self, error: BaseException) -> None:
         """Tell the other ranks that the last block of this process has failed.

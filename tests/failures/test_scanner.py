@@ -1,12 +1,12 @@
-"""Texts of any kind and size: what stands alone, order, places, streams, time and memory."""
+"""Texts of any kind and size: what stands alone, order, lines, time and memory."""
 
 import time
 import tracemalloc
-from typing import Iterator, List
+from typing import List
 
 import pytest
 
-from ascend_session.failures import Position, classify, classify_lines
+from ascend_session.failures import classify
 from ascend_session.failures.scanner import LINE_LENGTH
 
 NOISE = (
@@ -118,16 +118,14 @@ def test_wording_and_the_code_that_goes_with_it_are_one_failure() -> None:
     assert codes(f"{wording} EJ0001") == codes(f"EJ0001: {wording}") == ["EJ0001"]
 
 
-def test_position_counts_lines_and_characters_from_1_and_no_colours() -> None:
+def test_a_line_has_no_colours() -> None:
     (failure,) = classify("one\n\n  \x1b[31mERROR\x1b[0m EJ0001: busy\nfour\n")
-    assert failure.position == Position(line=3, column=9)
     assert failure.line == "ERROR EJ0001: busy"
 
 
-def test_line_numbers_go_on_over_more_than_one_block() -> None:
-    before = NOISE * 5000
-    (failure,) = classify(before + "EJ0001\n" + NOISE)
-    assert failure.position == Position(5001, 1)
+def test_a_failure_is_found_behind_more_than_one_block() -> None:
+    (failure,) = classify(NOISE * 5000 + "EJ0001\n" + NOISE)
+    assert failure.line == "EJ0001"
 
 
 def test_long_line_is_cut_around_the_code_and_holds_no_control_characters() -> None:
@@ -135,33 +133,12 @@ def test_long_line_is_cut_around_the_code_and_holds_no_control_characters() -> N
     assert "EJ0001:  busy" in failure.line
     assert failure.line.startswith("aaa")
     assert len(failure.line) == LINE_LENGTH
-    assert failure.position.column == 5002
 
 
-def test_lines_may_have_their_line_ends_or_not() -> None:
-    lines = ["one", "two EJ0001", "three EI0002"]
-    expected = [("EJ0001", Position(2, 5)), ("EI0002", Position(3, 7))]
-    for ended in (lines, [line + "\n" for line in lines], [line + "\r\n" for line in lines]):
-        assert [(f.code, f.position) for f in classify_lines(ended)] == expected
-
-
-def test_stream_reports_a_failure_before_it_reads_on() -> None:
-    read: List[str] = []
-
-    def lines() -> Iterator[str]:
-        for line in ("one\n", "EJ0001\n", "EI0002\n"):
-            read.append(line)
-            yield line
-
-    stream = classify_lines(lines())
-    assert next(stream).code == "EJ0001"
-    assert read == ["one\n", "EJ0001\n"]
-    assert [failure.code for failure in stream] == ["EI0002"]
-
-
-def test_stream_and_text_find_the_same() -> None:
-    text = NOISE + "EJ0001: a\n" + NOISE * 500 + "[GePlugin] Initialize ge failed\nret 507033"
-    assert list(classify_lines(text.splitlines(keepends=True))) == classify(text)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_may_end_as_on_any_system(end: str) -> None:
+    failures = classify(end.join(["one", "two EJ0001", "three EI0002"]))
+    assert [failure.line for failure in failures] == ["two EJ0001", "three EI0002"]
 
 
 def test_ten_times_the_text_takes_about_ten_times_the_time() -> None:
@@ -206,13 +183,3 @@ def test_memory_does_not_grow_with_the_number_of_failures_in_a_block() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 5 * len(text)
-
-
-def test_memory_does_not_grow_with_the_length_of_a_stream() -> None:
-    tracemalloc.start()
-    try:
-        assert list(classify_lines(NOISE for _ in range(20_000))) == []
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 500_000

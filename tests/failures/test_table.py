@@ -12,7 +12,6 @@ from ascend_session.failures import (
     Definition,
     Failure,
     FailureClass,
-    Position,
     Role,
     classify,
 )
@@ -123,7 +122,7 @@ def test_class_is_the_one_of_the_facts(kind: FailureClass) -> None:
 def test_class_changes_under_the_condition_of_the_facts(
     name: str, condition: Condition, kind: FailureClass
 ) -> None:
-    failure = Failure(name, "", Position(1, 1), row_of(name))
+    failure = Failure(name, "", row_of(name))
     assert failure.given(condition) is kind
     others = [other for other in Condition if other is not condition]
     assert failure.given(*others) is failure.failure_class is not kind

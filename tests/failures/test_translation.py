@@ -71,7 +71,7 @@ def test_str_is_read_if_the_message_is_no_text(message: Any) -> None:
 
 
 def test_what_was_asked_and_the_class_of_the_result_can_be_chosen() -> None:
-    error = translate(RuntimeError("ret 507033"), asked="shutdown_system", into=ShutdownError)
+    error = translate(RuntimeError("ret 507033"), action="shutdown_system", into=ShutdownError)
     assert type(error) is ShutdownError
     assert error.message.startswith("shutdown_system failed with 507033 (the device could not")
 

@@ -8,7 +8,8 @@ from typing import Any, Dict, Optional, Tuple
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import NotStarted
 from ascend_session.launcher.plan import plan
-from ascend_session.launcher.result import Attempt, Cause, RankResult, judge, why_not_started
+from ascend_session.launcher.result import Attempt, Cause, RankResult, judge
+from ascend_session.launcher.sentences import describe_not_started
 
 __all__ = ["STOP", "Situation", "printed"]
 
@@ -83,8 +84,9 @@ class Situation:
         """The rank's program could not be started."""
         seen = self.attempt.ranks[rank]
         seen.pid = seen.status = None
+        seen.start_errno = number
         event = NotStarted(rank, tried, number, os.strerror(number), 10.0)
-        seen.trouble = why_not_started(self.plan.ranks[rank], event)
+        seen.trouble = describe_not_started(self.plan.ranks[rank], event)
         return self
 
     def never_tried(self, rank: int) -> "Situation":
@@ -93,17 +95,17 @@ class Situation:
         seen.pid = seen.status = seen.started = seen.ended = None
         return self
 
-    def judged(self, **more: Any) -> Tuple[Tuple[RankResult, ...], Optional[Cause]]:
+    def judged(self) -> Tuple[Tuple[RankResult, ...], Optional[Cause]]:
         """The results and the cause."""
-        judge(self.plan, self.attempt, **more)
+        judge(self.plan, self.attempt)
         return self.attempt.ranks, self.attempt.cause
 
     def outcomes(self) -> Tuple[str, ...]:
         """How the ranks ended."""
         return tuple(rank.outcome for rank in self.judged()[0])
 
-    def cause(self, **more: Any) -> Cause:
+    def cause(self) -> Cause:
         """The cause; there must be one."""
-        cause = self.judged(**more)[1]
+        cause = self.judged()[1]
         assert cause is not None
         return cause

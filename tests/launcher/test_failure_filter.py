@@ -30,13 +30,13 @@ def test_a_rank_that_is_told_to_end_and_has_heard_of_nothing_is_no_cause(tmp_pat
     shown = FailureFilter({0: str(tmp_path)})
     write_record(Terminated(15), str(tmp_path), ends_program=True)
     assert shown.admit(0, "stderr", b"saved\n", False) == b"saved\n"
-    assert shown.cause is None
+    assert shown.first_failed is None
 
 
 def test_the_rank_that_is_blamed_is_the_one_that_is_shown(tmp_path):
     shown = FailureFilter({rank: str(tmp_path / f"rank_{rank}") for rank in range(2)})
     shown.note_end(0)
     assert shown.admit(1, "stdout", b"step 1\n", False) == b""
-    shown.note_cause(1)
+    shown.note_first_failed(1)
     assert shown.admit(1, "stdout", b"step 2\n", False) == b"step 2\n"
     assert shown.admit(0, "stderr", b"because of rank 1\n", False) == b""

@@ -84,7 +84,7 @@ class Ranks:
         limit = time.monotonic() + within
         event = None
         while event is None and time.monotonic() < limit:
-            time.sleep(self.watch.patience())
+            time.sleep(self.watch.next_look_s())
             event = self.watch.look(self.alive)
         if not isinstance(event, Stalled):
             return []
@@ -245,7 +245,7 @@ def test_a_time_without_looks_does_not_count(tmp_path: Path) -> None:
 def test_looks_are_rare_and_an_early_one_does_nothing(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)], seconds=600) as ranks:
         ranks.watch.look(ranks.alive)
-        assert 4 < ranks.watch.patience() <= 5
+        assert 4 < ranks.watch.next_look_s() <= 5
         before = time.process_time()
         for _ in range(1000):
             assert ranks.watch.look(ranks.alive) is None

@@ -15,7 +15,7 @@ import pytest
 
 from ascend_session import LaunchConfig, launch
 from ascend_session.cluster.member import read_members
-from ascend_session.launcher.events import Event, EventFile, Planned, Stalled, Waited
+from ascend_session.launcher.events import Event, EventFile, Planned, Stalled, StallNote
 from ascend_session.launcher.output import Notices
 from ascend_session.launcher.stall import StallWatch
 from tests.launcher.supervised import job
@@ -71,7 +71,7 @@ class Jobs:
         notes: List[str] = []
 
         def hear(event: Event) -> None:
-            if isinstance(event, Waited):
+            if isinstance(event, StallNote):
                 notes.append(event.note)
                 if len(notes) == count:
                     self._before_release(event.note)
@@ -207,7 +207,7 @@ with member.waiting("a", "a", [0, 1], "allreduce", False):
     env = {"PYTHONPATH": str(_ROOT), "ASCEND_SESSION_STALL_NOTE": "0"}
     run = job(tmp_path, code, ranks=1, env=env)
     assert run.statuses == [0]
-    assert not any(isinstance(event, Waited) for event in run.events)
+    assert not any(isinstance(event, StallNote) for event in run.events)
 
 
 def test_what_was_noted_at_one_place_is_noted_again_only_if_it_takes_longer(
@@ -233,20 +233,20 @@ def test_what_was_noted_at_one_place_is_noted_again_only_if_it_takes_longer(
             text = json.dumps({**member, "time": 0.0, "waits": [wait]})
             (folder / "process_1.json").write_text(text)
             assert len(read_members(str(folder))) == 1
-            time.sleep(watch.patience())
+            time.sleep(watch.next_look_s())
             return watch.look(ranks.alive)
 
         assert look(0.5) is None
-        assert isinstance(look(2.2), Waited)
+        assert isinstance(look(2.2), StallNote)
         assert look(2.4) is None
-        assert isinstance(look(4.5), Waited)
+        assert isinstance(look(4.5), StallNote)
         assert look(4.5) is None
 
 
 def test_a_note_is_an_event(tmp_path: Path) -> None:
     path = tmp_path / "events"
     with EventFile(str(path)) as events:
-        events.write(Waited("rank 1 is late.", 5.0), Notices(print))
+        events.write(StallNote("rank 1 is late.", 5.0), Notices(print))
     assert json.loads(path.read_text()) == {
         "event": "stall_note",
         "time": 5.0,
@@ -282,7 +282,7 @@ def test_the_stub_knows_who_waits_in_which_collective(tmp_path: Path) -> None:
     def hear(event: Event) -> None:
         if isinstance(event, Planned):
             folders.extend(rank.folder for rank in event.plan.ranks)
-        if isinstance(event, Waited) and "load_batch" in event.note:
+        if isinstance(event, StallNote) and "load_batch" in event.note:
             notes.append(event.note)
             (tmp_path / "go").touch()
 

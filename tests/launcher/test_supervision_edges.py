@@ -19,7 +19,7 @@ from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Finished, Restarting, Started, Stopping
 from ascend_session.launcher.pump import RankPipes
 from ascend_session.launcher.result import LaunchResult
-from ascend_session.launcher.supervisor import Guardian
+from ascend_session.launcher.supervisor import GuardianProcess
 from tests.launcher.supervised import PATIENCE, Gate, config, job
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -215,7 +215,7 @@ def test_without_a_socket_for_the_guardian_no_pipe_stays_open(monkeypatch: Any) 
     monkeypatch.setattr("socket.socketpair", none_left)
     read, write = os.pipe()
     with pytest.raises(JobError, match="could not be started: Too many open files"):
-        Guardian([], [RankPipes(write, os.dup(write))], 1.0)
+        GuardianProcess([], [RankPipes(write, os.dup(write))], 1.0)
     assert os.read(read, 1) == b""
     os.close(read)
 

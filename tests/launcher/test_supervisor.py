@@ -191,7 +191,8 @@ def test_a_program_that_cannot_be_started_says_why_and_stops_the_others(tmp_path
     said = [event for event in run.events if isinstance(event, NotStarted)]
     assert {(event.tried, event.text) for event in said} == {("started", "Exec format error")}
     # The others may have been stopped before they came so far.
-    assert any(r.pid is None and "Exec format error" in r.trouble for r in run.attempt.ranks)
+    refused = [r for r in run.attempt.ranks if "Exec format error" in r.trouble]
+    assert {(rank.pid, rank.started) for rank in refused} == {(None, None)}
 
 
 def test_a_working_directory_that_has_gone_is_said(tmp_path: Path) -> None:

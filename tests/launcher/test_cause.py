@@ -12,9 +12,9 @@ from typing import Any, Callable, Dict
 
 import pytest
 
-from ascend_session.failures import Condition, FailureClass
+from ascend_session.failures import FailureClass
+from ascend_session.launcher.cause import find_first_failed
 from ascend_session.launcher.nodes import Nodes
-from ascend_session.launcher.report import find_first_failed
 from ascend_session.launcher.result import judge_ranks
 from tests.launcher.situations import STOP, Situation, printed
 
@@ -265,13 +265,6 @@ def test_a_secondary_failure_without_a_primary_one_has_another_class(
     if own:
         made.wrote(1, printed(NO_MEMORY))
     assert made.cause().failure_class is kind
-
-
-def test_what_the_caller_knows_counts(tmp_path: Path) -> None:
-    made = Situation(tmp_path, 1).ended(0, -6).wrote(0, printed("EI0010"))
-    assert made.cause().failure_class is FailureClass.PERMANENT
-    known = made.cause(conditions=[Condition.DEVICE_FAULTY])
-    assert known.failure_class is FailureClass.HARDWARE
 
 
 @pytest.mark.parametrize(

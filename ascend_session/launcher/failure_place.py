@@ -4,18 +4,18 @@ import os
 import re
 import signal
 from itertools import groupby
-from typing import List, NamedTuple, Sequence
+from typing import Iterable, List, NamedTuple, Sequence
 
 from ascend_session.failures.record import (
     STACKS_NAME,
     ErrorRecord,
     Frame,
-    end_of,
     parse_frames,
     read_stacks,
 )
+from ascend_session.files import read_end
+from ascend_session.launcher import rank_main
 from ascend_session.launcher.lines import clean
-from ascend_session.launcher.rank_main import GLUE
 from ascend_session.text import shorten
 from ascend_session.user_code import is_user_file
 
@@ -60,7 +60,7 @@ def describe_crash(rank: int, rank_folder: str, folder: str) -> List[str]:
     Returns:
         Lines; none if it left no stacks of the user's files.
     """
-    threads = _read_crash(rank_folder)
+    threads = _parse_threads(read_crash(rank_folder))
     crashed = next((thread for thread in threads if thread.has_crashed), None)
     if crashed is not None and crashed.is_users:
         return _describe_frames(f"Rank {rank} crashed in", crashed.frames, folder)
@@ -74,7 +74,19 @@ def describe_crash(rank: int, rank_folder: str, folder: str) -> List[str]:
 def find_stacks(rank_folder: str) -> str:
     """Give the path of the stacks that a rank left; empty if it left none."""
     path = os.path.join(rank_folder, STACKS_NAME)
-    return path if end_of(path, 1) else ""
+    return path if read_end(path, 1) else ""
+
+
+def read_crash(rank_folder: str) -> str:
+    """Read the stacks of a rank's last crash; empty if it left none."""
+    _, begin, rest = read_stacks(rank_folder).rpartition("Fatal Python error")
+    return begin + rest if begin else ""
+
+
+def without_runner(lines: Iterable[str]) -> List[str]:
+    """Leave out the lines of a stack that are the runner's frames, and not the user's."""
+    own = (rank_main.RUNNER, rank_main.__file__, f'File "{rank_main.GLUE}", line 1')
+    return [line for line in lines if not any(part in line for part in own)]
 
 
 class _Thread(NamedTuple):
@@ -86,13 +98,13 @@ class _Thread(NamedTuple):
         return any(is_user_file(frame.path) for frame in self.frames)
 
 
-def _read_crash(rank_folder: str) -> List[_Thread]:
-    """Read the stacks of the last crash, as `faulthandler` writes them."""
-    _, fatal, dump = read_stacks(rank_folder).rpartition("Fatal Python error")
+def _parse_threads(stacks: str) -> List[_Thread]:
+    """Parse the stacks of all threads, as `faulthandler` writes them."""
     threads = []
-    for block in dump.split("\n\n") if fatal else ():
-        frames = [frame for frame in reversed(parse_frames(block)) if frame.path != GLUE]
-        threads.append(_Thread("Current thread" in block, frames))
+    for block in stacks.split("\n\n"):
+        frames = reversed(parse_frames(block))
+        own = [frame for frame in frames if frame.path != rank_main.GLUE]
+        threads.append(_Thread("Current thread" in block, own))
     return threads
 
 
@@ -134,7 +146,7 @@ def _describe_frame(frame: Frame) -> str:
 
 def _read_source(path: str, line: int) -> str:
     """Read a line of a file, without its indentation; empty if it cannot be read or counted."""
-    data = end_of(path, _MOST_SOURCE_BYTES)
+    data = read_end(path, _MOST_SOURCE_BYTES)
     lines = data.split(b"\n") if len(data) < _MOST_SOURCE_BYTES else []
     source = lines[line - 1] if 0 < line <= len(lines) else b""
     return clean(source, colour=False).decode().strip()[:_WIDTH]

@@ -16,28 +16,29 @@ import re
 import signal
 from dataclasses import replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.cluster.member import read_members
 from ascend_session.failures import (
+    JOB_CANNOT_GO_ON,
     Condition,
     Failure,
     FailureClass,
     Role,
     classify,
-    lost_rank,
     root_cause,
 )
-from ascend_session.failures.record import end_of, read_stacks
-from ascend_session.launcher import rank_main
+from ascend_session.files import read_end
 from ascend_session.launcher.environment import LOG_PATH
-from ascend_session.launcher.lines import clean, is_blank
-from ascend_session.launcher.place import (
+from ascend_session.launcher.failure_place import (
     CRASHES,
     describe_crash,
     describe_exception,
     find_stacks,
+    read_crash,
+    without_runner,
 )
+from ascend_session.launcher.lines import clean, is_blank
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.launcher.sentences import (
     describe_elsewhere,
@@ -77,9 +78,9 @@ _NOT_STARTED = (
 )
 
 
-def find_cause(plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) -> Cause:
+def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
     """Find the cause of an attempt that did not succeed; see `result.judge`."""
-    judge = _Judge(plan, attempt, conditions)
+    judge = _Judge(plan, attempt)
     # Ranks that ended by the signal that the launcher got too did not fail by themselves.
     by_signal = None if attempt.signal is None else -attempt.signal
     if any(by_signal is None or rank.status != by_signal for rank in judge.failed):
@@ -99,20 +100,20 @@ def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
         The rank; None if its failure may come from that of another one, of which nothing is known
         yet.
     """
-    judge = _Judge(plan, attempt, ())
+    judge = _Judge(plan, attempt)
     if not judge.failed:
         return None
     first, evidence = judge.find_heaviest()
     return first.rank if evidence.weight is Weight.OWN else None
 
 
-def find_lost(plan: "Plan", attempt: Attempt) -> List[Tuple[RankResult, str]]:
+def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
     """Find the ranks below which processes of the job ended with an exception or a signal.
 
     Those that ended because everyone was asked to end do not count.
 
     Returns:
-        Each with a sentence.
+        For each rank what is the cause if all ranks have ended with 0.
     """
     lost = []
     for rank in attempt.ranks:
@@ -121,29 +122,25 @@ def find_lost(plan: "Plan", attempt: Attempt) -> List[Tuple[RankResult, str]]:
             below = [member for member in members if member.pid != rank.pid]
             ended = [member for member in below if member.is_lost]
             if ended:
-                lost.append((rank, describe_lost(rank, ended, len(below))))
+                sentence = describe_lost(rank, ended, len(below))
+                lost.append(Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT))
     return lost
 
 
-def blame_lost(rank: RankResult, sentence: str) -> Cause:
-    """Make the cause of an attempt that failed although its ranks ended with 0."""
-    return Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT)
-
-
 class Weight(IntEnum):
-    """How well a failure explains those of other ranks; less is better."""
+    """How well a failure explains those of other ranks."""
 
-    OWN = 0
-    """A failure of its own: a code that says so, or an end without any code of the vendor."""
+    UNSAID = 0
+    """A text that only says that something failed."""
 
-    UNCLEAR = 1
-    """A code that may be the rank's own fault or not."""
-
-    OF_ANOTHER = 2
+    OF_ANOTHER = 1
     """A code that says that another rank failed first."""
 
-    UNSAID = 3
-    """A text that only says that something failed."""
+    UNCLEAR = 2
+    """A code that may be the rank's own fault or not."""
+
+    OWN = 3
+    """A failure of its own: a code that says so, or an end without any code of the vendor."""
 
 
 class Evidence(NamedTuple):
@@ -161,13 +158,13 @@ class Evidence(NamedTuple):
 class _Judge:
     """Weighs the failed ranks of an attempt against each other."""
 
-    def __init__(self, plan: "Plan", attempt: Attempt, conditions: Iterable[Condition]) -> None:
+    def __init__(self, plan: "Plan", attempt: Attempt) -> None:
         self._plan = plan
         self._ranks = attempt.ranks
         # Bytes of each of a rank's files that are looked at.
         share = _ALL_BYTES // (3 * len(attempt.ranks))
         self._limit = max(_LEAST_BYTES, min(_TAIL_BYTES, share))
-        self._conditions = set(conditions)
+        self._conditions: Set[Condition] = set()
         devices = [rank.physical for rank in plan.ranks if rank.physical is not None]
         if len(set(devices)) < len(devices):
             self._conditions.add(Condition.SHARED_BY_RANKS)
@@ -186,22 +183,22 @@ class _Judge:
             if speaker is not None:
                 rank, own_failure = speaker
                 sentence = describe_stopped(rank, own_failure, first)
-                return self._blame(rank, _exit_code(first), sentence, own_failure)
+                return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
         is_of_another = evidence.weight is Weight.OF_ANOTHER
         is_one_node = self._plan.nodes.count == 1
         if is_of_another and failure is not None and not is_one_node:
-            lost = lost_rank(failure.line)
-            if lost is not None and all(rank.rank != lost for rank in self._ranks):
+            absent = _find_absent_rank(failure)
+            if absent is not None and all(rank.rank != absent for rank in self._ranks):
                 sentence = describe_elsewhere(first, failure)
-                cause = self._blame(first, _exit_code(first), sentence, failure)
-                return replace(cause, elsewhere=lost, advice=_ELSEWHERE.format(lost))
+                cause = self._blame(first, _exit_code_of_launch(first), sentence, failure)
+                return replace(cause, elsewhere=absent, advice=_ELSEWHERE.format(absent))
         sentence = describe_end(first)
         sentence += describe_failure(failure, sentence)
         if is_of_another and is_one_node:
             self._conditions.add(Condition.NO_PRIMARY)
         elif is_of_another:
             sentence += " The cause may be on another node: see what the launchers there say."
-        return self._blame(first, _exit_code(first), sentence, failure)
+        return self._blame(first, _exit_code_of_launch(first), sentence, failure)
 
     def blame_stall(self, sentence: str, *advice: str) -> Cause:
         """Report a stall, with what a rank said before it."""
@@ -217,7 +214,7 @@ class _Judge:
         heaviest: Optional[Tuple[RankResult, Evidence]] = None
         for rank in self.failed:
             evidence = _weigh(self._plan.of(rank.rank), rank, self._limit)
-            if heaviest is None or evidence.weight < heaviest[1].weight:
+            if heaviest is None or evidence.weight > heaviest[1].weight:
                 heaviest = rank, evidence
             if evidence.weight is Weight.OWN:
                 break
@@ -253,7 +250,8 @@ class _Judge:
             place = describe_exception(rank.rank, rank.error, planned.cwd)
         elif has_crashed:
             place = describe_crash(rank.rank, planned.folder, planned.cwd)
-            tail += [] if place else _crash_stack(planned.folder)
+            if not place:
+                tail += without_runner(read_crash(planned.folder).splitlines())[:_STACK_LINES]
         return Cause(
             rank=rank.rank,
             exit_code=code,
@@ -269,6 +267,12 @@ class _Judge:
         )
 
 
+def _find_absent_rank(failure: Failure) -> Optional[int]:
+    """Find the rank, or the first, of which a rank on the stub says that it did not do its part."""
+    match = re.search(rf"{JOB_CANNOT_GO_ON}ranks? ([0-9]{{1,7}})\b", failure.line)
+    return None if match is None else int(match[1])
+
+
 def _has_failed(rank: RankResult) -> bool:
     """Tell whether it failed by itself; one that was never tried did not."""
     if rank.outcome == Outcome.NOT_STARTED:
@@ -282,12 +286,10 @@ def _failed_at(rank: RankResult) -> float:
     return math.inf if rank.ended is None else rank.ended
 
 
-def _exit_code(rank: RankResult) -> int:
+def _exit_code_of_launch(rank: RankResult) -> int:
+    """Give the exit code of a launch that fails because of this rank."""
     if rank.outcome == Outcome.NOT_STARTED:
-        is_there = any(
-            os.strerror(number) in rank.trouble for number in (errno.EACCES, errno.ENOEXEC)
-        )
-        return 126 if is_there else 127  # as a shell
+        return 126 if rank.start_errno in (errno.EACCES, errno.ENOEXEC) else 127  # as a shell
     if rank.error is not None and (rank.status is None or rank.status < 0):
         return rank.error.exit_code  # it hung then, and was ended
     return rank.exit_code
@@ -312,9 +314,9 @@ def _weigh(planned: "RankPlan", rank: RankResult, limit: int) -> Evidence:
         return Evidence(Weight.OWN, None)
     # A signal ended it, other than GE's own way to end: that is its own failure.
     status = rank.status or 0
-    has_crashed = status < 0 and status != -signal.SIGABRT and rank.error is None
+    is_by_signal = status < 0 and status != -signal.SIGABRT and rank.error is None
     weight = _weight_of(failure)
-    if has_crashed and weight is not Weight.OWN:
+    if is_by_signal and weight is not Weight.OWN:
         return Evidence(Weight.OWN, None)
     return Evidence(weight, failure)
 
@@ -374,12 +376,12 @@ def _record_text(rank: RankResult) -> Iterator[str]:
 
 
 def _tail(path: str, limit: int) -> str:
-    return end_of(path, limit).decode("utf-8", "backslashreplace")
+    return read_end(path, limit).decode("utf-8", "backslashreplace")
 
 
 def _last_lines(path: str) -> List[str]:
     """Read the last lines of a file that are not blank at the end, fit to be shown."""
-    data = end_of(path, _LAST_LINES_BYTES).rstrip()
+    data = read_end(path, _LAST_LINES_BYTES).rstrip()
     if not data:
         return []
     lines = clean(data + b"\n", colour=False).split(b"\n")
@@ -387,19 +389,6 @@ def _last_lines(path: str) -> List[str]:
         lines.pop()
     shown = lines[-_LAST_LINES:]
     return [shorten(line.decode("utf-8", "backslashreplace"), _WIDTH) for line in shown]
-
-
-def _crash_stack(folder: str) -> List[str]:
-    """Read the stacks that a crash left, without the frames of the runner."""
-    _, begin, rest = read_stacks(folder).rpartition("Fatal Python error")
-    lines = (begin + rest).splitlines() if begin else []
-    return without_runner(lines)[:_STACK_LINES]
-
-
-def without_runner(lines: Iterable[str]) -> List[str]:
-    """Leave out the lines of a stack that are the runner's frames, and not the user's."""
-    own = (rank_main.RUNNER, rank_main.__file__, f'File "{rank_main.GLUE}", line 1')
-    return [line for line in lines if not any(part in line for part in own)]
 
 
 def _find_plogs(planned: "RankPlan", pid: Optional[int]) -> List[str]:
