@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
+from ascend_session.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from ascend_session.failures import RetryPolicy
@@ -63,13 +64,16 @@ class Loop(abc.ABC):
 class Backend(abc.ABC):
     """One way to run graphs in this process.
 
+    What a class below does not override is that of plain TensorFlow, with nothing to initialise and
+    nothing to wait for.
+
     Args:
         environ: The environment to go by.
         reason: Why this backend was chosen, for messages.
 
     Attributes:
         name: The name that users write, and under which it is registered.
-        capabilities: What this backend does, ``{feature: True, or why not}``.
+        capabilities: What this backend does of `FEATURES`, ``{feature: True, or why not}``.
         holds_devices: Whether ranks hold Ascend processors of this host, which others may hold
             before them; the launcher then chooses among ``/dev/davinci<N>`` and checks them.
         needs_rank_table: Whether HCCL joins the ranks, which needs a rank table or a chief.
@@ -82,7 +86,7 @@ class Backend(abc.ABC):
     """
 
     name: str
-    capabilities: ClassVar[Mapping[str, Any]] = dict.fromkeys(FEATURES, True)
+    capabilities: ClassVar[Mapping[str, Any]]
     holds_devices = False
     needs_rank_table = False
     needs_rendezvous = False
@@ -120,13 +124,16 @@ class Backend(abc.ABC):
         """List, in sentences, what a session with ``parameters`` unexpectedly does here."""
         return []
 
-    @abc.abstractmethod
     def system_ops(self) -> Tuple[Any, Any]:
-        """Add the initialise and shutdown ops to the default graph and return them."""
+        """Add the initialise and shutdown ops to the default graph and return them.
 
-    @abc.abstractmethod
+        Here they do nothing, under the vendor's names.
+        """
+        tf = tf1()
+        return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
+
     def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
-        """Add an operation of which one run makes several training steps.
+        """Add an operation of which one run makes several training steps; here the host does.
 
         Args:
             train_op: The operation that makes one step.
@@ -136,11 +143,21 @@ class Backend(abc.ABC):
         Raises:
             UnsupportedError: For a step that this backend cannot make several times in a run.
         """
+        from ascend_session.backends.host_loop import HostLoop
+
+        loop = HostLoop(train_op, steps)
+        if session is not None:
+            loop.load(session)
+        return loop
 
     @property
     def collectives(self) -> Collectives:
-        """What `ascend_session.hccl` goes through, and optimizers for several ranks."""
-        raise NotImplementedError(f"The {self.name} backend has no collectives.")
+        """What `ascend_session.hccl` goes through, and optimizers for several ranks.
+
+        Raises:
+            UnsupportedError: Here, for nothing joins the ranks.
+        """
+        raise UnsupportedError(f"The {self.name} backend has no collectives.")
 
     def has_inf_and_nan(self) -> Optional[bool]:
         """Tell whether an overflow becomes Inf or NaN; None if that is not known yet.

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import Backend, Loop
+from ascend_session.backends.base import FEATURES, Backend, Loop
 from ascend_session.backends.npu_collectives import NpuCollectives
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job, exported, missing_variables
@@ -42,6 +42,7 @@ class NpuBackend(Backend):
     """
 
     name = "npu"
+    capabilities = dict.fromkeys(FEATURES, True)
     holds_devices = True
     needs_rank_table = True
     reads_option_files = True

@@ -6,10 +6,9 @@ It never pretends: what it cannot do it refuses by name, or says in `StubBackend
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional
 
-from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import Backend, Loop
+from ascend_session.backends.base import FEATURES, Backend
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import RANK_FOLDER
@@ -46,7 +45,7 @@ class StubBackend(Backend):
     needs_rendezvous = True
     replaces_vendor = True
     capabilities: ClassVar[Mapping[str, Any]] = {
-        **Backend.capabilities,
+        **dict.fromkeys(FEATURES, True),
         "offload": "the graph runs on the host CPU",
         "precision modes": "all operators compute in the dtypes of the graph",
         "data dump": "no dump files are written",
@@ -118,17 +117,6 @@ class StubBackend(Backend):
         """List the options that are on but have no visible effect here, each with the reason."""
         return list(without_effect(parameters).values())
 
-    def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
-        """Add an operation behind which the host makes the other steps."""
-        from ascend_session.backends.npu_training import ITERATION_OP, outermost
-        from ascend_session.backends.stub_loops import StubLoop
-
-        with outermost(train_op.graph):
-            loop = StubLoop(train_op, ITERATION_OP, steps)
-        if session is not None:
-            loop.load(session)
-        return loop
-
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Meet the other ranks of the job, then open the keeper session.
 
@@ -172,11 +160,6 @@ class StubBackend(Backend):
                     ranks.close()
         finally:
             super().close()
-
-    def system_ops(self) -> Tuple[Any, Any]:
-        """Add no-op twins of initialize_system and shutdown_system, under the vendor's names."""
-        tf = tf1()
-        return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
 
 
 def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:

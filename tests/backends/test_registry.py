@@ -3,21 +3,23 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, ClassVar, Mapping, Optional
 
 import pytest
 
-from ascend_session import BackendError, ascend_session, backends
+from ascend_session import BackendError, ascend_session, backends, hccl
 from ascend_session.backends import backend_class, choose
-from ascend_session.backends.base import Backend, Loop
-from ascend_session.backends.stub import StubBackend
+from ascend_session.backends.base import FEATURES, Backend
 from ascend_session.cluster.job import Job
+from ascend_session.errors import UnsupportedError
+from tests.backend_contract import BackendContract
 
 
 class Third(Backend):
     """A backend with nothing but what it must have."""
 
     name = "third"
+    capabilities: ClassVar[Mapping[str, Any]] = dict.fromkeys(FEATURES, True)
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
@@ -25,12 +27,6 @@ class Third(Backend):
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         pass
-
-    def system_ops(self) -> Tuple[Any, Any]:
-        return StubBackend.system_ops(self)  # type: ignore[arg-type]
-
-    def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
-        raise NotImplementedError
 
 
 @pytest.fixture
@@ -42,9 +38,17 @@ def third(monkeypatch: pytest.MonkeyPatch) -> str:
     return "third"
 
 
-def test_a_registered_backend_can_be_asked_for_by_name(tf: Any, third: str) -> None:
-    with ascend_session(backend=third) as sess:
-        assert sess.run(tf.constant(3)) == 3
+class TestThird(BackendContract):
+    """What a backend must have is enough for the contract."""
+
+    @pytest.fixture
+    def backend_name(self, third: str) -> str:
+        return third
+
+
+def test_a_backend_without_collectives_refuses_them_by_name(tf: Any, third: str) -> None:
+    with ascend_session(backend=third), pytest.raises(UnsupportedError, match="The third backend"):
+        hccl.allreduce(tf.constant(3.0), "sum")
 
 
 def test_auto_is_the_first_that_fits_the_host(third: str, tmp_path: Path) -> None:
