@@ -10,17 +10,18 @@ for what a rank needs, so the module imports neither TensorFlow nor what else ta
 
 import abc
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
 from ascend_session.errors import UnsupportedError
+from ascend_session.ids import PhysicalDeviceId
 
 if TYPE_CHECKING:
     from ascend_session.failures import RetryPolicy
 
-__all__ = ["FEATURES", "Backend", "Loop"]
+__all__ = ["FEATURES", "Backend", "HostDevices", "Loop"]
 
 # What a backend may do; for each its `Backend.capabilities` says True, or why not.
 FEATURES = (
@@ -59,6 +60,18 @@ class Loop(abc.ABC):
             session: A session that was loaded.
             feeds: What that run is fed, or None.
         """
+
+
+class HostDevices(NamedTuple):
+    """The devices of which a launch gives one to each rank; the place of one is its logical id.
+
+    Attributes:
+        physical: The N of each one's ``/dev/davinci<N>``; None for a device of another kind.
+        notes: What the user should know, in sentences.
+    """
+
+    physical: Tuple[Optional[PhysicalDeviceId], ...]
+    notes: Tuple[str, ...] = ()
 
 
 class Backend(abc.ABC):
@@ -107,6 +120,39 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
         """Give the reason for which ``auto`` is this backend on this host; None if it is not."""
+
+    @classmethod
+    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+        """Find the devices for the ranks of a launch; here there is one for each.
+
+        Args:
+            environ: The launcher's environment.
+            wanted: How many ranks the launch asks for; 0 if it does not say.
+
+        Raises:
+            DeviceError: If there is none.
+        """
+        return HostDevices((None,) * max(wanted, 1))
+
+    @classmethod
+    def device_variables(
+        cls, device: int, local_size: int, environ: Mapping[str, str]
+    ) -> Dict[str, str]:
+        """Build the variables by which a rank gets its device, besides ``ASCEND_DEVICE_ID``.
+
+        They win over what the user gives in ``env``.
+
+        Args:
+            device: Its logical id.
+            local_size: How many ranks there are on this host.
+            environ: The launcher's environment.
+        """
+        return {}
+
+    @classmethod
+    def explain_count(cls, environ: Mapping[str, str]) -> Optional[str]:
+        """End a sentence on why there are so many devices; None if they were counted."""
+        return None
 
     @abc.abstractmethod
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:

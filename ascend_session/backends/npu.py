@@ -13,15 +13,15 @@ import sys
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import FEATURES, Backend, Loop
+from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
 from ascend_session.backends.npu_collectives import NpuCollectives
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job, exported, missing_variables
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
-from ascend_session.errors import BackendError
+from ascend_session.errors import BackendError, DeviceError
 from ascend_session.findings import errors_of
-from ascend_session.hardware.nodes import device_nodes, host_root, node_name
+from ascend_session.hardware.nodes import VISIBLE_VARIABLE, device_nodes, host_root, node_name
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 
 if TYPE_CHECKING:
@@ -69,6 +69,19 @@ class NpuBackend(Backend):
         if not nodes:
             return None
         return f"{len(nodes)} Ascend device(s) are present, first /dev/{node_name(root, nodes[0])}"
+
+    @classmethod
+    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+        """Find those that a process in ``environ`` gets."""
+        visible = Devices.of(environ)
+        if visible.physical:
+            return HostDevices(visible.physical, (*visible.traps, *visible.notes))
+        if visible.traps:
+            raise DeviceError(visible.traps[0], hint=f"Correct or unset {VISIBLE_VARIABLE}.")
+        raise DeviceError(
+            "This machine has no Ascend device (there is no /dev/davinci<N>).",
+            hint='Pass the nodes into the container, or choose the CPU with backend="stub".',
+        )
 
     def job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""

@@ -6,9 +6,9 @@ It never pretends: what it cannot do it refuses by name, or says in `StubBackend
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
-from ascend_session.backends.base import FEATURES, Backend
+from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import RANK_FOLDER
@@ -18,9 +18,9 @@ from ascend_session.hardware.nodes import host_root
 if TYPE_CHECKING:
     from ascend_session.backends.stub_job import StubJob
 
-__all__ = ["DEVICES_VARIABLE", "StubBackend", "without_effect"]
+__all__ = ["StubBackend", "without_effect"]
 
-DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
+_DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
 _DEFAULT_DEVICES = "8"
 
@@ -68,6 +68,29 @@ class StubBackend(Backend):
         """Give the reason; the stub runs anywhere, and is asked last."""
         return "no Ascend processor is present (there is no /dev/davinci*)"
 
+    @classmethod
+    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+        """Give as many as the variable says, or as the launch asks for if that is more."""
+        count = _count_devices(environ)
+        notes: Tuple[str, ...] = ()
+        if wanted > count and environ.get(_DEVICES_VARIABLE):
+            notes = (f"{_DEVICES_VARIABLE}={count} is raised to {wanted}, one per rank.",)
+        return HostDevices((None,) * max(count, wanted), notes)
+
+    @classmethod
+    def device_variables(
+        cls, device: int, local_size: int, environ: Mapping[str, str]
+    ) -> Dict[str, str]:
+        """Tell all ranks how many devices there are."""
+        return {_DEVICES_VARIABLE: str(max(_count_devices(environ), local_size))}
+
+    @classmethod
+    def explain_count(cls, environ: Mapping[str, str]) -> str:
+        """Say whether the variable has the number of devices."""
+        if environ.get(_DEVICES_VARIABLE):
+            return f"{_DEVICES_VARIABLE} says"
+        return "a server with Ascend processors usually has"
+
     @property
     def collectives(self) -> Collectives:
         """Those between the processes of the job, imported for the first graph that has one."""
@@ -97,7 +120,7 @@ class StubBackend(Backend):
                 raise DeviceError(
                     f"{name}={device}: the stub has {self._device_count} devices, "
                     f"0 to {self._device_count - 1}.",
-                    hint=f"export {DEVICES_VARIABLE}={device + 1}",
+                    hint=f"export {_DEVICES_VARIABLE}={device + 1}",
                 )
 
     def explain_automatic(self, reason: str) -> str:
@@ -211,10 +234,10 @@ def _refuse_adapter() -> None:
 
 
 def _count_devices(environ: Mapping[str, str]) -> int:
-    text = environ.get(DEVICES_VARIABLE) or _DEFAULT_DEVICES
-    if not re.fullmatch(r"[0-9]+", text) or int(text) < 1:
+    text = environ.get(_DEVICES_VARIABLE) or _DEFAULT_DEVICES
+    if not re.fullmatch("[0-9]{1,4}", text) or int(text) < 1:
         raise BackendError(
-            f"{DEVICES_VARIABLE}={text!r} is not a number of devices.",
-            hint=f"export {DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
+            f"{_DEVICES_VARIABLE}={text!r} is not a number of devices.",
+            hint=f"export {_DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
         )
     return int(text)

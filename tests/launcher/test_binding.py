@@ -8,9 +8,11 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import pytest
 
+from ascend_session.backends import backend_class
 from ascend_session.errors import ConfigError
 from ascend_session.launcher.api import launch
 from ascend_session.launcher.binding import Binding, bind
+from ascend_session.launcher.devices import choose_devices
 from ascend_session.launcher.events import NotBound
 from ascend_session.launcher.plan import Plan
 from tests.fake_host import FakeChip, Reply, a2_chips, a3_chips, npu_smi_answers
@@ -29,9 +31,7 @@ _SAY = "import os; print(sorted(os.sched_getaffinity(0)))"
 def _decide(
     bench: Bench, ranks: int, allowed: Sequence[int] = _WHOLE, asked: str = "auto"
 ) -> Binding:
-    from ascend_session.launcher.devices import choose_npu_devices
-
-    devices, _ = choose_npu_devices(None, ranks, bench.environ)
+    devices, _ = choose_devices(backend_class("npu"), None, ranks, bench.environ)
     return bind(asked, [device.physical for device in devices], bench.environ, allowed)
 
 
