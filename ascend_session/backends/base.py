@@ -87,8 +87,8 @@ class Backend(abc.ABC):
     Attributes:
         name: The name that users write, and under which it is registered.
         capabilities: What this backend does of `FEATURES`, ``{feature: True, or why not}``.
-        holds_devices: Whether ranks hold Ascend processors of this host, which others may hold
-            before them; the launcher then chooses among ``/dev/davinci<N>`` and checks them.
+        holds_npus: Whether ranks hold Ascend processors of this host, which others may hold before
+            them; the launcher and ``doctor`` then check these, their drivers and their network.
         needs_rank_table: Whether HCCL joins the ranks, which needs a rank table or a chief.
         needs_rendezvous: Whether the launcher has to give the ranks a place to find each other.
         reads_option_files: Whether it reads the files that options point to.
@@ -100,7 +100,7 @@ class Backend(abc.ABC):
 
     name: str
     capabilities: ClassVar[Mapping[str, Any]]
-    holds_devices = False
+    holds_npus = False
     needs_rank_table = False
     needs_rendezvous = False
     reads_option_files = False

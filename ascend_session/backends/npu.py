@@ -43,7 +43,7 @@ class NpuBackend(Backend):
 
     name = "npu"
     capabilities = dict.fromkeys(FEATURES, True)
-    holds_devices = True
+    holds_npus = True
     needs_rank_table = True
     reads_option_files = True
     interrupted_run_s = 10.0  # runs are longer, and a device that was finalised is worth a wait

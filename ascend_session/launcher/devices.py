@@ -73,7 +73,7 @@ def choose_devices(
     _check_range(ids, count, available)
     devices = tuple(RankDevice(number, found.physical[int(number)]) for number in ids)
     physical = [device.physical for device in devices if device.physical is not None]
-    checked = check_devices(physical, environ) if backend.holds_devices else []
+    checked = check_devices(physical, environ) if backend.holds_npus else []
     return devices, (*found.notes, *checked)
 
 

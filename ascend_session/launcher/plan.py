@@ -313,7 +313,8 @@ def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> No
     """Decide what is left of a plan without problems: what each rank gets."""
     config, environ, nodes = drafted.config, drafted.environ, drafted.nodes
     local_size = len(drafted.devices)
-    binding = bind(config.bind, [device.physical for device in drafted.devices], environ)
+    physical = [device.physical for device in drafted.devices]
+    binding = bind(config.bind, drafted.backend, physical, environ)
     drafted.bound = binding.reason
     given = config.job_id
     id_of_job = id_of_attempt(given, drafted.attempt) if given else nodes.job_id
