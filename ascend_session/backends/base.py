@@ -223,11 +223,11 @@ class Backend(abc.ABC):
         """
         raise NotImplementedError(f"On {self.name} an overflow shows in the values.")
 
-    def job(self, environ: Mapping[str, str]) -> Job:
+    def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job, as far as it is known before the device is up."""
         return Job.detect(environ)
 
-    def confirmed(self, job: Job) -> Job:
+    def confirm_job(self, job: Job) -> Job:
         """Return the place in the job as the device knows it, once it is up."""
         return job
 

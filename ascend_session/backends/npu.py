@@ -83,7 +83,7 @@ class NpuBackend(Backend):
             hint='Pass the nodes into the container, or choose the CPU with backend="stub".',
         )
 
-    def job(self, environ: Mapping[str, str]) -> Job:
+    def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
         job = Job.detect(environ)
         if not job.device_source.startswith("DEVICE_ID="):
@@ -153,7 +153,7 @@ class NpuBackend(Backend):
         with self._exports:
             super().close()
 
-    def confirmed(self, job: Job) -> Job:
+    def confirm_job(self, job: Job) -> Job:
         """Return rank and size as HCCL has them; it knows them only once it is initialised."""
         if not uses_collectives(self._environ):
             return job

@@ -98,9 +98,9 @@ class StubBackend(Backend):
 
         return StubCollectives()
 
-    def job(self, environ: Mapping[str, str]) -> Job:
+    def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job, as which it meets the others."""
-        self._job = super().job(environ)
+        self._job = super().find_job(environ)
         return self._job
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
@@ -149,7 +149,7 @@ class StubBackend(Backend):
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
-        job = self._job or self.job(self._environ)
+        job = self._job or self.find_job(self._environ)
         if job.size > 1 or self._environ.get(RANK_FOLDER):
             from ascend_session.backends.stub_job import open_job
 

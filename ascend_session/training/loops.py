@@ -12,8 +12,8 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Loop
 from ascend_session.config.proto import read_entry
 from ascend_session.errors import ConfigError, LifecycleError, warn
-from ascend_session.hccl._backend import graph_backend
 from ascend_session.session.conditions import LOOPS_APPLIED, refuse_one_shot
+from ascend_session.session.graphs import graph_backend
 from ascend_session.vendor import ITERATION_OP
 
 __all__ = ["IterationsPerLoopHook", "iterations_per_loop"]
