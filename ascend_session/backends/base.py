@@ -90,9 +90,11 @@ class Backend(abc.ABC):
         holds_npus: Whether ranks hold Ascend processors of this host, which others may hold before
             them; the launcher and ``doctor`` then check these, their drivers and their network.
         needs_rank_table: Whether HCCL joins the ranks, which needs a rank table or a chief.
-        needs_rendezvous: Whether the launcher has to give the ranks a place to find each other.
+        needs_rendezvous: Whether the launcher has to give the ranks a place to find each other:
+            those of a node a name, several nodes an address (`cluster.variables`).
         reads_option_files: Whether it reads the files that options point to.
-        replaces_vendor: Whether this package's own npu_bridge and hccl stand for the vendor's.
+        replaces_vendor: Whether this package's own npu_bridge and hccl stand for the vendor's; they
+            open the stub, and ``launcher/rank_main.py``, which imports nothing, knows it by name.
         interrupted_run_s: How long a signal waits for a run that does not react to the end of its
             session.
         target: The target that sessions made by others need.
