@@ -19,6 +19,7 @@ __all__ = [
     "HCCL_PACKAGE",
     "HCCL_SPLIT",
     "HELPER",
+    "ITERATION_OP",
     "NPU_BRIDGE",
     "NPU_INIT",
     "NPU_OPS",
@@ -51,6 +52,9 @@ HCCL_SPLIT = "hccl.split.api"
 NPU_INIT = "npu_bridge.npu_init"
 
 WORLD_GROUP = "hccl_world_group"
+
+# geop_npu.cc, AddNodeAttrs: the adapter knows a loop by exactly this name of its operation.
+ITERATION_OP = "IterationOp"
 
 _GROUP = f'group="{WORLD_GROUP}"'
 

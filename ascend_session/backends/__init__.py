@@ -1,14 +1,14 @@
 """Which machine runs the graph: the known backends, the choice of one, and why it fell."""
 
 import importlib
-from typing import TYPE_CHECKING, Mapping, NamedTuple, Type
+from typing import TYPE_CHECKING, Mapping, NamedTuple, Tuple, Type
 
 from ascend_session.errors import BackendError
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
 
-__all__ = ["BACKEND_VARIABLE", "Choice", "backend_class", "check_name", "choose", "create"]
+__all__ = ["BACKEND_VARIABLE", "Choice", "backend_class", "check_name", "choose", "create", "names"]
 
 BACKEND_VARIABLE = "ASCEND_SESSION_BACKEND"
 
@@ -22,6 +22,11 @@ class Choice(NamedTuple):
     name: str
     reason: str
     automatic: bool = False
+
+
+def names() -> Tuple[str, ...]:
+    """List the names of all backends."""
+    return tuple(_REGISTRY)
 
 
 def backend_class(name: str) -> "Type[Backend]":
@@ -58,10 +63,10 @@ def check_name(name: str, where: str = "backend") -> str:
     Raises:
         BackendError: If it is not.
     """
-    names = ("auto", *_REGISTRY)
-    if name not in names:
+    known = ("auto", *names())
+    if name not in known:
         raise BackendError(
-            f"{where}={name!r} is not a backend.", hint=f"Choose from {', '.join(names)}."
+            f"{where}={name!r} is not a backend.", hint=f"Choose from {', '.join(known)}."
         )
     return name
 

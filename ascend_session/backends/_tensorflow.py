@@ -1,11 +1,12 @@
 """TensorFlow's graph-mode interface, the same under 1.15 and 2.x."""
 
+import contextlib
 import os
 import sys
 import threading
 from traceback import walk_stack
 from types import FrameType
-from typing import TYPE_CHECKING, Any, List, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, List, Sequence
 
 from ascend_session.errors import BackendError, LifecycleError
 
@@ -19,6 +20,7 @@ __all__ = [
     "is_running",
     "mark_as_own",
     "operators_of_user",
+    "outermost",
     "tf1",
 ]
 
@@ -72,6 +74,20 @@ def operators_of_user(graph: Any, types: Sequence[str]) -> List[Any]:
     return [
         op for op in graph.get_operations() if op.type in types and _OWN not in op.node_def.attr
     ]
+
+
+@contextlib.contextmanager
+def outermost(graph: Any) -> Iterator[None]:
+    """Leave all scopes, which would begin the names that the adapter and GE look for."""
+    tf = tf1()
+    root = tf.VariableScope(reuse=tf.AUTO_REUSE, name="")
+    with contextlib.ExitStack() as scopes:
+        scopes.enter_context(graph.as_default())
+        scopes.enter_context(tf.control_dependencies(None))
+        scopes.enter_context(tf.device(None))
+        scopes.enter_context(tf.variable_scope(root, auxiliary_name_scope=False))
+        scopes.enter_context(tf.name_scope(None))
+        yield
 
 
 def destroy(session: Any) -> None:

@@ -10,16 +10,18 @@ for what a rank needs, so the module imports neither TensorFlow nor what else ta
 
 import abc
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
+from ascend_session.errors import UnsupportedError
+from ascend_session.ids import PhysicalDeviceId
 
 if TYPE_CHECKING:
     from ascend_session.failures import RetryPolicy
 
-__all__ = ["FEATURES", "Backend", "Loop"]
+__all__ = ["FEATURES", "Backend", "HostDevices", "Loop"]
 
 # What a backend may do; for each its `Backend.capabilities` says True, or why not.
 FEATURES = (
@@ -60,8 +62,23 @@ class Loop(abc.ABC):
         """
 
 
+class HostDevices(NamedTuple):
+    """The devices of which a launch gives one to each rank; the place of one is its logical id.
+
+    Attributes:
+        physical: The N of each one's ``/dev/davinci<N>``; None for a device of another kind.
+        notes: What the user should know, in sentences.
+    """
+
+    physical: Tuple[Optional[PhysicalDeviceId], ...]
+    notes: Tuple[str, ...] = ()
+
+
 class Backend(abc.ABC):
     """One way to run graphs in this process.
+
+    What a class below does not override is that of plain TensorFlow, with nothing to initialise and
+    nothing to wait for.
 
     Args:
         environ: The environment to go by.
@@ -69,21 +86,23 @@ class Backend(abc.ABC):
 
     Attributes:
         name: The name that users write, and under which it is registered.
-        capabilities: What this backend does, ``{feature: True, or why not}``.
-        holds_devices: Whether ranks hold Ascend processors of this host, which others may hold
-            before them; the launcher then chooses among ``/dev/davinci<N>`` and checks them.
+        capabilities: What this backend does of `FEATURES`, ``{feature: True, or why not}``.
+        holds_npus: Whether ranks hold Ascend processors of this host, which others may hold before
+            them; the launcher and ``doctor`` then check these, their drivers and their network.
         needs_rank_table: Whether HCCL joins the ranks, which needs a rank table or a chief.
-        needs_rendezvous: Whether the launcher has to give the ranks a place to find each other.
+        needs_rendezvous: Whether the launcher has to give the ranks a place to find each other:
+            those of a node a name, several nodes an address (`cluster.variables`).
         reads_option_files: Whether it reads the files that options point to.
-        replaces_vendor: Whether this package's own npu_bridge and hccl stand for the vendor's.
+        replaces_vendor: Whether this package's own npu_bridge and hccl stand for the vendor's; they
+            open the stub, and ``launcher/rank_main.py``, which imports nothing, knows it by name.
         interrupted_run_s: How long a signal waits for a run that does not react to the end of its
             session.
         target: The target that sessions made by others need.
     """
 
     name: str
-    capabilities: ClassVar[Mapping[str, Any]] = dict.fromkeys(FEATURES, True)
-    holds_devices = False
+    capabilities: ClassVar[Mapping[str, Any]]
+    holds_npus = False
     needs_rank_table = False
     needs_rendezvous = False
     reads_option_files = False
@@ -104,6 +123,39 @@ class Backend(abc.ABC):
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
         """Give the reason for which ``auto`` is this backend on this host; None if it is not."""
 
+    @classmethod
+    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+        """Find the devices for the ranks of a launch; here there is one for each.
+
+        Args:
+            environ: The launcher's environment.
+            wanted: How many ranks the launch asks for; 0 if it does not say.
+
+        Raises:
+            DeviceError: If there is none.
+        """
+        return HostDevices((None,) * max(wanted, 1))
+
+    @classmethod
+    def device_variables(
+        cls, device: int, local_size: int, environ: Mapping[str, str]
+    ) -> Dict[str, str]:
+        """Build the variables by which a rank gets its device, besides ``ASCEND_DEVICE_ID``.
+
+        They win over what the user gives in ``env``.
+
+        Args:
+            device: Its logical id.
+            local_size: How many ranks there are on this host.
+            environ: The launcher's environment.
+        """
+        return {}
+
+    @classmethod
+    def explain_count(cls, environ: Mapping[str, str]) -> Optional[str]:
+        """End a sentence on why there are so many devices; None if they were counted."""
+        return None
+
     @abc.abstractmethod
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         """Refuse by name what this backend does not do, before anything is started."""
@@ -120,13 +172,16 @@ class Backend(abc.ABC):
         """List, in sentences, what a session with ``parameters`` unexpectedly does here."""
         return []
 
-    @abc.abstractmethod
     def system_ops(self) -> Tuple[Any, Any]:
-        """Add the initialise and shutdown ops to the default graph and return them."""
+        """Add the initialise and shutdown ops to the default graph and return them.
 
-    @abc.abstractmethod
+        Here they do nothing, under the vendor's names.
+        """
+        tf = tf1()
+        return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
+
     def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
-        """Add an operation of which one run makes several training steps.
+        """Add an operation of which one run makes several training steps; here the host does.
 
         Args:
             train_op: The operation that makes one step.
@@ -136,11 +191,21 @@ class Backend(abc.ABC):
         Raises:
             UnsupportedError: For a step that this backend cannot make several times in a run.
         """
+        from ascend_session.backends.host_loop import HostLoop
+
+        loop = HostLoop(train_op, steps)
+        if session is not None:
+            loop.load(session)
+        return loop
 
     @property
     def collectives(self) -> Collectives:
-        """What `ascend_session.hccl` goes through, and optimizers for several ranks."""
-        raise NotImplementedError(f"The {self.name} backend has no collectives.")
+        """What `ascend_session.hccl` goes through, and optimizers for several ranks.
+
+        Raises:
+            UnsupportedError: Here, for nothing joins the ranks.
+        """
+        raise UnsupportedError(f"The {self.name} backend has no collectives.")
 
     def has_inf_and_nan(self) -> Optional[bool]:
         """Tell whether an overflow becomes Inf or NaN; None if that is not known yet.
@@ -160,11 +225,11 @@ class Backend(abc.ABC):
         """
         raise NotImplementedError(f"On {self.name} an overflow shows in the values.")
 
-    def job(self, environ: Mapping[str, str]) -> Job:
+    def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job, as far as it is known before the device is up."""
         return Job.detect(environ)
 
-    def confirmed(self, job: Job) -> Job:
+    def confirm_job(self, job: Job) -> Job:
         """Return the place in the job as the device knows it, once it is up."""
         return job
 

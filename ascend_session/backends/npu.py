@@ -13,15 +13,15 @@ import sys
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import Backend, Loop
+from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
 from ascend_session.backends.npu_collectives import NpuCollectives
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job, exported, missing_variables
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
-from ascend_session.errors import BackendError
+from ascend_session.errors import BackendError, DeviceError
 from ascend_session.findings import errors_of
-from ascend_session.hardware.nodes import device_nodes, host_root, node_name
+from ascend_session.hardware.nodes import VISIBLE_VARIABLE, device_nodes, host_root, node_name
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class NpuBackend(Backend):
     """
 
     name = "npu"
-    holds_devices = True
+    capabilities = dict.fromkeys(FEATURES, True)
+    holds_npus = True
     needs_rank_table = True
     reads_option_files = True
     interrupted_run_s = 10.0  # runs are longer, and a device that was finalised is worth a wait
@@ -69,7 +70,20 @@ class NpuBackend(Backend):
             return None
         return f"{len(nodes)} Ascend device(s) are present, first /dev/{node_name(root, nodes[0])}"
 
-    def job(self, environ: Mapping[str, str]) -> Job:
+    @classmethod
+    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+        """Find those that a process in ``environ`` gets."""
+        visible = Devices.of(environ)
+        if visible.physical:
+            return HostDevices(visible.physical, (*visible.traps, *visible.notes))
+        if visible.traps:
+            raise DeviceError(visible.traps[0], hint=f"Correct or unset {VISIBLE_VARIABLE}.")
+        raise DeviceError(
+            "This machine has no Ascend device (there is no /dev/davinci<N>).",
+            hint='Pass the nodes into the container, or choose the CPU with backend="stub".',
+        )
+
+    def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
         job = Job.detect(environ)
         if not job.device_source.startswith("DEVICE_ID="):
@@ -139,7 +153,7 @@ class NpuBackend(Backend):
         with self._exports:
             super().close()
 
-    def confirmed(self, job: Job) -> Job:
+    def confirm_job(self, job: Job) -> Job:
         """Return rank and size as HCCL has them; it knows them only once it is initialised."""
         if not uses_collectives(self._environ):
             return job

@@ -4,16 +4,12 @@ Sources: npu_optimizer.py, npu_loss_scale_optimizer.py (the operators for overfl
 registration in npu_mixed_precesion_ops.cc), npu/util.py.
 """
 
-import contextlib
-from typing import Any, Iterator, List, Optional
+from typing import Any, List, Optional
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import outermost, tf1
 from ascend_session.backends.base import Loop
 
-__all__ = ["ITERATION_OP", "NpuLoop", "outermost", "read_float_status"]
-
-# geop_npu.cc, AddNodeAttrs: the adapter knows the operator by exactly this name.
-ITERATION_OP = "IterationOp"
+__all__ = ["NpuLoop", "read_float_status"]
 
 # npu/util.py and npu_hook.py: the variables by which the device counts, and what they begin with
 _COUNTERS = ("iterations_per_loop", "loop_cond", "zero", "one")
@@ -65,17 +61,3 @@ class NpuLoop(Loop):
         with session.graph.as_default():
             for name, value in zip(_COUNTERS, (self._steps - 1, 0, 0, 1)):
                 util.create_or_get_var(name).load(value, session=session)
-
-
-@contextlib.contextmanager
-def outermost(graph: Any) -> Iterator[None]:
-    """Leave all scopes, which would begin the names that the adapter and GE look for."""
-    tf = tf1()
-    root = tf.VariableScope(reuse=tf.AUTO_REUSE, name="")
-    with contextlib.ExitStack() as scopes:
-        scopes.enter_context(graph.as_default())
-        scopes.enter_context(tf.control_dependencies(None))
-        scopes.enter_context(tf.device(None))
-        scopes.enter_context(tf.variable_scope(root, auxiliary_name_scope=False))
-        scopes.enter_context(tf.name_scope(None))
-        yield

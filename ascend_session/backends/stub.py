@@ -8,8 +8,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
-from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.base import Backend, Loop
+from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.backends.collectives import Collectives
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import RANK_FOLDER
@@ -19,9 +18,9 @@ from ascend_session.hardware.nodes import host_root
 if TYPE_CHECKING:
     from ascend_session.backends.stub_job import StubJob
 
-__all__ = ["DEVICES_VARIABLE", "StubBackend", "without_effect"]
+__all__ = ["StubBackend", "without_effect"]
 
-DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
+_DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
 _DEFAULT_DEVICES = "8"
 
@@ -46,7 +45,7 @@ class StubBackend(Backend):
     needs_rendezvous = True
     replaces_vendor = True
     capabilities: ClassVar[Mapping[str, Any]] = {
-        **Backend.capabilities,
+        **dict.fromkeys(FEATURES, True),
         "offload": "the graph runs on the host CPU",
         "precision modes": "all operators compute in the dtypes of the graph",
         "data dump": "no dump files are written",
@@ -69,6 +68,29 @@ class StubBackend(Backend):
         """Give the reason; the stub runs anywhere, and is asked last."""
         return "no Ascend processor is present (there is no /dev/davinci*)"
 
+    @classmethod
+    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+        """Give as many as the variable says, or as the launch asks for if that is more."""
+        count = _count_devices(environ)
+        notes: Tuple[str, ...] = ()
+        if wanted > count and environ.get(_DEVICES_VARIABLE):
+            notes = (f"{_DEVICES_VARIABLE}={count} is raised to {wanted}, one per rank.",)
+        return HostDevices((None,) * max(count, wanted), notes)
+
+    @classmethod
+    def device_variables(
+        cls, device: int, local_size: int, environ: Mapping[str, str]
+    ) -> Dict[str, str]:
+        """Tell all ranks how many devices there are."""
+        return {_DEVICES_VARIABLE: str(max(_count_devices(environ), local_size))}
+
+    @classmethod
+    def explain_count(cls, environ: Mapping[str, str]) -> str:
+        """Say whether the variable has the number of devices."""
+        if environ.get(_DEVICES_VARIABLE):
+            return f"{_DEVICES_VARIABLE} says"
+        return "a server with Ascend processors usually has"
+
     @property
     def collectives(self) -> Collectives:
         """Those between the processes of the job, imported for the first graph that has one."""
@@ -76,9 +98,9 @@ class StubBackend(Backend):
 
         return StubCollectives()
 
-    def job(self, environ: Mapping[str, str]) -> Job:
+    def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job, as which it meets the others."""
-        self._job = super().job(environ)
+        self._job = super().find_job(environ)
         return self._job
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
@@ -98,7 +120,7 @@ class StubBackend(Backend):
                 raise DeviceError(
                     f"{name}={device}: the stub has {self._device_count} devices, "
                     f"0 to {self._device_count - 1}.",
-                    hint=f"export {DEVICES_VARIABLE}={device + 1}",
+                    hint=f"export {_DEVICES_VARIABLE}={device + 1}",
                 )
 
     def explain_automatic(self, reason: str) -> str:
@@ -118,17 +140,6 @@ class StubBackend(Backend):
         """List the options that are on but have no visible effect here, each with the reason."""
         return list(without_effect(parameters).values())
 
-    def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
-        """Add an operation behind which the host makes the other steps."""
-        from ascend_session.backends.npu_training import ITERATION_OP, outermost
-        from ascend_session.backends.stub_loops import StubLoop
-
-        with outermost(train_op.graph):
-            loop = StubLoop(train_op, ITERATION_OP, steps)
-        if session is not None:
-            loop.load(session)
-        return loop
-
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Meet the other ranks of the job, then open the keeper session.
 
@@ -138,7 +149,7 @@ class StubBackend(Backend):
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
-        job = self._job or self.job(self._environ)
+        job = self._job or self.find_job(self._environ)
         if job.size > 1 or self._environ.get(RANK_FOLDER):
             from ascend_session.backends.stub_job import open_job
 
@@ -172,11 +183,6 @@ class StubBackend(Backend):
                     ranks.close()
         finally:
             super().close()
-
-    def system_ops(self) -> Tuple[Any, Any]:
-        """Add no-op twins of initialize_system and shutdown_system, under the vendor's names."""
-        tf = tf1()
-        return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
 
 
 def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:
@@ -228,10 +234,10 @@ def _refuse_adapter() -> None:
 
 
 def _count_devices(environ: Mapping[str, str]) -> int:
-    text = environ.get(DEVICES_VARIABLE) or _DEFAULT_DEVICES
-    if not re.fullmatch(r"[0-9]+", text) or int(text) < 1:
+    text = environ.get(_DEVICES_VARIABLE) or _DEFAULT_DEVICES
+    if not re.fullmatch("[0-9]{1,4}", text) or int(text) < 1:
         raise BackendError(
-            f"{DEVICES_VARIABLE}={text!r} is not a number of devices.",
-            hint=f"export {DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
+            f"{_DEVICES_VARIABLE}={text!r} is not a number of devices.",
+            hint=f"export {_DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
         )
     return int(text)

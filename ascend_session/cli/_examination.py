@@ -102,7 +102,7 @@ def examine(
     on_npu = False
     try:
         backend, reason, _ = choose("auto", environ)
-        on_npu = backend_class(backend).holds_devices
+        on_npu = backend_class(backend).holds_npus
     except BackendError as error:
         backend, reason = "unknown", error.message
         findings.append(Finding(ERROR, error.message, error.hint, rule="backend"))

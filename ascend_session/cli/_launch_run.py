@@ -15,7 +15,6 @@ from ascend_session.cli._output import complain, spell_options
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.binding import not_bound
-from ascend_session.launcher.devices import STUB_DEVICES_VARIABLE
 from ascend_session.launcher.events import (
     Ended,
     Event,
@@ -206,10 +205,8 @@ class _Screen:
         self._say(f"{count}{of_job}, backend {plan.backend}: {plan.reason}; logs in {plan.folder}")
         is_by_table = plan.nodes.part is not None
         is_chosen = plan.config.processes is None and plan.config.devices is None
-        if is_chosen and not is_by_table and not backend_class(plan.backend).holds_devices:
-            why = f"{STUB_DEVICES_VARIABLE} says"
-            if not plan.environ.get(STUB_DEVICES_VARIABLE):
-                why = "a server with Ascend processors usually has"
+        why = backend_class(plan.backend).explain_count(plan.environ)
+        if is_chosen and not is_by_table and why is not None:
             self._say(
                 "Without -n before the script, and without a device to count, the job has "
                 f"{count}, as many as {why}."

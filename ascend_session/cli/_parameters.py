@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import Annotated
 
-from ascend_session.text import did_you_mean
+from ascend_session.backends import names
+from ascend_session.text import did_you_mean, join_words
 
 # Arguments are hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the
 # usage names them.
@@ -32,7 +33,8 @@ Script = Annotated[str, typer.Argument(metavar="SCRIPT", hidden=True)]
 Arguments = Annotated[Optional[List[str]], typer.Argument(metavar="ARGS", hidden=True)]
 Module = Annotated[bool, typer.Option("-m", "--module", help="Run SCRIPT as a Python module.")]
 Backend = Annotated[
-    Optional[str], typer.Option(metavar="NAME", help="auto (the default), npu or stub.")
+    Optional[str],
+    typer.Option(metavar="NAME", help=f"auto (the default), {join_words(names(), 'or')}."),
 ]
 LogDir = Annotated[
     Optional[str],

@@ -16,8 +16,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops, summary_ops_v2
 from tensorflow.python.util import function_utils, tf_inspect
 
-from ascend_session.backends.npu_training import ITERATION_OP, outermost
-from ascend_session.backends.stub_loops import StubLoop
+from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.config.adapter_checks import values_in_force
@@ -79,20 +78,16 @@ def plain_session(session: Any) -> Any:
     return session if inner is None else inner()
 
 
-class LateLoop(StubLoop):
+class LateLoop(HostLoop):
     """A looped operation that learns in each session how many steps a run makes.
 
     Args:
-        train_op: The operation that makes one step.
-        name: The name of the operation that makes several.
-        steps: How many a run makes where `load_with` set no other number.
+        train_op: The operation that makes one step; so does a run where `load_with` was not called.
     """
 
-    def __init__(self, train_op: Any, name: str, steps: int) -> None:
-        self._default = steps
+    def __init__(self, train_op: Any) -> None:
         self._steps_by_session: Dict[int, int] = {}
-        with outermost(train_op.graph):
-            super().__init__(train_op, name, steps)
+        super().__init__(train_op, steps=1)
 
     def load_with(self, session: Any, steps: int) -> None:
         """Make the operation usable in ``session``, with so many steps a run."""
@@ -101,7 +96,7 @@ class LateLoop(StubLoop):
         self._steps_by_session[self._numbers[session]] = steps
 
     def _make_others(self, number: Any, *values: Any) -> Any:
-        self._steps = self._steps_by_session.get(int(number), self._default)
+        self._steps = self._steps_by_session.get(int(number), 1)
         for session, each in list(self._numbers.items()):
             if each == int(number):
                 session_log().note_loop(session, self._steps, runs=1)
@@ -145,7 +140,7 @@ def looped(session: Any, train_op: Any, steps: int) -> Any:
     known: Dict[str, LateLoop] = getattr(graph, _ATTRIBUTE, {})
     setattr(graph, _ATTRIBUTE, known)
     if train_op.name not in known:
-        known[train_op.name] = LateLoop(train_op, ITERATION_OP, 1)
+        known[train_op.name] = LateLoop(train_op)
     loop = known[train_op.name]
     loop.load_with(session, steps)
     return loop.operation

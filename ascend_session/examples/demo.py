@@ -80,7 +80,7 @@ def choose_backends(ranks: int, devices: int) -> Tuple[Choice, Choice]:
 
 
 def _is_device(choice: Choice) -> bool:
-    return backend_class(choice.name).holds_devices
+    return backend_class(choice.name).holds_npus
 
 
 def verdict(

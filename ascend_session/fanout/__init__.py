@@ -4,6 +4,6 @@ Not a job: there each device has a process of its own, and they are joined by HC
 """
 
 from ascend_session.fanout.contexts import fan_out
-from ascend_session.fanout.devices import FanOut
+from ascend_session.fanout.sessions import FanOut
 
 __all__ = ["FanOut", "fan_out"]

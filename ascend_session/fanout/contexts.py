@@ -19,7 +19,7 @@ from ascend_session.errors import (
     LifecycleError,
     with_short_traceback,
 )
-from ascend_session.fanout.devices import FanOut, device_failures, join_problems
+from ascend_session.fanout.sessions import FanOut, device_failures, join_problems
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.session.api import SessionContext, SystemContext, ascend_system, device_check
 from ascend_session.session.teardown import keep_body_error

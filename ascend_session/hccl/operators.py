@@ -12,7 +12,7 @@ from ascend_session.backends.collective_shapes import Shape, gathered, scattered
 from ascend_session.backends.collectives import Collectives
 from ascend_session.errors import LifecycleError, with_short_traceback
 from ascend_session.hccl._arguments import BROADCAST, Arguments, OperatorArguments
-from ascend_session.hccl._backend import graph_backend
+from ascend_session.session.graphs import graph_backend
 from ascend_session.session.registry import current_system
 from ascend_session.vendor import WORLD_GROUP
 

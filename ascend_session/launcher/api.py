@@ -202,7 +202,7 @@ class _Launch:
         self._attempts.append(attempt)
         self._notes += [not_bound(event.rank, event.text) for event in attempt.not_bound]
         self._notes += attempt.lost
-        if backend_class(planned.backend).holds_devices:
+        if backend_class(planned.backend).holds_npus:
             from ascend_session.launcher.preflight_npu import note_held_devices
 
             self._notes += note_held_devices(planned, _RELEASE_S)
@@ -213,7 +213,7 @@ class _Launch:
         from ascend_session.failures import RetryPolicy
 
         policy = RetryPolicy()
-        needs_no_wait = not backend_class(self._first.backend).holds_devices
+        needs_no_wait = not backend_class(self._first.backend).holds_npus
         for number in range(2, self._first.config.max_restarts + 2):
             cause = last.cause
             if cause is None or not _may_pass(last, cause):
@@ -239,7 +239,7 @@ class _Launch:
             first = self._first
             planned = plan(first.config, first.environ, attempt=number, run=first.run)
             what = "was not started"
-            if backend_class(planned.backend).holds_devices:
+            if backend_class(planned.backend).holds_npus:
                 from ascend_session.launcher.preflight_npu import check_free_again
 
                 check_free_again(planned, self._say_waiting, self._sleep)

@@ -32,6 +32,7 @@ class Binding(NamedTuple):
 
 def bind(
     mode: str,
+    backend: str,
     devices: Sequence[Optional[PhysicalDeviceId]],
     environ: Mapping[str, str],
     allowed: Optional[Sequence[int]] = None,
@@ -39,9 +40,10 @@ def bind(
     """Decide where the ranks on this server run.
 
     Args:
-        mode: ``auto``: near the devices, if there are any; ``even``: the same share for each;
+        mode: ``auto``: near Ascend devices, if there are any; ``even``: the same share for each;
             ``none``: wherever the kernel likes.
-        devices: The device of each rank; None on the stub.
+        backend: Name of the ranks' backend.
+        devices: The Ascend device of each rank; None on other backends.
         environ: The launcher's environment, which names the host to look at. ``npu-smi`` runs,
             with a time limit, for ``auto`` on devices.
         allowed: The CPUs to share; None means those that this process may use.
@@ -53,7 +55,7 @@ def bind(
     cpus = tuple(sorted(os.sched_getaffinity(0) if allowed is None else allowed))
     physical = [device for device in devices if device is not None]
     if mode == "auto" and len(physical) < count:
-        reason = "not bound, because the ranks are on the stub (bind='even' binds them)"
+        reason = f"not bound, because the ranks are on the {backend} (bind='even' binds them)"
         # A small machine is no news to its user; that a scheduler keeps most of it back may be.
         kept_back = len(cpus) < min(count, os.cpu_count() or 1)
         return _unbound(count, reason, *([_too_few(cpus, count, environ)] if kept_back else ()))

@@ -8,16 +8,15 @@ Source: guides/facts/launch.md#sizes-of-a-job, guides/facts/launch.md#jobs-witho
 
 import re
 from collections import Counter
-from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.text import format_count
 
-STUB_DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
-"""How many devices the stub has. As in backends/stub.py, whose import costs TensorFlow's."""
+if TYPE_CHECKING:
+    from ascend_session.backends.base import Backend
 
-_STUB_DEFAULT = 8
 _EXAMPLE = 'Write logical ids, from 0, as in "0-3,6".'
 
 GivenDevices = Union[str, Sequence[int], None]
@@ -28,22 +27,26 @@ class RankDevice(NamedTuple):
 
     Attributes:
         logical: Its id among the devices that the ranks can see.
-        physical: The N of its node; None on the stub.
+        physical: The N of its ``/dev/davinci<N>``; None for a device of another kind.
     """
 
     logical: LogicalDeviceId
     physical: Optional[PhysicalDeviceId]
 
 
-def choose_npu_devices(
-    given: GivenDevices, processes: Optional[int], environ: Mapping[str, str]
+def choose_devices(
+    backend: "Type[Backend]",
+    given: GivenDevices,
+    processes: Optional[int],
+    environ: Mapping[str, str],
 ) -> Tuple[Tuple[RankDevice, ...], Tuple[str, ...]]:
-    """Choose among the devices that a process in ``environ`` gets, one per rank, rank 0 first.
+    """Choose among the devices that a backend finds for a launch, one per rank, rank 0 first.
 
     Args:
+        backend: The backend.
         given: Those that the launch names; None means the first, or all.
         processes: How many; None means all that are named, or all there are.
-        environ: The environment, for ``ASCEND_RT_VISIBLE_DEVICES`` and the host's root.
+        environ: The launcher's environment.
 
     Returns:
         The devices, and what the user should know, in sentences.
@@ -51,80 +54,27 @@ def choose_npu_devices(
     Raises:
         DeviceError: If there are not so many, or the product has no job of these.
     """
-    # Loaded late, for a job on the stub needs nothing that looks at devices.
-    from ascend_session.backends.npu_devices import Devices
-
-    visible = Devices.of(environ)
-    count = len(visible.physical)
-    if not count and visible.traps:
-        from ascend_session.hardware.nodes import VISIBLE_VARIABLE
-
-        raise DeviceError(visible.traps[0], hint=f"Correct or unset {VISIBLE_VARIABLE}.")
-    if not count:
-        raise DeviceError(
-            "This machine has no Ascend device (there is no /dev/davinci<N>).",
-            hint='Pass the nodes into the container, or choose the CPU with backend="stub".',
-        )
-    ids = _named_or_first(given, processes, count)
-    nodes = ", ".join(map(str, visible.physical))
-    _check_range(
-        ids,
-        count,
-        f"This server gives a process {count} device(s), 0 to {count - 1} (physical {nodes})",
-    )
-    physical = [visible.physical[int(number)] for number in ids]
-    notes = (*visible.traps, *visible.notes, *check_devices(physical, environ))
-    return tuple(map(RankDevice, ids, physical)), notes
-
-
-def choose_stub_devices(
-    given: GivenDevices, processes: Optional[int], environ: Mapping[str, str]
-) -> Tuple[Tuple[RankDevice, ...], Tuple[str, ...]]:
-    """Choose devices of the stub, which has as many as there are processes to run.
-
-    Arguments and result are those of `choose_npu_devices`.
-
-    Raises:
-        DeviceError: If devices are named that the stub does not have, or their number is wrong.
-    """
-    count = stub_device_count(environ)
-    ids = _named_or_first(given, processes, count)
-    notes: Tuple[str, ...] = ()
-    if given is None and len(ids) > count and environ.get(STUB_DEVICES_VARIABLE):
-        notes = (f"{STUB_DEVICES_VARIABLE}={count} is raised to {len(ids)}, one per rank.",)
-    count = max(count, len(ids))
-    _check_range(ids, count, f"The stub has {count} devices, 0 to {count - 1}")
-    return tuple(RankDevice(number, None) for number in ids), notes
-
-
-def stub_device_count(environ: Mapping[str, str]) -> int:
-    """Read how many devices the stub has.
-
-    Raises:
-        DeviceError: If the variable for it is no number of devices.
-    """
-    text = environ.get(STUB_DEVICES_VARIABLE) or str(_STUB_DEFAULT)
-    if not re.fullmatch("[0-9]{1,4}", text) or int(text) < 1:
-        raise DeviceError(
-            f"{STUB_DEVICES_VARIABLE}={text!r} is not a number of devices.",
-            hint=f"export {STUB_DEVICES_VARIABLE}={_STUB_DEFAULT}",
-        )
-    return int(text)
-
-
-def _named_or_first(
-    given: GivenDevices, processes: Optional[int], count: int
-) -> Tuple[LogicalDeviceId, ...]:
-    """Take the devices that are named, else the first ``processes`` of them, else all."""
-    if given is None:
-        return tuple(map(LogicalDeviceId, range(count if processes is None else processes)))
-    ids = parse_devices(given)
-    if processes is not None and processes != len(ids):
+    ids = () if given is None else parse_devices(given)
+    if given is not None and processes not in (None, len(ids)):
         raise DeviceError(
             f"processes={processes}, but devices={given!r} names {len(ids)}.",
             hint="Leave out one of them, or make them agree.",
         )
-    return ids
+    found = backend.find_devices(environ, processes or len(ids))
+    count = len(found.physical)
+    ids = ids or tuple(map(LogicalDeviceId, range(processes or count)))
+    nodes = [number for number in found.physical if number is not None]
+    available = f"The {backend.name} has {count} devices, 0 to {count - 1}"
+    if nodes:
+        available = (
+            f"This server gives a process {count} device(s), 0 to {count - 1} (physical "
+            f"{', '.join(map(str, nodes))})"
+        )
+    _check_range(ids, count, available)
+    devices = tuple(RankDevice(number, found.physical[int(number)]) for number in ids)
+    physical = [device.physical for device in devices if device.physical is not None]
+    checked = check_devices(physical, environ) if backend.holds_npus else []
+    return devices, (*found.notes, *checked)
 
 
 def _check_range(ids: Sequence[LogicalDeviceId], count: int, available: str) -> None:

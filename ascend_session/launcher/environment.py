@@ -25,7 +25,6 @@ from ascend_session.cluster.variables import (
     read_task_type,
 )
 from ascend_session.errors import JobError
-from ascend_session.launcher.devices import STUB_DEVICES_VARIABLE
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
@@ -107,7 +106,6 @@ def shared_variables(plan: "Plan") -> Dict[str, str]:
         shared["CM_WORKER_SIZE"] = str(plan.size)
     optional = {
         "RANK_TABLE_FILE": plan.rank_table,
-        STUB_DEVICES_VARIABLE: None if plan.stub_devices is None else str(plan.stub_devices),
         COORDINATOR: plan.nodes.coordinator,
         RENDEZVOUS: plan.rendezvous,
     }
@@ -123,7 +121,7 @@ def rank_variables(plan: "Plan", local: int) -> Dict[str, str]:
         local: The rank's number on this node, from 0.
     """
     device = plan.devices[local]
-    # The stub's devices have no nodes; scripts that read DEVICE_ID find the same number there.
+    # Scripts that read DEVICE_ID find a number also where devices have no /dev/davinci<N>.
     physical = device.logical if device.physical is None else device.physical
     own = {
         "LOCAL_RANK": str(local),

@@ -22,8 +22,9 @@ from ascend_session.cluster.schedulers import (
 from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding
+from ascend_session.ids import PhysicalDeviceId
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, choose_npu_devices, choose_stub_devices
+from ascend_session.launcher.devices import RankDevice, choose_devices
 
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table.nodes import TableNode, TableNodes
@@ -313,22 +314,21 @@ def _find_table(plan: "Plan", has_several_nodes: bool) -> Optional[str]:
     return plan.config.rank_table or inherited or find_mounted_table(environ)
 
 
-def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
+def choose_rank_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
     """Choose the devices of this node's ranks: those of the rank table, if that counts.
 
     Raises:
         DeviceError: If there are no such devices.
         JobError: If the table says something else than the options.
     """
-    holds_devices = backend_class(plan.backend).holds_devices
-    choose = choose_npu_devices if holds_devices else choose_stub_devices
+    backend = backend_class(plan.backend)
     given, count = plan.config.devices, plan.config.processes
     part = plan.nodes.part
-    if part is not None and given is None and holds_devices:
-        given = _find_devices_of(part, plan.environ)
+    if part is not None and given is None and backend.needs_rank_table:
+        given = _find_devices_of(part, backend.find_devices(plan.environ, 0).physical)
     elif part is not None and given is None and count is None:
         count = len(part.devices)
-    devices, notes = choose(given, count, plan.environ)
+    devices, notes = choose_devices(backend, given, count, plan.environ)
     plan.notes += notes
     if part is None:
         return devices
@@ -349,24 +349,21 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
     return devices
 
 
-def _find_devices_of(node: "TableNode", environ: Mapping[str, str]) -> List[int]:
-    """Find the logical ids of a node's devices, by rank.
+def _find_devices_of(node: "TableNode", visible: Sequence[Optional[PhysicalDeviceId]]) -> List[int]:
+    """Find the logical ids of a node's devices, by rank, among those that this process gets.
 
     Raises:
         JobError: If this process does not get one of them.
     """
-    from ascend_session.backends.npu_devices import Devices
-
-    physical = [int(device) for device in Devices.of(environ).physical]
-    ids = [int(device.device_id) for device in node.devices]
-    missing = [str(device) for device in ids if device not in physical]
+    ids = [device.device_id for device in node.devices]
+    missing = [str(device) for device in ids if device not in visible]
     if missing:
         raise JobError(
             f"The rank table gives {node.name} the devices {', '.join(missing)}, which this "
             "process does not get.",
             hint="`ascend-session devices` shows what it gets; compare server_id in the table.",
         )
-    return [physical.index(device) for device in ids]
+    return [visible.index(device) for device in ids]
 
 
 _TELL_EVERY_S = 60.0

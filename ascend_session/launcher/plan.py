@@ -33,7 +33,7 @@ from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.binding import bind
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, parse_spans, stub_device_count
+from ascend_session.launcher.devices import RankDevice, parse_spans
 from ascend_session.launcher.environment import (
     LOG_PATH,
     PLOG_FOLDER,
@@ -49,7 +49,7 @@ from ascend_session.launcher.environment import (
     shared_variables,
     variables_for_children,
 )
-from ascend_session.launcher.nodes import Nodes, await_table, choose_devices, find_nodes
+from ascend_session.launcher.nodes import Nodes, await_table, choose_rank_devices, find_nodes
 from ascend_session.launcher.rank_main import RUNNER
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class RankPlan(NamedTuple):
         environment: The complete environment.
         changed: The part of it that differs from the launcher's environment.
         device: Logical id of its device.
-        physical: Physical id of its device; None on the stub.
+        physical: The N of its ``/dev/davinci<N>``; None for a device of another kind.
         cpus: The CPUs that it may use; None means those of the launcher.
         folder: Its own folder, absolute. It, ``plog`` and ``work`` are made before the start.
         stdout: File for its standard output.
@@ -137,7 +137,6 @@ class Plan:
         rank_table: Absolute path of the job's rank table, or None.
         chief: Where ranks without a table meet on devices, or None.
         rendezvous: Name under which this node's ranks meet on the stub; None for a job of one rank.
-        stub_devices: How many devices the stub is to have; None on devices.
         cwd: The ranks' working directory, absolute; None if there is none.
         logs: The folder for the logs of all launches, absolute; None if it is not known.
         folder: The attempt's own folder, below it; the ranks' are below that.
@@ -166,7 +165,6 @@ class Plan:
     rank_table: Optional[str] = None
     chief: "Optional[Chief]" = None
     rendezvous: Optional[str] = None
-    stub_devices: Optional[int] = None
     cwd: Optional[str] = None
     logs: Optional[str] = None
     folder: str = ""
@@ -293,7 +291,7 @@ def _draft_job(drafted: Plan) -> None:
     if nodes is not None:
         drafted.nodes = nodes
         drafted.notes += tuple(nodes.notes)
-    drafted.devices = drafted.collect(choose_devices, drafted) or ()
+    drafted.devices = drafted.collect(choose_rank_devices, drafted) or ()
     local_size = len(drafted.devices)
     drafted.first_rank = drafted.nodes.first_rank(local_size)
     size = drafted.nodes.size(local_size)
@@ -315,13 +313,13 @@ def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> No
     """Decide what is left of a plan without problems: what each rank gets."""
     config, environ, nodes = drafted.config, drafted.environ, drafted.nodes
     local_size = len(drafted.devices)
-    binding = bind(config.bind, [device.physical for device in drafted.devices], environ)
+    physical = [device.physical for device in drafted.devices]
+    binding = bind(config.bind, drafted.backend, physical, environ)
     drafted.bound = binding.reason
     given = config.job_id
     id_of_job = id_of_attempt(given, drafted.attempt) if given else nodes.job_id
     drafted.job_id = id_of_job or new_job_id()
     if backend_class(drafted.backend).needs_rendezvous:
-        drafted.stub_devices = max(stub_device_count(environ), local_size)
         drafted.rendezvous = os.urandom(16).hex() if drafted.size > 1 else None
         if nodes.count > 1:
             from ascend_session.launcher.rendezvous import hold_coordinator_port
@@ -352,6 +350,7 @@ def _add_ranks(
     drafted: Plan, command: Tuple[str, ...], cpus: Tuple[Optional[Tuple[int, ...]], ...]
 ) -> None:
     config, environ = drafted.config, drafted.environ
+    backend = backend_class(drafted.backend)
     assert drafted.cwd is not None
     shared = shared_variables(drafted)
     drafted.removed = find_removed_variables(environ, shared, config.env)
@@ -372,8 +371,9 @@ def _add_ranks(
             **config.env,
             **shared,
             **rank_variables(drafted, local),
+            **backend.device_variables(int(device.logical), len(drafted.devices), environ),
         }
-        if config.program is not None and backend_class(drafted.backend).replaces_vendor:
+        if config.program is not None and backend.replaces_vendor:
             environment.update(variables_for_children(environment))
         ranks.append(
             RankPlan(

@@ -45,7 +45,7 @@ def planned_or_refused(
     findings: List[Finding] = []
     if config.preflight:
         findings += _check_files(drafted)
-        if drafted.devices and backend_class(drafted.backend).holds_devices:
+        if drafted.devices and backend_class(drafted.backend).holds_npus:
             from ascend_session.launcher.preflight_npu import check_host
 
             findings += check_host(drafted)
@@ -84,7 +84,7 @@ def checked_plan(
     planned = planned_or_refused(config, environ, say or _logger.warning)
     try:
         findings = _check_files(planned) if config.preflight else []
-        if backend_class(planned.backend).holds_devices:
+        if backend_class(planned.backend).holds_npus:
             from ascend_session.launcher.preflight_npu import check_and_wait
 
             findings = check_and_wait(planned, findings, say)
@@ -108,7 +108,7 @@ def _check_files(planned: Plan) -> List[Finding]:
         findings += check_script(os.path.join(planned.cwd, config.script))
     if planned.cwd is not None and config.module is not None and config.python is None:
         findings += check_module(config.module, planned.cwd, planned.environment)
-    if planned.rank_table is not None and not backend_class(planned.backend).holds_devices:
+    if planned.rank_table is not None and not backend_class(planned.backend).holds_npus:
         from ascend_session.checks.tables import read_table  # on devices `preflight_npu` does it
 
         findings += errors_of(read_table(planned.rank_table, None, planned.environment).findings)

@@ -10,7 +10,6 @@ from typing import Callable, List, Optional
 
 import tenacity
 
-from ascend_session.backends import backend_class
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.checks.devices import check_health, check_nodes
 from ascend_session.checks.environment import check_hccl_variables, check_job_variables
@@ -156,15 +155,13 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
     What this process itself holds does not count.
 
     Args:
-        plan: The attempt; on the stub there is nothing to see.
+        plan: The attempt.
         patience_s: How long to wait for holders to go; with 0 one look decides.
 
     Returns:
         A sentence for each device that is held, and one if that cannot be seen; empty if all are
         free.
     """
-    if not backend_class(plan.backend).holds_devices:
-        return []
     environ = plan.environ
     # Not by the plan's logical ids: they shift if a device has dropped off the bus.
     visible = Devices.of(environ)

@@ -286,7 +286,7 @@ def device_check(backend: str) -> Callable[[int], None]:
     if system is not None:
         return system.check_device
     chosen = backends.create(backends.choose(backend, os.environ), os.environ)
-    job = chosen.job(os.environ)
+    job = chosen.find_job(os.environ)
     return lambda device_id: chosen.require(job, {"session_device_id": device_id})
 
 

@@ -456,14 +456,14 @@ class AscendSystem:
             self._backend.initialize(*self._protos.of_system)
             self._state = "open"
             self.events.record("initialize", self.backend)
-            self._set_place(self._backend.confirmed(self.job))
+            self._set_place(self._backend.confirm_job(self.job))
         except BaseException as error:
             self._abandon(error)
 
     def _check_beforehand(self) -> None:
         """Check job, options, host and leftovers. Nothing is started."""
         environ = self._environ
-        self._set_place(self._backend.job(environ))
+        self._set_place(self._backend.find_job(environ))
         if self.job.superseded:
             self._unset_superseded()
         if self._is_launched:

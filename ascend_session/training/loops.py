@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Optional
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Loop
-from ascend_session.backends.npu_training import ITERATION_OP
 from ascend_session.config.proto import read_entry
 from ascend_session.errors import ConfigError, LifecycleError, warn
-from ascend_session.hccl._backend import graph_backend
 from ascend_session.session.conditions import LOOPS_APPLIED, refuse_one_shot
+from ascend_session.session.graphs import graph_backend
+from ascend_session.vendor import ITERATION_OP
 
 __all__ = ["IterationsPerLoopHook", "iterations_per_loop"]
 
@@ -57,7 +57,7 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
         ConfigError: If ``n`` is not positive, or the session was opened for another number.
         LifecycleError: For a finalized graph, one with another looped operation, or one that reads
             from a one-shot iterator.
-        UnsupportedError: For a step that the stub cannot make several times in a run.
+        UnsupportedError: For a step that the host cannot make several times in a run, on the stub.
 
     Warns:
         AscendConfigWarning: If the session's configuration does not say the number.

@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Sequence
 
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.hccl._backend import graph_backend
+from ascend_session.session.graphs import graph_backend
 from ascend_session.training.gradients import is_slices
 
 __all__ = ["Overflow"]

@@ -3,21 +3,24 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, ClassVar, Dict, Mapping, Optional
 
 import pytest
 
-from ascend_session import BackendError, ascend_session, backends
+from ascend_session import BackendError, LaunchConfig, ascend_session, backends, hccl
 from ascend_session.backends import backend_class, choose
-from ascend_session.backends.base import Backend, Loop
-from ascend_session.backends.stub import StubBackend
+from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.cluster.job import Job
+from ascend_session.errors import DeviceError, UnsupportedError
+from ascend_session.launcher.plan import plan
+from tests.backend_contract import BackendContract
 
 
 class Third(Backend):
     """A backend with nothing but what it must have."""
 
     name = "third"
+    capabilities: ClassVar[Mapping[str, Any]] = dict.fromkeys(FEATURES, True)
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
@@ -26,25 +29,56 @@ class Third(Backend):
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
         pass
 
-    def system_ops(self) -> Tuple[Any, Any]:
-        return StubBackend.system_ops(self)  # type: ignore[arg-type]
 
-    def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
-        raise NotImplementedError
+class ThirdWithDevices(Third):
+    """One with two devices, of which a rank sees those that a variable of its own names."""
+
+    @classmethod
+    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+        return HostDevices((None, None), ("They are slow.",))
+
+    @classmethod
+    def device_variables(
+        cls, device: int, local_size: int, environ: Mapping[str, str]
+    ) -> Dict[str, str]:
+        return {"THIRD_VISIBLE_DEVICES": str(device)}
 
 
-@pytest.fixture
-def third(monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(params=[Third])
+def third(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """The third backend is registered, and asked first."""
-    module = sys.modules[__name__]
+    module, path = sys.modules[__name__], f"third:{request.param.__name__}"
     monkeypatch.setitem(sys.modules, "ascend_session.backends.third", module)
-    monkeypatch.setattr(backends, "_REGISTRY", {"third": "third:Third", **backends._REGISTRY})
+    monkeypatch.setattr(backends, "_REGISTRY", {"third": path, **backends._REGISTRY})
     return "third"
 
 
-def test_a_registered_backend_can_be_asked_for_by_name(tf: Any, third: str) -> None:
-    with ascend_session(backend=third) as sess:
-        assert sess.run(tf.constant(3)) == 3
+class TestThird(BackendContract):
+    """What a backend must have is enough for the contract."""
+
+    @pytest.fixture
+    def backend_name(self, third: str) -> str:
+        return third
+
+
+def test_a_backend_without_collectives_refuses_them_by_name(tf: Any, third: str) -> None:
+    with ascend_session(backend=third), pytest.raises(UnsupportedError, match="The third backend"):
+        hccl.allreduce(tf.constant(3.0), "sum")
+
+
+def test_a_launch_has_a_device_for_each_rank_unless_the_backend_says_other(third: str) -> None:
+    ranks = plan(LaunchConfig(script=__file__, backend=third, processes=9), {}).ranks
+    assert [(rank.device, rank.physical) for rank in ranks] == [(n, None) for n in range(9)]
+    assert "ASCEND_SESSION_STUB_DEVICES" not in ranks[0].environment
+
+
+@pytest.mark.parametrize("third", [ThirdWithDevices], indirect=True)
+def test_a_launch_chooses_among_the_devices_that_the_backend_finds(third: str) -> None:
+    planned = plan(LaunchConfig(script=__file__, backend=third), {})
+    visible = [rank.environment["THIRD_VISIBLE_DEVICES"] for rank in planned.ranks]
+    assert (visible, planned.notes) == (["0", "1"], ("They are slow.",))
+    with pytest.raises(DeviceError, match="The third has 2 devices, 0 to 1; this launch needs 3"):
+        plan(LaunchConfig(script=__file__, backend=third, processes=3), {})
 
 
 def test_auto_is_the_first_that_fits_the_host(third: str, tmp_path: Path) -> None:

@@ -1,8 +1,12 @@
-"""The backend contract, on the stub."""
+"""The backend contract, on the stub, and the list of what it does otherwise than the device."""
+
+from pathlib import Path
 
 import pytest
 
+from ascend_session.backends.stub import StubBackend
 from tests.backend_contract import BackendContract
+from tests.backend_differences import DIFFERENCES
 
 
 @pytest.mark.smoke
@@ -10,3 +14,15 @@ class TestStub(BackendContract):
     @pytest.fixture
     def backend_name(self) -> str:
         return "stub"
+
+
+def test_each_missing_capability_is_a_listed_difference() -> None:
+    missing = {name for name, able in StubBackend.capabilities.items() if able is not True}
+    assert missing <= {difference.capability for difference in DIFFERENCES}
+
+
+def test_each_difference_is_shown_by_a_test_that_exists() -> None:
+    text = "".join(path.read_text() for path in Path(__file__).parents[1].glob("**/*.py"))
+    shown = {difference.shown_by for difference in DIFFERENCES}
+    assert {name for name in shown if f"def {name}(" not in text} == set()
+    assert {d.answer for d in DIFFERENCES} == {"refusal", "warning", "test"}

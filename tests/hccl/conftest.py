@@ -6,7 +6,7 @@ from typing import Any, Iterator
 import pytest
 
 from ascend_session.backends.stub import StubBackend
-from ascend_session.hccl import _backend
+from ascend_session.session import graphs
 from tests.fake_host.vendor import Loaded, live_host, loaded
 from tests.hccl.recorder import Recorder
 
@@ -14,7 +14,7 @@ from tests.hccl.recorder import Recorder
 @pytest.fixture(autouse=True)
 def collectives_forgotten(monkeypatch: Any) -> None:
     """What this process has found before is no concern of a test."""
-    monkeypatch.setattr(_backend, "_created", {})
+    monkeypatch.setattr(graphs, "_created", {})
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def recorder(tf: Any, monkeypatch: Any) -> Recorder:
     """Takes the place of the stub's collectives."""
     recorder = Recorder()
     monkeypatch.setattr(StubBackend, "collectives", recorder)
-    monkeypatch.setitem(_backend._created, "stub", StubBackend({}))
+    monkeypatch.setitem(graphs._created, "stub", StubBackend({}))
     return recorder
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from ascend_session import ascend_system, hccl, vendor
 from ascend_session.backends.npu_collectives import NpuCollectives
-from ascend_session.hccl import _backend
 from ascend_session.hccl.operators import allreduce_many
+from ascend_session.session import graphs
 from tests.hccl.recorder import Recorder
 
 PUBLIC = (
@@ -250,18 +250,18 @@ def test_several_at_a_time_are_one_operator_each(tf: Any, ge: Any) -> None:
 class TestWhoseCollectives:
     def test_those_of_the_open_system_come_first(self, tf: Any, ge: Any, monkeypatch: Any) -> None:
         with ascend_system() as system:
-            assert _backend.graph_backend() is system.graph_backend
-            assert _backend._created == {}
+            assert graphs.graph_backend() is system.graph_backend
+            assert graphs._created == {}
 
     def test_without_a_system_those_of_the_backend_that_is_chosen(self, tf: Any, ge: Any) -> None:
-        assert isinstance(_backend.graph_backend().collectives, NpuCollectives)
+        assert isinstance(graphs.graph_backend().collectives, NpuCollectives)
         assert "NPUInit" not in ge.calls
 
     def test_they_are_made_once(self, tf: Any, ge: Any) -> None:
-        assert _backend.graph_backend() is _backend.graph_backend()
+        assert graphs.graph_backend() is graphs.graph_backend()
 
     def test_the_variable_chooses_as_for_a_system(
         self, tf: Any, ge: Any, recorder: Recorder, monkeypatch: Any
     ) -> None:
         monkeypatch.setenv("ASCEND_SESSION_BACKEND", "stub")
-        assert _backend.graph_backend().collectives is recorder
+        assert graphs.graph_backend().collectives is recorder

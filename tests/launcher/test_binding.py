@@ -8,9 +8,11 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import pytest
 
+from ascend_session.backends import backend_class
 from ascend_session.errors import ConfigError
 from ascend_session.launcher.api import launch
 from ascend_session.launcher.binding import Binding, bind
+from ascend_session.launcher.devices import choose_devices
 from ascend_session.launcher.events import NotBound
 from ascend_session.launcher.plan import Plan
 from tests.fake_host import FakeChip, Reply, a2_chips, a3_chips, npu_smi_answers
@@ -29,10 +31,8 @@ _SAY = "import os; print(sorted(os.sched_getaffinity(0)))"
 def _decide(
     bench: Bench, ranks: int, allowed: Sequence[int] = _WHOLE, asked: str = "auto"
 ) -> Binding:
-    from ascend_session.launcher.devices import choose_npu_devices
-
-    devices, _ = choose_npu_devices(None, ranks, bench.environ)
-    return bind(asked, [device.physical for device in devices], bench.environ, allowed)
+    devices, _ = choose_devices(backend_class("npu"), None, ranks, bench.environ)
+    return bind(asked, "npu", [device.physical for device in devices], bench.environ, allowed)
 
 
 def _host(bench: Bench, chips: List[FakeChip], cpus: Sequence[str], layout: str = "910B") -> None:
@@ -155,14 +155,14 @@ def test_ranks_on_the_stub_that_a_scheduler_puts_on_one_cpu_are_told(
     monkeypatch: pytest.MonkeyPatch, variable: str, hint: str
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    found = bind("auto", [None, None], {variable: "1"}, [3])
+    found = bind("auto", "stub", [None, None], {variable: "1"}, [3])
     assert found.cpus == (None, None)
     assert found.notes[0].startswith("The launcher may use 1 CPU and there are 2 ranks: ")
     assert hint in found.notes[0]
     # Enough for all, and a machine that has no more.
-    assert bind("auto", [None, None], {variable: "1"}, [3, 4]).notes == ()
+    assert bind("auto", "stub", [None, None], {variable: "1"}, [3, 4]).notes == ()
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    assert bind("auto", [None, None], {variable: "1"}, [3]).notes == ()
+    assert bind("auto", "stub", [None, None], {variable: "1"}, [3]).notes == ()
 
 
 def test_no_cpu_is_given_twice_where_two_sources_overlap(bench: Bench) -> None:

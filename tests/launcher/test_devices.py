@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
-from ascend_session.errors import DeviceError
+from ascend_session.errors import BackendError, DeviceError
 from ascend_session.launcher.plan import Plan
 from tests.fake_host import a2_chips, a3_chips, atlas_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
@@ -169,7 +169,7 @@ def test_devices_of_the_stub_can_be_named(bench: Bench) -> None:
 @pytest.mark.parametrize("text", ["0", "many", "-1"])
 def test_a_wrong_number_of_stub_devices_is_refused(bench: Bench, text: str) -> None:
     bench.environ["ASCEND_SESSION_STUB_DEVICES"] = text
-    with pytest.raises(DeviceError, match="is not a number of devices"):
+    with pytest.raises(BackendError, match="is not a number of devices"):
         bench.plan()
 
 

@@ -2,8 +2,6 @@
 
 import shutil
 import threading
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,8 +80,3 @@ def test_a_device_that_has_gone_is_not_mistaken_for_another(bench: Bench, planne
     held, unseen = note_held_devices(planned, 0)
     assert f"/dev/davinci5) is held by process 9 (python3 train.py) of user {USER};" in held
     assert "/dev/davinci4 has disappeared" in unseen
-
-
-def test_the_stub_has_nothing_to_release(bench: Bench, planned: Plan, tmp_path: Path) -> None:
-    bench.host.process(4321, "python3 train.py", devices=[4, 5])
-    assert note_held_devices(replace(planned, backend="stub"), 600) == []

@@ -6,7 +6,7 @@ import pytest
 
 from ascend_session.backends.collectives import Collectives
 from ascend_session.backends.stub import StubBackend
-from ascend_session.hccl import _backend
+from ascend_session.session import graphs
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, live_host, loaded
 
@@ -87,7 +87,7 @@ def install(monkeypatch: Any, collectives: Collectives, size: int) -> None:
     """Put collectives of so many ranks in the place of the stub's, until the test ends."""
     monkeypatch.setattr(StubBackend, "collectives", collectives)
     monkeypatch.setenv("RANK_SIZE", str(size))
-    monkeypatch.setitem(_backend._created, "stub", StubBackend({}))
+    monkeypatch.setitem(graphs._created, "stub", StubBackend({}))
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def host(tmp_path: Any) -> Iterator[FakeHost]:
 @pytest.fixture
 def ge(tf: Any, host: FakeHost) -> Iterator[Loaded]:
     """The graph engine behind the vendor's packages, in this process."""
-    _backend._created.pop("npu", None)
+    graphs._created.pop("npu", None)
     with loaded(host) as ge:
         yield ge
-    _backend._created.pop("npu", None)
+    graphs._created.pop("npu", None)

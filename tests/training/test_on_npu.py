@@ -15,7 +15,7 @@ from ascend_session import (
     ascend_session,
     ascend_system,
 )
-from ascend_session.hccl._backend import graph_backend
+from ascend_session.session.graphs import graph_backend
 from ascend_session.training import (
     DistributedOptimizer,
     ExponentialUpdateLossScaleManager,

@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, Optional
 
 from tensorflow.python.util import function_utils
 
-from ascend_session.backends.npu_training import ITERATION_OP
 from ascend_session.compat.hooks import check_host_calls, host_call_operations
 from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics, job_without_id
@@ -21,6 +20,7 @@ from ascend_session.compat.run_config import add_entry
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.vendor import ITERATION_OP
 
 __getattr__, __all__ = mirror_names(
     __name__,

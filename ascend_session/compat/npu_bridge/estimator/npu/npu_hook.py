@@ -6,7 +6,6 @@ Source: npu_hook.py.
 from typing import Any, List
 
 from ascend_session import hccl
-from ascend_session.backends.npu_training import ITERATION_OP
 from ascend_session.compat.hooks import (
     LOOP_VARIABLES,
     check_loop,
@@ -20,6 +19,7 @@ from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.vendor import ITERATION_OP
 
 __getattr__, __all__ = mirror_names(
     __name__,

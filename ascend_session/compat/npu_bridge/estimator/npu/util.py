@@ -9,7 +9,6 @@ from typing import Any, Dict, List, Optional
 
 from tensorflow.core.framework import attr_value_pb2
 
-from ascend_session.backends.npu_training import ITERATION_OP
 from ascend_session.compat.hooks import (
     LateLoop,
     check_loop,
@@ -187,7 +186,7 @@ class IterationPerLoop:
             ValueError: If ``train_op`` is no operation.
         """
         _check_operation(train_op)
-        self._loop = LateLoop(train_op, ITERATION_OP, 1)
+        self._loop = LateLoop(train_op)
         return self._loop.operation
 
     def load_iteration_per_loop_var(self, sess: Any, iterations_per_loop: int = 1) -> None:

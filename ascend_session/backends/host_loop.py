@@ -10,30 +10,30 @@ import itertools
 import weakref
 from typing import Any, Dict, Iterator, List, MutableMapping
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import outermost, tf1
 from ascend_session.backends.base import Loop
 from ascend_session.errors import LifecycleError, UnsupportedError
+from ascend_session.vendor import ITERATION_OP
 
-__all__ = ["StubLoop"]
+__all__ = ["HostLoop"]
 
 # Which session a run belongs to; the number is in a local variable, of which each has its own.
 _sessions: MutableMapping[int, Any] = weakref.WeakValueDictionary()
 _session_numbers = itertools.count(1)
 
 
-class StubLoop(Loop):
+class HostLoop(Loop):
     """The steps of one training operation.
 
     Args:
         train_op: The operation that makes one step.
-        name: The name of the operation that makes several.
-        steps: How many.
+        steps: How many a run makes.
 
     Raises:
         UnsupportedError: For a graph whose step cannot be made several times in one run.
     """
 
-    def __init__(self, train_op: Any, name: str, steps: int) -> None:
+    def __init__(self, train_op: Any, steps: int) -> None:
         tf = tf1()
         self._train_op = weakref.ref(train_op)
         self._steps = steps
@@ -41,23 +41,24 @@ class StubLoop(Loop):
         self._numbers: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
         placeholders = _find_placeholders(train_op)
         self._placeholders = [weakref.ref(tensor) for tensor in placeholders]
-        self._session_number = tf.Variable(
-            0,
-            name="ascend_session_loop/session",
-            dtype=tf.int64,
-            trainable=False,
-            use_resource=True,
-            collections=[tf.GraphKeys.LOCAL_VARIABLES],
-        )
-        with tf.control_dependencies([train_op]):
-            number = self._session_number.read_value()
-            others = tf.numpy_function(
-                self._make_others,
-                [number, *placeholders],
-                tf.int64,
-                name="ascend_session_loop/others",
+        with outermost(train_op.graph):
+            self._session_number = tf.Variable(
+                0,
+                name="ascend_session_loop/session",
+                dtype=tf.int64,
+                trainable=False,
+                use_resource=True,
+                collections=[tf.GraphKeys.LOCAL_VARIABLES],
             )
-        self.operation = tf.group(others, name=name)
+            with tf.control_dependencies([train_op]):
+                number = self._session_number.read_value()
+                others = tf.numpy_function(
+                    self._make_others,
+                    [number, *placeholders],
+                    tf.int64,
+                    name="ascend_session_loop/others",
+                )
+            self.operation = tf.group(others, name=ITERATION_OP)
 
     def load(self, session: Any) -> None:
         """Make the operation usable in ``session``, a ``tf.Session``."""
@@ -124,7 +125,7 @@ def _find_placeholders(train_op: Any) -> List[Any]:
         dtype = tensor.dtype.base_dtype.name
         if dtype in ("resource", "variant"):
             raise UnsupportedError(
-                f"The stub cannot hand on what is fed to {operation.name!r}, a {dtype}, from one "
+                f"The host cannot hand on what is fed to {operation.name!r}, a {dtype}, from one "
                 "step of a loop to the next.",
                 hint="Run the training operation itself, one step a run.",
             )
@@ -133,12 +134,12 @@ def _find_placeholders(train_op: Any) -> List[Any]:
 
 
 def _check_default(placeholder: Any) -> None:
-    """Refuse a default that changes: whether something was fed, the stub cannot see."""
+    """Refuse a default that changes: whether something was fed, the host cannot see."""
     for operation in _walk_inputs(placeholder.inputs[0].op):
         if operation.op_def.is_stateful:
             raise UnsupportedError(
                 f"The placeholder {placeholder.name!r} has a default that changes from step to "
-                f"step ({operation.name!r}): the stub cannot see whether it was fed.",
+                f"step ({operation.name!r}): the host cannot see whether it was fed.",
                 hint="Read from the iterator itself, or run one step a run.",
             )
 

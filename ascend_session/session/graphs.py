@@ -7,8 +7,6 @@ from ascend_session.backends import choose, create
 from ascend_session.backends.base import Backend
 from ascend_session.session.registry import current_system
 
-__all__ = ["graph_backend"]
-
 _created: Dict[str, Backend] = {}
 
 
