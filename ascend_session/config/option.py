@@ -71,6 +71,11 @@ class Option:
         return self.path.rpartition(".")[2]
 
     @property
+    def is_object(self) -> bool:
+        """Whether its value is a Python object, which no file can hold."""
+        return object in get_args(self.annotation)
+
+    @property
     def run_config_default(self) -> Any:
         """What NPURunConfig writes where that differs from the adapter's default, else None."""
         return None if self.run_config == self.adapter else self.run_config

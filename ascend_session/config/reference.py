@@ -196,7 +196,7 @@ def in_python(option: Option) -> str:
 
 def in_file(option: Option) -> Optional[str]:
     """Show how it is written in YAML: ``dump_config: {dump_path: ...}``; None for objects."""
-    if not values_of(option).schema:
+    if option.is_object:
         return None
     *containers, leaf = option.path.split(".")
     text = f"{leaf}: ..."
@@ -342,7 +342,7 @@ def _object_schema(prefix: str, parts: Dict[str, Any]) -> Dict[str, Any]:
             name = part.__name__
             parts[name] = _object_schema(f"{option.path}.", parts)
             properties[option.name] = {"$ref": f"#/$defs/{name}", "description": option.doc}
-        elif values_of(option).schema:
+        elif not option.is_object:
             properties[option.name] = _option_schema(option)
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
