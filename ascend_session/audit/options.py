@@ -37,9 +37,9 @@ from ascend_session.audit.values import EnvironmentText, Known, OneOf
 from ascend_session.config.adapter_checks import ends_by_itself
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import check_value
+from ascend_session.config.grammars.profiling_options import profiling_members
 from ascend_session.config.option import Option, keys_by_name, options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.profiling_options import profiling_members
 from ascend_session.config.reference import all_options, values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules

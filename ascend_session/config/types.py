@@ -10,8 +10,15 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import Annotated, Literal
 
-from ascend_session.config import profiling_options, shapes, values
-from ascend_session.config.grammar import INT32_MAX
+from ascend_session.config.grammars import (
+    accelerate,
+    lists,
+    named_values,
+    profiling_options,
+    shapes,
+    single_values,
+)
+from ascend_session.config.grammars.grammar import INT32_MAX
 from ascend_session.option_files import TYPE_NAMES, file_type
 
 if TYPE_CHECKING:
@@ -141,12 +148,12 @@ _PROFILING = {
     ]
 }
 
-PathText = Annotated[Union[str, PathLike], Grammar(values.path_text, _TEXT, "path")]
-CommaNames = Annotated[Union[str, Sequence[str]], Grammar(values.comma_names, _NAMES)]
+PathText = Annotated[Union[str, PathLike], Grammar(single_values.path_text, _TEXT, "path")]
+CommaNames = Annotated[Union[str, Sequence[str]], Grammar(lists.comma_names, _NAMES)]
 DumpStep = Annotated[
-    Union[str, int, Sequence[Any]], Grammar(values.dump_step, _text_or(_STEP, _STEPS))
+    Union[str, int, Sequence[Any]], Grammar(lists.dump_step, _text_or(_STEP, _STEPS))
 ]
-DumpLayer = Annotated[Union[str, Sequence[str]], Grammar(values.dump_layer, _NAMES)]
+DumpLayer = Annotated[Union[str, Sequence[str]], Grammar(lists.dump_layer, _NAMES)]
 InputShape = Annotated[
     Union[str, Mapping[str, Sequence[int]]],
     Grammar(shapes.input_shape, _text_or(_mapping_of(_list_of(_DIM)))),
@@ -159,31 +166,35 @@ ShapeRange = Annotated[
 ]
 AccelerateMode = Annotated[
     Union[str, Sequence[Any], Mapping[str, Any]],
-    Grammar(values.accelerate_train_mode, _text_or({"type": "array"}, _MODE)),
+    Grammar(accelerate.accelerate_train_mode, _text_or({"type": "array"}, _MODE)),
 ]
 StreamParallel = Annotated[
     Union[str, Mapping[str, int]],
-    Grammar(values.stream_max_parallel_num, _text_or(_mapping_of(_COUNT))),
+    Grammar(named_values.stream_max_parallel_num, _text_or(_mapping_of(_COUNT))),
 ]
 DeviceList = Annotated[
-    Union[str, Sequence[int]], Grammar(values.local_device_list, _text_or(_DEVICES))
+    Union[str, Sequence[int]], Grammar(lists.local_device_list, _text_or(_DEVICES))
 ]
-CoreNumber = Annotated[Union[str, Sequence[int]], Grammar(values.aicore_num, _text_or(_CORES))]
+CoreNumber = Annotated[Union[str, Sequence[int]], Grammar(lists.aicore_num, _text_or(_CORES))]
 MultistreamMode = Annotated[
     str,
-    Grammar(values.auto_multistream_parallel_mode, {"type": "string", "pattern": _MULTISTREAM}),
+    Grammar(
+        named_values.auto_multistream_parallel_mode, {"type": "string", "pattern": _MULTISTREAM}
+    ),
 ]
 PassSwitch = Annotated[
     Union[str, Mapping[str, bool]],
-    Grammar(values.optimization_switch, _text_or(_mapping_of({"type": "boolean"}))),
+    Grammar(named_values.optimization_switch, _text_or(_mapping_of({"type": "boolean"}))),
 ]
 InOutPair = Annotated[
     Union[str, Sequence[Any]],
-    Grammar(values.in_out_pair, _text_or({"type": "array", "minItems": 1})),
+    Grammar(lists.in_out_pair, _text_or({"type": "array", "minItems": 1})),
 ]
 MemorySize = Annotated[
     Union[str, int],
-    Grammar(values.memory_size, {"anyOf": [{"type": "string", "pattern": "^[0-9]+$"}, _COUNT]}),
+    Grammar(
+        single_values.memory_size, {"anyOf": [{"type": "string", "pattern": "^[0-9]+$"}, _COUNT]}
+    ),
 ]
 ProfilingText = Annotated[
     Union[str, Mapping[str, str], profiling_options.ProfilingOptions],
@@ -213,7 +224,7 @@ class FileGrammar(Grammar):
             ValueError: If it is neither; a ConfigError if the fields of a mapping are wrong.
         """
         if isinstance(value, (str, bytes, os.PathLike)):
-            return values.path_text(value)
+            return single_values.path_text(value)
         kind = file_type(self._option)
         if isinstance(value, Mapping):
             return kind.of(value)

@@ -8,7 +8,7 @@ multi_batch_options.cc (what profiles may be); manual, NPURunConfig Options.
 import re
 from typing import List, Mapping, Tuple
 
-from ascend_session.config.grammar import (
+from ascend_session.config.grammars.grammar import (
     INT64_MAX,
     UnusableError,
     grammar,

@@ -10,7 +10,13 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 from typing_extensions import Literal
 
-from ascend_session.config.grammar import UnusableError, grammar, is_whole, parse_whole, refused
+from ascend_session.config.grammars.grammar import (
+    UnusableError,
+    grammar,
+    is_whole,
+    parse_whole,
+    refused,
+)
 from ascend_session.text import did_you_mean
 
 
