@@ -8,6 +8,10 @@ from typing import Optional
 
 from typing_extensions import Annotated, Literal
 
+from ascend_session.config.grammars.lists import CommaNames, CoreNumber, DeviceList, InOutPair
+from ascend_session.config.grammars.named_values import MultistreamMode, PassSwitch, StreamParallel
+from ascend_session.config.grammars.shapes import ShapeRange
+from ascend_session.config.grammars.single_values import MemorySize, PathText
 from ascend_session.config.model import ConfigModel
 from ascend_session.config.option import Option
 from ascend_session.config.parts import (
@@ -20,29 +24,19 @@ from ascend_session.config.parts import (
 from ascend_session.config.types import (
     AippFile,
     AoeFile,
-    CommaNames,
-    CoreNumber,
     CustomDtypesFile,
-    DeviceList,
     FusionBytes,
     FusionSwitchFile,
     ImplMode,
-    InOutPair,
     LocalRank,
-    MemorySize,
     MinusOneOrMore,
     MixListFile,
-    MultistreamMode,
     NotNegative,
     OpDebugFile,
     OpPrecisionFile,
-    PassSwitch,
-    PathText,
     Positive,
     PrecisionMode,
     PrecisionModeV2,
-    ShapeRange,
-    StreamParallel,
     Switch,
     TextSwitch,
     UpTo2,

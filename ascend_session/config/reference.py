@@ -12,12 +12,12 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from typing_extensions import get_args
 
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.grammars.grammar import Grammar
 from ascend_session.config.grammars.profiling_options import MEMBERS
 from ascend_session.config.names import OBSOLETE, unknown_name, write_keyword
 from ascend_session.config.option import Option, adapter_options, option_fields, part_of
 from ascend_session.config.rules import HOST_RULES, RULES, paths
 from ascend_session.config.rules.rule import Rule
-from ascend_session.config.types import Grammar
 from ascend_session.findings import ERROR, Finding
 from ascend_session.text import did_you_mean, join_words
 

@@ -6,9 +6,18 @@ TensorFlow 1.15 and compares 32-bit floats.
 
 import re
 import struct
-from typing import List, Mapping
+from typing import Any, List, Mapping, Sequence, Union
 
-from ascend_session.config.grammars.grammar import UnusableError, grammar, is_list, is_whole
+from typing_extensions import Annotated
+
+from ascend_session.config.grammars.grammar import (
+    Grammar,
+    UnusableError,
+    grammar,
+    is_list,
+    is_whole,
+    text_or,
+)
 
 _ACCELERATE_FORMS = "text, (kind, trigger), (kind, trigger, ratio), a mapping with these names"
 _ACCELERATE_FIELDS = ("kind", "trigger", "ratio")
@@ -46,6 +55,13 @@ def accelerate_train_mode(value: object) -> str:
             reason = f"is outside {low} to {high}, the limits for {trigger!r}"
             raise UnusableError(f"the ratio {ratio!r} {reason}", example)
     return text
+
+
+_MODE = {"type": "object", "required": ["kind", "trigger"]}
+AccelerateMode = Annotated[
+    Union[str, Sequence[Any], Mapping[str, Any]],
+    Grammar(accelerate_train_mode, text_or({"type": "array"}, _MODE)),
+]
 
 
 def accelerate_trigger(text: str) -> str:

@@ -7,16 +7,23 @@ commas, so that everything else, double quotes too, becomes part of a name; guid
 
 import ast
 import re
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Sequence, Union
+
+from typing_extensions import Annotated
 
 from ascend_session.config.grammars.grammar import (
+    COUNT,
     INT32_MAX,
+    TEXT,
+    Grammar,
     UnusableError,
     grammar,
     has_blank,
     is_list,
     is_whole,
+    list_of,
     parse_whole,
+    text_or,
 )
 
 _MOST_STEPS = 100
@@ -58,6 +65,12 @@ def dump_step(value: object) -> str:
     return value
 
 
+_STEP = {"type": "integer", "minimum": 0, "maximum": INT32_MAX}
+_STEP_RANGE = list_of(_STEP, minItems=2, maxItems=2)
+_STEPS = list_of({"anyOf": [_STEP, _STEP_RANGE]}, maxItems=_MOST_STEPS)
+DumpStep = Annotated[Union[str, int, Sequence[Any]], Grammar(dump_step, text_or(_STEP, _STEPS))]
+
+
 def _write_step(item: object) -> str:
     if is_whole(item):
         return str(item)
@@ -95,6 +108,13 @@ def local_device_list(value: object) -> str:
     return value
 
 
+_DEVICES = list_of({"type": "integer", "minimum": 0, "maximum": 9})
+DeviceList = Annotated[Union[str, Sequence[int]], Grammar(local_device_list, text_or(_DEVICES))]
+
+
+_NAMES = text_or(list_of(TEXT, minItems=1))
+
+
 @grammar("text, a list of names", "Pooling,SoftmaxV2")
 def comma_names(value: object) -> str:
     """Names with commas between: ``"A,B"`` or a list of names (passes, operator types).
@@ -110,6 +130,9 @@ def comma_names(value: object) -> str:
             reason = "has a blank or a comma in it (names have commas between, no blanks)"
             raise UnusableError(f"{name!r} {reason}")
     return value if isinstance(value, str) else ",".join(names)
+
+
+CommaNames = Annotated[Union[str, Sequence[str]], Grammar(comma_names, _NAMES)]
 
 
 @grammar("text, a list of names", "conv1 conv2")
@@ -128,6 +151,9 @@ def dump_layer(value: object) -> str:
         if not name or has_blank(name):
             raise UnusableError(f"{name!r} is not an operator name", ["conv1", "conv2"])
     return value if isinstance(value, str) else " ".join(names)
+
+
+DumpLayer = Annotated[Union[str, Sequence[str]], Grammar(dump_layer, _NAMES)]
 
 
 def _check_names(value: object) -> List[str]:
@@ -163,6 +189,10 @@ def aicore_num(value: object) -> str:
     return value
 
 
+_CORES = list_of({"anyOf": [COUNT, {"type": "null"}]}, maxItems=2)
+CoreNumber = Annotated[Union[str, Sequence[int]], Grammar(aicore_num, text_or(_CORES))]
+
+
 # in_out_pair ------------------------------------------------------------------------------------
 
 _PAIRS_EXAMPLE = [[["conv1"], ["relu9"]]]
@@ -187,6 +217,11 @@ def in_out_pair(value: object) -> str:
     if reason is not None:
         raise UnusableError(reason)
     return _write_pairs(value)
+
+
+InOutPair = Annotated[
+    Union[str, Sequence[Any]], Grammar(in_out_pair, text_or({"type": "array", "minItems": 1}))
+]
 
 
 def _find_text_fault(text: str) -> Optional[str]:

@@ -4,15 +4,21 @@ Sources: SetPassSwitch in GE's optimization_option.cc; guides/facts/options.md.
 """
 
 import re
-from typing import List, Mapping, Tuple
+from typing import List, Mapping, Tuple, Union
+
+from typing_extensions import Annotated
 
 from ascend_session.config.grammars.grammar import (
+    COUNT,
     INT32_MAX,
+    Grammar,
     UnusableError,
     grammar,
     has_blank,
     is_whole,
+    mapping_of,
     parse_whole,
+    text_or,
 )
 
 
@@ -31,6 +37,11 @@ def stream_max_parallel_num(value: object) -> str:
     return str(value)
 
 
+StreamParallel = Annotated[
+    Union[str, Mapping[str, int]], Grammar(stream_max_parallel_num, text_or(mapping_of(COUNT)))
+]
+
+
 @grammar("text, a mapping of pass names to True or False", "PassA:on;PassB:off")
 def optimization_switch(value: object) -> str:
     """Passes on or off: ``"PassA:on;PassB:off"`` or {pass: bool}.
@@ -43,6 +54,12 @@ def optimization_switch(value: object) -> str:
         if state not in ("on", "off"):
             raise UnusableError(f"pass {name!r} is {state!r}, which is neither 'on' nor 'off'")
     return str(value)
+
+
+PassSwitch = Annotated[
+    Union[str, Mapping[str, bool]],
+    Grammar(optimization_switch, text_or(mapping_of({"type": "boolean"}))),
+]
 
 
 def _join_items(items: Mapping[object, object], separator: str) -> str:
@@ -69,7 +86,8 @@ def _split_items(text: object, separator: str) -> List[Tuple[str, str]]:
     return items
 
 
-_STREAMS = "(?s)(LoadBalance|MainStream|WeightedLoadBalance)(?::(.*))?"
+_ALGORITHMS = "LoadBalance|MainStream|WeightedLoadBalance"
+_STREAMS = f"(?s)({_ALGORITHMS})(?::(.*))?"
 _MOST_STREAMS = 64
 
 
@@ -100,3 +118,7 @@ def auto_multistream_parallel_mode(value: object) -> str:
         reason = f"the number of streams is {streams!r} and must be 1 to {_MOST_STREAMS}"
         raise UnusableError(reason, f"{algorithm}:8")
     return value
+
+
+_MODES = {"type": "string", "pattern": f"^(cv|({_ALGORITHMS}):[1-9][0-9]?)$"}
+MultistreamMode = Annotated[str, Grammar(auto_multistream_parallel_mode, _MODES)]

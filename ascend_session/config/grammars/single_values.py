@@ -4,14 +4,25 @@ Source: guides/facts/options.md.
 """
 
 import os
+from typing import TYPE_CHECKING, Union
+
+from typing_extensions import Annotated
 
 from ascend_session.config.grammars.grammar import (
+    COUNT,
+    TEXT,
+    Grammar,
     UnusableError,
     grammar,
     is_whole,
     parse_whole,
     wrong_type,
 )
+
+if TYPE_CHECKING:
+    PathLike = os.PathLike[str]
+else:
+    PathLike = os.PathLike  # Python 3.7 has no os.PathLike[str]
 
 _MOST_BYTES = 2**64 - 1
 
@@ -25,6 +36,12 @@ def memory_size(value: object) -> str:
     if parse_whole(text, 1, _MOST_BYTES) is None:
         raise UnusableError("a number of bytes above 0 is needed, in digits only", str(2**30))
     return text
+
+
+MemorySize = Annotated[
+    Union[str, int],
+    Grammar(memory_size, {"anyOf": [{"type": "string", "pattern": "^[0-9]+$"}, COUNT]}),
+]
 
 
 @grammar("text, os.PathLike", "dump/step0")
@@ -47,3 +64,6 @@ def path_text(value: object) -> str:
     except UnicodeEncodeError:
         raise UnusableError("it is not UTF-8 text (half a surrogate pair)") from None
     return path
+
+
+PathText = Annotated[Union[str, PathLike], Grammar(path_text, TEXT, "path")]
