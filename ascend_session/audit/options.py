@@ -122,7 +122,13 @@ def check_assigned(option: Option, value: Any, is_python_2: bool = False) -> Ass
     return AssignedValue(problems=problems, certain=is_certain)
 
 
-_STRICT = ("dynamic_dims", "experimental_accelerate_train_mode", "input_shape", "profiling_options")
+# What these refuse, the adapter or GE refuses likewise.
+_EXACT_GRAMMARS = (
+    "dynamic_dims",
+    "experimental_accelerate_train_mode",
+    "input_shape",
+    "profiling_options",
+)
 
 
 @lru_cache(maxsize=None)
@@ -132,7 +138,7 @@ def _lenient_keys() -> FrozenSet[str]:
     Of most texts with a grammar only its main form is documented, and blanks may pass.
     """
     with_grammar = {each.key for each in all_options() if values_of(each).grammar is not None}
-    return frozenset(with_grammar.difference(_STRICT))
+    return frozenset(with_grammar.difference(_EXACT_GRAMMARS))
 
 
 def argument_problems(model: Type[BaseModel], name: str, value: Any) -> Tuple[Finding, ...]:
