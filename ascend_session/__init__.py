@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ascend_session import training as training
     from ascend_session.cluster.rank_table import RankTable as RankTable
     from ascend_session.config.ascend_config import AscendConfig as AscendConfig
+    from ascend_session.config.grammars.profiling_options import (
+        ProfilingOptions as ProfilingOptions,
+    )
     from ascend_session.config.parts import DumpConfig as DumpConfig
     from ascend_session.config.parts import DynamicInputConfig as DynamicInputConfig
     from ascend_session.config.parts import ExperimentalConfig as ExperimentalConfig
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     )
     from ascend_session.config.parts import MemoryConfig as MemoryConfig
     from ascend_session.config.parts import ProfilingConfig as ProfilingConfig
-    from ascend_session.config.profiling_options import ProfilingOptions as ProfilingOptions
     from ascend_session.errors import AscendConfigWarning as AscendConfigWarning
     from ascend_session.errors import AscendError as AscendError
     from ascend_session.errors import AuditError as AuditError
@@ -78,7 +80,7 @@ _HOMES = {
     "MemoryConfig": "config.parts",
     "PreflightError": "errors",
     "ProfilingConfig": "config.parts",
-    "ProfilingOptions": "config.profiling_options",
+    "ProfilingOptions": "config.grammars.profiling_options",
     "RankTable": "cluster.rank_table",
     "ResultError": "errors",
     "RetryPolicy": "failures",

@@ -37,9 +37,9 @@ from ascend_session.audit.values import EnvironmentText, Known, OneOf
 from ascend_session.config.adapter_checks import ends_by_itself
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import check_value
+from ascend_session.config.grammars.profiling_options import profiling_members
 from ascend_session.config.option import Option, keys_by_name, options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.profiling_options import profiling_members
 from ascend_session.config.reference import all_options, values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
@@ -122,7 +122,13 @@ def check_assigned(option: Option, value: Any, is_python_2: bool = False) -> Ass
     return AssignedValue(problems=problems, certain=is_certain)
 
 
-_STRICT = ("dynamic_dims", "experimental_accelerate_train_mode", "input_shape", "profiling_options")
+# What these refuse, the adapter or GE refuses likewise.
+_EXACT_GRAMMARS = (
+    "dynamic_dims",
+    "experimental_accelerate_train_mode",
+    "input_shape",
+    "profiling_options",
+)
 
 
 @lru_cache(maxsize=None)
@@ -132,7 +138,7 @@ def _lenient_keys() -> FrozenSet[str]:
     Of most texts with a grammar only its main form is documented, and blanks may pass.
     """
     with_grammar = {each.key for each in all_options() if values_of(each).grammar is not None}
-    return frozenset(with_grammar.difference(_STRICT))
+    return frozenset(with_grammar.difference(_EXACT_GRAMMARS))
 
 
 def argument_problems(model: Type[BaseModel], name: str, value: Any) -> Tuple[Finding, ...]:

@@ -19,18 +19,18 @@ from ascend_session.config.names import OBSOLETE, unknown_name
 from ascend_session.config.option import Option, option_fields, part_of
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules.rule import FlatOptions
-from ascend_session.config.run_config import NO_ARGUMENT, find_ruined_options
+from ascend_session.config.run_config import find_ruined_options
 from ascend_session.findings import ERROR, Finding, Place
 
 
 def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
     """Report what is wrong with single arguments of one call."""
-    known = _arguments(call.name)
+    known = _options_of(call.name)
     model: Type[BaseModel] = PART_MODELS.get(call.name, AdapterOptions)
     for name, value in call.arguments.items():
         place = call.places.get(name, call.place)
         option = known.get(name)
-        if option is None:
+        if option is None or option.raw_only:
             yield _unknown_argument(call.name, name, value, place)
             continue
         if isinstance(value, Known) and value.value is None:
@@ -46,22 +46,19 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
         yield from check_path(option.key, given, place)
 
 
-def _arguments(name: str) -> Dict[str, Option]:
-    """Map the arguments of a class of the vendor's to their options."""
+def _options_of(name: str) -> Dict[str, Option]:
+    """Map the names of the options that a class of the vendor's stands for to these options."""
     model: Type[BaseModel] = PART_MODELS.get(name, AdapterOptions)
-    return {
-        option.name: option
-        for option in option_fields(model)
-        if "." not in option.path and not (model is AdapterOptions and option.name in NO_ARGUMENT)
-    }
+    return {option.name: option for option in option_fields(model) if "." not in option.path}
 
 
 def _unknown_argument(owner: str, name: str, value: Any, place: Place) -> Finding:
+    option = _options_of("NPURunConfig").get(name)
     if name in OBSOLETE:
         hint = OBSOLETE[name][:1].upper() + OBSOLETE[name][1:]
-    elif name in NO_ARGUMENT:
+    elif option is not None and option.raw_only:
         hint = "It is a key of the entry for raw sessions only."
-    elif name in _arguments("NPURunConfig"):
+    elif option is not None:
         hint = "It is an argument of NPURunConfig."
     else:
         problem = unknown_name(name, getattr(value, "value", "..."), AscendConfig)

@@ -9,12 +9,13 @@ Sources: npu_config.py, ``NPURunConfig.__init__`` and ``set_npu_default_config``
 
 import json
 import os
-from typing import Any, Dict, Iterable
+from typing import Any, Dict, Iterable, List
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from ascend_session.compat.tensorflow_names import RunConfig, tf
+from ascend_session.compat.vendor_modules import signature_of
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
@@ -227,20 +228,8 @@ _ALWAYS = (
     "variable_placement enable_reduce_precision"
 )
 
-# Written unless they are None.
-_GIVEN = (
-    "graph_memory_max_size variable_memory_max_size op_debug_level enable_scope_fusion_passes "
-    "buffer_optimize fusion_switch_file compress_weight_conf op_compiler_cache_mode "
-    "op_compiler_cache_dir debug_dir dynamic_input dynamic_graph_execute_mode "
-    "dynamic_inputs_shape_range local_rank_id local_device_list soc_config hccl_timeout "
-    "op_wait_timeout op_execute_timeout HCCL_algorithm customize_dtypes op_debug_config "
-    "topo_sorting_mode insert_op_file compile_dynamic_mode graph_max_parallel_model_num "
-    "shape_generalization_mode all_tensor_not_empty auto_multistream_parallel_mode "
-    "session_device_id modify_mixlist op_precision_mode precision_mode precision_mode_v2 "
-    "variable_format_optimize stream_max_parallel_num ac_parallel_enable quant_dumpable "
-    "op_select_implmode optypelist_for_implmode aoe_config_file export_compile_stat "
-    "aicore_num oo_constant_folding input_batch_cpy oo_level optimization_switch"
-)
+# Written if AOE tunes.
+_FOR_TUNING = ("aoe_mode", "work_path", "distribute_config")
 
 _EXPERIMENTAL = {
     "experimental_logical_device_cluster_deploy_mode": "logical_device_cluster_deploy_mode",
@@ -287,7 +276,7 @@ def parameters(config: Any) -> Dict[str, Any]:
     """Give the keys of the entry and their values."""
     values = {key: getattr(config, attribute(key)) for key in _ALWAYS.split()}
     values.update(use_off_line=True, min_group_size=True)
-    values.update(_unless_none(config, {key: attribute(key) for key in _GIVEN.split()}))
+    values.update(_unless_none(config, {key: attribute(key) for key in _optional_keys()}))
     for key in ("graph_memory_max_size", "variable_memory_max_size"):
         if key in values:
             values[key] = str(values[key])
@@ -299,6 +288,17 @@ def parameters(config: Any) -> Dict[str, Any]:
     values.update(_tuning(config))
     values.update(_task())
     return values
+
+
+def _optional_keys() -> List[str]:
+    """List the keys that are arguments of the same name, written unless they are None."""
+    arguments = signature_of(ARGUMENTS).parameters
+    elsewhere = (*_ALWAYS.split(), *_FOR_TUNING)
+    return [
+        key
+        for key, option in options_by_key(AdapterOptions).items()
+        if option.field and key in arguments and key not in elsewhere
+    ]
 
 
 def _unless_none(owner: Any, names: Dict[str, str]) -> Dict[str, Any]:

@@ -24,7 +24,7 @@ from ascend_session.config.rules.rule import FlatOptions, Rule
 from ascend_session.findings import ERROR, HOST, Finding
 
 # Options whose wrong values GE refuses, and what has to be on for that.
-_READ_BY_GE: Dict[str, str] = {
+_VALUES_CHECKED_BY_GE: Dict[str, str] = {
     "aicore_num": "",
     "auto_multistream_parallel_mode": "",
     "dynamic_dims": "",
@@ -148,7 +148,7 @@ def _find_refusals_of_ge(
     for key in REFUSED_BY_GE:
         if isinstance(written.get(key), str) and written[key] != "":
             yield unknown_key(key)
-    for key, switch in _READ_BY_GE.items():
+    for key, switch in _VALUES_CHECKED_BY_GE.items():
         value = values.get(key, "")
         is_read = value != "" and (not switch or values.get(switch) is True)
         # guides/facts/options.md#numbers-of-cores-and-streams

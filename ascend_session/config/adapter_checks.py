@@ -26,6 +26,13 @@ from typing import (
 )
 
 from ascend_session.config.entry import EntryReading
+from ascend_session.config.grammars.accelerate import (
+    ACCELERATE_KINDS,
+    DECIMAL,
+    LONGEST_NUMBER,
+    RATIO_LIMITS,
+    to_float32,
+)
 from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
@@ -33,13 +40,6 @@ from ascend_session.config.rules.accuracy import MIXED, MIXED_V2
 from ascend_session.config.rules.dynamic import PROFILE
 from ascend_session.config.rules.paths import unusable_directory
 from ascend_session.config.rules.variables import whole_number
-from ascend_session.config.values import (
-    ACCELERATE_KINDS,
-    DECIMAL,
-    LONGEST_NUMBER,
-    RATIO_LIMITS,
-    to_float32,
-)
 from ascend_session.findings import ERROR, Finding
 
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple, Union
 
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.option import option_fields, options_by_key
+from ascend_session.config.option import adapter_options, option_fields, options_by_key
 from ascend_session.config.rules import HOST_RULES, RULES
 from ascend_session.config.rules.rule import FlatOptions, apply_rules
 from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import ERROR, Finding, Place, TextPlaces, errors_of
 from ascend_session.jsonfile import JsonError, Node, parse_json
 
-# Their values are Python objects, which no file can hold
-_OBJECTS = ("distribute", "session_config", "train_distribute", "eval_distribute")
 _DEEPEST = 32  # levels; a real configuration has five, and PyYAML is slow with very many
 _MOST_KEYS = 10_000
 _MOST_LETTERS = 10_000_000
@@ -139,14 +137,15 @@ def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
     """
     document = _read_document(name)
     values, problems = document.values, document.problems
+    objects = [option.name for option in adapter_options(model) if option.is_object]
     problems += [
         Finding(ERROR, f"{key} takes a Python object and cannot be given in a file.", option=key)
-        for key in _OBJECTS
+        for key in objects
         if key in values
     ]
     config = None
     try:
-        config = model(**{key: value for key, value in values.items() if key not in _OBJECTS})
+        config = model(**{key: value for key, value in values.items() if key not in objects})
     except ConfigError as error:
         problems += error.problems
     placed = [_placed(problem, model, document.places) for problem in problems]

@@ -150,7 +150,7 @@ def _reword(finding: Any, model: Type[BaseModel]) -> Iterator[Finding]:
                 yield problem._replace(option=f"{name}.{problem.option}")
     elif finding["type"] == "extra_forbidden":
         yield unknown_name(name, finding["input"], model)
-    elif inner is not None:  # a grammar of values.py speaks in sentences of its own
+    elif inner is not None:  # a grammar speaks in sentences of its own
         yield Finding(ERROR, f"{name}: {inner}", option=name)
     else:
         yield _about_value(name, finding, model)

@@ -36,6 +36,8 @@ class Option:
         also: Further scopes it is sent at.
         sticky: Whether the value stays in the process after its session has gone.
         dead: Whether nothing in the stack reads it any more.
+        raw_only: Whether NPURunConfig has no argument for it, so that only a raw session gets it
+            (guides/facts/adapter.md#options-without-an-argument-of-npurunconfig).
         group: The title of the group of options that begins with it, if one does.
         pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
@@ -57,6 +59,7 @@ class Option:
     also: Tuple[str, ...] = ()
     sticky: bool = False
     dead: bool = False
+    raw_only: bool = False
     group: str = ""
     pages: str = ""
     path: str = ""
@@ -66,6 +69,11 @@ class Option:
     def name(self) -> str:
         """The last part of ``path``: the field's name in its class."""
         return self.path.rpartition(".")[2]
+
+    @property
+    def is_object(self) -> bool:
+        """Whether its value is a Python object, which no file can hold."""
+        return object in get_args(self.annotation)
 
     @property
     def run_config_default(self) -> Any:

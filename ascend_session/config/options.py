@@ -8,6 +8,10 @@ from typing import Optional
 
 from typing_extensions import Annotated, Literal
 
+from ascend_session.config.grammars.lists import CommaNames, CoreNumber, DeviceList, InOutPair
+from ascend_session.config.grammars.named_values import MultistreamMode, PassSwitch, StreamParallel
+from ascend_session.config.grammars.shapes import ShapeRange
+from ascend_session.config.grammars.single_values import MemorySize, PathText
 from ascend_session.config.model import ConfigModel
 from ascend_session.config.option import Option
 from ascend_session.config.parts import (
@@ -20,29 +24,19 @@ from ascend_session.config.parts import (
 from ascend_session.config.types import (
     AippFile,
     AoeFile,
-    CommaNames,
-    CoreNumber,
     CustomDtypesFile,
-    DeviceList,
     FusionBytes,
     FusionSwitchFile,
     ImplMode,
-    InOutPair,
     LocalRank,
-    MemorySize,
     MinusOneOrMore,
     MixListFile,
-    MultistreamMode,
     NotNegative,
     OpDebugFile,
     OpPrecisionFile,
-    PassSwitch,
-    PathText,
     Positive,
     PrecisionMode,
     PrecisionModeV2,
-    ShapeRange,
-    StreamParallel,
     Switch,
     TextSwitch,
     UpTo2,
@@ -61,7 +55,7 @@ class AdapterOptions(ConfigModel):
     graph_run_mode: Annotated[Optional[Switch], Option("i", "init", group="Basics", doc="Selects training (1) or online-inference (0) compilation for the whole process.", adapter=1, also=("session",), pages="02")] = None
     session_device_id: Annotated[Optional[NotNegative], Option("i", "session", "Binds the session to one logical device so that one process can drive several devices.", pages="0")] = None
     deterministic: Annotated[Optional[Switch], Option("i", "init", "Makes operators bit-reproducible on identical hardware and input, at a speed cost.", adapter=0, pages="0")] = None
-    use_off_line: Annotated[Optional[bool], Option("b", "pass", "Master switch: False leaves the graph on the host CPU and skips every adapter pass.", adapter=True, pages="2")] = None
+    use_off_line: Annotated[Optional[bool], Option("b", "pass", "Master switch: False leaves the graph on the host CPU and skips every adapter pass.", adapter=True, raw_only=True, pages="2")] = None
 
     memory_config: Annotated[Optional[MemoryConfig], Option(None, "", group="Memory", doc="Container object for the four memory options.", pages="0")] = None
     external_weight: Annotated[Optional[bool], Option("b", "session", "Writes Const weights to files so that several models in a session can share them.", adapter=False, pages="0")] = None
@@ -74,8 +68,8 @@ class AdapterOptions(ConfigModel):
     all_tensor_not_empty: Annotated[Optional[bool], Option("b", "session", "Promises that no tensor is empty so that the emptiness checks can be dropped.", adapter=False)] = None
 
     mix_compile_mode: Annotated[Optional[bool], Option("b", "pass", group="Mixed computing", doc="Allows operators that the device cannot run to execute in TensorFlow on the host.", adapter=False, pages="0")] = None
-    in_out_pair_flag: Annotated[Optional[bool], Option("b", "pass", "True offloads the operators between in_out_pair's ends, False keeps exactly those on the host.", adapter=True, applies="online inference")] = None
-    in_out_pair: Annotated[Optional[InOutPair], Option("s", "pass", "Python-list text naming the first and last operators of the sub-graph to (not) offload.", applies="online inference")] = None
+    in_out_pair_flag: Annotated[Optional[bool], Option("b", "pass", "True offloads the operators between in_out_pair's ends, False keeps exactly those on the host.", adapter=True, applies="online inference", raw_only=True)] = None
+    in_out_pair: Annotated[Optional[InOutPair], Option("s", "pass", "Python-list text naming the first and last operators of the sub-graph to (not) offload.", applies="online inference", raw_only=True)] = None
 
     variable_placement: Annotated[Optional[Literal["Host", "Device"]], Option("s", "pass", group="Performance", doc="Places variables in device or host memory.", adapter="Device", pages="0")] = None
     frozen_variable: Annotated[Optional[bool], Option("b", "pass", "Folds restored variables into constants for inference.", adapter=False, applies="online inference")] = None
@@ -146,12 +140,12 @@ class AdapterOptions(ConfigModel):
     enable_compress_weight: Annotated[Optional[bool], Option("b", "session", "Global weight compression.", adapter=False)] = None
     compress_weight_conf: Annotated[Optional[PathText], Option("s", "session", "List of nodes whose weights are compressed.")] = None
 
-    job: Annotated[Optional[str], Option("s", "pass", group="Not in the manual", doc="TensorFlow job name used to build device strings; 'ps' and 'default' disable the adapter passes.", adapter="localhost")] = None
-    task_index: Annotated[Optional[NotNegative], Option("i", "pass", "TensorFlow task index used together with job.", adapter=0)] = None
-    lower_functional_ops: Annotated[Optional[bool], Option("b", "pass", "Keeps TensorFlow's lowering of If/While/Case to switch/merge form.", adapter=False)] = None
-    const_input: Annotated[Optional[str], Option("s", "pass", "Comma-separated placeholder names that may be treated as constants.")] = None
-    graph_exec_timeout: Annotated[Optional[MinusOneOrMore], Option("i", "init", "Whole-graph execution timeout of the heterogeneous executor.", adapter=600000, unit="ms")] = None
-    min_group_size: Annotated[Optional[bool], Option("b", "unread", "Remnant of gradient fusion that NPUEstimator still writes.", adapter=True, deprecated=True, dead=True)] = None
+    job: Annotated[Optional[str], Option("s", "pass", group="Not in the manual", doc="TensorFlow job name used to build device strings; 'ps' and 'default' disable the adapter passes.", adapter="localhost", raw_only=True)] = None
+    task_index: Annotated[Optional[NotNegative], Option("i", "pass", "TensorFlow task index used together with job.", adapter=0, raw_only=True)] = None
+    lower_functional_ops: Annotated[Optional[bool], Option("b", "pass", "Keeps TensorFlow's lowering of If/While/Case to switch/merge form.", adapter=False, raw_only=True)] = None
+    const_input: Annotated[Optional[str], Option("s", "pass", "Comma-separated placeholder names that may be treated as constants.", raw_only=True)] = None
+    graph_exec_timeout: Annotated[Optional[MinusOneOrMore], Option("i", "init", "Whole-graph execution timeout of the heterogeneous executor.", adapter=600000, unit="ms", raw_only=True)] = None
+    min_group_size: Annotated[Optional[bool], Option("b", "unread", "Remnant of gradient fusion that NPUEstimator still writes.", adapter=True, deprecated=True, dead=True, raw_only=True)] = None
     hcom_multi_mode: Annotated[Optional[bool], Option("b", "init", "Multi-mode collectives switch.", adapter=False)] = None
     HCCL_algorithm: Annotated[Optional[str], Option("s", "init", "Collective algorithm description passed to HCCL.", also=("session",))] = None
     device_type: Annotated[Optional[str], Option("s", "init", "Device type hint.", adapter="default_device_type")] = None

@@ -9,21 +9,14 @@ from typing import Optional
 
 from typing_extensions import Annotated, Literal
 
+from ascend_session.config.grammars.accelerate import AccelerateMode
+from ascend_session.config.grammars.lists import DumpLayer, DumpStep
+from ascend_session.config.grammars.profiling_options import ProfilingText
+from ascend_session.config.grammars.shapes import DynamicDims, InputShape
+from ascend_session.config.grammars.single_values import PathText
 from ascend_session.config.model import ConfigPart
 from ascend_session.config.option import Option
-from ascend_session.config.types import (
-    AccelerateMode,
-    AutoManual,
-    DumpLayer,
-    DumpStep,
-    DynamicDims,
-    InputShape,
-    PathText,
-    ProfilingText,
-    Switch,
-    UpTo2,
-    UpTo4,
-)
+from ascend_session.config.types import AutoManual, Switch, UpTo2, UpTo4
 
 
 class MemoryConfig(ConfigPart):

@@ -12,12 +12,12 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from typing_extensions import get_args
 
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.grammars.grammar import Grammar
+from ascend_session.config.grammars.profiling_options import MEMBERS
 from ascend_session.config.names import OBSOLETE, unknown_name, write_keyword
 from ascend_session.config.option import Option, adapter_options, option_fields, part_of
-from ascend_session.config.profiling_options import MEMBERS
 from ascend_session.config.rules import HOST_RULES, RULES, paths
 from ascend_session.config.rules.rule import Rule
-from ascend_session.config.types import Grammar
 from ascend_session.findings import ERROR, Finding
 from ascend_session.text import did_you_mean, join_words
 
@@ -196,7 +196,7 @@ def in_python(option: Option) -> str:
 
 def in_file(option: Option) -> Optional[str]:
     """Show how it is written in YAML: ``dump_config: {dump_path: ...}``; None for objects."""
-    if not values_of(option).schema:
+    if option.is_object:
         return None
     *containers, leaf = option.path.split(".")
     text = f"{leaf}: ..."
@@ -342,7 +342,7 @@ def _object_schema(prefix: str, parts: Dict[str, Any]) -> Dict[str, Any]:
             name = part.__name__
             parts[name] = _object_schema(f"{option.path}.", parts)
             properties[option.name] = {"$ref": f"#/$defs/{name}", "description": option.doc}
-        elif values_of(option).schema:
+        elif not option.is_object:
             properties[option.name] = _option_schema(option)
     return {"type": "object", "additionalProperties": False, "properties": properties}
 

@@ -16,27 +16,14 @@ from ascend_session.findings import ERROR, Finding
 
 _VENDOR_MODULE = "npu_bridge.estimator.npu.npu_config"
 
-# Read by the adapter, but NPURunConfig has no argument for them
-# (guides/facts/adapter.md#options-without-an-argument-of-npurunconfig).
-NO_ARGUMENT = (
-    "use_off_line",
-    "job",
-    "task_index",
-    "in_out_pair",
-    "in_out_pair_flag",
-    "lower_functional_ops",
-    "const_input",
-    "graph_exec_timeout",
-    "min_group_size",
-)
-
 
 def run_config_kwargs(config: ConfigModel) -> Dict[str, Any]:
     """Give the keyword arguments for NPURunConfig; see `AscendConfig.to_run_config_kwargs`."""
+    raw_only = {option.name for option in adapter_options(type(config)) if option.raw_only}
     problems = [
         Finding(ERROR, f"{name}={value!r}: NPURunConfig has no argument of this name.", option=name)
         for name, value in config.given().items()
-        if name in NO_ARGUMENT
+        if name in raw_only
     ]
     problems += find_ruined_options(config.given())
     if problems:

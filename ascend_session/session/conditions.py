@@ -14,8 +14,8 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.grammars.accelerate import accelerate_trigger
 from ascend_session.config.option import options_by_key
-from ascend_session.config.values import accelerate_trigger
 from ascend_session.errors import ConfigError, LifecycleError, warn
 from ascend_session.findings import ERROR, Finding
 

@@ -6,11 +6,16 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, UnsupportedError
+from ascend_session.compat.vendor_modules import signature_of
+from ascend_session.config.option import option_fields, options_by_key
+from ascend_session.config.options import AdapterOptions
 from tests.compat.surface import has_estimators, module, of_estimator
 
 npu_config = of_estimator("npu_config")
 NPURunConfig = npu_config.NPURunConfig
-add_entry, parameters = module("run_config").add_entry, module("run_config").parameters
+run_config = module("run_config")
+add_entry, parameters = run_config.add_entry, run_config.parameters
+ARGUMENTS = signature_of(run_config.ARGUMENTS).parameters
 
 
 @pytest.mark.skipif(hasattr(NPURunConfig, "replace"), reason="this TensorFlow has tf.estimator")
@@ -82,6 +87,21 @@ def test_parts_take_the_vendors_arguments_and_refuse_what_it_refuses() -> None:
     with pytest.warns(AscendConfigWarning, match="before 2021"):
         npu_config.ProfilingConfig(True, enable_options=["task_trace"])
     assert [one.value for one in npu_config.NpuExecutePlacement][:2] == ["all", "cube"]
+
+
+def test_each_option_is_an_argument_but_for_those_of_raw_sessions() -> None:
+    options = [each for each in option_fields(AdapterOptions) if "." not in each.path]
+    missing = [option.name for option in options if option.name not in ARGUMENTS]
+    assert missing == [option.name for option in options if option.raw_only]
+
+
+@has_estimators
+def test_each_key_that_is_an_argument_reaches_the_entry() -> None:
+    value = {"s": "text", "i": 1, "b": True}
+    known = options_by_key(AdapterOptions)
+    given = {key: value[o.field] for key, o in known.items() if o.field and key in ARGUMENTS}
+    values = parameters(NPURunConfig(**given))
+    assert {key: values.get(key) for key in given} == given
 
 
 @has_estimators

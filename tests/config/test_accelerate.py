@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ascend_session.config.values import accelerate_train_mode, accelerate_trigger
+from ascend_session.config.grammars.accelerate import accelerate_train_mode, accelerate_trigger
 
 
 def refusal(value):

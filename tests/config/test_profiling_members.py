@@ -2,7 +2,7 @@
 
 import pytest
 
-from ascend_session.config.profiling_options import (
+from ascend_session.config.grammars.profiling_options import (
     MEMBERS,
     find_member_fault,
     find_near_miss,

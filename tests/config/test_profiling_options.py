@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ascend_session.config.profiling_options import (
+from ascend_session.config.grammars.profiling_options import (
     MEMBERS,
     ProfilingOptions,
     profiling_members,

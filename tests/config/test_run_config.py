@@ -19,6 +19,7 @@ from ascend_session import (
     MemoryConfig,
     ProfilingConfig,
 )
+from ascend_session.config.option import adapter_options
 
 REFERENCE: List[Dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "options.json").read_text(encoding="utf-8")
@@ -192,8 +193,9 @@ def test_the_configuration_is_not_changed_by_it(vendor: Any) -> None:
 # Refusals -------------------------------------------------------------------------------------
 
 
-LIVE = [f for f in REFERENCE if f["kind"] == "parameter_map" and f["name"] != "auto_tune_mode"]
-NO_ARGUMENT = {
+KINDS = ("parameter_map", "write_only")
+LIVE = [f for f in REFERENCE if f["kind"] in KINDS and f["name"] != "auto_tune_mode"]
+RAW_ONLY: Dict[str, Any] = {
     "use_off_line": True,
     "job": "localhost",
     "task_index": 0,
@@ -206,15 +208,15 @@ NO_ARGUMENT = {
 
 
 def test_the_options_without_an_argument_are_those_of_the_reference() -> None:
-    assert set(NO_ARGUMENT) == {f["name"] for f in LIVE if f["run_config_name"] is None}
+    ours = {option.key for option in adapter_options(AscendConfig) if option.raw_only}
+    assert ours == {f["name"] for f in LIVE if f["run_config_name"] is None}
 
 
 def test_options_that_npurunconfig_has_no_argument_for_are_refused_all_at_once() -> None:
-    said: Dict[str, Any] = dict(NO_ARGUMENT)
-    config = AscendConfig(mix_compile_mode=True, **said)
+    config = AscendConfig(mix_compile_mode=True, **RAW_ONLY)
     with pytest.raises(ConfigError) as caught:
         config.to_run_config_kwargs()
-    assert {problem.option for problem in caught.value.problems} == set(NO_ARGUMENT)
+    assert {problem.option for problem in caught.value.problems} == set(RAW_ONLY)
     assert "use_off_line=True: NPURunConfig has no argument of this name." in str(caught.value)
 
 

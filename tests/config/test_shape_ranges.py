@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ascend_session.config.shapes import dynamic_inputs_shape_range, shape_range_groups
+from ascend_session.config.grammars.shapes import dynamic_inputs_shape_range, shape_range_groups
 
 
 def refusal(value):

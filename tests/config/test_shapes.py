@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from ascend_session.config import shapes
+from ascend_session.config.grammars import shapes
 
 
 def refusal(function, value):

@@ -1,5 +1,6 @@
 """Rules about numeric precision, and about dumps and debugging files, which explain it."""
 
+from ascend_session.config.grammars.accelerate import accelerate_trigger
 from ascend_session.config.rules.rule import (
     FlatOptions,
     RuleBook,
@@ -8,7 +9,6 @@ from ascend_session.config.rules.rule import (
     no_effect,
     warning,
 )
-from ascend_session.config.values import accelerate_trigger
 
 RULES = RuleBook()
 

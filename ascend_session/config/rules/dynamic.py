@@ -1,6 +1,6 @@
 """Rules about dynamic shapes: profiles, shape ranges, generalisation."""
 
-from ascend_session.config import shapes
+from ascend_session.config.grammars import shapes
 from ascend_session.config.rules.rule import (
     FlatOptions,
     RuleBook,

@@ -1,6 +1,6 @@
 """Rules about how graphs run: loops, memory, compilation, tuning, collectives, the Estimator."""
 
-from ascend_session.config import profiling_options
+from ascend_session.config.grammars import profiling_options
 from ascend_session.config.rules.rule import (
     FlatOptions,
     RuleBook,

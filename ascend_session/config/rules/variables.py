@@ -5,7 +5,7 @@ import os
 import re
 from typing import Optional
 
-from ascend_session.config.profiling_options import profiling_members
+from ascend_session.config.grammars.profiling_options import profiling_members
 from ascend_session.config.rules.paths import tuning_mode
 from ascend_session.config.rules.rule import (
     FlatOptions,

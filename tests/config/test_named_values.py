@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ascend_session.config.values import (
+from ascend_session.config.grammars.named_values import (
     auto_multistream_parallel_mode,
     optimization_switch,
     stream_max_parallel_num,

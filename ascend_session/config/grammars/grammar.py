@@ -1,13 +1,15 @@
-"""What the grammars of structured options share: ASCII numbers, lists, and the refusal of a value.
+"""What the grammars of structured options share: numbers, lists, the refusal of a value, the type.
 
 A grammar is a function that gives the text which the adapter gets. It raises ValueError with one
-sentence without the option's name; the caller adds it.
+sentence without the option's name; the caller adds it. `Grammar` makes a type of it, with a JSON
+schema of what may be written, which stands below the function.
 """
 
 import functools
 import re
-from typing import Any, Callable, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypeVar
 
+from pydantic_core import core_schema
 from typing_extensions import TypeGuard
 
 _Read = TypeVar("_Read")
@@ -57,6 +59,53 @@ def grammar(forms: str, example: Any) -> Callable[[Callable[[Any], _Read]], Call
         return read_or_refuse
 
     return decorate
+
+
+class Grammar:
+    """Text that a function takes as it is, or makes from one of the structured forms of a type.
+
+    In a type such as ``Annotated[Union[str, int], Grammar(dump_step, ...)]`` the union is what may
+    be written; what is read back is always the text that the adapter gets.
+
+    Attributes:
+        read: The function; it raises ValueError with one sentence. The reference shows its
+            docstring up to the sections.
+        words: What may be written, where the JSON schema does not say it.
+    """
+
+    def __init__(
+        self, read: Callable[[Any], str], schema: Mapping[str, Any], words: str = ""
+    ) -> None:
+        self.read = read
+        self.words = words
+        self._schema = schema
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            self.read, core_schema.str_schema(strict=True)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Dict[str, Any]:
+        return dict(self._schema)
+
+
+def list_of(items: Mapping[str, Any], **limits: int) -> Dict[str, Any]:
+    """Give the JSON schema of a list."""
+    return {"type": "array", "items": items, **limits}
+
+
+def mapping_of(items: Mapping[str, Any]) -> Dict[str, Any]:
+    """Give the JSON schema of a mapping with any names."""
+    return {"type": "object", "additionalProperties": items}
+
+
+def text_or(*forms: Mapping[str, Any]) -> Dict[str, Any]:
+    """Give the JSON schema of a value that is text or of one of the ``forms``."""
+    return {"anyOf": [TEXT, *forms]}
+
+
+TEXT = {"type": "string"}
+COUNT = {"type": "integer", "minimum": 1}
 
 
 def refused(given: object, reason: str, example: object) -> ValueError:

@@ -8,9 +8,17 @@ import json
 import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from typing_extensions import Literal
+from typing_extensions import Annotated, Literal
 
-from ascend_session.config.grammar import UnusableError, grammar, is_whole, parse_whole, refused
+from ascend_session.config.grammars.grammar import (
+    TEXT,
+    Grammar,
+    UnusableError,
+    grammar,
+    is_whole,
+    parse_whole,
+    refused,
+)
 from ascend_session.text import did_you_mean
 
 
@@ -32,7 +40,7 @@ def _hertz(low: int, high: int) -> ProfilingMember:
     def accepts(text: str) -> bool:
         return parse_whole(text, low, high) is not None and not text.startswith("0")
 
-    return ProfilingMember(str(high), f"{low} to {high} (Hz), in digits", accepts, _TEXT)
+    return ProfilingMember(str(high), f"{low} to {high} (Hz), in digits", accepts, TEXT)
 
 
 def _words_list(*words: str) -> ProfilingMember:
@@ -40,7 +48,7 @@ def _words_list(*words: str) -> ProfilingMember:
         return all(word in words for word in text.split(","))
 
     meaning = f"one or several of {', '.join(words)}, with commas between"
-    return ProfilingMember("cpu,mem", meaning, accepts, _TEXT)
+    return ProfilingMember("cpu,mem", meaning, accepts, TEXT)
 
 
 def _is_directory(text: str) -> bool:
@@ -68,7 +76,6 @@ def _is_anything(text: str) -> bool:
     return True
 
 
-_TEXT = {"type": "string"}
 _HEX = "0[xX][0-9a-fA-F]{1,4}"
 _NOT_IN_PATHS = "\0\b\t\n\v\f\r\x7f"
 _METRICS = (
@@ -84,10 +91,10 @@ _METRICS = (
 _METRIC_WORDS = f"{', '.join(_METRICS)}, or 'Custom:' and up to 8 registers 0x1 to 0x6E"
 _SWITCH = _words("on", "off")
 _LEVEL = _words("on", "off", "l0", "l1")
-_OPERATOR = ProfilingMember("", "the name of an operator, or '' for automatic", _is_anything, _TEXT)
-_DIRECTORY = ProfilingMember("./", "a folder, without control characters", _is_directory, _TEXT)
-_STORAGE = ProfilingMember("200MB", "'200MB' to '4294967295MB', with the unit", _is_storage, _TEXT)
-_METRIC = ProfilingMember("PipeUtilization", _METRIC_WORDS, _is_metric, _TEXT)
+_OPERATOR = ProfilingMember("", "the name of an operator, or '' for automatic", _is_anything, TEXT)
+_DIRECTORY = ProfilingMember("./", "a folder, without control characters", _is_directory, TEXT)
+_STORAGE = ProfilingMember("200MB", "'200MB' to '4294967295MB', with the unit", _is_storage, TEXT)
+_METRIC = ProfilingMember("PipeUtilization", _METRIC_WORDS, _is_metric, TEXT)
 
 MEMBERS: Dict[str, ProfilingMember] = {
     "output": _DIRECTORY,
@@ -272,6 +279,21 @@ def profiling_options(value: object) -> str:
         raise UnusableError
     _check_members(value)
     return _check_size(_write_json(value))
+
+
+_SCHEMA = {
+    "anyOf": [
+        {**TEXT, "maxLength": MOST_BYTES},
+        {
+            "type": "object",
+            "properties": {name: member.schema for name, member in MEMBERS.items()},
+            "additionalProperties": TEXT,
+        },
+    ]
+}
+ProfilingText = Annotated[
+    Union[str, Mapping[str, str], ProfilingOptions], Grammar(profiling_options, _SCHEMA)
+]
 
 
 @grammar("JSON text", _EXAMPLE)

@@ -1,37 +1,33 @@
-"""Grammars of options that are numbers, names, paths, or names with values.
+"""Grammars of lists: steps, devices, names, cores, and pairs of operators.
 
-Each takes the vendor's text, which it returns to the letter, or a structured form, and returns the
-text that the adapter gets. It raises ValueError with one sentence.
-
-Sources: checkDumpStep and CheckDeviceList in npu_attrs.cc; SetPassSwitch in GE's
-optimization_option.cc; ParserAccelerateTrain in geop_npu.cc, which reads the ratio with
-strings::safe_strtof of TensorFlow 1.15 and compares 32-bit floats; ParseInOutPair in
+Sources: checkDumpStep and CheckDeviceList in npu_attrs.cc; ParseInOutPair in
 om_partition_subgraphs_pass.cc, which drops single quotes, spaces and tabs and knows brackets and
 commas, so that everything else, double quotes too, becomes part of a name; guides/facts/options.md.
 """
 
 import ast
-import os
 import re
-import struct
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, List, Optional, Sequence, Union
 
-from ascend_session.config.grammar import (
+from typing_extensions import Annotated
+
+from ascend_session.config.grammars.grammar import (
+    COUNT,
     INT32_MAX,
+    TEXT,
+    Grammar,
     UnusableError,
     grammar,
     has_blank,
     is_list,
     is_whole,
+    list_of,
     parse_whole,
-    wrong_type,
+    text_or,
 )
-
-# Steps, devices, names, cores, sizes and paths --------------------------------------------------
 
 _MOST_STEPS = 100
 _NO_BLANKS = "[^ \t\n\v\f\r]+"  # what >> of a C++ stream reads as one name
-_MOST_BYTES = 2**64 - 1
 
 
 @grammar(
@@ -67,6 +63,12 @@ def dump_step(value: object) -> str:
         if len(bounds) == 2 and first >= last:
             raise UnusableError(f"the range {part!r} must go from a lower step to a higher one")
     return value
+
+
+_STEP = {"type": "integer", "minimum": 0, "maximum": INT32_MAX}
+_STEP_RANGE = list_of(_STEP, minItems=2, maxItems=2)
+_STEPS = list_of({"anyOf": [_STEP, _STEP_RANGE]}, maxItems=_MOST_STEPS)
+DumpStep = Annotated[Union[str, int, Sequence[Any]], Grammar(dump_step, text_or(_STEP, _STEPS))]
 
 
 def _write_step(item: object) -> str:
@@ -106,6 +108,13 @@ def local_device_list(value: object) -> str:
     return value
 
 
+_DEVICES = list_of({"type": "integer", "minimum": 0, "maximum": 9})
+DeviceList = Annotated[Union[str, Sequence[int]], Grammar(local_device_list, text_or(_DEVICES))]
+
+
+_NAMES = text_or(list_of(TEXT, minItems=1))
+
+
 @grammar("text, a list of names", "Pooling,SoftmaxV2")
 def comma_names(value: object) -> str:
     """Names with commas between: ``"A,B"`` or a list of names (passes, operator types).
@@ -121,6 +130,9 @@ def comma_names(value: object) -> str:
             reason = "has a blank or a comma in it (names have commas between, no blanks)"
             raise UnusableError(f"{name!r} {reason}")
     return value if isinstance(value, str) else ",".join(names)
+
+
+CommaNames = Annotated[Union[str, Sequence[str]], Grammar(comma_names, _NAMES)]
 
 
 @grammar("text, a list of names", "conv1 conv2")
@@ -139,6 +151,9 @@ def dump_layer(value: object) -> str:
         if not name or has_blank(name):
             raise UnusableError(f"{name!r} is not an operator name", ["conv1", "conv2"])
     return value if isinstance(value, str) else " ".join(names)
+
+
+DumpLayer = Annotated[Union[str, Sequence[str]], Grammar(dump_layer, _NAMES)]
 
 
 def _check_names(value: object) -> List[str]:
@@ -174,203 +189,8 @@ def aicore_num(value: object) -> str:
     return value
 
 
-@grammar("a number of bytes, as an int or as decimal text", 2**30)
-def memory_size(value: object) -> str:
-    """A size in bytes, above 0: an int or decimal text."""
-    text = str(value) if is_whole(value) else value
-    if not isinstance(text, str):
-        raise UnusableError
-    if parse_whole(text, 1, _MOST_BYTES) is None:
-        raise UnusableError("a number of bytes above 0 is needed, in digits only", str(2**30))
-    return text
-
-
-@grammar("text, os.PathLike", "dump/step0")
-def path_text(value: object) -> str:
-    """A path as text: str or any os.PathLike.
-
-    Raises:
-        ValueError: For an empty path, one with a NUL character or a name that is not UTF-8 text
-            (the adapter gets its options as UTF-8), and bytes.
-    """
-    path = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if not isinstance(path, str):
-        raise wrong_type(path, "text, os.PathLike", "dump/step0")
-    if not path:
-        raise UnusableError("it is empty (leave the option out to use the default)")
-    if "\0" in path:
-        raise UnusableError("a path has no NUL character in it")
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        raise UnusableError("it is not UTF-8 text (half a surrogate pair)") from None
-    return path
-
-
-# Names with values ------------------------------------------------------------------------------
-
-
-@grammar("text, a mapping of engine names to ints", "DNN_VM_AICPU:10,AIcoreEngine:1")
-def stream_max_parallel_num(value: object) -> str:
-    """Parallel tasks per engine: ``"DNN_VM_AICPU:10,AIcoreEngine:1"`` or {engine: count}.
-
-    Counts are 1 or more (and at most the number of AI cores, which only the device knows).
-    """
-    if isinstance(value, Mapping) and all(map(is_whole, value.values())):
-        value = _join_items(value, ",")
-    for engine, count in _split_items(value, ","):
-        if parse_whole(count, 1, INT32_MAX) is None:
-            reason = f"has {count!r} tasks, which is not a number from 1 up"
-            raise UnusableError(f"engine {engine!r} {reason}")
-    return str(value)
-
-
-@grammar("text, a mapping of pass names to True or False", "PassA:on;PassB:off")
-def optimization_switch(value: object) -> str:
-    """Passes on or off: ``"PassA:on;PassB:off"`` or {pass: bool}.
-
-    GE skips an item it cannot read with no more than a log line, so such items are refused.
-    """
-    if isinstance(value, Mapping) and all(type(on) is bool for on in value.values()):
-        value = _join_items({name: "on" if on else "off" for name, on in value.items()}, ";")
-    for name, state in _split_items(value, ";"):
-        if state not in ("on", "off"):
-            raise UnusableError(f"pass {name!r} is {state!r}, which is neither 'on' nor 'off'")
-    return str(value)
-
-
-def _join_items(items: Mapping[object, object], separator: str) -> str:
-    for name in items:
-        if not isinstance(name, str) or not name or ":" in name or separator in name:
-            raise UnusableError(f"{name!r} is not a name (text without ':' and {separator!r})")
-    return separator.join(f"{name}:{state}" for name, state in items.items())
-
-
-def _split_items(text: object, separator: str) -> List[Tuple[str, str]]:
-    """Read the ``name:value`` items of a text, each name once."""
-    if not isinstance(text, str):
-        raise UnusableError
-    items: List[Tuple[str, str]] = []
-    for item in text.split(separator):
-        name, colon, state = item.partition(":")
-        if not name or not colon or has_blank(name):
-            raise UnusableError(
-                f"{item!r} is not of the form name:value" if text else "it is empty"
-            )
-        if name in (known for known, _ in items):
-            raise UnusableError(f"{name!r} is named twice")
-        items.append((name, state))
-    return items
-
-
-# auto_multistream_parallel_mode -----------------------------------------------------------------
-
-_STREAMS = "(?s)(LoadBalance|MainStream|WeightedLoadBalance)(?::(.*))?"
-_MOST_STREAMS = 64
-
-
-@grammar("text", "LoadBalance:8")
-def auto_multistream_parallel_mode(value: object) -> str:
-    """How operators are spread over streams: "cv", or an algorithm and 1..64 streams.
-
-    ``"LoadBalance:8"``, ``"MainStream:8"`` and ``"WeightedLoadBalance:8"`` have the number of
-    streams after the colon.
-
-    Raises:
-        ValueError: For a bare "LoadBalance" too: the docstring of NPURunConfig shows it, GE
-            refuses it (guides/facts/dynamic.md#dynamic-graphs).
-    """
-    if not isinstance(value, str):
-        raise UnusableError
-    if value == "cv":
-        return value
-    match = re.fullmatch(_STREAMS, value)
-    if match is None:
-        names = "'cv', 'LoadBalance:n', 'MainStream:n', 'WeightedLoadBalance:n'"
-        raise UnusableError(f"accepted are {names}, with n from 1 to 64")
-    algorithm, streams = match.groups()
-    if streams is None:
-        reason = f"GE wants the number of streams after {value!r}, although NPURunConfig omits it"
-        raise UnusableError(reason, f"{value}:8")
-    if parse_whole(streams, 1, _MOST_STREAMS) is None or streams.startswith("0"):
-        reason = f"the number of streams is {streams!r} and must be 1 to {_MOST_STREAMS}"
-        raise UnusableError(reason, f"{algorithm}:8")
-    return value
-
-
-# accelerate_train_mode --------------------------------------------------------------------------
-
-_ACCELERATE_FORMS = "text, (kind, trigger), (kind, trigger, ratio), a mapping with these names"
-_ACCELERATE_FIELDS = ("kind", "trigger", "ratio")
-ACCELERATE_KINDS = ("fast", "fast1")
-RATIO_LIMITS = {"step": ("0.2", "0.9"), "loss": ("1.01", "1.5")}
-DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
-LONGEST_NUMBER = 31  # safe_strtof refuses 32 characters and more
-
-
-@grammar(_ACCELERATE_FORMS, "fast|step|0.9")
-def accelerate_train_mode(value: object) -> str:
-    """Low precision for the first part of training: ``"fast|step|0.9"``, a tuple or a mapping.
-
-    kind is fast (float16) or fast1 (bfloat16), trigger step or loss. The ratio may be missing or
-    empty (0.9 for step, 1.05 for loss); limits, inclusive: step 0.2..0.9, loss 1.01..1.5.
-    """
-    text = value if isinstance(value, str) else _join_mode(value)
-    fields = text.split("|")
-    if len(fields) not in (2, 3):
-        reason = f"it has {len(fields)} fields and must have two or three, with '|' between"
-        raise UnusableError(reason)
-    kind, trigger = fields[:2]
-    if kind not in ACCELERATE_KINDS:
-        raise UnusableError(f"the first field is {kind!r} and must be 'fast' or 'fast1'")
-    if trigger not in RATIO_LIMITS:
-        raise UnusableError(f"the second field is {trigger!r} and must be 'step' or 'loss'")
-    ratio = fields[2] if len(fields) == 3 else ""
-    if ratio:
-        low, high = RATIO_LIMITS[trigger]
-        example = f"fast|{trigger}|{high}"
-        if re.fullmatch(DECIMAL, ratio) is None or len(ratio) > LONGEST_NUMBER:
-            reason = f"is not a decimal number of at most {LONGEST_NUMBER} characters"
-            raise UnusableError(f"the ratio {ratio!r} {reason}", example)
-        if not to_float32(low) <= to_float32(ratio) <= to_float32(high):
-            reason = f"is outside {low} to {high}, the limits for {trigger!r}"
-            raise UnusableError(f"the ratio {ratio!r} {reason}", example)
-    return text
-
-
-def accelerate_trigger(text: str) -> str:
-    """Give what ends the low precision in a legal ``text``: "step" or "loss"."""
-    return text.split("|")[1]
-
-
-def to_float32(text: str) -> float:
-    """Read a number as a 32-bit float, infinite beyond its range."""
-    try:
-        return float(struct.unpack("f", struct.pack("f", float(text)))[0])
-    except OverflowError:
-        return float("inf")
-
-
-def _join_mode(value: object) -> str:
-    fields: List[object] = []
-    if isinstance(value, Mapping) and set(value) <= set(_ACCELERATE_FIELDS):
-        fields = [value.get(name) for name in _ACCELERATE_FIELDS]
-    elif is_list(value):
-        fields = list(value)
-    if len(fields) == 3 and fields[2] is None:
-        fields = fields[:2]
-    texts = [
-        repr(float(field)) if isinstance(field, float) else str(field)
-        for field in fields
-        if isinstance(field, float) or is_whole(field) or _is_field(field)
-    ]
-    if len(texts) not in (2, 3) or len(texts) < len(fields):
-        raise UnusableError(example=("fast", "step", 0.9))
-    return "|".join(texts)
-
-
-def _is_field(field: object) -> bool:
-    return isinstance(field, str) and bool(field) and "|" not in field
+_CORES = list_of({"anyOf": [COUNT, {"type": "null"}]}, maxItems=2)
+CoreNumber = Annotated[Union[str, Sequence[int]], Grammar(aicore_num, text_or(_CORES))]
 
 
 # in_out_pair ------------------------------------------------------------------------------------
@@ -397,6 +217,11 @@ def in_out_pair(value: object) -> str:
     if reason is not None:
         raise UnusableError(reason)
     return _write_pairs(value)
+
+
+InOutPair = Annotated[
+    Union[str, Sequence[Any]], Grammar(in_out_pair, text_or({"type": "array", "minItems": 1}))
+]
 
 
 def _find_text_fault(text: str) -> Optional[str]:

@@ -6,15 +6,22 @@ multi_batch_options.cc (what profiles may be); manual, NPURunConfig Options.
 """
 
 import re
-from typing import List, Mapping, Tuple
+from typing import Any, List, Mapping, Sequence, Tuple, Union
 
-from ascend_session.config.grammar import (
+from typing_extensions import Annotated
+
+from ascend_session.config.grammars.grammar import (
+    COUNT,
     INT64_MAX,
+    Grammar,
     UnusableError,
     grammar,
     is_list,
     is_whole,
+    list_of,
+    mapping_of,
     parse_whole,
+    text_or,
 )
 
 _FEWEST_PROFILES = 2
@@ -51,6 +58,13 @@ def input_shape(value: object) -> str:
                 raise UnusableError(f"{dim!r} in {item!r} {reason}")
         names.append(name)
     return text
+
+
+_DIM = {"type": "integer", "minimum": -1}
+InputShape = Annotated[
+    Union[str, Mapping[str, Sequence[int]]],
+    Grammar(input_shape, text_or(mapping_of(list_of(_DIM)))),
+]
 
 
 def _split_input(item: str) -> Tuple[str, str]:
@@ -108,6 +122,12 @@ def dynamic_dims(value: object) -> str:
     return value
 
 
+_PROFILES = list_of(list_of(COUNT, minItems=1), minItems=_FEWEST_PROFILES, maxItems=_MOST_PROFILES)
+DynamicDims = Annotated[
+    Union[str, Sequence[Sequence[int]]], Grammar(dynamic_dims, text_or(_PROFILES))
+]
+
+
 def profile_arity(dynamic_dims: str) -> int:
     """Count the sizes in each profile of a legal ``dynamic_dims``."""
     return len(dynamic_dims.partition(";")[0].split(","))
@@ -142,6 +162,18 @@ def dynamic_inputs_shape_range(value: object) -> str:
         _check_shapes(shapes)
         labels.append(label)
     return text
+
+
+_DIM_RANGE = list_of({"type": "integer"}, minItems=2, maxItems=2)
+_SHAPE_LIST = list_of(list_of({"anyOf": [_DIM, _DIM_RANGE]}))
+_RANGES = {
+    "type": "object",
+    "properties": dict.fromkeys(_LABELS, _SHAPE_LIST),
+    "additionalProperties": False,
+}
+ShapeRange = Annotated[
+    Union[str, Mapping[str, Any]], Grammar(dynamic_inputs_shape_range, text_or(_RANGES))
+]
 
 
 def shape_range_groups(text: str) -> List[str]:
