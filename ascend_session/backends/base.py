@@ -132,6 +132,7 @@ class Backend(abc.ABC):
             wanted: How many ranks the launch asks for; 0 if it does not say.
 
         Raises:
+            BackendError: If it cannot be known how many there are.
             DeviceError: If there is none.
         """
         return HostDevices((None,) * max(wanted, 1))

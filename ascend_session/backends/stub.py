@@ -235,7 +235,7 @@ def _refuse_adapter() -> None:
 
 def _count_devices(environ: Mapping[str, str]) -> int:
     text = environ.get(_DEVICES_VARIABLE) or _DEFAULT_DEVICES
-    if not re.fullmatch("[0-9]{1,4}", text) or int(text) < 1:
+    if not re.fullmatch("[0-9]{1,5}", text) or int(text) < 1:
         raise BackendError(
             f"{_DEVICES_VARIABLE}={text!r} is not a number of devices.",
             hint=f"export {_DEVICES_VARIABLE}={_DEFAULT_DEVICES}",

@@ -185,7 +185,7 @@ def _find_table_traps(environ: Mapping[str, str]) -> List[str]:
     rank = environ.get("RANK_ID")
     if rank and read_number(environ, "RANK_ID") is None:
         traps.append(
-            f"RANK_ID={rank!r} is no rank; current HCCL ends the process, with a rank table of "
+            f"RANK_ID={rank!r} is not a rank; current HCCL ends the process, with a rank table of "
             "version 1.0."
         )
     return traps

@@ -62,7 +62,7 @@ def launch(
         What became of it; a job that failed raises nothing.
 
     Raises:
-        BackendError: If the backend is not known.
+        BackendError: If the backend is not known, or ASCEND_SESSION_STUB_DEVICES is not a number.
         ConfigError: If the options ask for something impossible.
         DeviceError: If the devices are not there, or cannot be one job on this product.
         DeviceTimeoutError: If devices were waited for and are still held.

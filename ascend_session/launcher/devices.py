@@ -52,6 +52,7 @@ def choose_devices(
         The devices, and what the user should know, in sentences.
 
     Raises:
+        BackendError: As from `Backend.find_devices`.
         DeviceError: If there are not so many, or the product has no job of these.
     """
     ids = () if given is None else parse_devices(given)

@@ -318,7 +318,8 @@ def choose_rank_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
     """Choose the devices of this node's ranks: those of the rank table, if that counts.
 
     Raises:
-        DeviceError: If there are no such devices.
+        BackendError: As from `Backend.find_devices`.
+        DeviceError: If there are no such devices, or none at all.
         JobError: If the table says something else than the options.
     """
     backend = backend_class(plan.backend)

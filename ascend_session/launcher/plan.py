@@ -231,7 +231,7 @@ def plan(
         run: `Plan.run` of the first attempt; None for the first.
 
     Raises:
-        BackendError: If the backend is not known.
+        BackendError: If the backend is not known, or ASCEND_SESSION_STUB_DEVICES is not a number.
         ConfigError: If output of ranks is to be shown that there are not.
         DeviceError: If the devices are not there, or cannot be one job on this product.
         JobError: If the ranks could not be one job, there is nothing to start, or the port of the
