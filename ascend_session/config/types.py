@@ -16,8 +16,7 @@ from ascend_session.option_files import TYPE_NAMES, file_type
 
 if TYPE_CHECKING:
     from ascend_session import option_files
-
-    PathLike = os.PathLike[str]
+    from ascend_session.config.grammars.single_values import PathLike
 
 
 def _plain_int(value: Any) -> Any:

@@ -136,8 +136,6 @@ class Transfers:
         """
         if system > self.system:
             self._begin_system(system)
-        if system < self.system:
-            return
         transfer = Transfer(run, here, elsewhere)
         transfer.pieces = self._early.pop(run.number, {})
         self._transfers[run.number] = transfer
