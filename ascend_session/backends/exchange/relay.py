@@ -173,7 +173,10 @@ class Relay:
 
     def _pass_on(self, number: int, header: Header, payload: bytes = b"") -> None:
         """Tell the first node what a process of this node says."""
-        self._send_to(FIRST, {"kind": "from", "client": number, "header": header}, payload)
+        if self._systems is not None:
+            self._systems.hear((FIRST, number), header, payload)
+        else:
+            self._send_to(FIRST, {"kind": "from", "client": number, "header": header}, payload)
 
     def _send_to(self, node: str, header: Header, payload: bytes = b"") -> None:
         if node == self._name:

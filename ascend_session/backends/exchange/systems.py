@@ -68,7 +68,7 @@ class Systems:
         """
         kind = header["kind"]
         if kind == "from":
-            self._coordinate((node, int(header["client"])), header["header"], payload)
+            self.hear((node, int(header["client"])), header["header"], payload)
         elif kind == "used":
             self._judge(node, header["used_s"])
         elif kind == "address":
@@ -85,8 +85,12 @@ class Systems:
         self._lose_ranks(node)
         self._settle(node)
 
-    def _coordinate(self, place: Place, header: Header, payload: bytes) -> None:
-        """Tell the coordinator what a process says."""
+    def hear(self, place: Place, header: Header, payload: bytes) -> None:
+        """Tell the coordinator what a process says.
+
+        Raises:
+            One of UNREADABLE: If it is no message, or one that a rank may not send.
+        """
         kind = header["kind"]
         if kind == "hello":
             self._admit(place, header)
