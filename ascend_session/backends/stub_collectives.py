@@ -9,14 +9,11 @@ import hashlib
 import weakref
 from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 
-from ascend_session.backends import collective_shapes
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.collective_shapes import Shape
-from ascend_session.backends.collectives import Collectives
+from ascend_session.backends.collectives import Collectives, Shape, gathered, scattered
 from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.order import Iteration
-from ascend_session.backends.exchange.process_group import Collective, Communicator
+from ascend_session.backends.exchange.process_group import Collective, Communicator, Iteration
 from ascend_session.backends.stub_job import current_job, members_now
 from ascend_session.backends.stub_ops import NO_GRADIENT, blocking_op
 from ascend_session.errors import CollectiveError
@@ -56,10 +53,10 @@ class StubCollectives(Collectives):
             collectives.check_size(comm, "rank_size", rank_size)
             return [collectives.all_gather(comm, arrays[0])]
 
-        shape = collective_shapes.gathered(_as_list(tensor.shape), rank_size)
+        shape = gathered(_as_list(tensor.shape), rank_size)
         what = _described("allgather", [tensor.dtype])
-        gathered = _collective("HcomAllGather", group, what, [_as_bits(tensor)], work, [shape])
-        return _from_bits(gathered[0], tensor.dtype)
+        result = _collective("HcomAllGather", group, what, [_as_bits(tensor)], work, [shape])
+        return _from_bits(result[0], tensor.dtype)
 
     def broadcast(
         self, tensors: Sequence[Any], root_rank: int, fusion: int, fusion_id: int, group: str
@@ -113,7 +110,7 @@ class StubCollectives(Collectives):
             collectives.check_size(comm, "rank_size", rank_size)
             return [collectives.reduce_scatter(comm, arrays[0], reduction)]
 
-        shape = collective_shapes.scattered(_as_list(tensor.shape), rank_size)
+        shape = scattered(_as_list(tensor.shape), rank_size)
         what = f"reduce_scatter {reduction}"
         return _reduction("HcomReduceScatter", what, tensor, work, shape, group)
 

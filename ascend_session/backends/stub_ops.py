@@ -18,9 +18,8 @@ from concurrent import futures
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import mark_as_own, tf1
-from ascend_session.backends.exchange.order import Iteration, overlap
 from ascend_session.backends.exchange.peer import NotYetError
-from ascend_session.backends.exchange.process_group import Collective
+from ascend_session.backends.exchange.process_group import Collective, Iteration, overlap
 from ascend_session.backends.stub_job import current_job
 from ascend_session.errors import CollectiveError
 

@@ -1,14 +1,17 @@
-"""One rank's part in what the ranks do together, from the opening of its system to its end."""
+"""One rank's part in what the ranks do together, from the opening of its system to its end.
+
+The n-th run of an operator on one rank belongs to the n-th on the others. So their order must be
+the same, and no two of them may go at once.
+"""
 
 import os
 import threading
 import weakref
-from typing import Any, Callable, ContextManager, List, Optional
+from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.backends.exchange.hub import forget_hubs
 from ascend_session.backends.exchange.memory import Buffers, part_of
 from ascend_session.backends.exchange.messages import Operation, rank_failed
-from ascend_session.backends.exchange.order import Iteration, RunOrder
 from ascend_session.backends.exchange.peer import Exchange, NotYetError, Peer
 from ascend_session.backends.exchange.reductions import make_plan, reduce_arrays
 from ascend_session.backends.exchange.rendezvous import Rank
@@ -16,8 +19,96 @@ from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError
 from ascend_session.failures.record_writer import remove_record, write_record
 
+_LATE_S = 10.0  # for which nothing happens before a predecessor counts as missing
+
 Take = Callable[[int, int, Any], None]
 """Takes a rank's index, where its bytes begin in what it has, and the bytes, a uint8 array."""
+
+
+class Iteration(NamedTuple):
+    """One iteration of a loop that runs an operator in each of its iterations.
+
+    Attributes:
+        loop: Another number for each run of the loop.
+        number: Of the iteration, from 0.
+    """
+
+    loop: int
+    number: int
+
+
+class RunOrder:
+    """Which operator may run, on this rank."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running: Set[str] = set()
+        self._next: Dict[Tuple[str, str], Iteration] = {}
+        self._ended_count = 0
+        self._is_stopped = False
+
+    def begin(self, key: str, name: str, iteration: Optional[Iteration]) -> None:
+        """Wait until a run may go, or until `stop`.
+
+        Args:
+            key: What the ranks know the run by; one at a time.
+            name: The operator's name in the graph.
+            iteration: For loops whose iterations begin in any order; None where they cannot.
+
+        Raises:
+            CollectiveError: If two runs overlap whose order is not known.
+        """
+        with self._changed:
+            while not self._is_stopped and not self._is_free(key, name, iteration):
+                if iteration is None or (not iteration.number and key in self._running):
+                    raise overlap(name)
+                if not self._wait_for_end() and key not in self._running:
+                    raise _missing(name, iteration)
+            self._running.add(key)
+            if iteration is not None:
+                self._next[key, name] = iteration._replace(number=iteration.number + 1)
+
+    def end(self, key: str) -> None:
+        """Note that a run is over."""
+        with self._changed:
+            self._running.discard(key)
+            self._ended_count += 1
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let all go that wait; there is nothing to wait for any more."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def _wait_for_end(self) -> bool:
+        """Wait until some run ends, and tell whether one did, be it while the wait timed out."""
+        before = self._ended_count
+        return self._changed.wait_for(
+            lambda: self._is_stopped or self._ended_count > before, _LATE_S
+        )
+
+    def _is_free(self, key: str, name: str, iteration: Optional[Iteration]) -> bool:
+        if key in self._running:
+            return False
+        return iteration is None or not iteration.number or self._next.get((key, name)) == iteration
+
+
+def overlap(name: str) -> CollectiveError:
+    """Make the error for two runs that overlap."""
+    return CollectiveError(
+        f'"{name}" began again before it had ended: two threads run it, or a loop does whose '
+        "iterations do not wait for each other. The other ranks could not tell the two apart.",
+        hint="Run it in one thread; give tf.while_loop parallel_iterations=1.",
+    )
+
+
+def _missing(name: str, iteration: Iteration) -> CollectiveError:
+    return CollectiveError(
+        f'"{name}" began iteration {iteration.number} of its loop, but the one before does not '
+        "come: this TensorFlow begins them in any order, and one at a time.",
+        hint="Give tf.while_loop parallel_iterations=1.",
+    )
 
 
 class ProcessGroup:
@@ -98,10 +189,6 @@ class ProcessGroup:
         self.order.stop()
         if is_first and self.peer is not None:
             self.peer.fail(reason)
-
-    def run(self, operation: Operation, work: "Callable[[Communicator], Any]") -> Any:
-        """Do one collective, see `Collective`."""
-        return Collective(self, operation, work).run()
 
 
 class Collective:
