@@ -1,12 +1,17 @@
 """What a backend does for `ascend_session.hccl`: the operators, and who is in which group.
 
 All arguments are checked and converted there; here a tensor is a tensor, a number a plain int.
+Also the shapes of what collectives give, the same on every backend.
+
+Sources: hccl_ops.cc, the shape functions, for what the graph knows; HCCL's inference of shapes
+(hcom_ops: HcomAllToAllV, HcomAllToAllVC) for what comes out.
 """
 
 import abc
-from typing import Any, List, Sequence
+from typing import Any, List, Optional, Sequence
 
-__all__ = ["Collectives"]
+Shape = Optional[Sequence[Optional[int]]]
+"""Lengths of a tensor, None for one that is not known, or None if nothing is known."""
 
 
 class Collectives(abc.ABC):
@@ -136,3 +141,60 @@ class Collectives(abc.ABC):
     @abc.abstractmethod
     def group_rank(self, world_rank: int, group: str) -> int:
         """Return the rank in the group of a rank of the job; raises as `create_group`."""
+
+
+def gathered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
+    """The shape of what allgather gives for an input of ``shape``.
+
+    Raises:
+        ValueError: For a scalar, which cannot be put behind another.
+    """
+    if shape is None:
+        return None
+    first = _first(shape, "allgather puts the ranks' tensors one behind the other")
+    return [first if first is None else first * rank_size, *shape[1:]]
+
+
+def scattered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
+    """The shape of what reduce_scatter gives for an input of ``shape``.
+
+    An unknown first dimension stays unknown; that it can be divided is then seen when it runs.
+
+    Raises:
+        ValueError: For a scalar, or if the first dimension is no multiple of ``rank_size``.
+    """
+    if shape is None:
+        return None
+    first = _first(shape, "reduce_scatter divides a tensor among the ranks")
+    if first is None:
+        return list(shape)
+    if first % rank_size:
+        raise ValueError(
+            f"reduce_scatter divides the first dimension among {rank_size} ranks, but {first} of "
+            f"the shape {list(shape)} is no multiple of {rank_size}. Pad the tensor."
+        )
+    return [first // rank_size, *shape[1:]]
+
+
+def exchanged(recv_counts: Sequence[int], recv_displacements: Sequence[int]) -> int:
+    """How many elements all_to_all_v gives, in one dimension: up to the last one received.
+
+    Raises:
+        ValueError: If the lists have different lengths.
+    """
+    if len(recv_counts) != len(recv_displacements):
+        raise ValueError(
+            f"recv_counts has {len(recv_counts)} numbers, but recv_displacements has "
+            f"{len(recv_displacements)}: each needs one for each rank."
+        )
+    ends = [count + where for count, where in zip(recv_counts, recv_displacements)]
+    return max(ends) if ends else 0
+
+
+def _first(shape: Sequence[Optional[int]], purpose: str) -> Optional[int]:
+    if not shape:
+        raise ValueError(
+            f"{purpose} along their first dimension, but this is a scalar. Give it one: "
+            "tf.reshape(x, [1])."
+        )
+    return shape[0]

@@ -12,7 +12,7 @@ import io
 import sys
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import outermost, tf1
 from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
 from ascend_session.backends.npu_collectives import NpuCollectives
 from ascend_session.backends.npu_devices import Devices
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["NpuBackend"]
 
 _ANOTHER_BACKEND = 'Or run on the CPU: backend="stub", or export ASCEND_SESSION_BACKEND=stub.'
+
+
+# npu/util.py and npu_hook.py: the variables by which the device counts, and what they begin with
+_COUNTERS = ("iterations_per_loop", "loop_cond", "zero", "one")
 
 
 class NpuBackend(Backend):
@@ -117,8 +121,6 @@ class NpuBackend(Backend):
 
     def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
         """Add the vendor's loop, which the device runs by itself."""
-        from ascend_session.backends.npu_training import NpuLoop
-
         return NpuLoop(train_op, steps, session)
 
     def has_inf_and_nan(self) -> Optional[bool]:
@@ -133,10 +135,19 @@ class NpuBackend(Backend):
         return None if query is None else {0: False, 1: True}.get(int(query()))
 
     def read_overflow(self, after: List[Any]) -> Any:
-        """Add the operators that read and clear the device's status of overflow."""
-        from ascend_session.backends.npu_training import read_float_status
+        """Add the operators that read and clear the device's status of overflow.
 
-        return read_float_status(after)
+        Source: npu_loss_scale_optimizer.py; npu_mixed_precesion_ops.cc.
+        """
+        from npu_bridge.helper import helper
+
+        tf, operators = tf1(), helper.get_gen_ops()
+        with tf.control_dependencies(after):
+            status = operators.npu_get_float_status_v2()  # int32 [8], all 0 if there was none
+        with tf.control_dependencies([status]):
+            cleared = operators.npu_clear_float_status_v2()
+        with tf.control_dependencies([cleared]):
+            return tf.cast(tf.reduce_any(tf.not_equal(status, 0), keepdims=True), tf.int32)
 
     def bring_up(self) -> None:
         """Initialise again if the device went down, and make the groups that went with it."""
@@ -233,3 +244,33 @@ def _vendor_modules() -> Tuple[Any, Any]:
         ) from error
     print(output.getvalue(), end="")
     return npu_ops, api
+
+
+class NpuLoop(Loop):
+    """The vendor's loop: the device makes the steps by itself.
+
+    Source: npu/util.py; npu_optimizer.py.
+
+    Args:
+        train_op: The operation that makes one step.
+        steps: How many steps a run makes.
+        session: A session in which it will run; None if there is none yet.
+    """
+
+    def __init__(self, train_op: Any, steps: int, session: Optional[Any]) -> None:
+        from npu_bridge.estimator.npu import util
+
+        self._steps = steps
+        with outermost(train_op.graph):
+            if session is None:
+                self.operation = util.IterationPerLoop().create_iteration_per_loop_var(train_op)
+            else:
+                self.operation = util.set_iteration_per_loop(session, train_op, steps)
+
+    def load(self, session: Any) -> None:
+        """Tell the device how many steps a run makes in this session."""
+        from npu_bridge.estimator.npu import util
+
+        with session.graph.as_default():
+            for name, value in zip(_COUNTERS, (self._steps - 1, 0, 0, 1)):
+                util.create_or_get_var(name).load(value, session=session)

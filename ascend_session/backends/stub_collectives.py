@@ -9,14 +9,11 @@ import hashlib
 import weakref
 from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 
-from ascend_session.backends import collective_shapes
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.collective_shapes import Shape
-from ascend_session.backends.collectives import Collectives
+from ascend_session.backends.collectives import Collectives, Shape, gathered, scattered
 from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.order import Iteration
-from ascend_session.backends.exchange.process_group import Communicator
+from ascend_session.backends.exchange.process_group import Collective, Communicator, Iteration
 from ascend_session.backends.stub_job import current_job, members_now
 from ascend_session.backends.stub_ops import NO_GRADIENT, blocking_op
 from ascend_session.errors import CollectiveError
@@ -56,10 +53,10 @@ class StubCollectives(Collectives):
             collectives.check_size(comm, "rank_size", rank_size)
             return [collectives.all_gather(comm, arrays[0])]
 
-        shape = collective_shapes.gathered(_as_list(tensor.shape), rank_size)
+        shape = gathered(_as_list(tensor.shape), rank_size)
         what = _described("allgather", [tensor.dtype])
-        gathered = _collective("HcomAllGather", group, what, [_as_bits(tensor)], work, [shape])
-        return _from_bits(gathered[0], tensor.dtype)
+        result = _collective("HcomAllGather", group, what, [_as_bits(tensor)], work, [shape])
+        return _from_bits(result[0], tensor.dtype)
 
     def broadcast(
         self, tensors: Sequence[Any], root_rank: int, fusion: int, fusion_id: int, group: str
@@ -113,7 +110,7 @@ class StubCollectives(Collectives):
             collectives.check_size(comm, "rank_size", rank_size)
             return [collectives.reduce_scatter(comm, arrays[0], reduction)]
 
-        shape = collective_shapes.scattered(_as_list(tensor.shape), rank_size)
+        shape = scattered(_as_list(tensor.shape), rank_size)
         what = f"reduce_scatter {reduction}"
         return _reduction("HcomReduceScatter", what, tensor, work, shape, group)
 
@@ -155,19 +152,20 @@ class StubCollectives(Collectives):
         """One exchange between two ranks; it ends when the other one has the data."""
         what = _described("send", [tensor.dtype])
 
+        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+            forms = [(arrays[0].dtype, arrays[0].shape)]
+            collectives.broadcast(comm, forms, arrays, comm.me)
+            return []
+
         def function(
             name: str, arrays: Sequence[Any], iteration: Optional[Iteration]
-        ) -> Sequence[Any]:
+        ) -> Collective:
             job = current_job(f'"{name}"')
             way = (job.process_group.rank, job.groups.world_rank(group, dest_rank))
             operation = _between(name, _signature(what, arrays), way, sr_tag, group)
-            forms = [(arrays[0].dtype, arrays[0].shape)]
-            job.process_group.run(
-                operation,
-                lambda comm: collectives.broadcast(comm, forms, arrays, comm.me),
-                iteration,
+            return Collective(
+                job.process_group, operation, lambda comm: work(comm, arrays), iteration
             )
-            return []
 
         return blocking_op("HcomSend", [_as_bits(tensor)], function, [])[0]
 
@@ -179,7 +177,7 @@ class StubCollectives(Collectives):
 
         def function(
             name: str, arrays: Sequence[Any], iteration: Optional[Iteration]
-        ) -> Sequence[Any]:
+        ) -> Collective:
             import numpy as np
 
             job = current_job(f'"{name}"')
@@ -187,12 +185,12 @@ class StubCollectives(Collectives):
             way = (job.groups.world_rank(group, src_rank), job.process_group.rank)
             operation = _between(name, _signature(what, [empty]), way, sr_tag, group)
             forms = [(empty.dtype, empty.shape)]
-            received: Sequence[Any] = job.process_group.run(
+            return Collective(
+                job.process_group,
                 operation,
                 lambda comm: collectives.broadcast(comm, forms, [], 1 - comm.me),
                 iteration,
             )
-            return received
 
         results = [(carried, shape)]
         return _from_bits(blocking_op("HcomReceive", [], function, results)[0], data_type)
@@ -287,16 +285,13 @@ def _collective(
     tf = tf1()
     own_key = _next_key(group)
 
-    def function(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Sequence[Any]:
+    def function(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Collective:
         job = current_job(f'The collective "{name}"')
         ranks = job.groups.members(group)
         signature = _signature(what, arrays if of_shape else arrays[:0])
         key = own_key if group == WORLD_GROUP else f"{own_key} of {list(ranks)}"
         operation = Operation(key, name, ranks, signature)
-        results: Sequence[Any] = job.process_group.run(
-            operation, lambda comm: work(comm, arrays), iteration
-        )
-        return results
+        return Collective(job.process_group, operation, lambda comm: work(comm, arrays), iteration)
 
     results = [(tensor.dtype, tf.TensorShape(shape)) for tensor, shape in zip(inputs, shapes)]
     return blocking_op(kind, inputs, function, results, gradient)

@@ -1,12 +1,13 @@
-"""Python functions as operators that may block for long, without holding up the rest of a graph.
+"""Collectives as operators, which wait for other ranks without holding up the rest of a graph.
 
 A Python function occupies one of the threads in which a session runs its operators. Two ranks of
 which each has one such thread, and begins with another of two collectives that are ready, would
-wait for each other for ever. An operator here is therefore two: the first takes the inputs and does
-not wait; the second is an iterator's, which has a thread of its own and leaves the session's while
-it waits (``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and 2.x). The function runs in that
-thread, and its results are the iterator's next element. An iterator is made once for each session:
-a run costs a tenth of what a dataset made anew for each would.
+wait for each other for ever. An operator therefore enters its collective in the session's thread,
+but waits there for some milliseconds at most, and only if no other one does. What has not begun by
+then is left to an iterator, which has a thread of its own and leaves the session's while it waits
+(``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and 2.x). Of a small collective for which
+all ranks are ready, that would be the longest part. An iterator is made once for each session: a
+run costs a tenth of what a dataset made anew for each would.
 """
 
 import contextlib
@@ -17,15 +18,17 @@ from concurrent import futures
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import mark_as_own, tf1
-from ascend_session.backends.exchange.order import Iteration, overlap
+from ascend_session.backends.exchange.peer import NotYetError
+from ascend_session.backends.exchange.process_group import Collective, Iteration, overlap
 from ascend_session.backends.stub_job import current_job
+from ascend_session.errors import CollectiveError
 
 __all__ = ["NO_GRADIENT", "Result", "blocking_op"]
 
 Result = Tuple[Any, Any]
 """dtype and shape (`tf.TensorShape`) of what an operator gives."""
 
-Function = Callable[[str, Sequence[Any], Optional[Iteration]], Sequence[Any]]
+Function = Callable[[str, Sequence[Any], Optional[Iteration]], Collective]
 
 # TensorFlow says "No gradient defined for operation", as for the vendor's own.
 NO_GRADIENT = "HcomHasNoGradient"
@@ -33,6 +36,10 @@ NO_GRADIENT = "HcomHasNoGradient"
 # TensorFlow's graph of a loop's body under control flow version 2; its first input is the counter.
 _BODY = "WhileBodyFuncGraph"
 _FOREVER = 1 << 60  # elements of an iterator
+_PATIENCE_S = 0.01  # for which a thread of the session waits for other ranks
+_SHORT_BYTES = 64 * 1024  # of inputs whose collective may be done in such a thread
+
+_patience = threading.Lock()  # held by the only operator of the process that waits so
 
 _loop_numbers = itertools.count()
 
@@ -44,13 +51,14 @@ def blocking_op(
     results: Sequence[Result],
     gradient: str = NO_GRADIENT,
 ) -> List[Any]:
-    """Add an operator to the default graph that calls ``function`` in a thread of its own.
+    """Add an operator to the default graph that does a collective.
 
     Args:
         kind: What it is called in the graph, ``HcomAllReduce``.
         inputs: Its tensors.
         function: Gets the operator's name, the inputs as arrays and which iteration of a loop this
-            is; returns an array for each of ``results``. What it raises fails the run of the graph.
+            is; returns the collective, which gives an array for each of ``results``. What either
+            raises fails the run of the graph.
         results: What it gives.
         gradient: Under which name its gradient is registered: a function of an operator whose
             inputs are the results and then ``inputs``.
@@ -63,14 +71,15 @@ def blocking_op(
     dtypes = [dtype for dtype, _ in results] or [tf.bool]
     # The CPU, wherever the user's scope puts the rest: there is no other kernel.
     with tf.name_scope(kind) as scope, graph.device("/device:CPU:0"):
-        calls = _Calls(scope.rstrip("/"), function)
+        calls = _Calls(scope.rstrip("/"), function, dtypes)
         _run_one_by_one(graph)
         counters = _iteration(graph)
         if not counters:
-            began = tf.numpy_function(calls.begin, inputs or [tf.constant(0)], tf.int64)
+            forms = [tf.bool, *dtypes]
+            is_over, *values = tf.numpy_function(calls.begin, inputs or [tf.constant(0)], forms)
+            is_over.set_shape([])
             iterator = _iterator(calls.run, dtypes)
-            with tf.control_dependencies([began]):
-                values = iterator.get_next()
+            values = tf.cond(is_over, lambda: tuple(values), iterator.get_next, strict=True)
         else:
             number = tf.numpy_function(calls.begin_iteration, [*counters, *inputs], tf.int64)
             iterator = _iterator(calls.wait, [tf.int64])
@@ -90,29 +99,72 @@ def blocking_op(
 class _Calls:
     """The runs of one operator, whose methods TensorFlow calls."""
 
-    def __init__(self, name: str, function: Function) -> None:
+    def __init__(self, name: str, function: Function, dtypes: Sequence[Any]) -> None:
+        import numpy as np
+
         self._name = name
         self._function = function
+        self._no_results = [np.empty(0, dtype.as_numpy_dtype) for dtype in dtypes]
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._inputs: Optional[Sequence[Any]] = None
+        self._is_attempting = False
+        self._begun: List[Collective] = []  # for the iterator
+        self._taken = 0  # by it, and not over
         self._running: Dict[int, futures.Future[Sequence[Any]]] = {}
 
-    def begin(self, *arrays: Any) -> Any:
-        """Take the inputs of a run; those of one that was cancelled before its turn are gone."""
-        self._inputs = arrays
-        return _number(0)
+    def begin(self, *arrays: Any) -> List[Any]:
+        """Begin a run; give whether it is over already, and then its results."""
+        collective = self._function(self._name, arrays, None)
+        is_short = sum(array.nbytes for array in arrays) <= _SHORT_BYTES
+        with self._lock:
+            if self._is_attempting:
+                raise self._fail_for_overlap()
+            is_alone = not self._begun and not self._taken
+            is_attempt = is_short and is_alone and _patience.acquire(blocking=False)
+            self._is_attempting = is_attempt
+            if not is_attempt:  # what was cancelled before its turn is gone
+                entered = [earlier for earlier in self._begun if earlier.has_begun]
+                self._begun = [*entered, collective]
+        results = self._attempt(collective) if is_attempt else None
+        if results is None:
+            return [False, *self._no_results]
+        return [True, *(results or [True])]
+
+    def _attempt(self, collective: Collective) -> Optional[Sequence[Any]]:
+        """Do a run in the session's thread; None if other ranks are not ready for it."""
+        left: List[Collective] = []
+        try:
+            results: Sequence[Any] = collective.run(_PATIENCE_S)
+            return results
+        except NotYetError:
+            left = [collective]
+            return None
+        finally:
+            _patience.release()
+            with self._lock:
+                self._is_attempting, self._begun = False, left
 
     def run(self, element: Any) -> List[Any]:
-        """Do the run whose inputs were taken, and give its results."""
+        """Do the run that was begun last, after others that were cancelled, and give its results.
+
+        Nothing is left to do if two sessions run it at once, and the other one has taken it.
+        """
         with self._lock:
-            arrays, self._inputs = self._inputs, None
-        if arrays is None:  # two sessions run it at once, and the other one has taken them
-            error = overlap(self._name)
-            group = current_job(self._name).process_group
-            group.fail(f'in "{self._name}": {error.message}', error)
-            raise error
-        return list(self._function(self._name, arrays, None)) or [True]
+            begun, self._begun = self._begun, []
+            if not begun:
+                raise self._fail_for_overlap()
+            self._taken += 1
+        try:
+            return list([collective.run() for collective in begun][-1]) or [True]
+        finally:
+            with self._lock:
+                self._taken -= 1
+
+    def _fail_for_overlap(self) -> CollectiveError:
+        error = overlap(self._name)
+        group = current_job(self._name).process_group
+        group.fail(f'in "{self._name}": {error.message}', error)
+        return error
 
     def begin_iteration(self, loop: Any, counter: Any, *arrays: Any) -> Any:
         """Begin a run in a loop whose iterations begin in any order, in a thread of its own."""
@@ -127,7 +179,7 @@ class _Calls:
 
         def run() -> None:
             try:
-                running.set_result(self._function(self._name, arrays, iteration))
+                running.set_result(self._function(self._name, arrays, iteration).run())
             except BaseException as error:
                 running.set_exception(error)
 

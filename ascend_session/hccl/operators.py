@@ -8,8 +8,7 @@ Sources: npu_bridge/hccl/hccl_ops.py, hccl_ops.cc and the documentation of hccl_
 from typing import Any, List, Sequence
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.collective_shapes import Shape, gathered, scattered
-from ascend_session.backends.collectives import Collectives
+from ascend_session.backends.collectives import Collectives, Shape, gathered, scattered
 from ascend_session.errors import LifecycleError, with_short_traceback
 from ascend_session.hccl._arguments import BROADCAST, Arguments, OperatorArguments
 from ascend_session.session.graphs import graph_backend

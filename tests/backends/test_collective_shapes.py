@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from ascend_session.backends.collective_shapes import (
+from ascend_session.backends.collectives import (
     exchanged,
-    exchanged_by_matrix,
     gathered,
     scattered,
 )
@@ -59,8 +58,3 @@ def test_an_exchange_gives_up_to_the_last_element_received() -> None:
     assert exchanged([], []) == 0
     with pytest.raises(ValueError, match="has 1 numbers, but recv_displacements has 2"):
         exchanged([1], [0, 1])
-
-
-def test_a_matrix_gives_the_sum_of_the_ranks_column() -> None:
-    matrix = [[1, 2], [3, 4]]
-    assert [exchanged_by_matrix(matrix, rank) for rank in (0, 1)] == [4, 6]

@@ -194,6 +194,22 @@ def after_an_error():
                 say(float(found))
 
 
+def after_a_cancelled_run():
+    """Rank 0 enters a collective and does not wait for it; its next run is the second one."""
+    with ascend_system(), tf.Session() as sess:
+        number = tf.placeholder(tf.float32, [])
+        summed, ready = total(number), total(0.0)
+        if RANK == 0:
+            operators = tf.get_default_graph().get_operations()
+            enter = next(operator for operator in operators if operator.type == "PyFunc")
+            sess.run(enter, {number: 1.0})
+            sess.run(ready)
+        else:
+            sess.run(ready)
+            say(float(sess.run(summed, {number: 100.0})))
+        say(float(sess.run(summed, {number: 10.0})))
+
+
 def passed_in_a_loop():
     """Rank 0 sends what rank 1 receives, in iterations that do not wait for each other."""
 

@@ -75,6 +75,10 @@ _STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
 _systems: Counter[Tuple[Tuple[str, ...], int]] = collections.Counter()
 
 
+class NotYetError(Exception):
+    """Other ranks are not ready for a collective."""
+
+
 class _NotThereError(Exception):
     """The hub does not listen, or does not any more."""
 
@@ -160,7 +164,12 @@ class Peer:
 
     @contextlib.contextmanager
     def exchange(
-        self, operation: Operation, plan: str, data: Any, limit_s: Optional[float]
+        self,
+        operation: Operation,
+        plan: str,
+        data: Any,
+        limit_s: Optional[float],
+        patience_s: Optional[float] = None,
     ) -> "Iterator[Exchange]":
         """Wait until all ranks of a collective are ready for it; leaving the block ends it.
 
@@ -171,18 +180,21 @@ class Peer:
             plan: ``gather``, or reduction and dtype.
             data: What this rank has for the others, uint8 array of one dimension.
             limit_s: How long the others may take; None for as long as they like.
+            patience_s: After how long this call is given up for now; None for never.
 
         Raises:
+            NotYetError: If it is. The others know that this rank is ready; a later call goes on.
             CollectiveError: If they enter something else, or cannot come any more, or not in time,
                 which ends the job for all; or if it has ended already.
         """
-        with self._changed:
-            self._check(operation)
-            pending = self._pending[operation.key] = collections.deque()
+        pending = self._pending.get(operation.key)
+        if pending is None:
+            pending = self._enter(operation, plan, data)
+        if patience_s is not None:
+            has_come = functools.partial(bool, pending)
+            if not self._wait_until(has_come, time.monotonic() + patience_s):
+                raise NotYetError
         try:
-            is_small = len(data) <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
-            header = encode_entry(operation, plan, len(data), is_small)
-            self._send(header + data.tobytes() if is_small else header)
             event = self._wait(operation, limit_s)
             if event is None:  # the hub knows who is missing
                 assert limit_s is not None
@@ -197,6 +209,16 @@ class Peer:
         finally:
             with self._changed:
                 del self._pending[operation.key]
+
+    def _enter(self, operation: Operation, plan: str, data: Any) -> Deque[Tuple[Header, bytes]]:
+        """Say that this rank is ready for a collective; return where its events will be."""
+        with self._changed:
+            self._check(operation)
+            pending = self._pending[operation.key] = collections.deque()
+        is_small = len(data) <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
+        header = encode_entry(operation, plan, len(data), is_small)
+        self._send(header + data.tobytes() if is_small else header)
+        return pending
 
     def step(self, operation: Operation, limit_s: Optional[float]) -> None:
         """Wait until all ranks have come to the end of this step.

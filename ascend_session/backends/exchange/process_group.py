@@ -1,23 +1,114 @@
-"""One rank's part in what the ranks do together, from the opening of its system to its end."""
+"""One rank's part in what the ranks do together, from the opening of its system to its end.
+
+The n-th run of an operator on one rank belongs to the n-th on the others. So their order must be
+the same, and no two of them may go at once.
+"""
 
 import os
 import threading
 import weakref
-from typing import Any, Callable, ContextManager, List, Optional
+from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.backends.exchange.hub import forget_hubs
 from ascend_session.backends.exchange.memory import Buffers, part_of
 from ascend_session.backends.exchange.messages import Operation, rank_failed
-from ascend_session.backends.exchange.order import Iteration, RunOrder
-from ascend_session.backends.exchange.peer import Exchange, Peer
-from ascend_session.backends.exchange.reductions import reduce_arrays
+from ascend_session.backends.exchange.peer import Exchange, NotYetError, Peer
+from ascend_session.backends.exchange.reductions import make_plan, reduce_arrays
 from ascend_session.backends.exchange.rendezvous import Rank
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError
 from ascend_session.failures.record_writer import remove_record, write_record
 
+_LATE_S = 10.0  # for which nothing happens before a predecessor counts as missing
+
 Take = Callable[[int, int, Any], None]
 """Takes a rank's index, where its bytes begin in what it has, and the bytes, a uint8 array."""
+
+
+class Iteration(NamedTuple):
+    """One iteration of a loop that runs an operator in each of its iterations.
+
+    Attributes:
+        loop: Another number for each run of the loop.
+        number: Of the iteration, from 0.
+    """
+
+    loop: int
+    number: int
+
+
+class RunOrder:
+    """Which operator may run, on this rank."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running: Set[str] = set()
+        self._next: Dict[Tuple[str, str], Iteration] = {}
+        self._ended_count = 0
+        self._is_stopped = False
+
+    def begin(self, key: str, name: str, iteration: Optional[Iteration]) -> None:
+        """Wait until a run may go, or until `stop`.
+
+        Args:
+            key: What the ranks know the run by; one at a time.
+            name: The operator's name in the graph.
+            iteration: For loops whose iterations begin in any order; None where they cannot.
+
+        Raises:
+            CollectiveError: If two runs overlap whose order is not known.
+        """
+        with self._changed:
+            while not self._is_stopped and not self._is_free(key, name, iteration):
+                if iteration is None or (not iteration.number and key in self._running):
+                    raise overlap(name)
+                if not self._wait_for_end() and key not in self._running:
+                    raise _missing(name, iteration)
+            self._running.add(key)
+            if iteration is not None:
+                self._next[key, name] = iteration._replace(number=iteration.number + 1)
+
+    def end(self, key: str) -> None:
+        """Note that a run is over."""
+        with self._changed:
+            self._running.discard(key)
+            self._ended_count += 1
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let all go that wait; there is nothing to wait for any more."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def _wait_for_end(self) -> bool:
+        """Wait until some run ends, and tell whether one did, be it while the wait timed out."""
+        before = self._ended_count
+        return self._changed.wait_for(
+            lambda: self._is_stopped or self._ended_count > before, _LATE_S
+        )
+
+    def _is_free(self, key: str, name: str, iteration: Optional[Iteration]) -> bool:
+        if key in self._running:
+            return False
+        return iteration is None or not iteration.number or self._next.get((key, name)) == iteration
+
+
+def overlap(name: str) -> CollectiveError:
+    """Make the error for two runs that overlap."""
+    return CollectiveError(
+        f'"{name}" began again before it had ended: two threads run it, or a loop does whose '
+        "iterations do not wait for each other. The other ranks could not tell the two apart.",
+        hint="Run it in one thread; give tf.while_loop parallel_iterations=1.",
+    )
+
+
+def _missing(name: str, iteration: Iteration) -> CollectiveError:
+    return CollectiveError(
+        f'"{name}" began iteration {iteration.number} of its loop, but the one before does not '
+        "come: this TensorFlow begins them in any order, and one at a time.",
+        hint="Give tf.while_loop parallel_iterations=1.",
+    )
 
 
 class ProcessGroup:
@@ -32,6 +123,9 @@ class ProcessGroup:
     Attributes:
         nodes: The node of each rank, while they are together; empty for one rank.
         buffers: Memory for results.
+        peer: The connection with the others; None for one rank.
+        order: In which order collectives run.
+        ended: Why this rank takes part in none any more; else empty.
     """
 
     def __init__(
@@ -44,13 +138,13 @@ class ProcessGroup:
         self.rank = rank
         self.nodes: List[str] = []
         self.buffers = Buffers()
-        self._limit_s = limit_s
-        self._peer = None if who is None else Peer(who, timeout_s)
-        self._order = RunOrder()
+        self.limit_s = limit_s
+        self.peer = None if who is None else Peer(who, timeout_s)
+        self.order = RunOrder()
         self._lock = threading.Lock()
-        self._ended = ""
-        if self._peer is not None:
-            _peers.add(self._peer)
+        self.ended = ""
+        if self.peer is not None:
+            _peers.add(self.peer)
 
     def open(self) -> None:
         """Wait until all ranks are there. A failure of an earlier system counts no more.
@@ -59,9 +153,9 @@ class ProcessGroup:
             InitializationError: Naming the ranks that did not come, or saying what is wrong here.
         """
         remove_record(os.environ.get(RANK_FOLDER, ""))
-        if self._peer is not None:
-            self._peer.join()
-            self.nodes = self._peer.nodes
+        if self.peer is not None:
+            self.peer.join()
+            self.nodes = self.peer.nodes
 
     def close(self, failure: Optional[BaseException] = None) -> None:
         """Leave the others in order.
@@ -73,10 +167,10 @@ class ProcessGroup:
         if failure is not None:
             self.fail(f"{type(failure).__name__}: {failure}".rstrip(": "), failure)
         with self._lock:
-            self._ended = self._ended or "This rank has closed its system."
-        self._order.stop()
-        if self._peer is not None:
-            self._peer.leave()
+            self.ended = self.ended or "This rank has closed its system."
+        self.order.stop()
+        if self.peer is not None:
+            self.peer.leave()
 
     def fail(self, reason: str, error: Optional[BaseException] = None) -> None:
         """Say to all ranks, this one too, that this one cannot go on.
@@ -88,44 +182,75 @@ class ProcessGroup:
         """
         sentence, folder = rank_failed(self.rank, reason), os.environ.get(RANK_FOLDER)
         with self._lock:
-            is_first = not self._ended and not (self._peer and self._peer.ended)
-            self._ended = self._ended or sentence
+            is_first = not self.ended and not (self.peer and self.peer.ended)
+            self.ended = self.ended or sentence
         if is_first and folder and error is not None:
             write_record(error, folder)
-        self._order.stop()
-        if is_first and self._peer is not None:
-            self._peer.fail(reason)
+        self.order.stop()
+        if is_first and self.peer is not None:
+            self.peer.fail(reason)
 
-    def run(
+
+class Collective:
+    """One run of a collective on this rank.
+
+    Args:
+        group: This rank and the others.
+        operation: Which one.
+        work: Gets a communicator to the ranks that take part. It is called again if they were not
+            ready before, and until then does nothing that must not be done twice.
+        iteration: In which it runs, see `RunOrder`.
+
+    Attributes:
+        has_begun: Whether `run` was called.
+    """
+
+    def __init__(
         self,
+        group: ProcessGroup,
         operation: Operation,
         work: "Callable[[Communicator], Any]",
         iteration: Optional[Iteration] = None,
-    ) -> Any:
-        """Do one collective.
+    ) -> None:
+        self.has_begun = False
+        self._group = group
+        self._operation = operation
+        self._work = work
+        self._iteration = iteration
+
+    def run(self, patience_s: Optional[float] = None) -> Any:
+        """Do it.
 
         Args:
-            operation: Which one.
-            work: Gets a communicator to the ranks that take part.
-            iteration: In which it runs, see `RunOrder`.
+            patience_s: How long the other ranks may take to be ready for it; None for as long as
+                the group's limit.
 
         Raises:
+            NotYetError: If they take longer. They see that this rank is ready, and so `run` has
+                to be called again.
             CollectiveError: If the job cannot go on, with the sentence that says why, or if this
                 rank does what the others cannot follow, which ends the job for all.
         """
+        group, operation = self._group, self._operation
         try:
-            self._order.begin(operation.key, operation.name, iteration)
-            try:
-                if self._ended:
-                    raise CollectiveError(self._ended)
-                return work(Communicator(self, self._peer, operation, self._limit_s))
-            finally:
-                self._order.end(operation.key)
-        except Exception as error:
-            if self._peer is not None:  # the others would wait for a rank that does not come
-                message = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
-                self.fail(f'in "{operation.name}": {message}', error)
+            if not self.has_begun:
+                group.order.begin(operation.key, operation.name, self._iteration)
+                self.has_begun = True
+            if group.ended:
+                raise CollectiveError(group.ended)
+            results = self._work(Communicator(group, operation, patience_s))
+        except NotYetError:
             raise
+        except BaseException as error:
+            if self.has_begun:
+                group.order.end(operation.key)
+            if group.peer is not None and isinstance(error, Exception):
+                # The others would wait for a rank that does not come.
+                message = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+                group.fail(f'in "{operation.name}": {message}', error)
+            raise
+        group.order.end(operation.key)
+        return results
 
 
 class Communicator:
@@ -139,19 +264,16 @@ class Communicator:
     """
 
     def __init__(
-        self,
-        group: ProcessGroup,
-        peer: Optional[Peer],
-        operation: Operation,
-        limit_s: Optional[float],
+        self, group: ProcessGroup, operation: Operation, patience_s: Optional[float]
     ) -> None:
         self.ranks = operation.ranks
         self.size = len(operation.ranks)
         self.me = operation.ranks.index(group.rank)
         self.buffers = group.buffers
-        self._peer = peer
+        self._peer = group.peer
+        self._limit_s = group.limit_s
         self._operation = operation
-        self._limit_s = limit_s
+        self._patience_s = patience_s  # for the first exchange: then all ranks are there
 
     def share(self, data: Any, take: Take, part: str = "") -> None:
         """Give all ranks what each of them has.
@@ -199,7 +321,7 @@ class Communicator:
         if self.size == 1:
             return numbers.copy()
         dtype = numbers.dtype
-        with self._exchange(f"{reduction} {dtype}", numbers.view(np.uint8), part) as exchange:
+        with self._exchange(make_plan(reduction, dtype), numbers.view(np.uint8), part) as exchange:
             if exchange.result is not None:
                 return exchange.result.view(dtype)
             result = self.buffers.take(numbers.shape, dtype)
@@ -228,7 +350,8 @@ class Communicator:
         if part:
             operation = operation._replace(key=f"{operation.key}, {part}")
         assert self._peer is not None
-        return self._peer.exchange(operation, plan, data, self._limit_s)
+        patience_s, self._patience_s = self._patience_s, None
+        return self._peer.exchange(operation, plan, data, self._limit_s, patience_s)
 
 
 _peers: "weakref.WeakSet[Peer]" = weakref.WeakSet()

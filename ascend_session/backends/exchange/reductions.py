@@ -11,6 +11,12 @@ _WIDER: Dict[Any, str] = {("sum", "float16"): "float32", ("prod", "float16"): "f
 
 
 @functools.lru_cache(maxsize=256)
+def make_plan(reduction: str, dtype: Any) -> str:
+    """Write the plan of a reduction: ``sum float32``. To name a dtype takes NumPy long."""
+    return f"{reduction} {dtype}"
+
+
+@functools.lru_cache(maxsize=256)
 def check_plan(plan: str, size_bytes: int) -> None:
     """Raise ValueError if so many bytes cannot be exchanged by such a plan.
 

@@ -97,9 +97,13 @@ class Relay:
         """Whether there was a system, and none has to be remembered any more."""
         return self._systems is not None and self._systems.are_over
 
-    def settle(self, timeout_s: float) -> None:
-        """Wait until all nodes know why the job cannot go on, if it cannot; from any thread."""
-        self._settled.wait(timeout_s)
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until all nodes know why the job cannot go on, if it cannot; from any thread.
+
+        Returns:
+            Whether they do.
+        """
+        return self._settled.wait(timeout_s)
 
     def close(self) -> None:
         """Let go of the shared memory."""
@@ -173,7 +177,10 @@ class Relay:
 
     def _pass_on(self, number: int, header: Header, payload: bytes = b"") -> None:
         """Tell the first node what a process of this node says."""
-        self._send_to(FIRST, {"kind": "from", "client": number, "header": header}, payload)
+        if self._systems is not None:
+            self._systems.hear((FIRST, number), header, payload)
+        else:
+            self._send_to(FIRST, {"kind": "from", "client": number, "header": header}, payload)
 
     def _send_to(self, node: str, header: Header, payload: bytes = b"") -> None:
         if node == self._name:
@@ -247,9 +254,9 @@ class Relay:
                 self._send(client, encode({**event, "hub": self._rank}), None)
             else:
                 self._send(client, message, descriptor)
-        if kind == "end":
-            if self._systems is None:
-                self._settled.set()
+        if kind == "end" and self._systems is None:
+            self._settled.set()
+        if kind in ("end", "refused"):
             self._send_to(FIRST, {"kind": "settled"})
 
     def _begin(self, header: Header) -> None:

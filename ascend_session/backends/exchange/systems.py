@@ -4,8 +4,9 @@ The ranks open one system after the other, each of which has a coordinator. What
 comes here through its node's `Relay`, and what the coordinator answers goes back the same way.
 """
 
+import collections
 import threading
-from typing import Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Collection, Counter, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.coordinator import (
     Coordinator,
@@ -42,7 +43,7 @@ class Systems:
         self._size = size
         self._send = send
         self._settled = settled
-        self._unsettled: Set[str] = set()
+        self._unsettled: Counter[str] = collections.Counter()  # sentences that nodes have not heard
         self._systems: Dict[int, Coordinator] = {}
         self._first = first_system
         self._latest = first_system - 1
@@ -68,7 +69,7 @@ class Systems:
         """
         kind = header["kind"]
         if kind == "from":
-            self._coordinate((node, int(header["client"])), header["header"], payload)
+            self.hear((node, int(header["client"])), header["header"], payload)
         elif kind == "used":
             self._judge(node, header["used_s"])
         elif kind == "address":
@@ -83,10 +84,15 @@ class Systems:
     def lose_node(self, node: str) -> None:
         """Note that another node cannot be reached any more."""
         self._lose_ranks(node)
+        del self._unsettled[node]
         self._settle(node)
 
-    def _coordinate(self, place: Place, header: Header, payload: bytes) -> None:
-        """Tell the coordinator what a process says."""
+    def hear(self, place: Place, header: Header, payload: bytes) -> None:
+        """Tell the coordinator what a process says.
+
+        Raises:
+            One of UNREADABLE: If it is no message, or one that a rank may not send.
+        """
         kind = header["kind"]
         if kind == "hello":
             self._admit(place, header)
@@ -142,6 +148,7 @@ class Systems:
             reason = str(refusal)
             if refusal.ends_job or system.ended is not None:
                 self._remember(number, system)  # whoever comes later has to hear why, even rank 0
+            self._expect_to_settle([node])
             answer({"event": "refused", "reason": reason})
             if refusal.ends_job:  # with the others, this process may end at once
                 system.end(CANNOT_GO_ON + reason[0].lower() + reason[1:])
@@ -179,15 +186,20 @@ class Systems:
         for rank in ranks:
             node, client = system.ranks[rank].place
             clients.setdefault(node, []).append(client)
-        if event["event"] == "end" and clients:
-            self._settled.clear()
-            self._unsettled |= set(clients)
+        if event["event"] == "end":
+            self._expect_to_settle(list(clients))
         for node, numbers in clients.items():
             self._send(node, {"kind": "to", "event": event, "clients": numbers}, payload)
 
+    def _expect_to_settle(self, nodes: Collection[str]) -> None:
+        """Note that nodes are about to be told why the job cannot go on; they answer "settled"."""
+        if nodes:
+            self._settled.clear()
+            self._unsettled.update(nodes)
+
     def _settle(self, node: str) -> None:
-        self._unsettled.discard(node)
-        if not self._unsettled:
+        self._unsettled[node] -= 1
+        if not any(count > 0 for count in self._unsettled.values()):
             self._settled.set()
 
     def _start(self, system: Coordinator, number: int, run: Run) -> None:

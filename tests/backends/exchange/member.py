@@ -18,7 +18,11 @@ from typing import Any, Dict
 from ascend_session import AscendError
 from ascend_session.backends.exchange.messages import Operation
 from ascend_session.backends.exchange.peer import Peer
-from ascend_session.backends.exchange.process_group import Communicator, ProcessGroup
+from ascend_session.backends.exchange.process_group import (
+    Collective,
+    Communicator,
+    ProcessGroup,
+)
 from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
 from ascend_session.cluster.member import join
 
@@ -177,7 +181,7 @@ def reduce(group: ProcessGroup, key: str, given: Dict[str, Any]) -> None:
         return comm.all_reduce(own, reduction)
 
     def call() -> None:
-        found = group.run(operation, work)
+        found = Collective(group, operation, work).run()
         parts = [numbers_of(rank, seed, dtype, count) for rank in operation.ranks]
         wider = "float64" if np.dtype(dtype).kind == "f" else dtype
         function = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}[reduction]
@@ -203,7 +207,7 @@ def share(group: ProcessGroup, key: str, given: Dict[str, Any]) -> None:
         received[index][start : start + len(piece)] = piece
 
     def call() -> None:
-        group.run(operation, lambda comm: comm.share(parts[comm.me], take))
+        Collective(group, operation, lambda comm: comm.share(parts[comm.me], take)).run()
         is_right = all((one == two).all() for one, two in zip(parts, received))
         say("shared", key, digest(np.concatenate(received)), is_right)
 
@@ -223,13 +227,14 @@ class Loop:
         small = operation_of({"key": "small", "ranks": everybody, "signature": "sum [2]"})
         large = operation_of({"key": "large", "ranks": everybody, "signature": "sum [20000]"})
 
+        def add(operation: Operation, numbers: Any) -> Any:
+            return Collective(group, operation, lambda comm: comm.all_reduce(numbers, "sum")).run()
+
         def call() -> None:
             for count in range(1, 1 << 30):
-                own = np.array([1, self.is_stopped], np.int64)
-                total = group.run(small, lambda comm, own=own: comm.all_reduce(own, "sum"))
+                total = add(small, np.array([1, self.is_stopped], np.int64))
                 assert total[0] == size
-                many = np.full(20000, count + group.rank, np.int64)
-                sums = group.run(large, lambda comm, many=many: comm.all_reduce(many, "sum"))
+                sums = add(large, np.full(20000, count + group.rank, np.int64))
                 assert (sums == size * count + sum(everybody)).all()
                 if total[1] == size:
                     say("ran", count)

@@ -6,7 +6,7 @@ from typing import List
 import pytest
 
 from ascend_session.backends.exchange import order as order_module
-from ascend_session.backends.exchange.order import Iteration, RunOrder
+from ascend_session.backends.exchange.process_group import Iteration, RunOrder
 from ascend_session.errors import CollectiveError
 
 

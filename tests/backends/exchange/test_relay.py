@@ -72,6 +72,29 @@ def test_a_rank_with_another_size_hears_so_before_rank_0_ends_and_the_hub_with_i
     assert all(DIFFERENT in reason for _, reason in told[1:])
 
 
+class Wire:
+    """The way from the first node to the second; nobody reads what is sent."""
+
+    name = ""
+
+    def send(self, node: str, header: Header, payload: bytes) -> None:
+        """Send the node a message."""
+
+
+def test_the_first_node_waits_until_another_one_has_told_a_rank_that_it_is_refused(
+    clients: List[Client],
+) -> None:
+    hub = Rank(0, 2, "", 1, Rendezvous("job", ("name",)), True, "a:1", Wire())  # type: ignore
+    relay = Relay(hub, {0: clients[0]}, lambda *message: None, lambda *refusal: None, 1)
+    greet(relay, clients[0], rank=0, size=2)
+    hello = {"kind": "hello", "system": 1, "rank": 1, "size": 3}
+    hello.update(pid=1, node="b", local_size=1)
+    relay.receive("second", {"kind": "from", "client": 1, "header": hello}, b"")
+    assert not relay.settle(0)
+    relay.receive("second", {"kind": "settled"}, b"")
+    assert relay.settle(0)
+
+
 class Node:
     """The second node of two, with rank 1, as its first rank's hub sees it.
 
