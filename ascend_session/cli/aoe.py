@@ -8,7 +8,6 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import exit_on_error, show_json
 from ascend_session.cli._parameters import (
-    OUTPUT,
     Arguments,
     Force,
     Json,
@@ -18,14 +17,15 @@ from ascend_session.cli._parameters import (
     ScriptCommand,
     exit_on_signals,
     new_group,
+    option_group,
+    output_option,
     parse_duration,
     parse_size,
-    show_help_without_command,
 )
 
 _Text = Optional[str]
 _Number = Optional[int]
-_FACTS = "Facts that cannot be measured"  # a title in the help
+_fact_option = option_group("Facts that cannot be measured")
 _SORTS = "saved, improvement, before, after, name or type"
 
 # Options of both `preflight` and `run`.
@@ -38,53 +38,39 @@ _Mode = Annotated[
 ]
 _Processes = Annotated[
     _Number,
-    typer.Option(
-        metavar="N", rich_help_panel=_FACTS, help="Processes of the training.  [default: 1]"
-    ),
+    _fact_option(metavar="N", help="Processes of the training.  [default: 1]"),
 ]
 _TrainingMemory = Annotated[
     _Number,
-    typer.Option(
+    _fact_option(
         metavar="SIZE",
         parser=parse_size,
-        rich_help_panel=_FACTS,
         help="Host memory that the training needs, such as 12GiB.",
     ),
 ]
 _TuningParallelNum = Annotated[
     _Number,
-    typer.Option(
-        metavar="N",
-        rich_help_panel=_FACTS,
-        help="AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]",
-    ),
+    _fact_option(metavar="N", help="AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]"),
 ]
-_DeviceCores = Annotated[
-    _Number, typer.Option(metavar="N", rich_help_panel=_FACTS, help="AI cores of the device.")
-]
+_DeviceCores = Annotated[_Number, _fact_option(metavar="N", help="AI cores of the device.")]
 _OperatorCores = Annotated[
     _Number,
-    typer.Option(
-        metavar="N",
-        rich_help_panel=_FACTS,
-        help="Largest number of AI cores that an operator of the model uses.",
+    _fact_option(
+        metavar="N", help="Largest number of AI cores that an operator of the model uses."
     ),
 ]
 _DeviceMemory = Annotated[
     _Number,
-    typer.Option(
+    _fact_option(
         metavar="SIZE",
         parser=parse_size,
-        rich_help_panel=_FACTS,
         help="Device memory that the training needs, such as 20GiB.",
     ),
 ]
 _StaticOperators = Annotated[
     Optional[bool],
-    typer.Option(
-        "--static-operators",
-        rich_help_panel=_FACTS,
-        help="State that all operators of the model have static shapes.",
+    _fact_option(
+        "--static-operators", help="State that all operators of the model have static shapes."
     ),
 ]
 
@@ -96,7 +82,6 @@ Examples:
 """
 
 app = new_group(help=_HELP)
-app.callback()(show_help_without_command)
 
 
 @app.command()
@@ -147,19 +132,13 @@ def run_tuning(
     mode: _Mode = None,
     work_path: Annotated[
         _Text,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=OUTPUT,
-            help="Folder for result files (ASCEND_WORK_PATH); made if missing.",
+        output_option(
+            metavar="FOLDER", help="Folder for result files (ASCEND_WORK_PATH); made if missing."
         ),
     ] = None,
     bank: Annotated[
         _Text,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=OUTPUT,
-            help="Tuned repository (TUNE_BANK_PATH); made if missing.",
-        ),
+        output_option(metavar="FOLDER", help="Tuned repository (TUNE_BANK_PATH); made if missing."),
     ] = None,
     device: Annotated[
         _Number,

@@ -14,7 +14,7 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
-from ascend_session.cli._parameters import File, Json, new_group, show_help_without_command
+from ascend_session.cli._parameters import File, Json, new_group, option_group
 from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO
 from ascend_session.text import did_you_mean
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MIX_LIST = "modify_mixlist"
 _MOST_NOTES = 100
-_COPY, _LIST = "Copy", "Mix lists"  # titles in the help
+_copy_option, _list_option = option_group("Copy"), option_group("Mix lists")
 
 _HELP = """Check configuration files and the files that options point to.
 
@@ -36,7 +36,6 @@ Examples:
 """
 
 app = new_group(help=_HELP)
-app.callback()(show_help_without_command)
 
 
 @app.command()
@@ -77,36 +76,22 @@ def check_file(
     file: File,
     fix: Annotated[
         bool,
-        typer.Option(
-            "--fix", rich_help_panel=_COPY, help="Write a copy that the vendor's parser accepts."
-        ),
+        _copy_option("--fix", help="Write a copy that the vendor's parser accepts."),
     ] = False,
     output: Annotated[
         Optional[str],
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="COPY",
-            rich_help_panel=_COPY,
-            help="Name of the copy.  [default: FILE.fixed]",
+        _copy_option(
+            "--output", "-o", metavar="COPY", help="Name of the copy.  [default: FILE.fixed]"
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", rich_help_panel=_COPY, help="Replace COPY if it exists.")
-    ] = False,
+    force: Annotated[bool, _copy_option("--force", help="Replace COPY if it exists.")] = False,
     toolkit: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="FOLDER", rich_help_panel=_LIST, help="Toolkit whose lists FILE changes."
-        ),
+        _list_option(metavar="FOLDER", help="Toolkit whose lists FILE changes."),
     ] = None,
     soc: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_LIST,
-            help="Name of the processor's folder in the toolkit.",
-        ),
+        _list_option(metavar="NAME", help="Name of the processor's folder in the toolkit."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -13,14 +13,14 @@ from ascend_session.cli._output import (
     show_finding,
     show_json,
 )
-from ascend_session.cli._parameters import File, Json, new_group, show_help_without_command
+from ascend_session.cli._parameters import File, Json, new_group, option_group
 from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO, WARNING
 from ascend_session.text import format_count
 
 _OPTION = "op_precision_mode"
 _MOST_REMARKS = 20
-_OTHERS = "Other options of the session"  # a title in the help
+_session_option = option_group("Other options of the session")
 # The manual of ATC, --op_select_implmode.
 _ADVICE = (
     "The manual advises a file for each network instead (op_precision_mode): `ascend-session "
@@ -39,7 +39,6 @@ Examples:
 """
 
 app = new_group(help=_HELP)
-app.callback()(show_help_without_command)
 
 
 @app.command()
@@ -160,23 +159,17 @@ def explain(
     ] = None,
     hf32: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="BITS",
-            help="Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both.",
-            rich_help_panel=_OTHERS,
+        _session_option(
+            metavar="BITS", help="Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both."
         ),
     ] = None,
     select: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="MODE", help="Assume op_select_implmode=MODE.", rich_help_panel=_OTHERS
-        ),
+        _session_option(metavar="MODE", help="Assume op_select_implmode=MODE."),
     ] = None,
     types: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="LIST", help="Assume optypelist_for_implmode=LIST.", rich_help_panel=_OTHERS
-        ),
+        _session_option(metavar="LIST", help="Assume optypelist_for_implmode=LIST."),
     ] = None,
     toolkit: _Toolkit = None,
     as_json: Json = False,

@@ -25,7 +25,6 @@ from ascend_session.cli._parameters import (
     Json,
     new_group,
     parse_duration,
-    show_help_without_command,
 )
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, sort_by_severity
@@ -62,7 +61,6 @@ Examples:
 """
 
 app = new_group(help=_HELP)
-app.callback()(show_help_without_command)
 
 
 @app.command()
