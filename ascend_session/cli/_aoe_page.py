@@ -5,12 +5,14 @@ The page is well-formed XML as well, so that it can be checked, and read by othe
 
 import re
 from html import escape
-from typing import Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Iterable, Iterator, List, Sequence
 
-from ascend_session.cli._aoe_view import (
+from ascend_session.aoe.results import Comparison, Results
+from ascend_session.cli._aoe_report import (
     CHANGE_COLUMNS,
     COUNTS,
     TASK_COLUMNS,
+    ItemTimes,
     Section,
     View,
     change_rows,
@@ -20,8 +22,12 @@ from ascend_session.cli._aoe_view import (
     item_row,
     model_sentences,
     remarks,
+    select_times,
     task_rows,
 )
+from ascend_session.cli._output import complain
+from ascend_session.errors import ResultError
+from ascend_session.files import write_file
 from ascend_session.text import format_count
 
 _MOST_BARS = 20  # operators in the picture
@@ -55,9 +61,15 @@ _NAME_LETTERS = 46
 _BEFORE, _AFTER = "#c0504d", "#4f9d5d"
 
 
-def draw_page(view: View) -> str:
-    """Draw the page."""
-    return "\n".join([_HEAD, *_body(view), "</body>", "</html>", ""])
+def write_page(path: str, force: bool, view: View) -> None:
+    """Write the report as a page.
+
+    Raises:
+        ResultError: If that is not possible.
+    """
+    page = "\n".join([_HEAD, *_body(view), "</body>", "</html>", ""])
+    write_file(path, page.encode("utf-8"), force=force, error=ResultError)
+    complain(f"{path}: a page of what was tuned.")
 
 
 def _body(view: View) -> Iterator[str]:
@@ -80,7 +92,8 @@ def _body(view: View) -> Iterator[str]:
     for file in view.results.files:
         yield f"<p>{_escape(file.name)}: {format_count(len(file.tasks), 'task')}</p>"
         yield from _table(TASK_COLUMNS, task_rows(file), 3)
-    yield from _comparison(view, most)
+    if view.comparison is not None and view.other is not None:
+        yield from _comparison(view, view.comparison, view.other, most)
     doubts = [sentence for label, sentence in labelled if label == "doubtful"]
     if doubts:
         yield "<h2>Doubts</h2>"
@@ -91,11 +104,7 @@ def _section(section: Section, most: int) -> Iterator[str]:
     items = section.items[:most]
     yield f"<h2>{_escape(section.noun.capitalize())}s</h2>"
     yield f"<p>{_escape(str(section))}</p>"
-    pairs = [
-        _Pair(item.name, item.before, item.after)
-        for item in items
-        if item.before is not None and item.after is not None
-    ]
+    pairs = select_times(items)
     if pairs:
         yield _draw_bars(pairs[:_MOST_BARS], section.unit)
     yield from _table(section.columns, map(item_row, items), 0, 4)
@@ -103,14 +112,11 @@ def _section(section: Section, most: int) -> Iterator[str]:
         yield f"<p>... and {len(section.items) - most:,} more; --top shows them.</p>"
 
 
-def _comparison(view: View, most: int) -> Iterator[str]:
-    comparison, other = view.comparison, view.other
-    if comparison is None or other is None:
-        return
+def _comparison(view: View, comparison: Comparison, other: Results, most: int) -> Iterator[str]:
     yield "<h2>Compared with another run</h2>"
     yield f"<p>{_escape(', '.join(file.name for file in other.files))}</p>"
-    yield from _table(["", *COUNTS], count_rows(view), 1)
-    yield from _list(comparison_sentences(view))
+    yield from _table(["", *COUNTS], count_rows(view.results, other), 1)
+    yield from _list(comparison_sentences(view, comparison, other))
     yield from _table(CHANGE_COLUMNS, change_rows(comparison, most), 1, 4)
     failed = {"here": comparison.failed_here, "there": comparison.failed_there}
     for word, names in failed.items():
@@ -141,19 +147,11 @@ def _list(items: Iterable[str]) -> Iterator[str]:
         yield f"<ul>{''.join(lines)}</ul>"
 
 
-class _Pair(NamedTuple):
-    """The two times of one name."""
-
-    name: str
-    before: float
-    after: float
-
-
-def _draw_bars(pairs: Sequence[_Pair], unit: str) -> str:
+def _draw_bars(pairs: Sequence[ItemTimes], unit: str) -> str:
     """Draw two bars for each name, the upper one before and the lower one after, as SVG."""
     width = _NAME_WIDTH + _BARS_WIDTH + _TIME_WIDTH
     height = _PAIR_HEIGHT * len(pairs) + _LEGEND_HEIGHT
-    longest = max(time for pair in pairs for time in (pair.before, pair.after)) or 1.0
+    longest = max(max(pair.before, pair.after) for pair in pairs) or 1.0
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">',
@@ -168,7 +166,7 @@ def _draw_bars(pairs: Sequence[_Pair], unit: str) -> str:
     return "\n".join([*lines, "</svg>"])
 
 
-def _draw_pair(pair: _Pair, top: int, longest: float, unit: str) -> List[str]:
+def _draw_pair(pair: ItemTimes, top: int, longest: float, unit: str) -> List[str]:
     lines = [
         f"<g><title>{_escape(pair.name)}</title>"
         f'<text x="{_NAME_WIDTH - 8}" y="{top + _BAR_HEIGHT + 4}" text-anchor="end" '

@@ -109,7 +109,7 @@ def preflight(
         ascend-session aoe preflight train.yaml
         ascend-session aoe preflight --mode subgraph --training-memory 12GiB
     """
-    from ascend_session.cli._aoe_conditions import measure_conditions, read_config, show_conditions
+    from ascend_session.cli._aoe_run import measure_conditions, read_config, show_conditions
 
     with exit_on_error(2), exit_on_signals():
         plan = measure_conditions(*read_config(config), mode, context.params, os.environ)
@@ -247,8 +247,7 @@ def report(
         ascend-session aoe report tuning --against tuning-before --html report.html
     """
     from ascend_session.aoe.results import SORTS, Filter
-    from ascend_session.cli._aoe_report import find_and_read_results, show_view, write_page
-    from ascend_session.cli._aoe_view import View
+    from ascend_session.cli._aoe_report import View, find_and_read_results, show_view
 
     if sort not in SORTS:
         raise typer.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
@@ -261,6 +260,8 @@ def report(
         other = None if against is None else find_and_read_results([against])
         view = View.of(results, sort, top, patterns, other)
         if html is not None:
+            from ascend_session.cli._aoe_page import write_page
+
             write_page(html, force, view)
     show_view(view, as_json)
     raise typer.Exit(0 if results.ok and (other is None or other.whole) else 1)
