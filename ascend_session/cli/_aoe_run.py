@@ -247,8 +247,11 @@ def run_tuning(request: Mapping[str, Any]) -> int:
         if not _may_start(plan, bool(request["wait_for_devices"])):
             return 1
     before = find_earlier_results(environ)
-    code, has_begun = _launch(_launch_config(request, added, device), environ, before)
-    if not has_begun:
+    from ascend_session.cli._launch_run import run_job
+
+    with _ProgressWatch(environ, before) as watch:
+        code = run_job(_launch_config(request, added, device), False, watch.note)
+    if not watch.has_begun:
         return code
     is_tuned = _report(environ, before)
     if is_tuned and code == 0:
@@ -311,17 +314,6 @@ def _launch_config(
         preflight=not request["no_preflight"],
         **{name: value for name, value in settings.items() if value is not None},
     )
-
-
-def _launch(
-    config: "LaunchConfig", environ: Mapping[str, str], before: "Mapping[str, FileState]"
-) -> Tuple[int, bool]:
-    """Run the script; give the exit code, and whether anything was begun."""
-    from ascend_session.cli._launch_run import run_job
-
-    with _ProgressWatch(environ, before) as watch:
-        code = run_job(config, False, watch.note)
-    return code, watch.has_begun
 
 
 class _ProgressWatch:
