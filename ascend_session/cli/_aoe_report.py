@@ -86,17 +86,11 @@ def find_and_read_results(paths: Sequence[str]) -> Results:
 
 
 class Section(NamedTuple):
-    """The operators of a report, or its sub-graphs.
+    """The operators of a report, or its sub-graphs."""
 
-    Attributes:
-        noun: ``operator`` or ``sub-graph``.
-        unit: The unit of their times.
-        items: The operators or sub-graphs, in the order of the report.
-    """
-
-    noun: str
-    unit: str
-    items: Sequence[TunedItem]
+    noun: str  # ``operator`` or ``sub-graph``
+    unit: str  # of their times
+    items: Sequence[TunedItem]  # in the order of the report
 
     @property
     def columns(self) -> List[str]:
@@ -123,23 +117,14 @@ class Section(NamedTuple):
 
 
 class View(NamedTuple):
-    """Results, and which of them are shown.
+    """Results, and which of them are shown."""
 
-    Attributes:
-        results: All that was read.
-        operators: The operators that the filters select.
-        subgraphs: The sub-graphs that they select.
-        top: The largest number of each that is shown; None for the default.
-        other: The same selection of another run.
-        comparison: The results compared with it.
-    """
-
-    results: Results
-    operators: Section
+    results: Results  # all that was read
+    operators: Section  # those that the filters select
     subgraphs: Section
-    top: Optional[int]
-    other: Optional[Results]
-    comparison: Optional[Comparison]
+    top: Optional[int]  # the largest number of each that is shown; None for the default
+    other: Optional[Results]  # the same selection of another run
+    comparison: Optional[Comparison]  # with that
 
     @classmethod
     def of(

@@ -122,9 +122,6 @@ def measure_conditions(
         mode: What is to be tuned.
         known: Options by name, among them those of `KnownFacts`.
         environ: The environment of the run.
-
-    Raises:
-        ConfigError: As from `AoePlan.measure`.
     """
     facts = {name: known[name] for name in _KNOWN_FACTS if known[name] is not None}
     plan = AoePlan.measure(config, mode, environ, **facts)
@@ -203,10 +200,7 @@ def _describe(conditions: Iterable[TuningCondition]) -> Iterator[str]:
 
 
 def run_tuning(request: Mapping[str, Any]) -> int:
-    """Do what ``ascend-session aoe run`` is asked; return its exit code.
-
-    Args:
-        request: The parameters of the command.
+    """Do what ``ascend-session aoe run`` is asked by its parameters; return its exit code.
 
     Raises:
         AscendError: If that is not possible; nothing was started then.
@@ -250,7 +244,7 @@ def run_tuning(request: Mapping[str, Any]) -> int:
     from ascend_session.cli._launch_run import run_job
 
     with _ProgressWatch(environ, before) as watch:
-        code = run_job(_launch_config(request, added, device), False, watch.note)
+        code = run_job(_launch_config(request, added, device), False, watch.note, {})
     if not watch.has_begun:
         return code
     is_tuned = _report(environ, before)

@@ -43,20 +43,12 @@ _PASS_IN = "In a container, pass the nodes in with --device; on a host, check th
 
 
 class Examination(NamedTuple):
-    """What was looked at and what was found.
+    """What was looked at and what was found."""
 
-    Attributes:
-        backend: On what a job would run here: ``npu`` or ``stub``; ``unknown`` if that cannot be
-            decided.
-        reason: Why it is that one, in a few words.
-        facts: Names and versions of what is here; ``-`` for what is not known.
-        findings: All that was looked at, in the order in which it was.
-    """
-
-    backend: str
-    reason: str
-    facts: Tuple[Tuple[str, str], ...]
-    findings: Tuple[Finding, ...]
+    backend: str  # on what a job would run here; ``unknown`` if that cannot be decided
+    reason: str  # why it is that one, in a few words
+    facts: Tuple[Tuple[str, str], ...]  # names and versions; ``-`` for what is not known
+    findings: Tuple[Finding, ...]  # all that was looked at, in the order in which it was
 
     @property
     def ok(self) -> bool:

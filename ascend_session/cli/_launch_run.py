@@ -13,7 +13,6 @@ import re
 import shlex
 import signal
 import time
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, Optional, Set
 
 from ascend_session.backends import backend_class
@@ -63,8 +62,8 @@ _SIGNAL_POLL_S = 0.5  # between two looks whether a signal came while nobody rea
 def run_job(
     config: "LaunchConfig",
     as_json: bool,
-    observe: Optional[Observer] = None,
-    options: Mapping[str, bool] = MappingProxyType({}),
+    observe: Optional[Observer],
+    options: Mapping[str, bool],
 ) -> int:
     """Run a job and say what became of it; give the exit code.
 
@@ -74,7 +73,7 @@ def run_job(
         config: What to launch.
         as_json: Whether the result is printed as one JSON object, and lines go to stderr.
         observe: Gets each event too, and a function that shows a sentence among the job's lines;
-            it may show more from a thread of its own until the event `Finished`.
+            it may show more from a thread of its own until the event `Finished`. None for nobody.
         options: The command's own options as they are typed, and whether each takes a value.
     """
     environ = dict(os.environ)
@@ -310,7 +309,11 @@ class StatusLine:
             columns = os.get_terminal_size(self._fd).columns or _COLUMNS
         except OSError:  # it is gone, which whoever writes to it will find out
             columns = _COLUMNS
-        return _fit(self._describe(), columns - _MARGIN).encode("utf-8", "replace")
+        from rich.cells import cell_len, set_cell_size
+
+        line, room = self._describe(), max(0, columns - _MARGIN)
+        cut = line if cell_len(line) <= room else set_cell_size(line, room)
+        return cut.encode("utf-8", "replace")
 
     def _describe(self) -> str:
         attempt = f"attempt {self._attempt}, " if self._attempt > 1 else ""
@@ -359,14 +362,6 @@ def _last_line(text: bytes) -> str:
     return " ".join(line.decode("utf-8", "replace").split())
 
 
-def _fit(text: str, columns: int) -> str:
-    from rich.cells import cell_len, set_cell_size
-
-    if columns < 1:
-        return ""
-    return text if cell_len(text) <= columns else set_cell_size(text, columns)
-
-
 def _is_in_front(fd: int) -> bool:
     """Tell whether the terminal is this job's; in the background its line would be in the way."""
     try:
@@ -396,16 +391,9 @@ def _is_dumb(fd: int) -> bool:
 
 
 def _write(fd: int, text: str, signals: Signals, known: int) -> List[str]:
-    """Write the text, unless nobody takes it: the stream is closed, or a signal says so.
+    """Write a text; say why if nobody takes it: the stream is closed, or a signal has come since.
 
-    Args:
-        fd: Where to.
-        text: The text.
-        signals: The signals.
-        known: How many of them came while the job ran.
-
-    Returns:
-        What to say if it could not be written.
+    ``known`` is the number of signals that came while the job ran.
     """
     troubles: List[str] = []
     outlet = Outlet(fd, Notices(troubles.append), "The result")

@@ -183,21 +183,13 @@ def schema() -> None:
 
 
 class OptionFileReport(NamedTuple):
-    """Everything that was found in a file.
-
-    Attributes:
-        file: The name of the file.
-        refused: The faults because of which GE refuses the file.
-        remarks: What GE silently skips, or reads in another way.
-        toolkit: Entries without effect on the installed toolkit; None if not checked.
-        not_checked: Why they were not checked, in a sentence.
-    """
+    """Everything that was found in a file."""
 
     file: str
-    refused: Tuple[Finding, ...]
-    remarks: Tuple[Finding, ...]
-    toolkit: Optional[Tuple[str, ...]] = ()
-    not_checked: Optional[str] = None
+    refused: Tuple[Finding, ...]  # because of which GE refuses the file
+    remarks: Tuple[Finding, ...]  # on what GE silently skips, or reads in another way
+    toolkit: Optional[Tuple[str, ...]] = ()  # entries without effect there; None if not checked
+    not_checked: Optional[str] = None  # why they were not, in a sentence
 
     @property
     def ok(self) -> bool:
@@ -234,13 +226,7 @@ def report_option_file(option: str, name: str) -> OptionFileReport:
 def _compare_with_toolkit(
     report: OptionFileReport, toolkit: Optional[str], soc: Optional[str]
 ) -> OptionFileReport:
-    """Compare a mix list with the lists of an installed toolkit.
-
-    Args:
-        report: What was found in the mix list.
-        toolkit: Where to look for the toolkit; None for that of this host.
-        soc: The kind of processor, of which the toolkit may know several.
-    """
+    """Compare a mix list with the lists of a toolkit, which may know several kinds of processor."""
     from ascend_session.hardware.nodes import host_root
     from ascend_session.hardware.operators import ops_info_files
     from ascend_session.option_files import MixList, built_in_lists

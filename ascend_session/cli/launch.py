@@ -224,7 +224,7 @@ def launch(
             for parameter in context.command.params
             for option in parameter.opts
         }
-        raise typer.Exit(run_job(config, as_json, options=options))
+        raise typer.Exit(run_job(config, as_json, None, options))
 
 
 def _parse_variables(words: List[str]) -> Dict[str, str]:

@@ -262,25 +262,16 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
 
 
 class _ModeLists(NamedTuple):
-    """The toolkit's lists of implementation modes.
+    """The toolkit's lists of implementation modes."""
 
-    Attributes:
-        folder: Where they are; None if there is no toolkit.
-        implemented: ``{operator type: modes}`` of all_ops_impl_mode.ini; None if that is not there.
-        missing: Why it is not, in a sentence.
-    """
-
-    folder: Optional[str]
+    folder: Optional[str]  # None if there is no toolkit
+    # ``{operator type: modes}`` of all_ops_impl_mode.ini; None if that is not there.
     implemented: Optional[Dict[str, Tuple[str, ...]]]
-    missing: Optional[str] = None
+    missing: Optional[str] = None  # why it is not, in a sentence
 
 
 def _find_lists(toolkit: Optional[str]) -> _ModeLists:
-    """Look into ``toolkit``, or where the host has one.
-
-    Raises:
-        ConfigError: If the list of all modes cannot be read.
-    """
+    """Look into ``toolkit``, or where the host has one."""
     from ascend_session.hardware.nodes import host_root
     from ascend_session.hardware.operators import ALL_MODES, impl_mode_folder
     from ascend_session.option_files import implemented_modes
@@ -297,11 +288,7 @@ def _find_lists(toolkit: Optional[str]) -> _ModeLists:
 
 
 def _find_list(name: str, lists: _ModeLists) -> str:
-    """Give the path of a list that is named as one of the toolkit's, or by its own path.
-
-    Raises:
-        ConfigError: If there is no such file.
-    """
+    """Give the path of a list that is named as one of the toolkit's, or by its own path."""
     if os.path.dirname(name) or os.path.exists(name):
         return name
     if lists.folder is None:
@@ -325,17 +312,7 @@ def _decide_mode(
 ) -> "Decision":
     """Decide which mode an operator gets, by the file, the toolkit's lists and the options.
 
-    Args:
-        name: The file of op_precision_mode; None if that is not set.
-        op: The operator's type.
-        node: Its name in the graph, if that is known.
-        hf32: Two digits, as `_HF32` has them; None if that is not on.
-        select: The option op_select_implmode.
-        types: The option optypelist_for_implmode.
-        toolkit: Where to look for its lists.
-
-    Raises:
-        ConfigError: If a file cannot be read, or GE refuses the options.
+    The arguments are those of `explain`, and None where one is not given.
     """
     from ascend_session.option_files import OpPrecision
 
@@ -389,9 +366,8 @@ def _read_hf32_modes(bits: str, lists: _ModeLists) -> Dict[str, str]:
 
 def _find_new_hf32(lists: _ModeLists) -> List[str]:
     """Find the lists of newer toolkits, which have one for each package of operators."""
-    if lists.folder is None:
-        return []
-    return sorted(glob.glob(os.path.join(glob.escape(lists.folder), _NEW_HF32)))
+    folder = lists.folder
+    return [] if folder is None else sorted(glob.glob(os.path.join(glob.escape(folder), _NEW_HF32)))
 
 
 def _describe_default(op: str, lists: _ModeLists) -> str:

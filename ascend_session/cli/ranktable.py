@@ -230,14 +230,7 @@ def _make_host_table(
     version: str,
     force: bool,
 ) -> "RankTable":
-    """Make a table of this host's devices.
-
-    Args:
-        devices: Logical ids, as in ``0-3,6``; None means all.
-        server_id: The server's name; that of the host if None.
-        host_ip: The server's address; None leaves it out.
-        version: ``1.2`` for a table with superpods.
-        force: Whether to make one that the manual advises against.
+    """Make a table of this host's devices, by the options of `make`.
 
     Raises:
         DeviceError: If a device that is named is not there.
@@ -286,21 +279,13 @@ def _write(table: "RankTable", version: Optional[str], output: Optional[str], fo
 
 
 class TableReport(NamedTuple):
-    """The table in a file, or the reasons to refuse it.
+    """The table in a file, or the reasons to refuse it."""
 
-    Attributes:
-        file: The name of the file, as it was typed.
-        format: The format of the table; empty if it has none.
-        table: The table; None if it could not be read.
-        product: The product whose rules were checked; None if it is not known.
-        findings: Everything that was found, errors first.
-    """
-
-    file: str
-    format: str
-    table: "Optional[RankTable]"
-    product: Optional[str]
-    findings: Tuple[Finding, ...]
+    file: str  # as it was typed
+    format: str  # empty if it has none
+    table: "Optional[RankTable]"  # None if it could not be read
+    product: Optional[str]  # whose rules were checked; None if it is not known
+    findings: Tuple[Finding, ...]  # errors first
 
     @property
     def ok(self) -> bool:
@@ -343,9 +328,7 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
             table = RankTable.read(file, family)
     except JobError as error:
         if not error.findings:
-            start = f"{file}: "
-            message = error.message
-            message = message[len(start) :] if message.startswith(start) else message
+            message = re.sub(rf"^{re.escape(file)}: ", "", error.message)
             return TableReport(file, "", None, family, (Finding(ERROR, message, error.hint),))
         if with_host and family is None:  # on some products HCCL reads less of a table
             family = common_family(list_devices().visible)
@@ -429,13 +412,8 @@ def _describe_format(name: str) -> str:
 
 def _show_ranks(table: "RankTable") -> None:
     """Print the table: what it is, and a line for each rank."""
-    show_facts(
-        [
-            ("file", table.name),
-            ("format", _describe_format(table.format)),
-            ("status", table.status),
-        ]
-    )
+    form = _describe_format(table.format)
+    show_facts([("file", table.name), ("format", form), ("status", table.status)])
     pods = {server.server_id: server.super_pod_id or "-" for server in table.servers}
     columns: List[Tuple[str, Callable[[TableDevice], Optional[object]]]] = [
         ("RANK", lambda device: device.rank_id),
