@@ -168,10 +168,7 @@ def _check_devices(
 
 
 def _check_network(
-    environ: Mapping[str, str],
-    report: DeviceReport,
-    rank_table: Optional[str],
-    tool: HccnTool,
+    environ: Mapping[str, str], report: DeviceReport, rank_table: Optional[str], tool: HccnTool
 ) -> List[Finding]:
     """Check a rank table, if there is one, and the devices' own network interfaces."""
     devices = [device for device in report if may_have_interfaces(device.family)]

@@ -19,23 +19,9 @@ from ascend_session.backends import backend_class
 from ascend_session.cli._output import complain, spell_options
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.cluster.member import read_members
+from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.binding import not_bound
-from ascend_session.launcher.events import (
-    Ended,
-    Event,
-    Finished,
-    Killing,
-    LeftBehind,
-    NotBound,
-    NotStarted,
-    Planned,
-    Restarting,
-    Stalled,
-    StallNote,
-    Started,
-    Stopping,
-)
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.output import Latest, Notices, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
@@ -48,7 +34,7 @@ if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
     from ascend_session.launcher.result import LaunchResult
 
-Observer = Callable[[Event, Callable[[str], None]], None]
+Observer = Callable[[events.Event, Callable[[str], None]], None]
 
 _STDOUT, _STDERR = 1, 2
 _FIRST_S = 1.0  # a job that ends before gets no live line
@@ -60,10 +46,7 @@ _SIGNAL_POLL_S = 0.5  # between two looks whether a signal came while nobody rea
 
 
 def run_job(
-    config: "LaunchConfig",
-    as_json: bool,
-    observe: Optional[Observer],
-    options: Mapping[str, bool],
+    config: "LaunchConfig", as_json: bool, observe: Optional[Observer], options: Mapping[str, bool]
 ) -> int:
     """Run a job and say what became of it; give the exit code.
 
@@ -96,9 +79,9 @@ def run_job(
         _advise_on_order(config, result, options)
         if as_json:
             text = json.dumps(result.as_dict(), indent=2) + "\n"
-            lost = _write(_STDOUT, text, signals, screen.signals)
+            lost = screen.write(_STDOUT, text)
             result = dataclasses.replace(result, notes=(*result.notes, *lost))
-        _write(_STDERR, screen.summarize(result), signals, screen.signals)
+        screen.write(_STDERR, screen.summarize(result))
     return result.code
 
 
@@ -137,9 +120,6 @@ class _Screen:
     """What a person sees of a job: sentences about it, the status line, and the summary.
 
     What happens as it should is not worth a sentence.
-
-    Attributes:
-        signals: How many signals came while the job ran.
     """
 
     def __init__(self, grace_s: float, signals: Signals, observe: Optional[Observer]) -> None:
@@ -150,8 +130,9 @@ class _Screen:
         self._output: Optional[Output] = None
         self._sentences: List[str] = []
         self._notes: Set[str] = set()
-        self._alive = self.signals = 0
-        self._failures: Dict[int, Optional[str]] = {}  # of ranks that have ended
+        self._alive = 0
+        self._known_signals = 0  # those that came while the job ran
+        self._failures: Dict[int, str] = {}  # of ranks that have ended
 
     def begin(self, output: Output) -> None:
         """Take the output of the job, below which the status line stands."""
@@ -161,12 +142,12 @@ class _Screen:
             self._status = StatusLine(output.fd, output.latest, self._grace_s)
             output.set_footer(self._status.draw)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Show an event."""
-        if isinstance(event, Started):  # while the ranks begin
+        if isinstance(event, events.Started):  # while the ranks begin
             importlib.import_module("ascend_session.cli._launch_summary")
-        if isinstance(event, Finished):
-            self.signals = len(self._signals.noted)
+        if isinstance(event, events.Finished):
+            self._known_signals = len(self._signals.noted)
         self._describe(event)
         if self._observe is not None:
             self._observe(event, self._say)
@@ -183,28 +164,47 @@ class _Screen:
         complete = dataclasses.replace(result, notes=tuple(notes))
         return summarize(complete, [*self._sentences, *troubles], _choose_style())
 
-    def _describe(self, event: Event) -> None:
-        if isinstance(event, Planned):
+    def write(self, fd: int, text: str) -> List[str]:
+        """Write a text of the end; say why if nobody takes it.
+
+        The stream may be closed, or a signal that comes now says that nobody will.
+        """
+        troubles: List[str] = []
+        outlet = Outlet(fd, Notices(troubles.append), "The result")
+        outlet.put(0, text.encode("utf-8", "backslashreplace"))
+        while not outlet.close(_SIGNAL_POLL_S) and len(self._signals.noted) == self._known_signals:
+            pass
+        return [sentence.partition(" The job goes on")[0] for sentence in troubles]
+
+    def _describe(self, event: events.Event) -> None:
+        if isinstance(event, events.Planned):
             self._alive, self._failures = len(event.plan.ranks), {}
             if event.plan.attempt == 1:
                 self._describe_plan(event.plan)
             for note in event.plan.notes:
                 self._say_once(note)
-        elif isinstance(event, (Ended, NotStarted)):
+        elif isinstance(event, events.NotStarted):
             self._alive -= 1
-            self._failures[event.rank] = _describe_failure(event)
-        elif isinstance(event, NotBound):
+            self._failures[event.rank] = f"Rank {event.rank} could not be started"
+        elif isinstance(event, events.Ended):
+            self._alive -= 1
+            if event.status != 0:
+                end = f"has ended with exit code {event.status}"
+                if event.status < 0:
+                    end = f"was ended by {signal_name(-event.status)}"
+                self._failures[event.rank] = f"Rank {event.rank} {end}"
+        elif isinstance(event, events.NotBound):
             self._say_once(not_bound(event.rank, event.text))
-        elif isinstance(event, Stopping):
+        elif isinstance(event, events.Stopping):
             self._describe_stop(event)
-        elif isinstance(event, Killing):
+        elif isinstance(event, events.Killing):
             self._say("What has not ended by now is killed.")
-        elif isinstance(event, LeftBehind):
+        elif isinstance(event, events.LeftBehind):
             left = ", ".join(event.processes)
             self._say(f"The ranks have ended, but left processes behind, which end now: {left}.")
-        elif isinstance(event, StallNote):
+        elif isinstance(event, events.StallNote):
             self._say(f"note: {event.note}")
-        elif isinstance(event, Stalled):
+        elif isinstance(event, events.Stalled):
             then = f"SIGKILL in {self._grace_s:g} s"
             self._say(f"The job has stalled: every rank is asked to end, and gets {then}.")
 
@@ -222,7 +222,7 @@ class _Screen:
                 f"{count}, as many as {why}."
             )
 
-    def _describe_stop(self, event: Stopping) -> None:
+    def _describe_stop(self, event: events.Stopping) -> None:
         then = f"SIGKILL in {self._grace_s:g} s"
         if event.why == "failure" and self._alive > 0:
             failure = "A rank has failed"
@@ -250,17 +250,6 @@ class _Screen:
             self._output.say(sentence)
 
 
-def _describe_failure(event: Event) -> Optional[str]:
-    """Say how a rank failed; None if it did not."""
-    if isinstance(event, NotStarted):
-        return f"Rank {event.rank} could not be started"
-    if not isinstance(event, Ended) or event.status == 0:
-        return None
-    if event.status < 0:
-        return f"Rank {event.rank} was ended by {signal_name(-event.status)}"
-    return f"Rank {event.rank} has ended with exit code {event.status}"
-
-
 class StatusLine:
     """The state of a job in one line. Events come from one thread; another one draws it.
 
@@ -282,23 +271,23 @@ class StatusLine:
         self._until: Optional[float] = None  # until ranks are killed, or another attempt
         self._is_waiting = self._is_killing = False
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Take an event."""
-        if isinstance(event, Planned):
+        if isinstance(event, events.Planned):
             self._attempt, self._size = event.plan.attempt, len(event.plan.ranks)
             self._attempt_began = time.monotonic()
             self._folders = {rank.rank: rank.folder for rank in event.plan.ranks}
             self._joined = set()
             self._until, self._is_waiting, self._is_killing = None, False, False
-        elif isinstance(event, Started):
+        elif isinstance(event, events.Started):
             self._alive = self._alive | {event.rank}
-        elif isinstance(event, (Ended, NotStarted)):
+        elif isinstance(event, (events.Ended, events.NotStarted)):
             self._alive = self._alive - {event.rank}
-        elif isinstance(event, Stopping):
+        elif isinstance(event, events.Stopping):
             self._until = event.time + self._grace_s
-        elif isinstance(event, Killing):
+        elif isinstance(event, events.Killing):
             self._is_killing = True
-        elif isinstance(event, Restarting):
+        elif isinstance(event, events.Restarting):
             self._until, self._is_waiting = event.time + event.wait, True
 
     def draw(self) -> bytes:
@@ -388,16 +377,3 @@ def _choose_style() -> "Style":
 def _is_dumb(fd: int) -> bool:
     """Tell whether it is no terminal, or one that only takes text."""
     return not os.isatty(fd) or os.environ.get("TERM") in (None, "", "dumb")
-
-
-def _write(fd: int, text: str, signals: Signals, known: int) -> List[str]:
-    """Write a text; say why if nobody takes it: the stream is closed, or a signal has come since.
-
-    ``known`` is the number of signals that came while the job ran.
-    """
-    troubles: List[str] = []
-    outlet = Outlet(fd, Notices(troubles.append), "The result")
-    outlet.put(0, text.encode("utf-8", "backslashreplace"))
-    while not outlet.close(_SIGNAL_POLL_S) and len(signals.noted) == known:
-        pass
-    return [sentence.partition(" The job goes on")[0] for sentence in troubles]

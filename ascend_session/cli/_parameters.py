@@ -43,8 +43,7 @@ Backend = Annotated[
     typer.Option(metavar="NAME", help=f"auto (the default), {join_words(names(), 'or')}."),
 ]
 LogDir = Annotated[
-    Optional[str],
-    output_option(metavar="FOLDER", help="Folder for logs.  [default: ascend-logs]"),
+    Optional[str], output_option(metavar="FOLDER", help="Folder for logs.  [default: ascend-logs]")
 ]
 
 # Columns of the widest names that others are aligned with in the help.

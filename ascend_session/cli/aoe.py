@@ -37,8 +37,7 @@ _Mode = Annotated[
     ),
 ]
 _Processes = Annotated[
-    _Number,
-    _fact_option(metavar="N", help="Processes of the training.  [default: 1]"),
+    _Number, _fact_option(metavar="N", help="Processes of the training.  [default: 1]")
 ]
 _TrainingMemory = Annotated[
     _Number,
@@ -49,8 +48,7 @@ _TrainingMemory = Annotated[
     ),
 ]
 _TuningParallelNum = Annotated[
-    _Number,
-    _fact_option(metavar="N", help="AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]"),
+    _Number, _fact_option(metavar="N", help="AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]")
 ]
 _DeviceCores = Annotated[_Number, _fact_option(metavar="N", help="AI cores of the device.")]
 _OperatorCores = Annotated[
@@ -126,8 +124,7 @@ def run_tuning(
     what: Script,
     arguments: Arguments = None,
     config: Annotated[
-        _Text,
-        typer.Option(metavar="FILE", help="Configuration file that SCRIPT uses."),
+        _Text, typer.Option(metavar="FILE", help="Configuration file that SCRIPT uses.")
     ] = None,
     mode: _Mode = None,
     work_path: Annotated[

@@ -44,8 +44,7 @@ def audit(
         _selection_option(metavar="FILE", help="Leave out the findings that are listed in FILE."),
     ] = None,
     update_baseline: Annotated[
-        bool,
-        _selection_option("--update-baseline", help="Write all findings to the baseline."),
+        bool, _selection_option("--update-baseline", help="Write all findings to the baseline.")
     ] = False,
     fail_on: Annotated[
         str,
@@ -62,8 +61,7 @@ def audit(
         ),
     ] = False,
     fix: Annotated[
-        bool,
-        _change_option("--fix", help="Show a diff of the certain fixes, and apply it."),
+        bool, _change_option("--fix", help="Show a diff of the certain fixes, and apply it.")
     ] = False,
     summary: Annotated[
         bool,
@@ -73,8 +71,7 @@ def audit(
         ),
     ] = False,
     port: Annotated[
-        bool,
-        _change_option("--port", help="Print the equivalent AscendConfig, and nothing else."),
+        bool, _change_option("--port", help="Print the equivalent AscendConfig, and nothing else.")
     ] = False,
 ) -> None:
     """Find options in scripts that have no effect, or not the expected one.

@@ -73,8 +73,7 @@ def check_file(
     option: Annotated[str, typer.Argument(hidden=True)],
     file: File,
     fix: Annotated[
-        bool,
-        _copy_option("--fix", help="Write a copy that the vendor's parser accepts."),
+        bool, _copy_option("--fix", help="Write a copy that the vendor's parser accepts.")
     ] = False,
     output: Annotated[
         Optional[str],
@@ -84,8 +83,7 @@ def check_file(
     ] = None,
     force: Annotated[bool, _copy_option("--force", help="Replace COPY if it exists.")] = False,
     toolkit: Annotated[
-        Optional[str],
-        _list_option(metavar="FOLDER", help="Toolkit whose lists FILE changes."),
+        Optional[str], _list_option(metavar="FOLDER", help="Toolkit whose lists FILE changes.")
     ] = None,
     soc: Annotated[
         Optional[str],

@@ -59,8 +59,7 @@ def _limit_seconds(least: float) -> Callable[[Optional[float]], Optional[float]]
 
 def devices(
     as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON object; with --watch, one a line."),
+        bool, typer.Option("--json", help="Print one JSON object; with --watch, one a line.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[

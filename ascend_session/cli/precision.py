@@ -183,12 +183,10 @@ def explain(
         ),
     ] = None,
     select: Annotated[
-        Optional[str],
-        _session_option(metavar="MODE", help="Assume op_select_implmode=MODE."),
+        Optional[str], _session_option(metavar="MODE", help="Assume op_select_implmode=MODE.")
     ] = None,
     types: Annotated[
-        Optional[str],
-        _session_option(metavar="LIST", help="Assume optypelist_for_implmode=LIST."),
+        Optional[str], _session_option(metavar="LIST", help="Assume optypelist_for_implmode=LIST.")
     ] = None,
     toolkit: _Toolkit = None,
     as_json: Json = False,

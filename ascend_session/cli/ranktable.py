@@ -18,14 +18,7 @@ from ascend_session.cli._output import (
     show_table,
     spell_options,
 )
-from ascend_session.cli._parameters import (
-    Devices,
-    File,
-    Force,
-    Json,
-    new_group,
-    parse_duration,
-)
+from ascend_session.cli._parameters import Devices, File, Force, Json, new_group, parse_duration
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, sort_by_severity
 from ascend_session.text import format_count, format_duration, printable
@@ -133,8 +126,7 @@ def check(
     product: Annotated[
         Optional[str],
         typer.Option(
-            metavar="NAME",
-            help="Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]",
+            metavar="NAME", help="Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]"
         ),
     ] = None,
     as_json: Json = False,
@@ -152,8 +144,7 @@ def check(
     family = None if product is None else named_family(product)
     if product is not None and family is None:
         raise typer.BadParameter(
-            f"{product!r} is not one of 910A, A2, A3, 310P.",
-            param_hint="--product",
+            f"{product!r} is not one of 910A, A2, A3, 310P.", param_hint="--product"
         )
     wait_s = 0.0 if wait is None else parse_duration(wait)
     report = _report_table(file, family, not no_host, wait_s)
