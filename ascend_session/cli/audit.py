@@ -257,7 +257,6 @@ def _show_summary(report: "AuditReport") -> None:
 
 
 def _show(report: "AuditReport") -> None:
-    """Print each finding, and the totals."""
     from ascend_session.audit.report import place_of
 
     for finding in report.findings:
@@ -267,7 +266,6 @@ def _show(report: "AuditReport") -> None:
 
 
 def _show_totals(report: "AuditReport") -> None:
-    """Print the files that were not read, and how many findings there are."""
     for file, why in report.skipped:
         typer.echo(f"{file}: not read. {why}")
     counts = ", ".join(

@@ -201,15 +201,28 @@ def explain(
     """
     if name is None and select is None:
         raise typer.BadParameter("give a file, or --select.", param_hint="NAME")
+    if hf32 is not None and hf32 not in _HF32:
+        raise typer.BadParameter(f"{hf32} is not one of {', '.join(_HF32)}.", param_hint="--hf32")
+    from ascend_session.option_files import OpPrecision
+
     with exit_on_error(json_file=(name or "") if as_json else None):
-        file = name and _find_file(name)
-        decision = _decide_mode(file, op, node, hf32, select, types, toolkit)
+        lists = _find_lists(toolkit)
+        hf32_modes = {} if hf32 is None else _read_hf32_modes(hf32, lists)
+        note = _describe_default(op, lists) if hf32 is None else ""
+        precision = OpPrecision() if name is None else OpPrecision.read(_find_file(name))
+        if name is None and op not in hf32_modes:
+            decision = _decide_by_select(op, select or "", types or "", lists)
+        else:
+            decision = precision.decide(op, node, hf32=hf32_modes, implemented=lists.implemented)
+    why = decision.why if node in precision.by_node else f"{decision.why}{note}"
+    if name is not None and select is not None and "op_select_implmode" not in why:
+        why += f" op_select_implmode={select} is ignored while op_precision_mode is set."
     if as_json:
         passed = [{"source": origin, "mode": mode} for origin, mode in decision.passed_over]
-        reasons = {"mode": decision.mode, "why": decision.why, "passed_over": passed}
+        reasons = {"mode": decision.mode, "why": why, "passed_over": passed}
         show_json({"op": op, "node": node, **reasons})
         return
-    typer.echo(f"{node or op}: {decision.mode or 'its own default'}\n  {decision.why}")
+    typer.echo(f"{node or op}: {decision.mode or 'its own default'}\n  {why}")
     if name is None:
         typer.echo(f"  {_ADVICE}")
 
@@ -260,8 +273,6 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
 
 
 class _ModeLists(NamedTuple):
-    """The toolkit's lists of implementation modes."""
-
     folder: Optional[str]  # None if there is no toolkit
     # ``{operator type: modes}`` of all_ops_impl_mode.ini; None if that is not there.
     implemented: Optional[Dict[str, Tuple[str, ...]]]
@@ -299,41 +310,6 @@ def _find_list(name: str, lists: _ModeLists) -> str:
     raise ConfigError(f"{lists.folder} has no {name}.", hint=f"It has {', '.join(known)}.")
 
 
-def _decide_mode(
-    name: Optional[str],
-    op: str,
-    node: Optional[str],
-    hf32: Optional[str],
-    select: Optional[str],
-    types: Optional[str],
-    toolkit: Optional[str],
-) -> "Decision":
-    """Decide which mode an operator gets, by the file, the toolkit's lists and the options.
-
-    The arguments are those of `explain`, and None where one is not given.
-    """
-    from ascend_session.option_files import OpPrecision
-
-    if hf32 is not None and hf32 not in _HF32:
-        raise typer.BadParameter(f"{hf32} is not one of {', '.join(_HF32)}.", param_hint="--hf32")
-    lists = _find_lists(toolkit)
-    modes = {} if hf32 is None else _read_hf32_modes(hf32, lists)
-    note = _describe_default(op, lists) if hf32 is None else ""
-    if name is None:
-        if op in modes:
-            return OpPrecision().decide(op, hf32=modes, implemented=lists.implemented)
-        decision = _decide_by_select(op, select or "", types or "", lists)
-        return decision._replace(why=f"{decision.why}{note}")
-    precision = OpPrecision.read(name)
-    decision = precision.decide(op, node, hf32=modes, implemented=lists.implemented)
-    if node not in precision.by_node:
-        decision = decision._replace(why=f"{decision.why}{note}")
-    if select is None or "op_select_implmode" in decision.why:
-        return decision
-    more = f"op_select_implmode={select} is ignored while op_precision_mode is set."
-    return decision._replace(why=f"{decision.why} {more}")
-
-
 def _decide_by_select(op: str, mode: str, types: str, lists: _ModeLists) -> "Decision":
     from ascend_session.option_files import OpPrecision, decide_by_select
     from ascend_session.option_files.op_precision import find_missing_mode
@@ -353,7 +329,6 @@ def _decide_by_select(op: str, mode: str, types: str, lists: _ModeLists) -> "Dec
 
 
 def _read_hf32_modes(bits: str, lists: _ModeLists) -> Dict[str, str]:
-    """Read the operators that the toolkit names for HF32."""
     from ascend_session.option_files import OpPrecision
 
     modes: Dict[str, str] = {}

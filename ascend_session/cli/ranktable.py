@@ -402,7 +402,6 @@ def _describe_format(name: str) -> str:
 
 
 def _show_ranks(table: "RankTable") -> None:
-    """Print the table: what it is, and a line for each rank."""
     form = _describe_format(table.format)
     show_facts([("file", table.name), ("format", form), ("status", table.status)])
     pods = {server.server_id: server.super_pod_id or "-" for server in table.servers}
