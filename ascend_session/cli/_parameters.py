@@ -130,18 +130,17 @@ class _Typer(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
 
-def new_group(add_completion: bool = False, **settings: Any) -> typer.Typer:
+def new_group(**settings: Any) -> typer.Typer:
     """Set up a group of commands; ``settings`` are those of ``typer.Typer``.
 
     With a help of its own, the group prints that if no command follows its name.
     """
     group = _Typer(
-        add_completion=add_completion,
         context_settings={"help_option_names": ["-h", "--help"]},
         invoke_without_command=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # brackets in sentences are brackets
-        **{"cls": CommandGroup, **settings},
+        **{"cls": CommandGroup, "add_completion": False, **settings},
     )
     if "help" in settings:
         group.callback()(show_help_without_command)

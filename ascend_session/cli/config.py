@@ -1,7 +1,7 @@
 """``ascend-session config``: checks configuration files, shows what they mean, their schema."""
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import typer
 from typing_extensions import Annotated
@@ -139,10 +139,7 @@ def check_file(
             show_file_report(after)
             messages = {remark.message for remark in (*before.remarks, *after.remarks)}
             fresh = [note for note in notes if note.message not in messages]
-            for note in fresh[:_MOST_SHOWN]:
-                show_finding(note._replace(severity=INFO), f"{file}:{note.place}")
-            if len(fresh) > _MOST_SHOWN:
-                typer.echo(f"  {len(fresh) - _MOST_SHOWN:,} more notes; --json has them.")
+            _show_some([note._replace(severity=INFO) for note in fresh], file, "more notes")
     raise typer.Exit(0 if after.ok else 1)
 
 
@@ -255,14 +252,18 @@ def show_file_report(report: OptionFileReport) -> None:
     state = ["refused"] if report.refused else [] if counts else ["ok"]
     typer.echo(f"{report.file}: {', '.join([*state, *counts])}")
     for findings in (report.refused, report.remarks):
-        for finding in findings[:_MOST_SHOWN]:
-            show_finding(finding, f"{report.file}:{finding.place}")
-        if len(findings) > _MOST_SHOWN:
-            typer.echo(f"  {len(findings) - _MOST_SHOWN:,} more; --json has them.")
+        _show_some(findings, report.file, "more")
     for fault in report.toolkit or ():
         typer.echo(f"  {fault}")
     if report.not_checked is not None:
         typer.echo(f"  not checked: {report.not_checked}")
+
+
+def _show_some(findings: Sequence[Finding], file: str, more: str) -> None:
+    for finding in findings[:_MOST_SHOWN]:
+        show_finding(finding, f"{file}:{finding.place}")
+    if len(findings) > _MOST_SHOWN:
+        typer.echo(f"  {len(findings) - _MOST_SHOWN:,} {more}; --json has them.")
 
 
 def _findings_of(report: "FileReport") -> List[Finding]:
