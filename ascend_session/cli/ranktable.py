@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import typer
 from typing_extensions import Annotated
@@ -26,6 +26,7 @@ from ascend_session.text import format_count, format_duration, printable
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table import RankTable, TableDevice
     from ascend_session.cluster.rank_table.source import WaitProgress
+    from ascend_session.hardware.devices import Device
 
 _ALWAYS = 4  # columns that each table has
 _PROGRESS_EACH_S = 60.0  # between lines about a wait, where they stay
@@ -107,7 +108,20 @@ def make(
         if files:
             table = RankTable.merge([RankTable.read(name) for name in files])
         else:
-            table = _make_host_table(devices, server_id, host_ip, to or "1.0", force)
+            table = RankTable.of_host(
+                _choose_devices(devices),
+                server_id=server_id,
+                host_ip=host_ip,
+                version=to or "1.0",
+                force=force,
+            )
+            bare = [str(device.device_id) for device in table.devices if not device.device_ip]
+            if bare:
+                complain(
+                    f"The address of device {', '.join(bare)} is unknown; a job on several "
+                    "servers needs it.",
+                    severity=INFO,
+                )
         _write(table, to, output, force)
 
 
@@ -214,50 +228,32 @@ def show(file: File, as_json: Json = False) -> None:
         _show_ranks(table)
 
 
-def _make_host_table(
-    devices: Optional[str],
-    server_id: Optional[str],
-    host_ip: Optional[str],
-    version: str,
-    force: bool,
-) -> "RankTable":
-    """Make a table of this host's devices, by the options of `make`.
+def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":
+    """Give the devices of this host by their logical ids; all that are visible for None.
 
     Raises:
         DeviceError: If a device that is named is not there.
-        JobError: If there is no device, or HCCL would refuse the table.
     """
-    from ascend_session.cluster.rank_table import RankTable
     from ascend_session.hardware.devices import devices as list_devices
     from ascend_session.launcher.devices import parse_devices
 
     report = list_devices()
-    used = report.visible
-    if not used and report.devices:  # that no process here can open
+    visible = report.visible
+    if not visible and report.devices:  # that no process here can open
         for note in report.notes:
             complain(note, severity=WARNING)
-    elif used and devices is not None:
-        try:
-            ids = [int(number) for number in parse_devices(devices)]
-        except DeviceError as error:
-            raise typer.BadParameter(spell_options(f"{error.message} {error.hint}")) from None
-        if max(ids) >= len(used):
-            raise DeviceError(
-                f"There is no device {max(ids)}: this process gets 0 to {len(used) - 1}.",
-                hint="`ascend-session devices` lists them.",
-            )
-        used = tuple(used[number] for number in ids)
-    table = RankTable.of_host(
-        used, server_id=server_id, host_ip=host_ip, version=version, force=force
-    )
-    bare = [str(device.device_id) for device in table.devices if not device.device_ip]
-    if bare:
-        complain(
-            f"The address of device {', '.join(bare)} is unknown; a job on several servers needs "
-            "it.",
-            severity=INFO,
+    if not visible or devices is None:
+        return visible
+    try:
+        ids = [int(number) for number in parse_devices(devices)]
+    except DeviceError as error:
+        raise typer.BadParameter(spell_options(f"{error.message} {error.hint}")) from None
+    if max(ids) >= len(visible):
+        raise DeviceError(
+            f"There is no device {max(ids)}: this process gets 0 to {len(visible) - 1}.",
+            hint="`ascend-session devices` lists them.",
         )
-    return table
+    return tuple(visible[number] for number in ids)
 
 
 def _write(table: "RankTable", version: Optional[str], output: Optional[str], force: bool) -> None:
@@ -326,11 +322,11 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
             if family is not None:
                 return _report_table(file, family, with_host, 0.0)
         return TableReport(file, _find_format(file), None, family, error.findings)
-    on_host: List[Finding] = []
+    on_host: Sequence[Finding] = ()
     if with_host:
         devices = list_devices()
-        on_host += table.host_findings(devices)
-        family = common_family(devices.visible) if family is None else family
+        on_host = table.host_findings(devices)
+        family = family or common_family(devices.visible)
     findings = [*table.findings(family, os.environ), *on_host]
     return TableReport(file, table.format, table, family, tuple(sort_by_severity(findings)))
 
