@@ -5,23 +5,13 @@ The page is well-formed XML as well, so that it can be checked, and read by othe
 
 import re
 from html import escape
-from typing import Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Iterable, Iterator, List, Sequence
 
-from ascend_session.cli._aoe_view import (
-    CHANGE_COLUMNS,
-    COUNTS,
-    TASK_COLUMNS,
-    Section,
-    View,
-    change_rows,
-    comparison_sentences,
-    count_rows,
-    cut_name,
-    item_row,
-    model_sentences,
-    remarks,
-    task_rows,
-)
+from ascend_session.aoe.results import Comparison, Results
+from ascend_session.cli import _aoe_report as report
+from ascend_session.cli._output import complain
+from ascend_session.errors import ResultError
+from ascend_session.files import write_file
 from ascend_session.text import format_count
 
 _MOST_BARS = 20  # operators in the picture
@@ -55,19 +45,25 @@ _NAME_LETTERS = 46
 _BEFORE, _AFTER = "#c0504d", "#4f9d5d"
 
 
-def draw_page(view: View) -> str:
-    """Draw the page."""
-    return "\n".join([_HEAD, *_body(view), "</body>", "</html>", ""])
+def write_page(path: str, force: bool, view: report.View) -> None:
+    """Write the report as a page.
+
+    Raises:
+        ResultError: If that is not possible.
+    """
+    page = "\n".join([_HEAD, *_body(view), "</body>", "</html>", ""])
+    write_file(path, page.encode("utf-8"), force=force, error=ResultError)
+    complain(f"{path}: a page of what was tuned.")
 
 
-def _body(view: View) -> Iterator[str]:
-    labelled = list(remarks(view))
+def _body(view: report.View) -> Iterator[str]:
+    labelled = list(report.remarks(view))
     for label, sentence in labelled:
         if label == "damaged":
             yield f'<p class="damaged">damaged: {_escape(sentence)}</p>'
     for error in view.unread:
         yield f'<p class="damaged">{_escape(error.message)}</p>'
-    for sentence in model_sentences(view.results):
+    for sentence in report.model_sentences(view.results):
         yield f"<p>{_escape(sentence)}</p>"
     most = _MOST_ROWS if view.top is None else view.top
     for section in view.sections:
@@ -79,39 +75,35 @@ def _body(view: View) -> Iterator[str]:
     yield "<h2>Tasks</h2>"
     for file in view.results.files:
         yield f"<p>{_escape(file.name)}: {format_count(len(file.tasks), 'task')}</p>"
-        yield from _table(TASK_COLUMNS, task_rows(file), 3)
-    yield from _comparison(view, most)
+        yield from _table(report.TASK_COLUMNS, report.task_rows(file), 3)
+    if view.comparison is not None and view.other is not None:
+        yield from _comparison(view, view.comparison, view.other, most)
     doubts = [sentence for label, sentence in labelled if label == "doubtful"]
     if doubts:
         yield "<h2>Doubts</h2>"
         yield from _list(doubts)
 
 
-def _section(section: Section, most: int) -> Iterator[str]:
+def _section(section: report.Section, most: int) -> Iterator[str]:
     items = section.items[:most]
     yield f"<h2>{_escape(section.noun.capitalize())}s</h2>"
     yield f"<p>{_escape(str(section))}</p>"
-    pairs = [
-        _Pair(item.name, item.before, item.after)
-        for item in items
-        if item.before is not None and item.after is not None
-    ]
+    pairs = report.select_times(items)
     if pairs:
         yield _draw_bars(pairs[:_MOST_BARS], section.unit)
-    yield from _table(section.columns, map(item_row, items), 0, 4)
+    yield from _table(section.columns, map(report.item_row, items), 0, 4)
     if len(section.items) > most:
         yield f"<p>... and {len(section.items) - most:,} more; --top shows them.</p>"
 
 
-def _comparison(view: View, most: int) -> Iterator[str]:
-    comparison, other = view.comparison, view.other
-    if comparison is None or other is None:
-        return
+def _comparison(
+    view: report.View, comparison: Comparison, other: Results, most: int
+) -> Iterator[str]:
     yield "<h2>Compared with another run</h2>"
     yield f"<p>{_escape(', '.join(file.name for file in other.files))}</p>"
-    yield from _table(["", *COUNTS], count_rows(view), 1)
-    yield from _list(comparison_sentences(view))
-    yield from _table(CHANGE_COLUMNS, change_rows(comparison, most), 1, 4)
+    yield from _table(["", *report.COUNTS], report.count_rows(view.results, other), 1)
+    yield from _list(report.comparison_sentences(view, comparison, other))
+    yield from _table(report.CHANGE_COLUMNS, report.change_rows(comparison, most), 1, 4)
     failed = {"here": comparison.failed_here, "there": comparison.failed_there}
     for word, names in failed.items():
         if names:
@@ -141,19 +133,11 @@ def _list(items: Iterable[str]) -> Iterator[str]:
         yield f"<ul>{''.join(lines)}</ul>"
 
 
-class _Pair(NamedTuple):
-    """The two times of one name."""
-
-    name: str
-    before: float
-    after: float
-
-
-def _draw_bars(pairs: Sequence[_Pair], unit: str) -> str:
+def _draw_bars(pairs: Sequence[report.ItemTimes], unit: str) -> str:
     """Draw two bars for each name, the upper one before and the lower one after, as SVG."""
     width = _NAME_WIDTH + _BARS_WIDTH + _TIME_WIDTH
     height = _PAIR_HEIGHT * len(pairs) + _LEGEND_HEIGHT
-    longest = max(time for pair in pairs for time in (pair.before, pair.after)) or 1.0
+    longest = max(max(pair.before, pair.after) for pair in pairs) or 1.0
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">',
@@ -168,11 +152,11 @@ def _draw_bars(pairs: Sequence[_Pair], unit: str) -> str:
     return "\n".join([*lines, "</svg>"])
 
 
-def _draw_pair(pair: _Pair, top: int, longest: float, unit: str) -> List[str]:
+def _draw_pair(pair: report.ItemTimes, top: int, longest: float, unit: str) -> List[str]:
     lines = [
         f"<g><title>{_escape(pair.name)}</title>"
         f'<text x="{_NAME_WIDTH - 8}" y="{top + _BAR_HEIGHT + 4}" text-anchor="end" '
-        f'fill="currentColor">{_escape(cut_name(pair.name, _NAME_LETTERS))}</text>'
+        f'fill="currentColor">{_escape(report.cut_name(pair.name, _NAME_LETTERS))}</text>'
     ]
     for number, (time, colour) in enumerate(((pair.before, _BEFORE), (pair.after, _AFTER))):
         y = top + number * (_BAR_HEIGHT + 1)

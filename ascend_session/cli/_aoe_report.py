@@ -1,44 +1,49 @@
-"""The report of a tuning: for a terminal with a picture of the times, for pipes, and as JSON."""
+"""The report of a tuning: for a terminal with a picture of the times, for pipes, and as JSON.
+
+What rows and sentences say is the same in all forms, also on the page of `_aoe_page`.
+"""
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import typer
 
 from ascend_session.aoe.result_files import (
+    OPERATORS,
+    SUBGRAPHS,
     WHERE_WRITTEN,
     ResultFile,
+    Summary,
     TunedItem,
     find_results,
     result_folders,
 )
-from ascend_session.aoe.results import Results, read_results, totals
-from ascend_session.cli._aoe_view import (
-    CHANGE_COLUMNS,
-    COUNTS,
-    FEW,
-    MICRO,
-    MILLI,
-    TASK_COLUMNS,
-    Section,
-    View,
-    change_rows,
-    comparison_sentences,
-    count_rows,
-    cut_name,
-    format_number,
-    item_row,
-    model_sentences,
-    remarks,
-    task_rows,
-    unit_of,
+from ascend_session.aoe.results import (
+    Change,
+    Comparison,
+    Filter,
+    Results,
+    compare,
+    in_order,
+    read_results,
+    totals,
 )
 from ascend_session.cli._output import (
     complain,
     console,
     draw,
     is_terminal,
-    make_table,
     remark_as_dict,
     show_json,
     show_table,
@@ -51,6 +56,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+FEW = 20  # operators, remarks or names that are shown by default
+MICRO, MILLI = "us", "ms"
+COUNTS = ("ADDED", "UPDATED", "RESERVED", "HIT", "UNSATISFIED", "TOTAL")
+CHANGE_COLUMNS = ("CHANGE", "DIFFERENCE", "THERE", "HERE", "UNIT", "NAME")
+TASK_COLUMNS = ("TASK", "TUNED", "OUTCOME", "SECONDS", *COUNTS)
+
+_KINDS = {OPERATORS: "operators", SUBGRAPHS: "sub-graphs"}
 _MOST_INDENTED = 1000  # operators; JSON of more goes on one line
 _MOST_BARS = 10  # operators in the picture
 _NAME_COLUMNS = 30  # of their names there, at least
@@ -73,17 +85,214 @@ def find_and_read_results(paths: Sequence[str]) -> Results:
     return read_results(names)
 
 
-def write_page(path: str, force: bool, view: View) -> None:
-    """Write the report as a page.
+class Section(NamedTuple):
+    """The operators of a report, or its sub-graphs."""
 
-    Raises:
-        ResultError: If that is not possible.
+    noun: str  # ``operator`` or ``sub-graph``
+    unit: str  # of their times
+    items: Sequence[TunedItem]  # in the order of the report
+
+    @property
+    def columns(self) -> List[str]:
+        """The heads of the columns of `item_row`."""
+        times = [f"{name} {self.unit}" for name in ("SAVED", "BEFORE", "AFTER")]
+        return [*times, "FASTER %", "WAY", "UPDATE", "TYPE", self.noun.upper()]
+
+    def __str__(self) -> str:
+        """Sum up the times of all items, in a sentence."""
+        if not self.items:
+            return f"no {self.noun}."
+        sums = totals(self.items)
+        if not sums.number:
+            return f"{format_count(len(self.items), self.noun)}, of which no time is known."
+        faster = f" ({100 * (sums.before / sums.after - 1):.2f} % faster)" if sums.after else ""
+        rest = len(self.items) - sums.number
+        times, are = ("time", "is") if rest == 1 else ("times", "are")
+        unknown = f" The {times} of {rest:,} more {are} not known." if rest else ""
+        return (
+            f"{format_count(sums.number, self.noun)}: {sums.before:,.3f} {self.unit} before, "
+            f"{sums.after:,.3f} {self.unit} after, {sums.saved:,.3f} {self.unit} saved{faster}."
+            f"{unknown}"
+        )
+
+
+class View(NamedTuple):
+    """Results, and which of them are shown."""
+
+    results: Results  # all that was read
+    operators: Section  # those that the filters select
+    subgraphs: Section
+    top: Optional[int]  # the largest number of each that is shown; None for the default
+    other: Optional[Results]  # the same selection of another run
+    comparison: Optional[Comparison]  # with that
+
+    @classmethod
+    def of(
+        cls,
+        results: Results,
+        sort: str = "saved",
+        top: Optional[int] = None,
+        filters: Tuple[Filter, ...] = (),
+        other: Optional[Results] = None,
+    ) -> "View":
+        """Choose what is shown; ``sort`` is one of ``results.SORTS``."""
+        here = results.only(filters)
+        there = None if other is None else other.only(filters)
+        return cls(
+            results,
+            Section("operator", MICRO, in_order(here.operators, sort)),
+            Section("sub-graph", MILLI, in_order(here.subgraphs, sort)),
+            top,
+            there,
+            None if there is None else compare(here, there),
+        )
+
+    @property
+    def sections(self) -> List[Section]:
+        """Operators and sub-graphs, unless there are none."""
+        return [each for each in (self.operators, self.subgraphs) if each.items]
+
+    @property
+    def unread(self) -> Tuple[ResultError, ...]:
+        """Why files of this run, or of the other, could not be read."""
+        return (*self.results.unread, *(self.other.unread if self.other is not None else ()))
+
+
+class ItemTimes(NamedTuple):
+    """The times of an operator or sub-graph, where both are known: a pair of bars."""
+
+    name: str
+    before: float
+    after: float
+
+
+def select_times(items: Iterable[TunedItem]) -> List[ItemTimes]:
+    """Give the times of those of which both are known."""
+    return [
+        ItemTimes(item.name, item.before, item.after)
+        for item in items
+        if item.before is not None and item.after is not None
+    ]
+
+
+def item_row(item: TunedItem) -> List[str]:
+    """Give an operator or sub-graph as a row: its times, what became of it, and its name."""
+    times = [format_number(value) for value in (item.saved, item.before, item.after)]
+    texts = [
+        printable(",".join(filter(None, words)), 60) or "-"
+        for words in (item.ways, item.update_modes, item.types)
+    ]
+    return [*times, format_number(item.improvement, 2), *texts, printable(item.name) or "-"]
+
+
+def task_rows(file: ResultFile) -> Iterator[List[str]]:
+    """Give a row for each tuning of each task, with its counts; see `TASK_COLUMNS`."""
+    for task in file.tasks:
+        name = printable(task.name or task.key, 80) or "-"
+        seconds = "interrupted" if task.interrupted else "-"
+        if task.seconds is not None:
+            seconds = f"{task.seconds:,g}"
+        kinds = [_KINDS[tuning.kind] for tuning in task.tunings] or ["nothing"]
+        summaries = [tuning.summary or Summary() for tuning in task.tunings] or [Summary()]
+        for kind, outcome, summary in zip(kinds, file.outcomes(task), summaries):
+            yield [name, kind, printable(outcome, 40) or "-", seconds, *_count_cells(summary)]
+
+
+def count_rows(here: Results, there: Results) -> List[List[str]]:
+    """Give the counts of another run, and of this, in the order of `COUNTS`."""
+    return [["there", *_count_cells(there.summary)], ["here", *_count_cells(here.summary)]]
+
+
+def _count_cells(summary: Summary) -> List[str]:
+    return ["-" if count is None else str(count) for count in summary]
+
+
+def comparison_sentences(view: View, comparison: Comparison, other: Results) -> Iterator[str]:
+    """Say what another run saved and what this one does, and how much differs between them."""
+    for here, items in ((view.operators, other.operators), (view.subgraphs, other.subgraphs)):
+        if here.items or items:
+            yield f"There: {here._replace(items=items)}"
+            yield f"Here:  {here}"
+    yield (
+        f"After tuning: {len(comparison.faster):,} faster, {len(comparison.slower):,} slower, "
+        f"{comparison.same:,} the same, {len(comparison.only_here):,} only here, "
+        f"{len(comparison.only_there):,} only there."
+    )
+
+
+def change_rows(comparison: Comparison, most: int) -> Iterator[List[str]]:
+    """Give a row for each difference, at most so many of each kind; see `CHANGE_COLUMNS`."""
+    for word, changes in (
+        ("slower", comparison.slower),
+        ("faster", comparison.faster),
+        ("only here", comparison.only_here),
+        ("only there", comparison.only_there),
+    ):
+        for change in changes[:most]:
+            is_known = change.there is not None and change.here is not None
+            yield [
+                word,
+                f"{change.difference:+,.3f}" if is_known else "-",
+                format_number(change.there),
+                format_number(change.here),
+                unit_of(change),
+                printable(change.name) or "-",
+            ]
+
+
+def unit_of(change: Change) -> str:
+    """Give the unit of the times of what has changed."""
+    return MICRO if change.kind == OPERATORS else MILLI
+
+
+def model_sentences(results: Results) -> List[str]:
+    """Say how the time of the whole model changed, for each task that measured it."""
+    sentences: List[Tuple[str, str]] = []
+    for task in results.tasks:
+        for model in (tuning.model for tuning in task.tunings):
+            if model is None or model.before is None or model.after is None:
+                continue
+            reported = ""
+            if model.reported is not None:
+                reported = f" ({model.reported:.2f} % faster, says AOE)"
+            sentence = (
+                f"The model took {model.before:,.3f} ms before and takes {model.after:,.3f} ms, "
+                f"{model.before - model.after:,.3f} ms less{reported}."
+            )
+            sentences.append((printable(task.name or task.key, 80), sentence))
+    if len(sentences) == 1:
+        return [sentences[0][1]]
+    return [f"{name}: {sentence}" for name, sentence in sentences]
+
+
+def remarks(view: View) -> Iterator[Tuple[str, str]]:
+    """Give what there is to say against the files: ``damaged`` or ``doubtful``, and a sentence.
+
+    Of another run only the damage, since what is lost there is missing in the comparison.
     """
-    from ascend_session.cli._aoe_page import draw_page
-    from ascend_session.files import write_file
+    for file in (*view.results.files, *(view.other.files if view.other is not None else ())):
+        if file.damage is not None:
+            yield "damaged", f"{printable(file.name)}:{printable(str(file.damage))}"
+    for file in view.results.files:
+        for doubt in file.doubts:
+            yield "doubtful", f"{printable(file.name)}:{printable(str(doubt))}"
 
-    write_file(path, draw_page(view).encode("utf-8"), force=force, error=ResultError)
-    complain(f"{path}: a page of what was tuned.")
+
+def cut_name(name: str, columns: int) -> str:
+    """Keep the end of a name, where operators differ most, not wider than so many columns."""
+    from rich.cells import cell_len
+
+    if cell_len(name) <= columns:
+        return name
+    end = name[3 - columns :]
+    while cell_len(end) > columns - 3:
+        end = end[1:]
+    return f"...{end}"
+
+
+def format_number(value: Optional[float], digits: int = 3) -> str:
+    """Write a number with so many digits, or a dash."""
+    return "-" if value is None else f"{value:,.{digits}f}"
 
 
 def show_results(results: Results) -> None:
@@ -118,8 +327,8 @@ def _show_text(view: View) -> None:
         typer.echo(
             "There is nothing to show: no operator or subgraph was added, updated or selected."
         )
-    if view.comparison is not None:
-        _show_comparison(view)
+    if view.comparison is not None and view.other is not None:
+        _show_comparison(view, view.comparison, view.other)
     failed = view.results.failed
     if failed:
         count = format_count(len(failed), "operator")
@@ -134,39 +343,26 @@ def _show_text(view: View) -> None:
 def _show_section(view: View, section: Section) -> None:
     typer.echo(f"{section}\n")
     items = section.items[: FEW if view.top is None else view.top]
-    _show_numbers(section.columns, [item_row(item) for item in items], range(4))
+    show_table(section.columns, [item_row(item) for item in items], range(4))
     if len(items) < len(section.items):
         more = len(section.items) - len(items)
         typer.echo(f"... and {more:,} more; --top shows them, and --json.")
     typer.echo()
-    known = [item for item in items if item.before is not None and item.after is not None]
-    if known and is_terminal():
-        draw(_draw_bars(known[:_MOST_BARS], section.unit))
+    pairs = select_times(items)
+    if pairs and is_terminal():
+        draw(_draw_bars(pairs[:_MOST_BARS], section.unit))
         typer.echo()
 
 
-def _show_numbers(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], columns: Iterable[int]
-) -> None:
-    """Print a table, in which no column of ``columns`` is folded: half a number misleads."""
-    if not is_terminal():
-        show_table(heads, rows)
-        return
-    table = make_table(heads, rows)
-    for column in columns:
-        table.columns[column].no_wrap = True
-    draw(table)
-
-
-def _draw_bars(items: Sequence[TunedItem], unit: str) -> "Table":
-    """Draw two bars below each other for each item: its time before, and after."""
+def _draw_bars(pairs: Sequence[ItemTimes], unit: str) -> "Table":
+    """Draw two bars below each other for each name: its time before, and after."""
     from rich.bar import Bar
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    names = [printable(item.name, len(item.name)) for item in items]
-    longest = max(time or 0.0 for item in items for time in (item.before, item.after)) or 1.0
+    names = [printable(pair.name, len(pair.name)) for pair in pairs]
+    longest = max(max(pair.before, pair.after) for pair in pairs) or 1.0
     room, is_plain = console().width, console().options.ascii_only
     columns = min(max(map(cell_len, names)), max(_NAME_COLUMNS, room // 2))
     width = max(10, min(60, room - columns - 16))
@@ -175,29 +371,26 @@ def _draw_bars(items: Sequence[TunedItem], unit: str) -> "Table":
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=columns)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
-    for name, item in zip(names, items):
-        labels = (cut_name(name, columns), "")
-        times = (item.before or 0.0, item.after or 0.0)
-        for label, time, colour in zip(labels, times, ("red", "green")):
+    for name, pair in zip(names, pairs):
+        label = cut_name(name, columns)
+        for time, colour in ((pair.before, "red"), (pair.after, "green")):
             bar: RenderableType = Bar(longest, 0, time, width=width, color=colour)
             if is_plain:
                 bar = Text("#" * round(width * time / longest), style=colour)
             table.add_row(label, bar, f"{format_number(time)} {unit}")
+            label = ""
     return table
 
 
-def _show_comparison(view: View) -> None:
-    comparison, other = view.comparison, view.other
-    assert comparison is not None
-    assert other is not None
+def _show_comparison(view: View, comparison: Comparison, other: Results) -> None:
     typer.echo(f"Compared with {', '.join(printable(file.name) for file in other.files)}:")
-    show_table(["", *COUNTS], count_rows(view))
-    for sentence in comparison_sentences(view):
+    show_table(["", *COUNTS], count_rows(view.results, other))
+    for sentence in comparison_sentences(view, comparison, other):
         typer.echo(sentence)
     changes = list(change_rows(comparison, FEW if view.top is None else view.top))
     if changes:
         typer.echo()
-        _show_numbers(CHANGE_COLUMNS, changes, range(1, 4))
+        show_table(CHANGE_COLUMNS, changes, range(1, 4))
     failed = {"here": comparison.failed_here, "there": comparison.failed_there}
     for word, names in failed.items():
         if names:
@@ -226,8 +419,8 @@ def _as_dict(view: View) -> Dict[str, Any]:
         "operators": [_operator_as_dict(item) for item in view.operators.items[: view.top]],
         "subgraphs": [_subgraph_as_dict(item) for item in view.subgraphs.items[: view.top]],
     }
-    if view.other is not None:
-        report["against"] = _against_as_dict(view, view.other)
+    if view.comparison is not None and view.other is not None:
+        report["against"] = _against_as_dict(view.comparison, view.other, view.top)
     return report
 
 
@@ -291,9 +484,7 @@ def _times_as_dict(item: TunedItem) -> Dict[str, Optional[float]]:
     return {name: getattr(item, name) for name in ("before", "after", "saved", "improvement")}
 
 
-def _against_as_dict(view: View, other: Results) -> Dict[str, Any]:
-    comparison = view.comparison
-    assert comparison is not None
+def _against_as_dict(comparison: Comparison, other: Results, top: Optional[int]) -> Dict[str, Any]:
     damage = [
         {"file": file.name, **remark_as_dict(file.damage)}
         for file in other.files
@@ -302,7 +493,7 @@ def _against_as_dict(view: View, other: Results) -> Dict[str, Any]:
     changes = {
         name: [
             {**change._asdict(), "difference": change.difference, "unit": unit_of(change)}
-            for change in getattr(comparison, name)[: view.top]
+            for change in getattr(comparison, name)[:top]
         ]
         for name in ("faster", "slower", "only_here", "only_there")
     }

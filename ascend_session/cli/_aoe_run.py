@@ -1,16 +1,28 @@
-"""The command ``aoe run``: checks, one process in which AOE tunes, its progress and results."""
+"""How AOE tunes: the conditions of a run, the process in which it tunes, progress and results."""
 
+import dataclasses
 import os
 import shlex
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+)
 
 import typer
 
-from ascend_session.aoe.conditions import FAILS
-from ascend_session.aoe.host_conditions import DEVICE_MEMORY, ONE_USER
-from ascend_session.aoe.plan import AoePlan, choose_mode
+from ascend_session.aoe.conditions import FAILS, TuningCondition, format_value
+from ascend_session.aoe.host_conditions import DEVICE_MEMORY, ELSEWHERE, ONE_USER
+from ascend_session.aoe.plan import ADVICE, AoePlan, choose_mode
 from ascend_session.aoe.run import (
     TuningProgress,
     find_earlier_results,
@@ -19,27 +31,176 @@ from ascend_session.aoe.run import (
     make_variables,
 )
 from ascend_session.backends import backend_class, choose
-from ascend_session.cli._aoe_conditions import measure_conditions, read_config, show_conditions
-from ascend_session.cli._output import complain
+from ascend_session.cli._output import (
+    complain,
+    draw,
+    is_terminal,
+    make_table,
+    show_table,
+    show_text,
+    spell_options,
+)
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES, mode_number, mode_word
 from ascend_session.errors import BackendError
-from ascend_session.findings import ERROR, NOT_CHECKED
+from ascend_session.findings import ERROR, NOT_CHECKED, OK
 from ascend_session.launcher.events import Event, Finished, Planned, Started
 
 if TYPE_CHECKING:
     from ascend_session.aoe.run import FileState
+    from ascend_session.config.ascend_config import AscendConfig
     from ascend_session.launcher.config import LaunchConfig
+
+# The worst comes last, for that is what stands on the screen then.
+_ORDER = (OK, NOT_CHECKED, FAILS)
+_STYLES: Dict[str, str] = {OK: "green", NOT_CHECKED: "yellow", FAILS: "bold red"}
+_LABELS = {"devices": "job size"}  # on the screen: what is measured are processes
+# What a person can correct on any machine, with a device or without.
+_IN_CONFIGURATION = (
+    "aoe_config_file",
+    "configuration",
+    "mode",
+    "operators",
+    "options",
+    "profiling",
+    "static memory",
+    "work_path",
+)
+_HEADERS = ("CONDITION", "VERDICT", "MEASURED", "NEEDED")
+_KNOWN_FACTS = (
+    "processes",
+    "training_memory",
+    "tuning_parallel_num",
+    "device_cores",
+    "operator_cores",
+    "device_memory",
+    "static_operators",
+)
 
 _LOOK_EVERY_S = 1.0  # between two looks how far the run is
 
 
-def run_tuning(request: Mapping[str, Any]) -> int:
-    """Do what ``ascend-session aoe run`` is asked; return its exit code.
+def read_config(
+    file: Optional[str], param_hint: str = "CONFIG"
+) -> "Tuple[Optional[AscendConfig], Optional[TuningCondition]]":
+    """Read a configuration, and what refuses it, as a condition that fails; None for none.
+
+    Raises:
+        typer.BadParameter: If there is no such file.
+    """
+    if file is None:
+        return None, None
+    from ascend_session.config.files import report_file
+
+    if not os.path.exists(file):
+        raise typer.BadParameter(f"there is no file {file}.", param_hint=param_hint)
+    report = report_file(file)
+    if report.ok:
+        return report.config, None
+    messages = [f"{report.place_of(problem)}: {problem.message}" for problem in report.problems]
+    hints = [problem.hint for problem in report.problems if problem.hint]
+    count = f"{len(messages)} wrong"
+    hint = " ".join(hints) or None
+    return report.config, TuningCondition(
+        "configuration", FAILS, count, "valid", " ".join(messages), hint
+    )
+
+
+def measure_conditions(
+    config: "Optional[AscendConfig]",
+    refusal: Optional[TuningCondition],
+    mode: Optional[str],
+    known: Mapping[str, Any],
+    environ: Mapping[str, str],
+) -> AoePlan:
+    """Measure the conditions of a tuning run.
 
     Args:
-        request: The parameters of the command.
+        config: The configuration of `read_config`.
+        refusal: What refuses it.
+        mode: What is to be tuned.
+        known: Options by name, among them those of `KnownFacts`.
+        environ: The environment of the run.
+    """
+    facts = {name: known[name] for name in _KNOWN_FACTS if known[name] is not None}
+    plan = AoePlan.measure(config, mode, environ, **facts)
+    if refusal is None:
+        return plan
+    # It was given, so that it is not to be asked for.
+    hint = "Correct the configuration first."
+    conditions = [
+        condition._replace(hint=hint, asks=()) if "config" in condition.asks else condition
+        for condition in plan.conditions
+    ]
+    return dataclasses.replace(plan, conditions=(*conditions, refusal))
+
+
+def show_conditions(plan: AoePlan) -> None:
+    """Print the conditions, what to do about those that are not fulfilled, and a verdict.
+
+    Without a device a table would tell nothing: then only what has to be corrected is printed.
+    """
+    if not plan.has_device:
+        _show_without_device(plan)
+        return
+    rows = [
+        (
+            _LABELS.get(condition.name, condition.name),
+            condition.verdict,
+            format_value(condition.measured, condition.unit),
+            format_value(condition.needed, condition.unit),
+        )
+        for verdict in _ORDER
+        for condition in plan.of(verdict)
+    ]
+    lines = [*_describe(plan.of(NOT_CHECKED)), *_describe(plan.of(FAILS)), "\nBefore you tune:"]
+    lines += [f"  {advice}" for advice in ADVICE]
+    counts = [f"{len(plan.of(verdict))} {verdict}" for verdict in (OK, NOT_CHECKED)]
+    count = len(plan.of(FAILS))
+    counts.append(f"{count} {'fails' if count == 1 else 'fail'}")
+    lines.append(f"\n{len(plan.conditions)} conditions: {', '.join(counts)}.")
+    typer.echo(f"{plan.mode} tuning\n")
+    if is_terminal():
+        from rich.text import Text
+
+        cells = [
+            [Text(name), Text(verdict, style=_STYLES[verdict]), Text(measured), Text(needed)]
+            for name, verdict, measured, needed in rows
+        ]
+        draw(make_table(_HEADERS, cells))
+    else:
+        show_table(_HEADERS, rows)
+    show_text("\n".join(lines))
+
+
+def _show_without_device(plan: AoePlan) -> None:
+    """Say that there is no device, and which conditions fail besides."""
+    failing = plan.of(FAILS)
+    others = [condition.name for condition in failing if condition.name not in _IN_CONFIGURATION]
+    lines = [f"{plan.mode} tuning needs an Ascend device, and this machine has none."]
+    if others:
+        lines.append(f"Other conditions that fail on this machine: {', '.join(others)}.")
+    lines.append(f"  hint: {ELSEWHERE}")
+    lines += _describe(condition for condition in failing if condition.name in _IN_CONFIGURATION)
+    show_text("\n".join(lines))
+
+
+def _describe(conditions: Iterable[TuningCondition]) -> Iterator[str]:
+    """Say what is not fulfilled; conditions with the same hint stand together above it."""
+    by_hint: Dict[str, List[TuningCondition]] = {}
+    for condition in conditions:
+        by_hint.setdefault(condition.hint or "", []).append(condition)
+    for hint, alike in by_hint.items():
+        yield ""
+        for condition in alike:
+            yield f"{condition.name}, {condition.verdict}: {spell_options(condition.message)}"
+        if hint:
+            yield f"  hint: {spell_options(hint)}"
+
+
+def run_tuning(request: Mapping[str, Any]) -> int:
+    """Do what ``ascend-session aoe run`` is asked by its parameters; return its exit code.
 
     Raises:
         AscendError: If that is not possible; nothing was started then.
@@ -80,8 +241,11 @@ def run_tuning(request: Mapping[str, Any]) -> int:
         if not _may_start(plan, bool(request["wait_for_devices"])):
             return 1
     before = find_earlier_results(environ)
-    code, has_begun = _launch(_launch_config(request, added, device), environ, before)
-    if not has_begun:
+    from ascend_session.cli._launch_run import run_job
+
+    with _ProgressWatch(environ, before) as watch:
+        code = run_job(_launch_config(request, added, device), False, watch.note, {})
+    if not watch.has_begun:
         return code
     is_tuned = _report(environ, before)
     if is_tuned and code == 0:
@@ -144,17 +308,6 @@ def _launch_config(
         preflight=not request["no_preflight"],
         **{name: value for name, value in settings.items() if value is not None},
     )
-
-
-def _launch(
-    config: "LaunchConfig", environ: Mapping[str, str], before: "Mapping[str, FileState]"
-) -> Tuple[int, bool]:
-    """Run the script; give the exit code, and whether anything was begun."""
-    from ascend_session.cli._launch_run import run_job
-
-    with _ProgressWatch(environ, before) as watch:
-        code = run_job(config, False, watch.note)
-    return code, watch.has_begun
 
 
 class _ProgressWatch:

@@ -43,20 +43,12 @@ _PASS_IN = "In a container, pass the nodes in with --device; on a host, check th
 
 
 class Examination(NamedTuple):
-    """What was looked at and what was found.
+    """What was looked at and what was found."""
 
-    Attributes:
-        backend: On what a job would run here: ``npu`` or ``stub``; ``unknown`` if that cannot be
-            decided.
-        reason: Why it is that one, in a few words.
-        facts: Names and versions of what is here; ``-`` for what is not known.
-        findings: All that was looked at, in the order in which it was.
-    """
-
-    backend: str
-    reason: str
-    facts: Tuple[Tuple[str, str], ...]
-    findings: Tuple[Finding, ...]
+    backend: str  # on what a job would run here; ``unknown`` if that cannot be decided
+    reason: str  # why it is that one, in a few words
+    facts: Tuple[Tuple[str, str], ...]  # names and versions; ``-`` for what is not known
+    findings: Tuple[Finding, ...]  # all that was looked at, in the order in which it was
 
     @property
     def ok(self) -> bool:
@@ -84,8 +76,8 @@ def examine(
     rank_table: Optional[str] = None,
     log_dir: Optional[str] = None,
     python: Optional[str] = None,
-    timeout_s: float = TIME_LIMIT,
-    imports_s: float = _IMPORTS_S,
+    timeout_s: Optional[float] = None,
+    imports_s: Optional[float] = None,
 ) -> Examination:
     """Look at everything; runs ``npu-smi``, ``hccn_tool`` and a Python, and starts no job.
 
@@ -94,8 +86,8 @@ def examine(
         rank_table: A rank table to compare with the devices.
         log_dir: Where logs would go; None means ``ascend-logs`` in the working directory.
         python: The Python that would run the ranks; None means this one.
-        timeout_s: How long one answer of ``npu-smi`` or ``hccn_tool`` may take.
-        imports_s: How long Python may take to import TensorFlow and the adapter.
+        timeout_s: How long one answer of ``npu-smi`` or ``hccn_tool`` may take; None means 10 s.
+        imports_s: How long Python may take to import TensorFlow and the adapter; None means 120 s.
     """
     root = host_root(environ)
     findings: List[Finding] = []
@@ -106,8 +98,9 @@ def examine(
     except BackendError as error:
         backend, reason = "unknown", error.message
         findings.append(Finding(ERROR, error.message, error.hint, rule="backend"))
-    tool = HccnTool(environ, root, timeout_s, max(_ALL_ANSWERS_S, timeout_s))
-    report = survey(environ, root, timeout_s, tool=tool)
+    limit_s = timeout_s or TIME_LIMIT
+    tool = HccnTool(environ, root, limit_s, max(_ALL_ANSWERS_S, limit_s))
+    report = survey(environ, root, limit_s, tool=tool)
     if processor_nodes(root) or report.devices or on_npu:
         findings += _check_devices(environ, root, report, rank_table, tool)
     else:
@@ -115,7 +108,7 @@ def examine(
         if rank_table is not None:
             findings += read_table(rank_table, None, environ).findings
     interpreter = inspect_interpreter(
-        python or sys.executable or "python3", environ, on_npu, imports_s
+        python or sys.executable or "python3", environ, on_npu, imports_s or _IMPORTS_S
     )
     findings += check_interpreter(interpreter, on_npu)
     findings += check_job_variables(environ)
@@ -152,7 +145,6 @@ def _check_devices(
     rank_table: Optional[str],
     tool: HccnTool,
 ) -> List[Finding]:
-    """Check everything about the devices of this host."""
     nodes = processor_nodes(root)
     findings: List[Finding] = []
     without_node = [device for device in report if device.physical_id not in nodes]
@@ -176,10 +168,7 @@ def _check_devices(
 
 
 def _check_network(
-    environ: Mapping[str, str],
-    report: DeviceReport,
-    rank_table: Optional[str],
-    tool: HccnTool,
+    environ: Mapping[str, str], report: DeviceReport, rank_table: Optional[str], tool: HccnTool
 ) -> List[Finding]:
     """Check a rank table, if there is one, and the devices' own network interfaces."""
     devices = [device for device in report if may_have_interfaces(device.family)]

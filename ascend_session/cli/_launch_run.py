@@ -1,4 +1,9 @@
-"""Runs a job for the command ``launch``: the ranks' lines, sentences about them, the end."""
+"""Runs a job for the command ``launch``: the ranks' lines, sentences about them, a live line.
+
+The live line below the output says who runs, for how long, and what the slowest said last. A rank
+starts until it has written something or opens a system: before that it loads TensorFlow, and
+nobody can tell.
+"""
 
 import dataclasses
 import importlib
@@ -7,51 +12,41 @@ import os
 import re
 import shlex
 import signal
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set
+import time
+from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, Optional, Set
 
 from ascend_session.backends import backend_class
 from ascend_session.cli._output import complain, spell_options
 from ascend_session.cli._parameters import exit_on_signals
+from ascend_session.cluster.member import read_members
+from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.binding import not_bound
-from ascend_session.launcher.events import (
-    Ended,
-    Event,
-    Finished,
-    Killing,
-    LeftBehind,
-    NotBound,
-    NotStarted,
-    Planned,
-    Stalled,
-    StallNote,
-    Started,
-    Stopping,
-)
-from ascend_session.launcher.output import Notices, Outlet, Output
+from ascend_session.launcher.lines import clean
+from ascend_session.launcher.output import Latest, Notices, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, signal_name
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
     from ascend_session.cli._launch_summary import Style
-    from ascend_session.cli._status_line import StatusLine
     from ascend_session.launcher.config import LaunchConfig
     from ascend_session.launcher.plan import Plan
     from ascend_session.launcher.result import LaunchResult
 
-Observer = Callable[[Event, Callable[[str], None]], None]
+Observer = Callable[[events.Event, Callable[[str], None]], None]
 
 _STDOUT, _STDERR = 1, 2
+_FIRST_S = 1.0  # a job that ends before gets no live line
+_RECENT_S = 2.0  # silence that is not worth a number
+_COLUMNS = 80  # of a terminal that does not say how many it has
+_MARGIN = 3  # columns that stay free: for ^C, and so that the cursor never leaves the line
+_CONTINUATION = bytes(range(0x80, 0xC0))
 _SIGNAL_POLL_S = 0.5  # between two looks whether a signal came while nobody reads the summary
 
 
 def run_job(
-    config: "LaunchConfig",
-    as_json: bool,
-    observe: Optional[Observer] = None,
-    options: Mapping[str, bool] = MappingProxyType({}),
+    config: "LaunchConfig", as_json: bool, observe: Optional[Observer], options: Mapping[str, bool]
 ) -> int:
     """Run a job and say what became of it; give the exit code.
 
@@ -61,7 +56,7 @@ def run_job(
         config: What to launch.
         as_json: Whether the result is printed as one JSON object, and lines go to stderr.
         observe: Gets each event too, and a function that shows a sentence among the job's lines;
-            it may show more from a thread of its own until the event `Finished`.
+            it may show more from a thread of its own until the event `Finished`. None for nobody.
         options: The command's own options as they are typed, and whether each takes a value.
     """
     environ = dict(os.environ)
@@ -84,9 +79,9 @@ def run_job(
         _advise_on_order(config, result, options)
         if as_json:
             text = json.dumps(result.as_dict(), indent=2) + "\n"
-            lost = _write(_STDOUT, text, signals, screen.signals)
+            lost = screen.write(_STDOUT, text)
             result = dataclasses.replace(result, notes=(*result.notes, *lost))
-        _write(_STDERR, screen.summarize(result), signals, screen.signals)
+        screen.write(_STDERR, screen.summarize(result))
     return result.code
 
 
@@ -125,9 +120,6 @@ class _Screen:
     """What a person sees of a job: sentences about it, the status line, and the summary.
 
     What happens as it should is not worth a sentence.
-
-    Attributes:
-        signals: How many signals came while the job ran.
     """
 
     def __init__(self, grace_s: float, signals: Signals, observe: Optional[Observer]) -> None:
@@ -138,25 +130,24 @@ class _Screen:
         self._output: Optional[Output] = None
         self._sentences: List[str] = []
         self._notes: Set[str] = set()
-        self._alive = self.signals = 0
-        self._failures: Dict[int, Optional[str]] = {}  # of ranks that have ended
+        self._alive = 0
+        self._known_signals = 0  # those that came while the job ran
+        self._failures: Dict[int, str] = {}  # of ranks that have ended
 
     def begin(self, output: Output) -> None:
         """Take the output of the job, below which the status line stands."""
         self._output = output
         output.printer.hide_traceback()
         if not _is_dumb(output.fd):
-            from ascend_session.cli._status_line import StatusLine
-
             self._status = StatusLine(output.fd, output.latest, self._grace_s)
             output.set_footer(self._status.draw)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Show an event."""
-        if isinstance(event, Started):  # while the ranks begin
+        if isinstance(event, events.Started):  # while the ranks begin
             importlib.import_module("ascend_session.cli._launch_summary")
-        if isinstance(event, Finished):
-            self.signals = len(self._signals.noted)
+        if isinstance(event, events.Finished):
+            self._known_signals = len(self._signals.noted)
         self._describe(event)
         if self._observe is not None:
             self._observe(event, self._say)
@@ -173,28 +164,47 @@ class _Screen:
         complete = dataclasses.replace(result, notes=tuple(notes))
         return summarize(complete, [*self._sentences, *troubles], _choose_style())
 
-    def _describe(self, event: Event) -> None:
-        if isinstance(event, Planned):
+    def write(self, fd: int, text: str) -> List[str]:
+        """Write a text of the end; say why if nobody takes it.
+
+        The stream may be closed, or a signal that comes now says that nobody will.
+        """
+        troubles: List[str] = []
+        outlet = Outlet(fd, Notices(troubles.append), "The result")
+        outlet.put(0, text.encode("utf-8", "backslashreplace"))
+        while not outlet.close(_SIGNAL_POLL_S) and len(self._signals.noted) == self._known_signals:
+            pass
+        return [sentence.partition(" The job goes on")[0] for sentence in troubles]
+
+    def _describe(self, event: events.Event) -> None:
+        if isinstance(event, events.Planned):
             self._alive, self._failures = len(event.plan.ranks), {}
             if event.plan.attempt == 1:
                 self._describe_plan(event.plan)
             for note in event.plan.notes:
                 self._say_once(note)
-        elif isinstance(event, (Ended, NotStarted)):
+        elif isinstance(event, events.NotStarted):
             self._alive -= 1
-            self._failures[event.rank] = _describe_failure(event)
-        elif isinstance(event, NotBound):
+            self._failures[event.rank] = f"Rank {event.rank} could not be started"
+        elif isinstance(event, events.Ended):
+            self._alive -= 1
+            if event.status != 0:
+                end = f"has ended with exit code {event.status}"
+                if event.status < 0:
+                    end = f"was ended by {signal_name(-event.status)}"
+                self._failures[event.rank] = f"Rank {event.rank} {end}"
+        elif isinstance(event, events.NotBound):
             self._say_once(not_bound(event.rank, event.text))
-        elif isinstance(event, Stopping):
+        elif isinstance(event, events.Stopping):
             self._describe_stop(event)
-        elif isinstance(event, Killing):
+        elif isinstance(event, events.Killing):
             self._say("What has not ended by now is killed.")
-        elif isinstance(event, LeftBehind):
+        elif isinstance(event, events.LeftBehind):
             left = ", ".join(event.processes)
             self._say(f"The ranks have ended, but left processes behind, which end now: {left}.")
-        elif isinstance(event, StallNote):
+        elif isinstance(event, events.StallNote):
             self._say(f"note: {event.note}")
-        elif isinstance(event, Stalled):
+        elif isinstance(event, events.Stalled):
             then = f"SIGKILL in {self._grace_s:g} s"
             self._say(f"The job has stalled: every rank is asked to end, and gets {then}.")
 
@@ -212,7 +222,7 @@ class _Screen:
                 f"{count}, as many as {why}."
             )
 
-    def _describe_stop(self, event: Stopping) -> None:
+    def _describe_stop(self, event: events.Stopping) -> None:
         then = f"SIGKILL in {self._grace_s:g} s"
         if event.why == "failure" and self._alive > 0:
             failure = "A rank has failed"
@@ -240,15 +250,120 @@ class _Screen:
             self._output.say(sentence)
 
 
-def _describe_failure(event: Event) -> Optional[str]:
-    """Say how a rank failed; None if it did not."""
-    if isinstance(event, NotStarted):
-        return f"Rank {event.rank} could not be started"
-    if not isinstance(event, Ended) or event.status == 0:
-        return None
-    if event.status < 0:
-        return f"Rank {event.rank} was ended by {signal_name(-event.status)}"
-    return f"Rank {event.rank} has ended with exit code {event.status}"
+class StatusLine:
+    """The state of a job in one line. Events come from one thread; another one draws it.
+
+    Args:
+        fd: The terminal.
+        latest: Gives what a rank has written last.
+        grace_s: Seconds from SIGTERM to SIGKILL.
+    """
+
+    def __init__(self, fd: int, latest: Callable[[int], Optional[Latest]], grace_s: float) -> None:
+        self._fd = fd
+        self._latest = latest
+        self._grace_s = grace_s
+        self._began = self._attempt_began = time.monotonic()
+        self._attempt, self._size = 1, 0
+        self._alive: FrozenSet[int] = frozenset()  # replaced, never changed
+        self._folders: Dict[int, str] = {}
+        self._joined: Set[int] = set()
+        self._until: Optional[float] = None  # until ranks are killed, or another attempt
+        self._is_waiting = self._is_killing = False
+
+    def note(self, event: events.Event) -> None:
+        """Take an event."""
+        if isinstance(event, events.Planned):
+            self._attempt, self._size = event.plan.attempt, len(event.plan.ranks)
+            self._attempt_began = time.monotonic()
+            self._folders = {rank.rank: rank.folder for rank in event.plan.ranks}
+            self._joined = set()
+            self._until, self._is_waiting, self._is_killing = None, False, False
+        elif isinstance(event, events.Started):
+            self._alive = self._alive | {event.rank}
+        elif isinstance(event, (events.Ended, events.NotStarted)):
+            self._alive = self._alive - {event.rank}
+        elif isinstance(event, events.Stopping):
+            self._until = event.time + self._grace_s
+        elif isinstance(event, events.Killing):
+            self._is_killing = True
+        elif isinstance(event, events.Restarting):
+            self._until, self._is_waiting = event.time + event.wait, True
+
+    def draw(self) -> bytes:
+        """Give the line as it is to stand there now; empty for none."""
+        if time.monotonic() - self._began < _FIRST_S or not _is_in_front(self._fd):
+            return b""
+        try:
+            columns = os.get_terminal_size(self._fd).columns or _COLUMNS
+        except OSError:  # it is gone, which whoever writes to it will find out
+            columns = _COLUMNS
+        from rich.cells import cell_len, set_cell_size
+
+        line, room = self._describe(), max(0, columns - _MARGIN)
+        cut = line if cell_len(line) <= room else set_cell_size(line, room)
+        return cut.encode("utf-8", "replace")
+
+    def _describe(self) -> str:
+        attempt = f"attempt {self._attempt}, " if self._attempt > 1 else ""
+        elapsed = _format_clock(time.monotonic() - self._began)
+        left_s = max(0, round((self._until or 0.0) - time.time()))
+        if self._is_waiting:
+            return f"attempt {self._attempt + 1} in {left_s} s, {elapsed}"
+        alive = self._alive
+        if self._until is not None:
+            then = "killing" if self._is_killing else f"killed in {left_s} s"
+            return f"{attempt}stopping {len(alive)} of {self._size} ranks, {then}, {elapsed}"
+        # What a rank has written in an earlier attempt does not count.
+        latest = {rank: self._latest(rank) for rank in alive}
+        began = self._attempt_began
+        lines = {rank: line for rank, line in latest.items() if line and line.time >= began}
+        running = [rank for rank in alive if rank in lines or self._has_joined(rank)]
+        starting = len(alive) - len(running)
+        if alive and not running:
+            return f"{attempt}{starting} of {self._size} ranks starting, {elapsed}"
+        head = f"{attempt}{len(running)} of {self._size} ranks running, "
+        head += f"{starting} starting, {elapsed}" if starting else elapsed
+        return f"{head} | {self._describe_slowest(alive, lines)}" if alive else head
+
+    def _has_joined(self, rank: int) -> bool:
+        if rank not in self._joined and read_members(self._folders[rank]):
+            self._joined.add(rank)
+        return rank in self._joined
+
+    def _describe_slowest(self, alive: FrozenSet[int], lines: Mapping[int, Latest]) -> str:
+        """Name the rank that has been silent longest, and give its last line."""
+        began = self._attempt_began
+        times = {rank: lines[rank].time if rank in lines else began for rank in alive}
+        rank = min(sorted(alive), key=times.__getitem__)
+        if rank not in lines:
+            return f"[{rank}] has said nothing yet"
+        silent_s = time.monotonic() - times[rank]
+        ago = f" {_format_clock(silent_s)} ago:" if silent_s >= _RECENT_S else ""
+        return f"[{rank}]{ago} {_last_line(lines[rank].text)}"
+
+
+def _last_line(text: bytes) -> str:
+    """Give the last line that is not blank, or the last state of a progress bar."""
+    whole = text.lstrip(_CONTINUATION)  # the beginning may be cut within a character
+    lines: List[bytes] = [line for line in re.split(rb"[\r\n]", whole) if line.strip()]
+    line = clean(lines[-1] + b"\n", colour=False) if lines else b""
+    return " ".join(line.decode("utf-8", "replace").split())
+
+
+def _is_in_front(fd: int) -> bool:
+    """Tell whether the terminal is this job's; in the background its line would be in the way."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:  # a terminal, but not one that controls this process
+        return True
+
+
+def _format_clock(seconds: float) -> str:
+    """Write seconds as in 0:07, 12:34 or 1:02:03."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
 
 
 def _choose_style() -> "Style":
@@ -262,23 +377,3 @@ def _choose_style() -> "Style":
 def _is_dumb(fd: int) -> bool:
     """Tell whether it is no terminal, or one that only takes text."""
     return not os.isatty(fd) or os.environ.get("TERM") in (None, "", "dumb")
-
-
-def _write(fd: int, text: str, signals: Signals, known: int) -> List[str]:
-    """Write the text, unless nobody takes it: the stream is closed, or a signal says so.
-
-    Args:
-        fd: Where to.
-        text: The text.
-        signals: The signals.
-        known: How many of them came while the job ran.
-
-    Returns:
-        What to say if it could not be written.
-    """
-    troubles: List[str] = []
-    outlet = Outlet(fd, Notices(troubles.append), "The result")
-    outlet.put(0, text.encode("utf-8", "backslashreplace"))
-    while not outlet.close(_SIGNAL_POLL_S) and len(signals.noted) == known:
-        pass
-    return [sentence.partition(" The job goes on")[0] for sentence in troubles]

@@ -28,14 +28,9 @@ _WIDEST_LABEL = 12  # a longer one pushes on its own line only
 
 
 class Style(NamedTuple):
-    """How the summary is written.
+    """How the summary is written."""
 
-    Attributes:
-        width: Columns at which sentences are folded; None means nowhere, as in files and pipes.
-        is_coloured: Whether there is emphasis.
-    """
-
-    width: Optional[int] = None
+    width: Optional[int] = None  # at which sentences are folded; None for files and pipes
     is_coloured: bool = False
 
     def emphasize(self, text: str, **look: object) -> str:

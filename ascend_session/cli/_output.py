@@ -165,12 +165,31 @@ def label_first(label: str, items: Iterable[_Item]) -> List[Tuple[str, _Item]]:
     return [("" if number else label, item) for number, item in enumerate(items)]
 
 
-def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; in a pipe, one line a row."""
+def show_text(text: str) -> None:
+    """Print a text, folded to the width of a terminal."""
     if is_terminal():
-        draw(make_table(headers, rows))
+        draw(text)
     else:
+        typer.echo(text)
+
+
+def show_table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], whole: Iterable[int] = ()
+) -> None:
+    """Print a table; in a pipe, one line a row.
+
+    Args:
+        headers: The heads of the columns.
+        rows: The cells of each row.
+        whole: The columns that are never folded: half a number misleads.
+    """
+    if not is_terminal():
         typer.echo("\n".join(_align([headers, *rows])))
+        return
+    table = make_table(headers, rows)
+    for column in whole:
+        table.columns[column].no_wrap = True
+    draw(table)
 
 
 def show_facts(facts: Sequence[Tuple[str, str]]) -> None:

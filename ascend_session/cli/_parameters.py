@@ -1,6 +1,7 @@
 """What commands share on their way in: groups, types of options, times and sizes as typed."""
 
 import contextlib
+import functools
 import re
 import signal
 import sys
@@ -14,6 +15,14 @@ from typing_extensions import Annotated
 from ascend_session.backends import names
 from ascend_session.text import did_you_mean, join_words
 
+
+def option_group(title: str) -> Callable[..., Any]:
+    """Give a ``typer.Option`` whose options stand below a title in the help."""
+    return functools.partial(typer.Option, rich_help_panel=title)
+
+
+output_option = option_group("Output")  # of several commands
+
 # Arguments are hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the
 # usage names them.
 File = Annotated[str, typer.Argument(hidden=True)]
@@ -25,9 +34,6 @@ Devices = Annotated[
     typer.Option(metavar="LIST", help="Logical device ids such as 0-3,6.  [default: all visible]"),
 ]
 
-# Titles in the help of several commands.
-OUTPUT = "Output"
-
 # What `launch`, `run` and `aoe run` have in common.
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", hidden=True)]
 Arguments = Annotated[Optional[List[str]], typer.Argument(metavar="ARGS", hidden=True)]
@@ -37,16 +43,13 @@ Backend = Annotated[
     typer.Option(metavar="NAME", help=f"auto (the default), {join_words(names(), 'or')}."),
 ]
 LogDir = Annotated[
-    Optional[str],
-    typer.Option(
-        metavar="FOLDER", help="Folder for logs.  [default: ascend-logs]", rich_help_panel=OUTPUT
-    ),
+    Optional[str], output_option(metavar="FOLDER", help="Folder for logs.  [default: ascend-logs]")
 ]
 
+# Columns of the widest names that others are aligned with in the help.
+_WIDEST_OPTION = 26
+
 _DURATION = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,6})?)s?)?")
-
-
-_WIDEST_OPTION = 26  # columns of the widest names that others are aligned with
 
 
 class _PlainHelp:
@@ -127,16 +130,21 @@ class _Typer(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
 
-def new_group(add_completion: bool = False, **settings: Any) -> typer.Typer:
-    """Set up a group of commands; ``settings`` are those of ``typer.Typer``."""
-    return _Typer(
-        add_completion=add_completion,
+def new_group(**settings: Any) -> typer.Typer:
+    """Set up a group of commands; ``settings`` are those of ``typer.Typer``.
+
+    With a help of its own, the group prints that if no command follows its name.
+    """
+    group = _Typer(
         context_settings={"help_option_names": ["-h", "--help"]},
         invoke_without_command=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # brackets in sentences are brackets
-        **{"cls": CommandGroup, **settings},
+        **{"cls": CommandGroup, "add_completion": False, **settings},
     )
+    if "help" in settings:
+        group.callback()(show_help_without_command)
+    return group
 
 
 def show_help_without_command(context: typer.Context) -> None:

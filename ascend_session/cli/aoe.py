@@ -8,7 +8,6 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import exit_on_error, show_json
 from ascend_session.cli._parameters import (
-    OUTPUT,
     Arguments,
     Force,
     Json,
@@ -18,14 +17,15 @@ from ascend_session.cli._parameters import (
     ScriptCommand,
     exit_on_signals,
     new_group,
+    option_group,
+    output_option,
     parse_duration,
     parse_size,
-    show_help_without_command,
 )
 
 _Text = Optional[str]
 _Number = Optional[int]
-_FACTS = "Facts that cannot be measured"  # a title in the help
+_fact_option = option_group("Facts that cannot be measured")
 _SORTS = "saved, improvement, before, after, name or type"
 
 # Options of both `preflight` and `run`.
@@ -37,54 +37,38 @@ _Mode = Annotated[
     ),
 ]
 _Processes = Annotated[
-    _Number,
-    typer.Option(
-        metavar="N", rich_help_panel=_FACTS, help="Processes of the training.  [default: 1]"
-    ),
+    _Number, _fact_option(metavar="N", help="Processes of the training.  [default: 1]")
 ]
 _TrainingMemory = Annotated[
     _Number,
-    typer.Option(
+    _fact_option(
         metavar="SIZE",
         parser=parse_size,
-        rich_help_panel=_FACTS,
         help="Host memory that the training needs, such as 12GiB.",
     ),
 ]
 _TuningParallelNum = Annotated[
-    _Number,
-    typer.Option(
-        metavar="N",
-        rich_help_panel=_FACTS,
-        help="AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]",
-    ),
+    _Number, _fact_option(metavar="N", help="AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]")
 ]
-_DeviceCores = Annotated[
-    _Number, typer.Option(metavar="N", rich_help_panel=_FACTS, help="AI cores of the device.")
-]
+_DeviceCores = Annotated[_Number, _fact_option(metavar="N", help="AI cores of the device.")]
 _OperatorCores = Annotated[
     _Number,
-    typer.Option(
-        metavar="N",
-        rich_help_panel=_FACTS,
-        help="Largest number of AI cores that an operator of the model uses.",
+    _fact_option(
+        metavar="N", help="Largest number of AI cores that an operator of the model uses."
     ),
 ]
 _DeviceMemory = Annotated[
     _Number,
-    typer.Option(
+    _fact_option(
         metavar="SIZE",
         parser=parse_size,
-        rich_help_panel=_FACTS,
         help="Device memory that the training needs, such as 20GiB.",
     ),
 ]
 _StaticOperators = Annotated[
     Optional[bool],
-    typer.Option(
-        "--static-operators",
-        rich_help_panel=_FACTS,
-        help="State that all operators of the model have static shapes.",
+    _fact_option(
+        "--static-operators", help="State that all operators of the model have static shapes."
     ),
 ]
 
@@ -96,7 +80,6 @@ Examples:
 """
 
 app = new_group(help=_HELP)
-app.callback()(show_help_without_command)
 
 
 @app.command()
@@ -124,7 +107,7 @@ def preflight(
         ascend-session aoe preflight train.yaml
         ascend-session aoe preflight --mode subgraph --training-memory 12GiB
     """
-    from ascend_session.cli._aoe_conditions import measure_conditions, read_config, show_conditions
+    from ascend_session.cli._aoe_run import measure_conditions, read_config, show_conditions
 
     with exit_on_error(2), exit_on_signals():
         plan = measure_conditions(*read_config(config), mode, context.params, os.environ)
@@ -141,25 +124,18 @@ def run_tuning(
     what: Script,
     arguments: Arguments = None,
     config: Annotated[
-        _Text,
-        typer.Option(metavar="FILE", help="Configuration file that SCRIPT uses."),
+        _Text, typer.Option(metavar="FILE", help="Configuration file that SCRIPT uses.")
     ] = None,
     mode: _Mode = None,
     work_path: Annotated[
         _Text,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=OUTPUT,
-            help="Folder for result files (ASCEND_WORK_PATH); made if missing.",
+        output_option(
+            metavar="FOLDER", help="Folder for result files (ASCEND_WORK_PATH); made if missing."
         ),
     ] = None,
     bank: Annotated[
         _Text,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=OUTPUT,
-            help="Tuned repository (TUNE_BANK_PATH); made if missing.",
-        ),
+        output_option(metavar="FOLDER", help="Tuned repository (TUNE_BANK_PATH); made if missing."),
     ] = None,
     device: Annotated[
         _Number,
@@ -268,8 +244,7 @@ def report(
         ascend-session aoe report tuning --against tuning-before --html report.html
     """
     from ascend_session.aoe.results import SORTS, Filter
-    from ascend_session.cli._aoe_report import find_and_read_results, show_view, write_page
-    from ascend_session.cli._aoe_view import View
+    from ascend_session.cli._aoe_report import View, find_and_read_results, show_view
 
     if sort not in SORTS:
         raise typer.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
@@ -282,6 +257,8 @@ def report(
         other = None if against is None else find_and_read_results([against])
         view = View.of(results, sort, top, patterns, other)
         if html is not None:
+            from ascend_session.cli._aoe_page import write_page
+
             write_page(html, force, view)
     show_view(view, as_json)
     raise typer.Exit(0 if results.ok and (other is None or other.whole) else 1)

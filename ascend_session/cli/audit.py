@@ -10,7 +10,7 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, exit_on_error, show_finding, show_json
-from ascend_session.cli._parameters import OUTPUT, Json
+from ascend_session.cli._parameters import Json, option_group, output_option
 from ascend_session.errors import AuditError
 from ascend_session.findings import ERROR
 from ascend_session.text import format_count
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from ascend_session.audit.report import AuditReport
 
 
-# Titles in the help.
-_SELECTION, _CHANGES = "Selection of findings", "Changes to scripts"
+# Options below a title of the help.
+_selection_option = option_group("Selection of findings")
+_change_option = option_group("Changes to scripts")
 
 
 def _parse_severity(word: str) -> str:
@@ -36,25 +37,14 @@ def audit(
     as_json: Json = False,
     sarif: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="FILE", rich_help_panel=OUTPUT, help="Also write the findings to FILE as SARIF."
-        ),
+        output_option(metavar="FILE", help="Also write the findings to FILE as SARIF."),
     ] = None,
     baseline: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=_SELECTION,
-            help="Leave out the findings that are listed in FILE.",
-        ),
+        _selection_option(metavar="FILE", help="Leave out the findings that are listed in FILE."),
     ] = None,
     update_baseline: Annotated[
-        bool,
-        typer.Option(
-            "--update-baseline",
-            rich_help_panel=_SELECTION,
-            help="Write all findings to the baseline.",
-        ),
+        bool, _selection_option("--update-baseline", help="Write all findings to the baseline.")
     ] = False,
     fail_on: Annotated[
         str,
@@ -66,35 +56,22 @@ def audit(
     ] = "error",
     certain: Annotated[
         bool,
-        typer.Option(
-            "--certain",
-            rich_help_panel=_SELECTION,
-            help="Leave out findings that depend on a branch or on other code.",
+        _selection_option(
+            "--certain", help="Leave out findings that depend on a branch or on other code."
         ),
     ] = False,
     fix: Annotated[
-        bool,
-        typer.Option(
-            "--fix",
-            rich_help_panel=_CHANGES,
-            help="Show a diff of the certain fixes, and apply it.",
-        ),
+        bool, _change_option("--fix", help="Show a diff of the certain fixes, and apply it.")
     ] = False,
     summary: Annotated[
         bool,
-        typer.Option(
+        _selection_option(
             "--summary",
-            rich_help_panel=_SELECTION,
             help="Show the five kinds of findings that matter most, with an example of each.",
         ),
     ] = False,
     port: Annotated[
-        bool,
-        typer.Option(
-            "--port",
-            rich_help_panel=_CHANGES,
-            help="Print the equivalent AscendConfig, and nothing else.",
-        ),
+        bool, _change_option("--port", help="Print the equivalent AscendConfig, and nothing else.")
     ] = False,
 ) -> None:
     """Find options in scripts that have no effect, or not the expected one.
@@ -280,7 +257,6 @@ def _show_summary(report: "AuditReport") -> None:
 
 
 def _show(report: "AuditReport") -> None:
-    """Print each finding, and the totals."""
     from ascend_session.audit.report import place_of
 
     for finding in report.findings:
@@ -290,7 +266,6 @@ def _show(report: "AuditReport") -> None:
 
 
 def _show_totals(report: "AuditReport") -> None:
-    """Print the files that were not read, and how many findings there are."""
     for file, why in report.skipped:
         typer.echo(f"{file}: not read. {why}")
     counts = ", ".join(

@@ -1,7 +1,7 @@
 """``ascend-session config``: checks configuration files, shows what they mean, their schema."""
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import typer
 from typing_extensions import Annotated
@@ -14,19 +14,17 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
-from ascend_session.cli._parameters import File, Json, new_group, show_help_without_command
+from ascend_session.cli._parameters import File, Json, new_group, option_group
 from ascend_session.errors import ConfigError
-from ascend_session.findings import INFO
-from ascend_session.text import did_you_mean
+from ascend_session.findings import INFO, Finding
+from ascend_session.text import did_you_mean, format_count
 
 if TYPE_CHECKING:
-    from ascend_session.cli._file_report import OptionFileReport
     from ascend_session.config.files import FileReport
-    from ascend_session.findings import Finding
 
 _MIX_LIST = "modify_mixlist"
-_MOST_NOTES = 100
-_COPY, _LIST = "Copy", "Mix lists"  # titles in the help
+_MOST_SHOWN = 100  # findings of one kind
+_copy_option, _list_option = option_group("Copy"), option_group("Mix lists")
 
 _HELP = """Check configuration files and the files that options point to.
 
@@ -36,7 +34,6 @@ Examples:
 """
 
 app = new_group(help=_HELP)
-app.callback()(show_help_without_command)
 
 
 @app.command()
@@ -76,37 +73,21 @@ def check_file(
     option: Annotated[str, typer.Argument(hidden=True)],
     file: File,
     fix: Annotated[
-        bool,
-        typer.Option(
-            "--fix", rich_help_panel=_COPY, help="Write a copy that the vendor's parser accepts."
-        ),
+        bool, _copy_option("--fix", help="Write a copy that the vendor's parser accepts.")
     ] = False,
     output: Annotated[
         Optional[str],
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="COPY",
-            rich_help_panel=_COPY,
-            help="Name of the copy.  [default: FILE.fixed]",
+        _copy_option(
+            "--output", "-o", metavar="COPY", help="Name of the copy.  [default: FILE.fixed]"
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", rich_help_panel=_COPY, help="Replace COPY if it exists.")
-    ] = False,
+    force: Annotated[bool, _copy_option("--force", help="Replace COPY if it exists.")] = False,
     toolkit: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="FOLDER", rich_help_panel=_LIST, help="Toolkit whose lists FILE changes."
-        ),
+        Optional[str], _list_option(metavar="FOLDER", help="Toolkit whose lists FILE changes.")
     ] = None,
     soc: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_LIST,
-            help="Name of the processor's folder in the toolkit.",
-        ),
+        _list_option(metavar="NAME", help="Name of the processor's folder in the toolkit."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -121,7 +102,6 @@ def check_file(
         ascend-session config check-file modify_mixlist mixlist.json
         ascend-session config check-file --fix op_precision_mode net.ini
     """
-    from ascend_session.cli._file_report import show_file_report
     from ascend_session.option_files import TYPE_NAMES
 
     if option not in TYPE_NAMES:
@@ -130,13 +110,18 @@ def check_file(
         raise typer.BadParameter("needs --fix.", param_hint="--force" if force else "-o")
     if option != _MIX_LIST and (toolkit is not None or soc is not None):
         raise typer.BadParameter(f"only {_MIX_LIST} takes it.", param_hint="--toolkit, --soc")
+
+    def report(name: str) -> OptionFileReport:
+        found = report_option_file(option, name)
+        return _compare_with_toolkit(found, toolkit, soc) if option == _MIX_LIST else found
+
     copy: Optional[str] = None
     notes: Tuple[Finding, ...] = ()
     with exit_on_error(json_file=file if as_json else None):
-        before = after = _report(option, file, toolkit, soc)
+        before = after = report(file)
         if fix:
             copy, notes = _write_copy(option, file, output, force)
-            after = _report(option, copy, toolkit, soc)
+            after = report(copy)
     if as_json:
         show_json(
             {
@@ -154,10 +139,7 @@ def check_file(
             show_file_report(after)
             messages = {remark.message for remark in (*before.remarks, *after.remarks)}
             fresh = [note for note in notes if note.message not in messages]
-            for note in fresh[:_MOST_NOTES]:
-                show_finding(note._replace(severity=INFO), f"{file}:{note.place}")
-            if len(fresh) > _MOST_NOTES:
-                typer.echo(f"  {len(fresh) - _MOST_NOTES:,} more notes; --json has them.")
+            _show_some([note._replace(severity=INFO) for note in fresh], file, "more notes")
     raise typer.Exit(0 if after.ok else 1)
 
 
@@ -195,7 +177,96 @@ def schema() -> None:
     show_json(json_schema())
 
 
-def _findings_of(report: "FileReport") -> "List[Finding]":
+class OptionFileReport(NamedTuple):
+    """Everything that was found in a file."""
+
+    file: str
+    refused: Tuple[Finding, ...]  # because of which GE refuses the file
+    remarks: Tuple[Finding, ...]  # on what GE silently skips, or reads in another way
+    toolkit: Optional[Tuple[str, ...]] = ()  # entries without effect there; None if not checked
+    not_checked: Optional[str] = None  # why they were not, in a sentence
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing at all was found."""
+        return not (self.refused or self.remarks or self.toolkit)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Return what GE would report as plain values for JSON."""
+        return {
+            "file": self.file,
+            "ok": self.ok,
+            "refused": [remark_as_dict(finding) for finding in self.refused],
+            "remarks": [remark_as_dict(finding) for finding in self.remarks],
+        }
+
+    def toolkit_as_dict(self) -> Dict[str, Any]:
+        """Return the comparison with the toolkit as plain values for JSON."""
+        toolkit = None if self.toolkit is None else list(self.toolkit)
+        return {"toolkit": toolkit, "not_checked": self.not_checked}
+
+
+def report_option_file(option: str, name: str) -> OptionFileReport:
+    """Read a file as the vendor's parser does.
+
+    Raises:
+        AscendError: If it cannot be read.
+    """
+    from ascend_session.option_files import file_type
+
+    examined = file_type(option).examined(name)
+    return OptionFileReport(name, examined.refused, examined.remarks)
+
+
+def _compare_with_toolkit(
+    report: OptionFileReport, toolkit: Optional[str], soc: Optional[str]
+) -> OptionFileReport:
+    """Compare a mix list with the lists of a toolkit, which may know several kinds of processor."""
+    from ascend_session.hardware.nodes import host_root
+    from ascend_session.hardware.operators import ops_info_files
+    from ascend_session.option_files import MixList, built_in_lists
+
+    files = ops_info_files(os.environ, host_root(os.environ), toolkit)
+    if not files:
+        return report._replace(toolkit=None, not_checked="No toolkit with lists of operators here.")
+    if soc is None and len(files) == 1:
+        (soc,) = files
+    if soc not in files:
+        absent = "" if soc is None else f"no {soc}, but "
+        message = f"The toolkit has {absent}{', '.join(files)}; --soc names one."
+        return report._replace(toolkit=None, not_checked=message)
+    built_in: Dict[str, str] = {}
+    for path in files[soc]:
+        built_in.update(built_in_lists(path))
+    if report.refused:
+        return report
+    return report._replace(toolkit=MixList.read(report.file).against(built_in))
+
+
+def show_file_report(report: OptionFileReport) -> None:
+    """Print the verdict on the file, then each place."""
+    counts = count_severities([*report.refused, *report.remarks])
+    if report.toolkit:
+        entries = format_count(len(report.toolkit), "entry")
+        counts.append(f"{entries} without effect with this toolkit")
+    state = ["refused"] if report.refused else [] if counts else ["ok"]
+    typer.echo(f"{report.file}: {', '.join([*state, *counts])}")
+    for findings in (report.refused, report.remarks):
+        _show_some(findings, report.file, "more")
+    for fault in report.toolkit or ():
+        typer.echo(f"  {fault}")
+    if report.not_checked is not None:
+        typer.echo(f"  not checked: {report.not_checked}")
+
+
+def _show_some(findings: Sequence[Finding], file: str, more: str) -> None:
+    for finding in findings[:_MOST_SHOWN]:
+        show_finding(finding, f"{file}:{finding.place}")
+    if len(findings) > _MOST_SHOWN:
+        typer.echo(f"  {len(findings) - _MOST_SHOWN:,} {more}; --json has them.")
+
+
+def _findings_of(report: "FileReport") -> List[Finding]:
     """List errors and warnings in the order of the file."""
     return sorted([*report.problems, *report.warnings], key=report.line_of)
 
@@ -212,19 +283,9 @@ def _explain_option(option: str, file: str) -> str:
     return f"{option} is not one of {', '.join(TYPE_NAMES)}."
 
 
-def _report(
-    option: str, file: str, toolkit: Optional[str], soc: Optional[str]
-) -> "OptionFileReport":
-    from ascend_session.cli._file_report import report_mix_list, report_option_file
-
-    if option == _MIX_LIST:
-        return report_mix_list(file, toolkit, soc)
-    return report_option_file(option, file)
-
-
 def _write_copy(
     option: str, file: str, output: Optional[str], force: bool
-) -> "Tuple[str, Tuple[Finding, ...]]":
+) -> Tuple[str, Tuple[Finding, ...]]:
     """Write a clean copy; return its name, and what there was to say of the file meanwhile."""
     from ascend_session.option_files import file_type
 

@@ -59,8 +59,7 @@ def _limit_seconds(least: float) -> Callable[[Optional[float]], Optional[float]]
 
 def devices(
     as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON object; with --watch, one a line."),
+        bool, typer.Option("--json", help="Print one JSON object; with --watch, one a line.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[
@@ -210,12 +209,9 @@ def _draw_holders(report: "DeviceReport") -> "Table":
 def _row(device: "Device") -> List[str]:
     memory = (device.memory_used_mb, device.memory_total_mb)
     parts = [_UNKNOWN if part is None else f"{part / 1024:.1f}" for part in memory]
+    ids = (device.logical_id, device.physical_id)
     return [
-        _or_unknown(device.logical_id),
-        _or_unknown(device.physical_id),
-        _or_unknown(device.name),
-        _or_unknown(device.family),
-        _or_unknown(device.health),
+        *map(_or_unknown, (*ids, device.name, device.family, device.health)),
         _UNKNOWN if memory == (None, None) else "/".join(parts),
         _UNKNOWN if device.temperature_c is None else f"{device.temperature_c} C",
         _or_unknown(device.address),

@@ -71,10 +71,8 @@ def doctor(
     """
     from ascend_session.cli._examination import examine
 
-    limits = {"timeout_s": timeout, "imports_s": imports}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
     with exit_on_signals():
-        report = examine(os.environ, rank_table, log_dir, python, **given)
+        report = examine(os.environ, rank_table, log_dir, python, timeout, imports)
     if as_json:
         show_json(report.as_dict())
     else:

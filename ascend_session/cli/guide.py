@@ -34,12 +34,7 @@ _COMMANDS = {
 }
 
 
-def guide(
-    name: Annotated[
-        Optional[List[str]],
-        typer.Argument(hidden=True),
-    ] = None,
-) -> None:
+def guide(name: Annotated[Optional[List[str]], typer.Argument(hidden=True)] = None) -> None:
     """Show the guides that come with the package.
 
     Without a NAME, lists the guides. NAME is a guide or a command; NAME#SECTION shows one section.

@@ -11,7 +11,6 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, finding_as_dict, show_json, spell_options
 from ascend_session.cli._parameters import (
-    OUTPUT,
     Arguments,
     Backend,
     Devices,
@@ -20,6 +19,8 @@ from ascend_session.cli._parameters import (
     Script,
     ScriptCommand,
     new_group,
+    option_group,
+    output_option,
     parse_duration,
 )
 from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
@@ -30,174 +31,15 @@ if TYPE_CHECKING:
     from ascend_session.launcher.config import LaunchConfig
     from ascend_session.launcher.plan import Plan, RankPlan
 
-# Titles in the help.
-_PROCESS, _TABLE, _NODES = "Ranks as processes", "Rank table and chief", "Several nodes"
-_CHECKS = "Checks, waits and failures"
+# Options below a title of the help.
+_process_option = option_group("Ranks as processes")
+_table_option = option_group("Rank table and chief")
+_nodes_option = option_group("Several nodes")
+_check_option = option_group("Checks, waits and failures")
 
 _Text = Optional[str]
 _Number = Optional[int]
 _Seconds = Optional[float]
-_Processes = Annotated[
-    _Number,
-    typer.Option(
-        "-n",
-        "--processes",
-        metavar="N",
-        help="Number of ranks on this node.  [default: one per device]",
-    ),
-]
-_NoPython = Annotated[
-    bool, typer.Option("--no-python", help="Run SCRIPT as a program of any kind.")
-]
-_Table = Annotated[
-    _Text, typer.Option(metavar="FILE", rich_help_panel=_TABLE, help="Rank table of the job.")
-]
-_NoTable = Annotated[
-    bool,
-    typer.Option(
-        "--no-rank-table",
-        rich_help_panel=_TABLE,
-        help="Use no table: let ranks meet at one of them, the chief (CM_* variables).",
-    ),
-]
-_ChiefIp = Annotated[
-    _Text, typer.Option(metavar="ADDRESS", rich_help_panel=_TABLE, help="Address of the chief.")
-]
-_ChiefPort = Annotated[
-    _Number,
-    typer.Option(
-        metavar="PORT", rich_help_panel=_TABLE, help="Port of the chief.  [default: a free one]"
-    ),
-]
-_Nnodes = Annotated[
-    _Number,
-    typer.Option(
-        metavar="N",
-        rich_help_panel=_NODES,
-        help="Number of nodes.  [default: the scheduler's, or 1]",
-    ),
-]
-_NodeRank = Annotated[
-    _Number, typer.Option(metavar="K", rich_help_panel=_NODES, help="Rank of this node, from 0.")
-]
-_Coordinator = Annotated[
-    _Text,
-    typer.Option(
-        metavar="HOST:PORT",
-        rich_help_panel=_NODES,
-        help="Address of node 0, at which the nodes meet if they run on the stub.",
-    ),
-]
-_JobId = Annotated[
-    _Text,
-    typer.Option(
-        metavar="ID", rich_help_panel=_TABLE, help="JOB_ID of the job.  [default: a new one]"
-    ),
-]
-_Env = Annotated[
-    Optional[List[str]],
-    typer.Option(
-        "--env",
-        metavar="NAME=VALUE",
-        rich_help_panel=_PROCESS,
-        help="Set a variable in all ranks; can be repeated.",
-    ),
-]
-_Cwd = Annotated[
-    _Text,
-    typer.Option(
-        metavar="FOLDER", rich_help_panel=_PROCESS, help="Working directory of the ranks."
-    ),
-]
-_Python = Annotated[
-    _Text,
-    typer.Option(metavar="PROGRAM", rich_help_panel=_PROCESS, help="Python that runs the ranks."),
-]
-_Grace = Annotated[
-    _Seconds,
-    typer.Option(
-        metavar="SECONDS",
-        rich_help_panel=_CHECKS,
-        help="Time between SIGTERM and SIGKILL.  [default: 10]",
-    ),
-]
-_Stall = Annotated[
-    _Seconds,
-    typer.Option(
-        metavar="SECONDS",
-        rich_help_panel=_CHECKS,
-        help="End a job that has written nothing and used no CPU for this long.",
-    ),
-]
-_Restarts = Annotated[
-    _Number,
-    typer.Option(
-        metavar="N",
-        rich_help_panel=_CHECKS,
-        help="Restart up to N times after a temporary failure or a killed rank.",
-    ),
-]
-_Bind = Annotated[
-    _Text,
-    typer.Option(
-        metavar="HOW",
-        rich_help_panel=_PROCESS,
-        help="Bind ranks to CPUs: auto (near the device), even or none.",
-    ),
-]
-_Show = Annotated[
-    _Text,
-    typer.Option(
-        metavar="LIST",
-        rich_help_panel=OUTPUT,
-        help="Show the output of these ranks: all, none, or a list such as 0,4-7.",
-    ),
-]
-_Timestamps = Annotated[
-    bool,
-    typer.Option("--timestamps", rich_help_panel=OUTPUT, help="Begin each line with the time."),
-]
-_Events = Annotated[
-    _Text,
-    typer.Option(
-        metavar="FILE", rich_help_panel=OUTPUT, help="Write the job's events as JSON lines."
-    ),
-]
-_NoPreflight = Annotated[
-    bool,
-    typer.Option(
-        "--no-preflight", rich_help_panel=_CHECKS, help="Start without checking the host first."
-    ),
-]
-_WaitForDevices = Annotated[
-    _Seconds,
-    typer.Option(
-        metavar="TIME",
-        parser=parse_duration,
-        rich_help_panel=_CHECKS,
-        help="Wait up to this long, such as 10m, for devices that are in use.",
-    ),
-]
-_WaitForTable = Annotated[
-    _Seconds,
-    typer.Option(
-        metavar="TIME",
-        parser=parse_duration,
-        rich_help_panel=_TABLE,
-        help='Wait up to this long for a table that is "initializing".  [default: 5m]',
-    ),
-]
-_Json = Annotated[
-    bool,
-    typer.Option(
-        "--json",
-        rich_help_panel=OUTPUT,
-        help="Print the result as one JSON object; ranks then write to stderr.",
-    ),
-]
-_DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print what would be started, and start nothing.")
-]
 
 app = new_group()
 
@@ -207,35 +49,131 @@ def launch(
     context: typer.Context,
     what: Script,
     arguments: Arguments = None,
-    processes: _Processes = None,
+    processes: Annotated[
+        _Number,
+        typer.Option(
+            "-n",
+            "--processes",
+            metavar="N",
+            help="Number of ranks on this node.  [default: one per device]",
+        ),
+    ] = None,
     devices: Devices = None,
     backend: Backend = None,
     as_module: Module = False,
-    no_python: _NoPython = False,
-    rank_table: _Table = None,
-    no_rank_table: _NoTable = False,
-    chief_ip: _ChiefIp = None,
-    chief_port: _ChiefPort = None,
-    nnodes: _Nnodes = None,
-    node_rank: _NodeRank = None,
-    coordinator: _Coordinator = None,
-    job_id: _JobId = None,
-    env: _Env = None,
-    cwd: _Cwd = None,
-    python: _Python = None,
+    no_python: Annotated[
+        bool, typer.Option("--no-python", help="Run SCRIPT as a program of any kind.")
+    ] = False,
+    rank_table: Annotated[
+        _Text, _table_option(metavar="FILE", help="Rank table of the job.")
+    ] = None,
+    no_rank_table: Annotated[
+        bool,
+        _table_option(
+            "--no-rank-table",
+            help="Use no table: let ranks meet at one of them, the chief (CM_* variables).",
+        ),
+    ] = False,
+    chief_ip: Annotated[
+        _Text, _table_option(metavar="ADDRESS", help="Address of the chief.")
+    ] = None,
+    chief_port: Annotated[
+        _Number, _table_option(metavar="PORT", help="Port of the chief.  [default: a free one]")
+    ] = None,
+    nnodes: Annotated[
+        _Number,
+        _nodes_option(metavar="N", help="Number of nodes.  [default: the scheduler's, or 1]"),
+    ] = None,
+    node_rank: Annotated[
+        _Number, _nodes_option(metavar="K", help="Rank of this node, from 0.")
+    ] = None,
+    coordinator: Annotated[
+        _Text,
+        _nodes_option(
+            metavar="HOST:PORT",
+            help="Address of node 0, at which the nodes meet if they run on the stub.",
+        ),
+    ] = None,
+    job_id: Annotated[
+        _Text, _table_option(metavar="ID", help="JOB_ID of the job.  [default: a new one]")
+    ] = None,
+    env: Annotated[
+        Optional[List[str]],
+        _process_option(
+            "--env", metavar="NAME=VALUE", help="Set a variable in all ranks; can be repeated."
+        ),
+    ] = None,
+    cwd: Annotated[
+        _Text, _process_option(metavar="FOLDER", help="Working directory of the ranks.")
+    ] = None,
+    python: Annotated[
+        _Text, _process_option(metavar="PROGRAM", help="Python that runs the ranks.")
+    ] = None,
     log_dir: LogDir = None,
-    grace: _Grace = None,
-    stall_timeout: _Stall = None,
-    max_restarts: _Restarts = None,
-    bind: _Bind = None,
-    show: _Show = None,
-    timestamps: _Timestamps = False,
-    events: _Events = None,
-    no_preflight: _NoPreflight = False,
-    wait_for_devices: _WaitForDevices = None,
-    wait_for_table: _WaitForTable = None,
-    as_json: _Json = False,
-    dry_run: _DryRun = False,
+    grace: Annotated[
+        _Seconds,
+        _check_option(metavar="SECONDS", help="Time between SIGTERM and SIGKILL.  [default: 10]"),
+    ] = None,
+    stall_timeout: Annotated[
+        _Seconds,
+        _check_option(
+            metavar="SECONDS",
+            help="End a job that has written nothing and used no CPU for this long.",
+        ),
+    ] = None,
+    max_restarts: Annotated[
+        _Number,
+        _check_option(
+            metavar="N", help="Restart up to N times after a temporary failure or a killed rank."
+        ),
+    ] = None,
+    bind: Annotated[
+        _Text,
+        _process_option(
+            metavar="HOW", help="Bind ranks to CPUs: auto (near the device), even or none."
+        ),
+    ] = None,
+    show: Annotated[
+        _Text,
+        output_option(
+            metavar="LIST",
+            help="Show the output of these ranks: all, none, or a list such as 0,4-7.",
+        ),
+    ] = None,
+    timestamps: Annotated[
+        bool, output_option("--timestamps", help="Begin each line with the time.")
+    ] = False,
+    events: Annotated[
+        _Text, output_option(metavar="FILE", help="Write the job's events as JSON lines.")
+    ] = None,
+    no_preflight: Annotated[
+        bool, _check_option("--no-preflight", help="Start without checking the host first.")
+    ] = False,
+    wait_for_devices: Annotated[
+        _Seconds,
+        _check_option(
+            metavar="TIME",
+            parser=parse_duration,
+            help="Wait up to this long, such as 10m, for devices that are in use.",
+        ),
+    ] = None,
+    wait_for_table: Annotated[
+        _Seconds,
+        _table_option(
+            metavar="TIME",
+            parser=parse_duration,
+            help='Wait up to this long for a table that is "initializing".  [default: 5m]',
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        output_option(
+            "--json", help="Print the result as one JSON object; ranks then write to stderr."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be started, and start nothing.")
+    ] = False,
 ) -> None:
     """Start a script on every device, as one job.
 
@@ -286,7 +224,7 @@ def launch(
             for parameter in context.command.params
             for option in parameter.opts
         }
-        raise typer.Exit(run_job(config, as_json, options=options))
+        raise typer.Exit(run_job(config, as_json, None, options))
 
 
 def _parse_variables(words: List[str]) -> Dict[str, str]:

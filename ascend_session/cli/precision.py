@@ -1,7 +1,16 @@
-"""``ascend-session precision``: the implementation modes of operators, a file for each network."""
+"""``ascend-session precision``: the implementation modes of operators, a file for each network.
 
+The modes are those of the file, of the toolkit's lists and of the options beside it.
+Source: hicann/ge, op_impl_mode_config_parser.cc (HasNewAllowHF32Files, InitAllowHF32LegacyFiles:
+the lists for HF32, whose operators count before all types; of the two digits the first is for
+convolutions, the second for matrix products; newer toolkits have lists that do not go by them.
+Initialize: without ENABLE_HF32_EXECUTION the default list is loaded last, and by newer releases
+first as well).
+"""
+
+import glob
 import os
-from typing import Dict, List, Optional
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Tuple
 
 import typer
 from typing_extensions import Annotated
@@ -13,19 +22,33 @@ from ascend_session.cli._output import (
     show_finding,
     show_json,
 )
-from ascend_session.cli._parameters import File, Json, new_group, show_help_without_command
+from ascend_session.cli._parameters import File, Json, new_group, option_group
+from ascend_session.cli.config import report_option_file, show_file_report
 from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO, WARNING
 from ascend_session.text import format_count
 
+if TYPE_CHECKING:
+    from ascend_session.option_files import Decision
+
 _OPTION = "op_precision_mode"
 _MOST_REMARKS = 20
-_OTHERS = "Other options of the session"  # a title in the help
+_session_option = option_group("Other options of the session")
 # The manual of ATC, --op_select_implmode.
 _ADVICE = (
     "The manual advises a file for each network instead (op_precision_mode): `ascend-session "
     "precision new` makes it."
 )
+_NO_TOOLKIT = "This machine has no toolkit with lists of implementation modes."
+_HF32 = {
+    "00": "allow_hf32_matmul_f_conv_f.ini",
+    "01": "allow_hf32_matmul_t_conv_f.ini",
+    "10": "allow_hf32_matmul_f_conv_t.ini",
+    "11": "allow_hf32_matmul_t_conv_t.ini",
+}
+_DEFAULT_HF32 = "10"  # kAllowHF32DefaultMode
+_NEW_HF32 = os.path.join("..", "..", "config", "allow_hf32", "ops_allow_hf32_*.ini")
+
 _Toolkit = Annotated[
     Optional[str],
     typer.Option(metavar="FOLDER", help="Toolkit to use.  [default: that of this host]"),
@@ -39,7 +62,6 @@ Examples:
 """
 
 app = new_group(help=_HELP)
-app.callback()(show_help_without_command)
 
 
 @app.command()
@@ -61,12 +83,11 @@ def new(
         ascend-session precision new net --from high_performance_for_all
         ascend-session precision new net --from other.ini --force
     """
-    from ascend_session.cli._impl_modes import find_list, find_lists
     from ascend_session.option_files import OpPrecision
 
     path = name if os.path.splitext(name)[1] else f"{name}.ini"
     with exit_on_error(json_file=path if as_json else None):
-        origin = find_list(source, find_lists(toolkit))
+        origin = _find_list(source, _find_lists(toolkit))
         precision, remarks = OpPrecision.read(origin), OpPrecision.check(origin)
         if precision == OpPrecision() and remarks:
             message = f"{origin} has no line that GE can use, so nothing was written."
@@ -103,12 +124,11 @@ def set_modes(
         ascend-session precision set net.ini MatMulV2=high_precision
         ascend-session precision set net.ini --node block1/conv=high_performance
     """
-    from ascend_session.cli._impl_modes import find_lists
     from ascend_session.option_files import OpPrecision
 
     by_operator, name = _parse_modes(modes, node), _find_file(name)
     with exit_on_error(json_file=name if as_json else None):
-        implemented = find_lists(toolkit).implemented
+        implemented = _find_lists(toolkit).implemented
         _change_modes(name, by_operator, node)
     doubts: List[str] = []
     if implemented is not None and not node:
@@ -132,14 +152,12 @@ def check(name: File, toolkit: _Toolkit = None, as_json: Json = False) -> None:
         ascend-session precision check net.ini
         ascend-session precision check --toolkit /usr/local/Ascend/latest net.ini
     """
-    from ascend_session.cli._file_report import report_option_file, show_file_report
-    from ascend_session.cli._impl_modes import find_lists
     from ascend_session.option_files import OpPrecision
 
     name = _find_file(name)
     with exit_on_error(json_file=name if as_json else None):
         report = report_option_file(_OPTION, name)
-        lists = find_lists(toolkit)
+        lists = _find_lists(toolkit)
         faults = None
         if lists.implemented is not None:
             faults = OpPrecision.read(name).against(lists.implemented)
@@ -160,23 +178,15 @@ def explain(
     ] = None,
     hf32: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="BITS",
-            help="Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both.",
-            rich_help_panel=_OTHERS,
+        _session_option(
+            metavar="BITS", help="Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both."
         ),
     ] = None,
     select: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="MODE", help="Assume op_select_implmode=MODE.", rich_help_panel=_OTHERS
-        ),
+        Optional[str], _session_option(metavar="MODE", help="Assume op_select_implmode=MODE.")
     ] = None,
     types: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="LIST", help="Assume optypelist_for_implmode=LIST.", rich_help_panel=_OTHERS
-        ),
+        Optional[str], _session_option(metavar="LIST", help="Assume optypelist_for_implmode=LIST.")
     ] = None,
     toolkit: _Toolkit = None,
     as_json: Json = False,
@@ -189,19 +199,30 @@ def explain(
         ascend-session precision explain net.ini --op MatMulV2
         ascend-session precision explain --op Gelu --select high_performance
     """
-    from ascend_session.cli._impl_modes import decide_mode
-
     if name is None and select is None:
         raise typer.BadParameter("give a file, or --select.", param_hint="NAME")
+    if hf32 is not None and hf32 not in _HF32:
+        raise typer.BadParameter(f"{hf32} is not one of {', '.join(_HF32)}.", param_hint="--hf32")
+    from ascend_session.option_files import OpPrecision
+
     with exit_on_error(json_file=(name or "") if as_json else None):
-        file = name and _find_file(name)
-        decision = decide_mode(file, op, node, hf32, select, types, toolkit)
+        lists = _find_lists(toolkit)
+        hf32_modes = {} if hf32 is None else _read_hf32_modes(hf32, lists)
+        note = _describe_default(op, lists) if hf32 is None else ""
+        precision = OpPrecision() if name is None else OpPrecision.read(_find_file(name))
+        if name is None and op not in hf32_modes:
+            decision = _decide_by_select(op, select or "", types or "", lists)
+        else:
+            decision = precision.decide(op, node, hf32=hf32_modes, implemented=lists.implemented)
+    why = decision.why if node in precision.by_node else f"{decision.why}{note}"
+    if name is not None and select is not None and "op_select_implmode" not in why:
+        why += f" op_select_implmode={select} is ignored while op_precision_mode is set."
     if as_json:
         passed = [{"source": origin, "mode": mode} for origin, mode in decision.passed_over]
-        reasons = {"mode": decision.mode, "why": decision.why, "passed_over": passed}
+        reasons = {"mode": decision.mode, "why": why, "passed_over": passed}
         show_json({"op": op, "node": node, **reasons})
         return
-    typer.echo(f"{node or op}: {decision.mode or 'its own default'}\n  {decision.why}")
+    typer.echo(f"{node or op}: {decision.mode or 'its own default'}\n  {why}")
     if name is None:
         typer.echo(f"  {_ADVICE}")
 
@@ -249,3 +270,87 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
         for operator, mode in modes.items():
             text = with_mode(text, operator, mode, node=node)
         write_file(name, encode(text), force=True)
+
+
+class _ModeLists(NamedTuple):
+    folder: Optional[str]  # None if there is no toolkit
+    # ``{operator type: modes}`` of all_ops_impl_mode.ini; None if that is not there.
+    implemented: Optional[Dict[str, Tuple[str, ...]]]
+    missing: Optional[str] = None  # why it is not, in a sentence
+
+
+def _find_lists(toolkit: Optional[str]) -> _ModeLists:
+    """Look into ``toolkit``, or where the host has one."""
+    from ascend_session.hardware.nodes import host_root
+    from ascend_session.hardware.operators import ALL_MODES, impl_mode_folder
+    from ascend_session.option_files import implemented_modes
+
+    folder = impl_mode_folder(os.environ, host_root(os.environ), toolkit)
+    if folder is None and toolkit is not None:
+        raise typer.BadParameter(f"{toolkit} has no lists of modes.", param_hint="--toolkit")
+    if folder is None:
+        return _ModeLists(None, None, _NO_TOOLKIT)
+    path = os.path.join(folder, ALL_MODES)
+    if not os.path.exists(path):
+        return _ModeLists(folder, None, f"{folder} has no {ALL_MODES}.")
+    return _ModeLists(folder, implemented_modes(path))
+
+
+def _find_list(name: str, lists: _ModeLists) -> str:
+    """Give the path of a list that is named as one of the toolkit's, or by its own path."""
+    if os.path.dirname(name) or os.path.exists(name):
+        return name
+    if lists.folder is None:
+        hint = "Give the path of a file, or --toolkit, or source the toolkit's set_env.sh."
+        raise ConfigError(f"There is no file {name}. {_NO_TOOLKIT}", hint=hint)
+    known = sorted(file for file in os.listdir(lists.folder) if file.endswith(".ini"))
+    for file in (name, f"{name}.ini"):
+        if file in known:
+            return os.path.join(lists.folder, file)
+    raise ConfigError(f"{lists.folder} has no {name}.", hint=f"It has {', '.join(known)}.")
+
+
+def _decide_by_select(op: str, mode: str, types: str, lists: _ModeLists) -> "Decision":
+    from ascend_session.option_files import OpPrecision, decide_by_select
+    from ascend_session.option_files.op_precision import find_missing_mode
+
+    listed = tuple(word.strip() for word in types.split(",") if word.strip())
+    path = None if lists.folder is None else os.path.join(lists.folder, f"{mode}.ini")
+    own = {mode: OpPrecision.read(path).by_type} if path and os.path.isfile(path) else None
+    decision = decide_by_select(op, mode, listed, own)
+    missing = find_missing_mode(op, decision.mode or "", lists.implemented)
+    if decision.mode is None or not missing:
+        return decision
+    return decision._replace(
+        mode=None,
+        why=f"{missing} The choice was {decision.why}",
+        passed_over=(("op_select_implmode", decision.mode),),
+    )
+
+
+def _read_hf32_modes(bits: str, lists: _ModeLists) -> Dict[str, str]:
+    from ascend_session.option_files import OpPrecision
+
+    modes: Dict[str, str] = {}
+    for path in _find_new_hf32(lists) or [_find_list(_HF32[bits], lists)]:
+        modes.update(OpPrecision.read(path).by_type)
+    return modes
+
+
+def _find_new_hf32(lists: _ModeLists) -> List[str]:
+    """Find the lists of newer toolkits, which have one for each package of operators."""
+    folder = lists.folder
+    return [] if folder is None else sorted(glob.glob(os.path.join(glob.escape(folder), _NEW_HF32)))
+
+
+def _describe_default(op: str, lists: _ModeLists) -> str:
+    """Describe the default for HF32; empty if the toolkit has none for the operator."""
+    legacy = os.path.join(lists.folder or "", _HF32[_DEFAULT_HF32])
+    is_known = lists.folder is not None and (_find_new_hf32(lists) or os.path.isfile(legacy))
+    mode = _read_hf32_modes(_DEFAULT_HF32, lists).get(op) if is_known else None
+    if mode is None:
+        return ""
+    return (
+        f" On devices with HF32, GE's default for it gives {op} {mode}: some releases let that "
+        "count first, others only where nothing else names the operator. --hf32 says which is set."
+    )

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import typer
 from typing_extensions import Annotated
@@ -18,15 +18,7 @@ from ascend_session.cli._output import (
     show_table,
     spell_options,
 )
-from ascend_session.cli._parameters import (
-    Devices,
-    File,
-    Force,
-    Json,
-    new_group,
-    parse_duration,
-    show_help_without_command,
-)
+from ascend_session.cli._parameters import Devices, File, Force, Json, new_group, parse_duration
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, sort_by_severity
 from ascend_session.text import format_count, format_duration, printable
@@ -34,6 +26,7 @@ from ascend_session.text import format_count, format_duration, printable
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table import RankTable, TableDevice
     from ascend_session.cluster.rank_table.source import WaitProgress
+    from ascend_session.hardware.devices import Device
 
 _ALWAYS = 4  # columns that each table has
 _PROGRESS_EACH_S = 60.0  # between lines about a wait, where they stay
@@ -62,7 +55,6 @@ Examples:
 """
 
 app = new_group(help=_HELP)
-app.callback()(show_help_without_command)
 
 
 @app.command()
@@ -116,7 +108,20 @@ def make(
         if files:
             table = RankTable.merge([RankTable.read(name) for name in files])
         else:
-            table = _make_host_table(devices, server_id, host_ip, to or "1.0", force)
+            table = RankTable.of_host(
+                _choose_devices(devices),
+                server_id=server_id,
+                host_ip=host_ip,
+                version=to or "1.0",
+                force=force,
+            )
+            bare = [str(device.device_id) for device in table.devices if not device.device_ip]
+            if bare:
+                complain(
+                    f"The address of device {', '.join(bare)} is unknown; a job on several "
+                    "servers needs it.",
+                    severity=INFO,
+                )
         _write(table, to, output, force)
 
 
@@ -135,8 +140,7 @@ def check(
     product: Annotated[
         Optional[str],
         typer.Option(
-            metavar="NAME",
-            help="Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]",
+            metavar="NAME", help="Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]"
         ),
     ] = None,
     as_json: Json = False,
@@ -154,8 +158,7 @@ def check(
     family = None if product is None else named_family(product)
     if product is not None and family is None:
         raise typer.BadParameter(
-            f"{product!r} is not one of 910A, A2, A3, 310P.",
-            param_hint="--product",
+            f"{product!r} is not one of 910A, A2, A3, 310P.", param_hint="--product"
         )
     wait_s = 0.0 if wait is None else parse_duration(wait)
     report = _report_table(file, family, not no_host, wait_s)
@@ -225,57 +228,32 @@ def show(file: File, as_json: Json = False) -> None:
         _show_ranks(table)
 
 
-def _make_host_table(
-    devices: Optional[str],
-    server_id: Optional[str],
-    host_ip: Optional[str],
-    version: str,
-    force: bool,
-) -> "RankTable":
-    """Make a table of this host's devices.
-
-    Args:
-        devices: Logical ids, as in ``0-3,6``; None means all.
-        server_id: The server's name; that of the host if None.
-        host_ip: The server's address; None leaves it out.
-        version: ``1.2`` for a table with superpods.
-        force: Whether to make one that the manual advises against.
+def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":
+    """Give the devices of this host by their logical ids; all that are visible for None.
 
     Raises:
         DeviceError: If a device that is named is not there.
-        JobError: If there is no device, or HCCL would refuse the table.
     """
-    from ascend_session.cluster.rank_table import RankTable
     from ascend_session.hardware.devices import devices as list_devices
     from ascend_session.launcher.devices import parse_devices
 
     report = list_devices()
-    used = report.visible
-    if not used and report.devices:  # that no process here can open
+    visible = report.visible
+    if not visible and report.devices:  # that no process here can open
         for note in report.notes:
             complain(note, severity=WARNING)
-    elif used and devices is not None:
-        try:
-            ids = [int(number) for number in parse_devices(devices)]
-        except DeviceError as error:
-            raise typer.BadParameter(spell_options(f"{error.message} {error.hint}")) from None
-        if max(ids) >= len(used):
-            raise DeviceError(
-                f"There is no device {max(ids)}: this process gets 0 to {len(used) - 1}.",
-                hint="`ascend-session devices` lists them.",
-            )
-        used = tuple(used[number] for number in ids)
-    table = RankTable.of_host(
-        used, server_id=server_id, host_ip=host_ip, version=version, force=force
-    )
-    bare = [str(device.device_id) for device in table.devices if not device.device_ip]
-    if bare:
-        complain(
-            f"The address of device {', '.join(bare)} is unknown; a job on several servers needs "
-            "it.",
-            severity=INFO,
+    if not visible or devices is None:
+        return visible
+    try:
+        ids = [int(number) for number in parse_devices(devices)]
+    except DeviceError as error:
+        raise typer.BadParameter(spell_options(f"{error.message} {error.hint}")) from None
+    if max(ids) >= len(visible):
+        raise DeviceError(
+            f"There is no device {max(ids)}: this process gets 0 to {len(visible) - 1}.",
+            hint="`ascend-session devices` lists them.",
         )
-    return table
+    return tuple(visible[number] for number in ids)
 
 
 def _write(table: "RankTable", version: Optional[str], output: Optional[str], force: bool) -> None:
@@ -288,21 +266,13 @@ def _write(table: "RankTable", version: Optional[str], output: Optional[str], fo
 
 
 class TableReport(NamedTuple):
-    """The table in a file, or the reasons to refuse it.
+    """The table in a file, or the reasons to refuse it."""
 
-    Attributes:
-        file: The name of the file, as it was typed.
-        format: The format of the table; empty if it has none.
-        table: The table; None if it could not be read.
-        product: The product whose rules were checked; None if it is not known.
-        findings: Everything that was found, errors first.
-    """
-
-    file: str
-    format: str
-    table: "Optional[RankTable]"
-    product: Optional[str]
-    findings: Tuple[Finding, ...]
+    file: str  # as it was typed
+    format: str  # empty if it has none
+    table: "Optional[RankTable]"  # None if it could not be read
+    product: Optional[str]  # whose rules were checked; None if it is not known
+    findings: Tuple[Finding, ...]  # errors first
 
     @property
     def ok(self) -> bool:
@@ -345,20 +315,18 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
             table = RankTable.read(file, family)
     except JobError as error:
         if not error.findings:
-            start = f"{file}: "
-            message = error.message
-            message = message[len(start) :] if message.startswith(start) else message
+            message = re.sub(rf"^{re.escape(file)}: ", "", error.message)
             return TableReport(file, "", None, family, (Finding(ERROR, message, error.hint),))
         if with_host and family is None:  # on some products HCCL reads less of a table
             family = common_family(list_devices().visible)
             if family is not None:
                 return _report_table(file, family, with_host, 0.0)
         return TableReport(file, _find_format(file), None, family, error.findings)
-    on_host: List[Finding] = []
+    on_host: Sequence[Finding] = ()
     if with_host:
         devices = list_devices()
-        on_host += table.host_findings(devices)
-        family = common_family(devices.visible) if family is None else family
+        on_host = table.host_findings(devices)
+        family = family or common_family(devices.visible)
     findings = [*table.findings(family, os.environ), *on_host]
     return TableReport(file, table.format, table, family, tuple(sort_by_severity(findings)))
 
@@ -430,14 +398,8 @@ def _describe_format(name: str) -> str:
 
 
 def _show_ranks(table: "RankTable") -> None:
-    """Print the table: what it is, and a line for each rank."""
-    show_facts(
-        [
-            ("file", table.name),
-            ("format", _describe_format(table.format)),
-            ("status", table.status),
-        ]
-    )
+    form = _describe_format(table.format)
+    show_facts([("file", table.name), ("format", form), ("status", table.status)])
     pods = {server.server_id: server.super_pod_id or "-" for server in table.servers}
     columns: List[Tuple[str, Callable[[TableDevice], Optional[object]]]] = [
         ("RANK", lambda device: device.rank_id),

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ascend_session.cli import _status_line
-from ascend_session.cli._status_line import StatusLine
+from ascend_session.cli import _launch_run
+from ascend_session.cli._launch_run import StatusLine
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import (
     Ended,
@@ -65,7 +65,7 @@ def watch(tmp_path, monkeypatch):
     """Makes what is above, for a terminal of so many columns."""
     made = []
     clocks = SimpleNamespace(monotonic=lambda: _NOW, time=lambda: _NOW)
-    monkeypatch.setattr(_status_line, "time", clocks)
+    monkeypatch.setattr(_launch_run, "time", clocks)
 
     def watch(columns=120):
         made.append(Watched(tmp_path, columns))
