@@ -14,7 +14,7 @@ from ascend_session.backends import backend_class
 from ascend_session.cli._output import complain, spell_options
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.launcher.api import launch_within
-from ascend_session.launcher.binding import not_bound
+from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.events import (
     Ended,
     Event,

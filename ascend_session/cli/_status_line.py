@@ -21,7 +21,7 @@ from ascend_session.launcher.events import (
     Stopping,
 )
 from ascend_session.launcher.lines import clean
-from ascend_session.launcher.output import Latest
+from ascend_session.launcher.pump import Latest
 
 _FIRST_S = 1.0  # a job that ends before gets no line
 _RECENT_S = 2.0  # silence that is not worth a number

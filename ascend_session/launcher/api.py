@@ -17,8 +17,8 @@ from typing import Callable, List, Optional
 from ascend_session.backends import backend_class
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError, with_short_traceback
-from ascend_session.launcher.binding import not_bound
 from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.events import (
     Event,
     EventFile,

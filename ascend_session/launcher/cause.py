@@ -29,26 +29,24 @@ from ascend_session.failures import (
     root_cause,
 )
 from ascend_session.files import read_end
-from ascend_session.launcher.environment import LOG_PATH
-from ascend_session.launcher.failure_place import (
+from ascend_session.launcher.descriptions import (
     CRASHES,
     describe_crash,
-    describe_exception,
-    find_stacks,
-    read_crash,
-    without_runner,
-)
-from ascend_session.launcher.lines import clean, is_blank
-from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
-from ascend_session.launcher.sentences import (
     describe_elsewhere,
     describe_end,
+    describe_exception,
     describe_failure,
     describe_guardian,
     describe_interrupt,
     describe_lost,
     describe_stopped,
+    find_stacks,
+    read_crash,
+    without_runner,
 )
+from ascend_session.launcher.environment import LOG_PATH
+from ascend_session.launcher.lines import clean, is_blank
+from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.text import shorten
 
 if TYPE_CHECKING:

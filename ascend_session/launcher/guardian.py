@@ -11,20 +11,28 @@ It
 
 The first rank waits for it, so it imports little: ``typing`` alone would add a half to the time in
 which it starts (28 ms instead of 17 on Python 3.7), and is only there for the type checker.
+
+Launcher and guardian send each other `marshal` values, each behind its length: both ends run
+the same interpreter. The first message is the job, a dictionary that the supervisor makes. Then the
+launcher may send
+
+* ``("stop", signal, grace)``: ask everyone to end, and end them ``grace`` seconds later;
+* ``("kill",)``: end everyone now;
+
+and the guardian sends the events of `events.EVENTS` that are its own, under their names there and
+with the values of their fields; ranks are counted from 0 in the order of the job. ``over`` is the
+last one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import marshal
 import os
 import select
 import signal
 import sys
 import time
-
-from ascend_session.launcher.channel import MessageChannel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +46,12 @@ _RESET_IN_RANKS = (*_ENDING, signal.SIGPIPE, signal.SIGXFSZ)
 
 # prctl(2)
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes  # which the launcher, at its end of the channel, does without
+
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _die_with_parent(number: int, parent: int) -> bool:
@@ -188,6 +201,72 @@ _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
 # What SIGKILL does not end within this time waits for a device or a file server.
 _GIVE_UP_S = 30.0
 _LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
+
+
+_LENGTH = 4  # bytes of a message's length
+
+
+class MessageChannel:
+    """One end of the socket, which does not block; it is open until the other end is closed."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self.is_open = True
+        self._received = bytearray()
+        self._unsent = bytearray()
+
+    def receive(self) -> List[Any]:
+        """Read the messages that have come whole by now."""
+        try:
+            chunk = os.read(self.fd, 1 << 20)
+        except BlockingIOError:
+            return []
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self.is_open = False
+        self._received += chunk
+        messages = []
+        while len(self._received) >= _LENGTH:
+            end = _LENGTH + int.from_bytes(self._received[:_LENGTH], "little")
+            if len(self._received) < end:
+                break
+            messages.append(marshal.loads(bytes(self._received[_LENGTH:end])))
+            del self._received[:end]
+        return messages
+
+    def send(self, message: Any) -> None:
+        """Send a message, or as much of it as there is room for now; see `flush`."""
+        data = marshal.dumps(message)
+        self._unsent += len(data).to_bytes(_LENGTH, "little") + data
+        self.flush()
+
+    def flush(self, wait: bool = False) -> None:
+        """Send more of what is not sent yet; with ``wait``, all of it."""
+        while self.is_open and self._unsent:
+            try:
+                sent = os.write(self.fd, self._unsent)
+            except BlockingIOError:
+                if not wait:
+                    return
+                self.wait(select.POLLOUT)
+                continue
+            except OSError:
+                self.is_open = False
+                return
+            del self._unsent[:sent]
+
+    def wait(self, event: int) -> None:
+        """Wait for an event of poll(2), or the end of the channel."""
+        poll = select.poll()
+        poll.register(self.fd, event)
+        poll.poll()
+
+    @property
+    def events(self) -> int:
+        """The events of poll(2) to wait for."""
+        return select.POLLIN | (select.POLLOUT if self._unsent else 0)
 
 
 class GuardedJob:
@@ -395,7 +474,7 @@ def main() -> None:
     """Read two arguments, the socket and the pid of the launcher; then the job from the socket."""
     fd, launcher = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(fd, False)
-    _prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _prctl(_SET_CHILD_SUBREAPER, 1)
     # The socket tells it too, unless a child of the launcher keeps the other end open.
     if not _die_with_parent(signal.SIGTERM, launcher):
         return

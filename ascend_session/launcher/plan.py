@@ -31,9 +31,8 @@ from ascend_session.cluster.variables import RANK_FOLDER, check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from ascend_session.launcher.binding import bind
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, parse_spans
+from ascend_session.launcher.devices import RankDevice, bind, parse_spans
 from ascend_session.launcher.environment import (
     LOG_PATH,
     PLOG_FOLDER,

@@ -1,7 +1,7 @@
 """Whether a job stands still, and who waits for whom then.
 
 Two things say so. A rank writes down in which collective it waits for others, and since when, on
-the stub (`cluster.member`). And no rank writes anything or uses a CPU (`cpu_use`).
+the stub (`cluster.member`). And no rank writes anything or uses a CPU (`activity`).
 
 Where a rank is that does not wait, its stack says: it is asked for that by a signal. A note is all
 that comes of it, since evaluation or a checkpoint on one rank is ordinary; but with a limit for
@@ -38,12 +38,17 @@ from ascend_session.cluster.variables import (
     read_seconds,
     uses_collectives,
 )
-from ascend_session.launcher.cpu_use import Meter, Processes
+from ascend_session.launcher.activity import (
+    Meter,
+    Processes,
+    collect_stacks,
+    find_user_frame,
+    read_text,
+)
 from ascend_session.launcher.events import Stalled, StallNote
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.pump import Pump
-from ascend_session.launcher.stacks import collect_stacks, find_user_frame, read_text
 from ascend_session.text import format_duration, format_ranges
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
 

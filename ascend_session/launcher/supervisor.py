@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Seque
 
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import JobError
-from ascend_session.launcher.channel import MessageChannel
 from ascend_session.launcher.events import (
     EVENTS,
     Ended,
@@ -37,11 +36,11 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
-from ascend_session.launcher.failure_filter import FailureFilter
+from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
-from ascend_session.launcher.pump import Pump, RankPipes
+from ascend_session.launcher.pump import FailureFilter, Pump, RankPipes
 from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.training.progress import read_first_step
 
@@ -285,7 +284,7 @@ class _Supervision:
             rank = attempt.of(event.rank)
             rank.pid, rank.started = event.pid, event.time
         elif isinstance(event, NotStarted):
-            from ascend_session.launcher.sentences import describe_not_started
+            from ascend_session.launcher.descriptions import describe_not_started
 
             rank = attempt.of(event.rank)
             rank.pid = rank.started = None
