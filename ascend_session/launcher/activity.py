@@ -182,7 +182,7 @@ def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Dict[int,
         time.sleep(0.05)
     stacks = {}
     for pid, (path, size) in begun.items():
-        text = "\n".join(without_runner(read_text(path, size).rstrip().splitlines()))
+        text = "\n".join(without_runner(_read_text(path, size).rstrip().splitlines()))
         stacks[pid] = text or f"Process {pid} wrote no stacks within {_ANSWER_S:g} s."
     return stacks
 
@@ -193,7 +193,7 @@ def _request_stacks(process: psutil.Process, path: str) -> bool:
     By default the signal ends a program. It goes only to one that catches it and has the file open.
     """
     with contextlib.suppress(psutil.Error, OSError, LookupError):
-        status = read_text(f"/proc/{process.pid}/status")
+        status = _read_text(f"/proc/{process.pid}/status")
         caught = int(status.partition("SigCgt:")[2].split()[0], 16)
         files = [f"/proc/{process.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{process.pid}/fd")]
         is_able = caught >> (STACK_SIGNAL - 1) & 1 and process.status() not in _DEAF
@@ -209,7 +209,7 @@ def _size(path: str) -> int:
     return 0
 
 
-def read_text(path: str, begin: int = 0) -> str:
+def _read_text(path: str, begin: int = 0) -> str:
     """Read a file's text from ``begin`` on, or the end of that; empty if it cannot be read."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         file.seek(max(begin, _size(path) - _MOST_BYTES))
@@ -233,3 +233,18 @@ def find_user_frame(stacks: str) -> Optional[Frame]:
         if is_user_file(frame.path) and not _STANDARD_LIBRARY.search(frame.path)
     ]
     return next(iter(own or frames), None)
+
+
+_COMMAND_WIDTH = 100  # characters of a command
+
+
+def describe_process(process: psutil.Process) -> str:
+    """Describe a process: its command, its state, and where in the kernel it waits."""
+    try:
+        words = " ".join(" ".join(process.cmdline()).split()) or process.name()
+        named = clean(os.fsencode(words), colour=False).decode()[:_COMMAND_WIDTH]
+        place = _read_text(f"/proc/{process.pid}/wchan").strip("0")
+        state = process.status() + (f" in {place}" if place else "")
+        return f"process {process.pid} ({named}) is {state}, threads: {process.num_threads()}"
+    except psutil.Error:
+        return f"process {process.pid} has ended"

@@ -82,28 +82,24 @@ def choose_devices(
     found = backend.find_devices(environ, processes or len(ids))
     count = len(found.physical)
     ids = ids or tuple(map(LogicalDeviceId, range(processes or count)))
-    nodes = [number for number in found.physical if number is not None]
-    available = f"The {backend.name} has {count} devices, 0 to {count - 1}"
-    if nodes:
-        available = (
-            f"This server gives a process {count} device(s), 0 to {count - 1} (physical "
-            f"{', '.join(map(str, nodes))})"
-        )
-    _check_range(ids, count, available)
-    devices = tuple(RankDevice(number, found.physical[int(number)]) for number in ids)
-    physical = [device.physical for device in devices if device.physical is not None]
-    checked = check_devices(physical, environ) if backend.holds_npus else []
-    return devices, (*found.notes, *checked)
-
-
-def _check_range(ids: Sequence[LogicalDeviceId], count: int, available: str) -> None:
-    missing: List[str] = [str(number) for number in ids if int(number) >= count]
+    missing = [str(number) for number in ids if int(number) >= count]
     if missing:
+        available = f"The {backend.name} has {count} devices, 0 to {count - 1}"
+        nodes = [str(number) for number in found.physical if number is not None]
+        if nodes:
+            available = (
+                f"This server gives a process {count} device(s), 0 to {count - 1} (physical "
+                f"{', '.join(nodes)})"
+            )
         raise DeviceError(
             f"{available}; this launch needs {format_count(len(ids), 'device')}, but there is no "
             f"device {', '.join(missing)}.",
             hint="`ascend-session devices` lists the devices.",
         )
+    devices = tuple(RankDevice(number, found.physical[int(number)]) for number in ids)
+    physical = [device.physical for device in devices if device.physical is not None]
+    checked = check_devices(physical, environ) if backend.holds_npus else []
+    return devices, (*found.notes, *checked)
 
 
 def parse_devices(given: Union[str, Sequence[int]]) -> Tuple[LogicalDeviceId, ...]:

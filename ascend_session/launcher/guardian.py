@@ -64,69 +64,6 @@ def _die_with_parent(number: int, parent: int) -> bool:
     return os.getppid() == parent
 
 
-class Descendants:
-    """All that live below this process, each known by its pid and the time it was started.
-
-    Args:
-        folders: Where psutil is found.
-    """
-
-    def __init__(self, folders: List[str]) -> None:
-        self._folders = folders
-
-    def alive(self) -> List[Any]:
-        """List the processes, without those that have ended."""
-        psutil = self._psutil()
-        processes = []
-        for process in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    processes.append(process)
-        return processes
-
-    def describe(self, processes: List[Any]) -> List[str]:
-        """Describe processes: the pid and the command of each."""
-        descriptions = []
-        for process in processes:
-            try:
-                words = " ".join(process.cmdline()) or process.name()
-                descriptions.append(f"{process.pid} ({words[:200]})")
-            except self._psutil().Error:
-                descriptions.append(str(process.pid))
-        return descriptions
-
-    def terminate(self, outside_of: Collection[int]) -> List[str]:
-        """Send SIGTERM to those in none of the groups; return their descriptions."""
-        processes = [process for process in self.alive() if _group(process.pid) not in outside_of]
-        descriptions = self.describe(processes)
-        for process in processes:
-            with contextlib.suppress(self._psutil().Error):
-                process.terminate()
-                process.resume()  # one that was stopped has to wake for it
-        return descriptions
-
-    def kill(self) -> None:
-        """Send SIGKILL to all of them."""
-        for process in self.alive():
-            with contextlib.suppress(self._psutil().Error):
-                process.kill()
-
-    def _psutil(self) -> Any:
-        """Import psutil, which only a job that leaves processes behind, or is stopped, needs."""
-        if "psutil" not in sys.modules:
-            sys.path += self._folders
-        import psutil
-
-        return psutil
-
-
-def _group(pid: int) -> int:
-    try:
-        return os.getpgid(pid)
-    except OSError:
-        return 0
-
-
 def start_rank(rank: Dict[str, Any]) -> Tuple[int, int]:
     """Fork; return the child's pid and a pipe for `read_trouble`.
 
@@ -195,12 +132,51 @@ def read_trouble(pipe: int) -> Optional[Tuple[str, int, str]]:
     return trouble
 
 
-# How long ranks have to end, before the processes outside of their groups are looked for.
-_BEFORE_SWEEP_S = 0.02
-_BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
-# What SIGKILL does not end within this time waits for a device or a file server.
-_GIVE_UP_S = 30.0
-_LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
+def _list_descendants() -> List[Any]:
+    """List the processes below this one, without those that have ended.
+
+    Only a job that leaves processes behind, or is stopped, needs psutil.
+    """
+    import psutil
+
+    processes = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                processes.append(process)
+    return processes
+
+
+def _describe_processes(processes: List[Any]) -> List[str]:
+    """Describe processes: the pid and the command of each."""
+    import psutil
+
+    descriptions = []
+    for process in processes:
+        try:
+            words = " ".join(process.cmdline()) or process.name()
+            descriptions.append(f"{process.pid} ({words[:200]})")
+        except psutil.Error:
+            descriptions.append(str(process.pid))
+    return descriptions
+
+
+def _terminate_outside(groups: Collection[int]) -> List[str]:
+    """Send SIGTERM to the descendants in none of the groups; return their descriptions."""
+    import psutil
+
+    processes = []
+    for process in _list_descendants():
+        with contextlib.suppress(OSError):
+            if os.getpgid(process.pid) in groups:
+                continue
+        processes.append(process)
+    descriptions = _describe_processes(processes)
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+            process.resume()  # one that was stopped has to wake for it
+    return descriptions
 
 
 _LENGTH = 4  # bytes of a message's length
@@ -269,6 +245,14 @@ class MessageChannel:
         return select.POLLIN | (select.POLLOUT if self._unsent else 0)
 
 
+# How long ranks have to end, before the processes outside of their groups are looked for.
+_BEFORE_SWEEP_S = 0.02
+_BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
+# What SIGKILL does not end within this time waits for a device or a file server.
+_GIVE_UP_S = 30.0
+_LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
+
+
 class GuardedJob:
     """The ranks and all that comes from them.
 
@@ -282,7 +266,7 @@ class GuardedJob:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
         self._grace: float = job["grace"]
-        self._descendants = Descendants(job["psutil"])
+        sys.path += job["psutil"]
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
         self._has_failed = False
         self._got_signal = False
@@ -307,7 +291,7 @@ class GuardedJob:
         living: List[str] = []
         while self._reap():
             if self._give_up_at is not None and time.monotonic() > self._give_up_at:
-                living = self._descendants.describe(self._descendants.alive())
+                living = _describe_processes(_list_descendants())
                 break
             self._act()
             if self._channel.is_open:
@@ -406,7 +390,7 @@ class GuardedJob:
             self._sweep_at = now + _BEFORE_SWEEP_S
         if self._sweep_at is not None and now >= self._sweep_at:
             self._sweep_at = None
-            left = self._descendants.terminate(outside_of=set(self._alive))
+            left = _terminate_outside(set(self._alive))
             if not self._alive:
                 self._has_swept = True
                 self._channel.send(("left_behind", tuple(left), time.time()))
@@ -436,13 +420,17 @@ class GuardedJob:
 
     def _kill(self) -> None:
         """End every process of the job, and look again soon."""
+        import psutil
+
         now = time.monotonic()
         if self._give_up_at is None:
             self._is_stopping = True
             self._give_up_at = now + _GIVE_UP_S
             self._channel.send(("killing", time.time()))
         self._signal_groups(signal.SIGKILL)
-        self._descendants.kill()
+        for process in _list_descendants():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
         self._kill_at = now + self._between_kills
         self._between_kills = min(2 * self._between_kills, _LONGEST_BETWEEN_S)
 

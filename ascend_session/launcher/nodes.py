@@ -47,7 +47,6 @@ class Nodes:
         coordinator: Where rank 0 listens on the stub, ``host:port``; None if nobody says it.
         job_id: ``JOB_ID`` at which all launchers arrive; None on one node alone.
         why: Who says so, as the end of a sentence; empty if nobody does.
-        notes: What the user should know, in sentences.
         table: The nodes of the rank table, if that counts.
     """
 
@@ -56,7 +55,6 @@ class Nodes:
     coordinator: Optional[str] = None
     job_id: Optional[str] = None
     why: str = ""
-    notes: Sequence[str] = ()
     table: "Optional[TableNodes]" = None
 
     @property
@@ -115,7 +113,8 @@ def find_nodes(plan: "Plan") -> Nodes:
     count = _agree([(source.nodes, source.name) for source in sources])
     rank = _agree([(source.rank, source.name) for source in sources])
     if count is None or count.value == 1:
-        return Nodes(notes=_note_single_node(config, claim, environ), table=table)
+        plan.notes += tuple(_note_single_node(config, claim, environ))
+        return Nodes(table=table)
     problems = _find_obstacles(config, count, rank, sources)
     if rank is None or problems:
         raise ConfigError.of(problems, "the launch")
@@ -132,7 +131,7 @@ def find_nodes(plan: "Plan") -> Nodes:
     why = "as asked"
     if who is not sources[0]:
         why = f"as {who.name} says ({_join([who.nodes, who.rank])})"
-    return Nodes(count.value, rank.value, coordinator, job_id, why, (), table)
+    return Nodes(count.value, rank.value, coordinator, job_id, why, table)
 
 
 def _read_source(table: "TableNodes", config: LaunchConfig, environ: Mapping[str, str]) -> _Source:

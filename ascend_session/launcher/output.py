@@ -315,9 +315,6 @@ class Output:
         colour: Whether the ranks' colours stay.
         words: The file descriptor to which the launcher's own lines are written; None means
             ``fd``.
-
-    Attributes:
-        filter: Knows what happens in the attempt, and which lines are shown because of it.
     """
 
     def __init__(
@@ -336,10 +333,8 @@ class Output:
         # Two writers to one pipe or terminal would tear each other's lines.
         if words is not None and not os.path.sameopenfile(fd, words):
             self._outlets.append(Outlet(words, self.notices, "What the launcher says"))
-        first, *others = self._outlets
-        own = others[0] if others else None
-        self.printer = Printer(first, size, show, timestamps, colour, words=own)
-        self.filter = FailureFilter({})
+        first, last = self._outlets[0], self._outlets[-1]
+        self.printer = Printer(first, size, show, timestamps, colour, words=last)
 
     def say(self, text: str) -> None:
         """Show lines of the launcher itself, without waiting."""
@@ -377,8 +372,7 @@ class Output:
                 Source(stderr[0], rank.rank, "stderr", LogFile(rank.stderr, self.notices)),
             ]
             pipes.append(RankPipes(stdout[1], stderr[1]))
-        self.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
-        self.printer.begin_attempt(self.filter)
+        self.printer.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
         return Pump(sources, self.printer), pipes
 
     def finish(self, pump: Pump, signals: Signals) -> None:

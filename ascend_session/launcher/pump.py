@@ -403,6 +403,9 @@ class Printer:
         colour: Whether the ranks' colours stay; they should only on a terminal.
         now: The time in seconds since 1970.
         words: Where the launcher's own lines go; None means to the ranks'.
+
+    Attributes:
+        filter: Knows what happens in the attempt, and which lines are shown because of it.
     """
 
     def __init__(
@@ -415,6 +418,7 @@ class Printer:
         now: Callable[[], float] = time.time,
         words: "Optional[Outlet]" = None,
     ) -> None:
+        self.filter = FailureFilter({})
         self._outlet = outlet
         self._words = outlet if words is None else words
         self._show = show
@@ -426,7 +430,6 @@ class Printer:
         self._latest: Dict[int, Latest] = {}
         self._is_keeping = False
         self._hides_traceback = False
-        self._filter: Optional[FailureFilter] = None
 
     def keep_latest(self) -> None:
         """Keep the end of what each rank writes from now on, which nobody pays for otherwise."""
@@ -435,10 +438,6 @@ class Printer:
     def hide_traceback(self) -> None:
         """Leave the traceback of the rank that fails first to the log: the summary reports it."""
         self._hides_traceback = True
-
-    def begin_attempt(self, failure_filter: FailureFilter) -> None:
-        """Show of an attempt's lines what the filter admits."""
-        self._filter = failure_filter
 
     def latest(self, rank: int) -> Optional[Latest]:
         """Return the end of what a rank has written since `keep_latest`; None if nothing yet."""
@@ -463,12 +462,11 @@ class Printer:
             self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
         if rank not in self._show:
             return True
-        if self._filter is not None:
-            chunk = self._filter.admit(rank, stream, chunk, self._hides_traceback)
-            if not chunk:
-                self._splitters.pop((rank, stream), None)
-                sentence = self._filter.take_sentence(rank)
-                return self._put(rank, f"{sentence}\n".encode() if sentence else b"")
+        chunk = self.filter.admit(rank, stream, chunk, self._hides_traceback)
+        if not chunk:
+            self._splitters.pop((rank, stream), None)
+            sentence = self.filter.take_sentence(rank)
+            return self._put(rank, f"{sentence}\n".encode() if sentence else b"")
         splitter = self._splitters.get((rank, stream))
         if splitter is None:
             splitter = LineSplitter(self._colour, whole_in)

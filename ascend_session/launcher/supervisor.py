@@ -40,7 +40,7 @@ from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
-from ascend_session.launcher.pump import FailureFilter, Pump, RankPipes
+from ascend_session.launcher.pump import Pump, RankPipes
 from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.training.progress import read_first_step
 
@@ -198,7 +198,7 @@ def supervise(
         try:
             guardian = GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files)
             try:
-                _Supervision(plan, attempt, guardian, signals, on_event, pump, output.filter).run()
+                _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
             except BaseException:
                 guardian.kill()
                 raise
@@ -227,7 +227,7 @@ class _Supervision:
         signals: Signals,
         on_event: Callable[[Event], None],
         pump: Pump,
-        failure_filter: FailureFilter,
+        output: Output,
     ) -> None:
         self._plan = plan
         self._attempt = attempt
@@ -235,7 +235,7 @@ class _Supervision:
         self._signals = signals
         self._on_event = on_event
         self._pump = pump
-        self._filter = failure_filter
+        self._filter = output.printer.filter
         self._stall: Optional[StallWatch] = None
 
     def run(self) -> None:
