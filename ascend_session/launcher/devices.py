@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 _EXAMPLE = 'Write logical ids, from 0, as in "0-3,6".'
 
-GivenDevices = Union[str, Sequence[int], None]
-
 
 class RankDevice(NamedTuple):
     """The device of one rank.
@@ -54,7 +52,7 @@ class RankDevice(NamedTuple):
 
 def choose_devices(
     backend: "Type[Backend]",
-    given: GivenDevices,
+    given: Union[str, Sequence[int], None],
     processes: Optional[int],
     environ: Mapping[str, str],
 ) -> Tuple[Tuple[RankDevice, ...], Tuple[str, ...]]:

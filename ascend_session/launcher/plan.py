@@ -171,6 +171,12 @@ class Plan:
     bound: str = ""
     held_port: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
+    @property
+    def physical(self) -> Tuple[PhysicalDeviceId, ...]:
+        """The physical ids of the devices, without devices of another kind."""
+        ids = (device.physical for device in self.devices)
+        return tuple(number for number in ids if number is not None)
+
     def of(self, rank: int) -> RankPlan:
         """Return a rank of this node, by its number in the job."""
         return self.ranks[rank - self.first_rank]

@@ -8,8 +8,6 @@ import logging
 import time
 from typing import Callable, List, Optional
 
-import tenacity
-
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.checks.devices import check_health, check_nodes
 from ascend_session.checks.environment import check_hccl_variables, check_job_variables
@@ -44,13 +42,12 @@ def check_host(job: Plan, say: Optional[Callable[[str], None]] = None) -> List[F
     """
     environ = job.environ
     root = host_root(environ)
-    physical = [device.physical for device in job.devices if device.physical is not None]
     is_alone = job.size == 1 and job.rank_table is None
     tool = HccnTool(environ, root, TIME_LIMIT, _ALL_ANSWERS_S, say or _logger.warning)
     report = survey(environ, root, TIME_LIMIT, addresses=not is_alone, tool=tool)
     findings = [
-        *check_nodes(root, physical),
-        *check_health(report, physical),
+        *check_nodes(root, job.physical),
+        *check_health(report, job.physical),
         *check_holders(Seen.of(report, [int(device.logical) for device in job.devices])),
         *(check_job_variables(job.environment) if job.ranks else ()),
     ]
@@ -85,11 +82,7 @@ def _check_network(job: Plan, report: DeviceReport, tool: HccnTool) -> List[Find
         need = need_of(product, leaves_server, table, job.environment)
         findings += interfaces.check_links(need)
         findings += interfaces.check_addresses(need)
-    return [*findings, *check_ports(job.environment, _physical_ids(job))]
-
-
-def _physical_ids(job: Plan) -> List[int]:
-    return [int(device.physical) for device in job.devices if device.physical is not None]
+    return [*findings, *check_ports(job.environment, job.physical)]
 
 
 def check_and_wait(
@@ -121,7 +114,7 @@ def check_and_wait(
         return findings
     # Who ends lets go of devices and ports one after the other.
     left_s = max(until - time.monotonic(), 0)
-    await_gone(lambda: errors_of(check_ports(job.environment, _physical_ids(job))), left_s, say)
+    await_gone(lambda: errors_of(check_ports(job.environment, job.physical)), left_s, say)
     return [*before, *check_host(job, say)]
 
 
@@ -165,18 +158,14 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
     environ = plan.environ
     # Not by the plan's logical ids: they shift if a device has dropped off the bus.
     visible = Devices.of(environ)
-    ids = {physical: visible.logical(physical) for physical in _physical_ids(plan)}
+    ids = {physical: visible.logical(physical) for physical in plan.physical}
     present = [logical for logical in ids.values() if logical is not None]
     timeout = max(min(TIME_LIMIT, patience_s), _SHORTEST_ANSWER_S)
-    look_until_free = tenacity.Retrying(
-        stop=tenacity.stop_after_delay(patience_s),
-        wait=lambda state: min(
-            _LOOK_EVERY_S, max(patience_s - (state.seconds_since_start or 0), 0)
-        ),
-        retry=tenacity.retry_if_result(lambda seen: not seen.is_free),
-        retry_error_callback=lambda state: state.outcome and state.outcome.result(),
-    )
-    seen: Seen = look_until_free(look, present, environ, timeout)
+    until = time.monotonic() + patience_s
+    seen = look(present, environ, timeout)
+    while not seen.is_free and time.monotonic() < until:
+        time.sleep(min(_LOOK_EVERY_S, max(until - time.monotonic(), 0)))
+        seen = look(present, environ, timeout)
     notes = [
         f"After the job, {Seen({name: holders}, False, ())}; another job there may fail until "
         "that process has ended."

@@ -88,16 +88,13 @@ def find_rendezvous(plan: "Plan") -> Tuple[Optional[str], Optional[Chief]]:
 def _check_table(plan: "Plan", given: str, name: str) -> str:
     """Return the absolute path of a rank table, which has to be a file."""
     path = os.path.abspath(given)
-    if not os.path.exists(path):
-        raise JobError(
-            f"{name}={given!r}: there is no file {path}; HCCL would end the ranks.",
-            hint="Give the path of the job's rank table.",
-        )
     if not os.path.isfile(path):
-        kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
+        problem = f"there is no file {path}; HCCL would end the ranks"
+        if os.path.exists(path):
+            kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
+            problem = f"{path} is {kind}, and HCCL reads a rank table from a file"
         raise JobError(
-            f"{name}={given!r}: {path} is {kind}, and HCCL reads a rank table from a file.",
-            hint="Give the path of the job's rank table.",
+            f"{name}={given!r}: {problem}.", hint="Give the path of the job's rank table."
         )
     fault = find_name_fault(path)
     if fault:
@@ -107,8 +104,7 @@ def _check_table(plan: "Plan", given: str, name: str) -> str:
 
 def _find_chief(plan: "Plan") -> Chief:
     config, environ = plan.config, plan.environment
-    physical = [device.physical for device in plan.devices if device.physical is not None]
-    plan.notes += tuple(check_chief(physical, environ))
+    plan.notes += tuple(check_chief(plan.physical, environ))
     address = config.chief_ip or own_address()
     port = config.chief_port
     if port is not None:

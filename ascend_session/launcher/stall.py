@@ -332,9 +332,8 @@ def _read_members(plan: Plan, alive: Mapping[int, int]) -> List[JoinedProcess]:
 
 
 def _find_longest_wait(members: Sequence[JoinedProcess]) -> Optional[CollectiveWait]:
-    waits = (wait for member in members for wait in member.waits)
-    oldest_first = sorted(waits, key=lambda wait: wait.since)
-    return oldest_first[0] if oldest_first else None
+    waits = [wait for member in members for wait in member.waits]
+    return min(waits, key=lambda wait: wait.since) if waits else None
 
 
 def _family(pid: int) -> Iterator[psutil.Process]:

@@ -53,7 +53,7 @@ def test_holders_are_given_time_to_go(bench: Bench, planned: Plan, monkeypatch: 
         seen.set()
         shutil.rmtree(str(bench.host.root / "proc" / "4321"))
 
-    monkeypatch.setattr("tenacity.nap.time.sleep", sleep)
+    monkeypatch.setattr("time.sleep", sleep)
     assert note_held_devices(planned, 600) == []
     assert seen.is_set()
 
