@@ -37,8 +37,7 @@ PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 HIGHEST_PORT = 65520
 """Of ``CM_CHIEF_PORT``."""
 
-LONGEST_ID = 128
-_LONGEST_GIVEN_ID = LONGEST_ID - 8  # a later attempt adds its number
+_LONGEST_GIVEN_ID = 128 - 8  # a later attempt adds its number
 
 CHIEF_FAMILY = (
     "CM_CHIEF_IP",

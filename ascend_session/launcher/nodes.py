@@ -5,6 +5,7 @@ of several servers says also which devices the ranks of this one get; one that s
 fills in is waited for before anything goes by it.
 """
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -224,6 +225,45 @@ def _find_coordinator(
             "others reach this one; in Kubernetes, use that of a headless service.",
         )
     return f"{f'[{host}]' if ':' in host else host}:{derive_port(table.seed)}"
+
+
+def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
+    """Bind the coordinator's port if this is node 0 of several, on the stub.
+
+    Rank 0 listens there. The launcher binds it, without listening, until the job is over: no other
+    program is given the port meanwhile, and one that is already taken is reported before any rank
+    starts.
+
+    Returns:
+        What holds the port, or nothing on any other node. Closing it releases the port, which a
+        rank that listens there keeps.
+
+    Raises:
+        JobError: If nothing says where the nodes meet, if a program listens at the port, or if
+            another launcher holds it.
+    """
+    from ascend_session.cluster.coordinator import bind_port, claim_port, split_address
+
+    held = contextlib.ExitStack()
+    if nodes.coordinator is None:
+        raise JobError(
+            f"The job has {nodes.count} nodes, but no address at which their ranks can meet.",
+            hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
+            "free there.",
+        )
+    if nodes.rank == 0:
+        port = split_address(nodes.coordinator)[1]
+        try:
+            held.enter_context(claim_port(port))
+            held.enter_context(bind_port(port))
+        except OSError as failure:
+            held.close()
+            raise JobError(
+                f"Node 0 must listen at {nodes.coordinator} for the other nodes, but the port is "
+                f"not available: {failure.strerror}. Another job may use it.",
+                hint="Give coordinator with another port, the same on all nodes.",
+            ) from failure
+    return held
 
 
 def _check_one_launcher_per_node(detected: Identity, claim: Claim) -> None:

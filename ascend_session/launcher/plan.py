@@ -44,7 +44,13 @@ from ascend_session.launcher.environment import (
     refuse_task,
     shared_variables,
 )
-from ascend_session.launcher.nodes import Nodes, await_table, choose_rank_devices, find_nodes
+from ascend_session.launcher.nodes import (
+    Nodes,
+    await_table,
+    choose_rank_devices,
+    find_nodes,
+    hold_coordinator_port,
+)
 from ascend_session.launcher.rank_main import RUNNER
 
 if TYPE_CHECKING:
@@ -321,8 +327,6 @@ def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> No
     if backend_class(drafted.backend).needs_rendezvous:
         drafted.rendezvous = os.urandom(16).hex() if drafted.size > 1 else None
         if nodes.count > 1:
-            from ascend_session.launcher.rendezvous import hold_coordinator_port
-
             drafted.held_port = hold_coordinator_port(nodes)
     try:
         assert drafted.logs is not None
