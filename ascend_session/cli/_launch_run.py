@@ -21,11 +21,12 @@ from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.cluster.member import read_members
 from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
-from ascend_session.launcher.binding import not_bound
+from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.lines import clean
-from ascend_session.launcher.output import Latest, Notices, Outlet, Output
+from ascend_session.launcher.output import Notices, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, signal_name
+from ascend_session.launcher.pump import Latest
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Callable, List, Optional
 from ascend_session.backends import backend_class
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError, with_short_traceback
-from ascend_session.launcher.binding import not_bound
 from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.events import (
     Event,
     EventFile,
@@ -144,7 +144,7 @@ def _make_folder(config: LaunchConfig, folder: str) -> None:
 
 
 class _InterruptedError(Exception):
-    """A signal came while no rank ran."""
+    """A signal came, and there is no other attempt."""
 
 
 class _Launch:
@@ -224,16 +224,18 @@ class _Launch:
             wait_s = policy.wait_before_next(cause.failure)
             if cause.failure is None and needs_no_wait:
                 wait_s = _WAIT_WITHOUT_DEVICES_S
-            if not self._wait(why, wait_s):
+            try:
+                self._wait(why, wait_s)
+                planned = self._plan_again(number)
+            except _InterruptedError:
                 break
-            planned = self._plan_again(number)
             if planned is None:
                 break
             last = self._run_attempt(planned)
         return last
 
     def _plan_again(self, number: int) -> Optional[Plan]:
-        """Plan another attempt; None if there can be none, or a signal came meanwhile."""
+        """Plan another attempt; None if there can be none."""
         what = "could not be planned"
         try:
             first = self._first
@@ -247,20 +249,16 @@ class _Launch:
             reason = f"{failure.message} {failure.hint or ''}".rstrip()
             self._notes.append(f"Attempt {number} {what}: {reason}")
             return None
-        except _InterruptedError:
-            return None
         return planned
 
-    def _wait(self, why: str, seconds: float) -> bool:
-        """Wait before another attempt; return whether there is to be one."""
+    def _wait(self, why: str, seconds: float) -> None:
+        """Wait before another attempt, unless a signal has come."""
         if self._signals.noted:  # while ranks ran, or since
             self._is_interrupted = bool(self._signals.take())
-            return False
+            raise _InterruptedError
         self._on_event(Restarting(why, seconds, time.time()))
         self._output.say(f"{why} The job is started again in {seconds:g} s.")
-        with contextlib.suppress(_InterruptedError):
-            self._sleep(seconds)
-        return not self._is_interrupted
+        self._sleep(seconds)
 
     def _say_waiting(self, who: str) -> None:
         self._on_event(Waiting(who, time.time()))

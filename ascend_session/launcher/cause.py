@@ -16,7 +16,7 @@ import re
 import signal
 from dataclasses import replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Iterable, Iterator, List, Optional, Set, Tuple
 
 from ascend_session.cluster.member import read_members
 from ascend_session.failures import (
@@ -29,26 +29,24 @@ from ascend_session.failures import (
     root_cause,
 )
 from ascend_session.files import read_end
-from ascend_session.launcher.environment import LOG_PATH
-from ascend_session.launcher.failure_place import (
+from ascend_session.launcher.descriptions import (
     CRASHES,
     describe_crash,
-    describe_exception,
-    find_stacks,
-    read_crash,
-    without_runner,
-)
-from ascend_session.launcher.lines import clean, is_blank
-from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
-from ascend_session.launcher.sentences import (
     describe_elsewhere,
     describe_end,
+    describe_exception,
     describe_failure,
     describe_guardian,
     describe_interrupt,
     describe_lost,
     describe_stopped,
+    find_stacks,
+    read_crash,
+    without_runner,
 )
+from ascend_session.launcher.environment import LOG_PATH
+from ascend_session.launcher.lines import clean, is_blank
+from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.text import shorten
 
 if TYPE_CHECKING:
@@ -103,8 +101,8 @@ def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
     judge = _Judge(plan, attempt)
     if not judge.failed:
         return None
-    first, evidence = judge.find_heaviest()
-    return first.rank if evidence.weight is Weight.OWN else None
+    first, weight, _ = judge.find_heaviest()
+    return first.rank if weight is Weight.OWN else None
 
 
 def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
@@ -143,18 +141,6 @@ class Weight(IntEnum):
     """A failure of its own: a code that says so, or an end without any code of the vendor."""
 
 
-class Evidence(NamedTuple):
-    """What is known of one rank's failure.
-
-    Attributes:
-        weight: How well it explains those of others.
-        failure: The known failure of the vendor's stack, or None.
-    """
-
-    weight: Weight
-    failure: Optional[Failure]
-
-
 class _Judge:
     """Weighs the failed ranks of an attempt against each other."""
 
@@ -176,15 +162,14 @@ class _Judge:
 
     def blame_rank(self) -> Cause:
         """Blame one of the failed ranks, or a stopped one that says more than all of them."""
-        first, evidence = self.find_heaviest()
-        failure = evidence.failure
-        if evidence.weight is not Weight.OWN:
+        first, weight, failure = self.find_heaviest()
+        if weight is not Weight.OWN:
             speaker = self._find_speaker()
             if speaker is not None:
                 rank, own_failure = speaker
                 sentence = describe_stopped(rank, own_failure, first)
                 return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
-        is_of_another = evidence.weight is Weight.OF_ANOTHER
+        is_of_another = weight is Weight.OF_ANOTHER
         is_one_node = self._plan.nodes.count == 1
         if is_of_another and failure is not None and not is_one_node:
             absent = _find_absent_rank(failure)
@@ -209,14 +194,19 @@ class _Judge:
         more = describe_failure(failure).replace(" It", f" Rank {rank.rank}", 1)
         return self._blame(rank, _STALLED, sentence + more, failure)
 
-    def find_heaviest(self) -> Tuple[RankResult, Evidence]:
-        """Find the failed rank that explains most, the first of those that do equally."""
-        heaviest: Optional[Tuple[RankResult, Evidence]] = None
+    def find_heaviest(self) -> Tuple[RankResult, Weight, Optional[Failure]]:
+        """Find the failed rank that explains most, the first of those that do equally.
+
+        Returns:
+            The rank, how well its failure explains those of others, and the known failure of the
+            vendor's stack, or None.
+        """
+        heaviest: Optional[Tuple[RankResult, Weight, Optional[Failure]]] = None
         for rank in self.failed:
-            evidence = _weigh(self._plan.of(rank.rank), rank, self._limit)
-            if heaviest is None or evidence.weight > heaviest[1].weight:
-                heaviest = rank, evidence
-            if evidence.weight is Weight.OWN:
+            weight, failure = _weigh(self._plan.of(rank.rank), rank, self._limit)
+            if heaviest is None or weight > heaviest[1]:
+                heaviest = rank, weight, failure
+            if weight is Weight.OWN:
                 break
         assert heaviest is not None
         return heaviest
@@ -303,22 +293,22 @@ _OPEN = ("Exception", "OSError", "RuntimeError", "SystemError", "SystemExit")
 _PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
 
 
-def _weigh(planned: "RankPlan", rank: RankResult, limit: int) -> Evidence:
+def _weigh(planned: "RankPlan", rank: RankResult, limit: int) -> Tuple[Weight, Optional[Failure]]:
     """Look into a failed rank's record, then into the last ``limit`` bytes of each of its logs."""
     failure = _find_failure(_record_text(rank))
     if failure is None and _speaks_for_itself(rank):
-        return Evidence(Weight.OWN, None)
+        return Weight.OWN, None
     if failure is None or not _is_exact(failure):
         failure = _find_failure(_texts(planned, rank, limit))
     if failure is None:
-        return Evidence(Weight.OWN, None)
+        return Weight.OWN, None
     # A signal ended it, other than GE's own way to end: that is its own failure.
     status = rank.status or 0
     is_by_signal = status < 0 and status != -signal.SIGABRT and rank.error is None
     weight = _weight_of(failure)
     if is_by_signal and weight is not Weight.OWN:
-        return Evidence(Weight.OWN, None)
-    return Evidence(weight, failure)
+        return Weight.OWN, None
+    return weight, failure
 
 
 def _speaks_for_itself(rank: RankResult) -> bool:

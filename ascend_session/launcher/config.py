@@ -8,9 +8,7 @@ from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, T
 
 from ascend_session.errors import ConfigError, with_short_traceback
 from ascend_session.findings import ERROR, Finding
-from ascend_session.launcher.binding import BINDINGS
 from ascend_session.launcher.environment import HIGHEST_PORT, OWNED, job_id_fault
-from ascend_session.text import join_words
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ _VALUES: Tuple[Tuple[Tuple[str, ...], Callable[[Any], bool], str], ...] = (
         _is_text,
         _TEXT,
     ),
-    (("bind",), BINDINGS.__contains__, join_words([repr(each) for each in BINDINGS], "or")),
+    (("bind",), ("auto", "even", "none").__contains__, "'auto', 'even' or 'none'"),
     (("backend", "show"), _is_text, _TEXT),
     (("processes",), _is_whole(1, _MOST), f"a number of processes, 1 to {_MOST}"),
     (("chief_port",), _is_whole(1, HIGHEST_PORT), f"a port, 1 to {HIGHEST_PORT}"),

@@ -14,6 +14,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Dict, List, Mapping
 
+from ascend_session.backends import backend_class
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     COORDINATOR,
@@ -36,8 +37,7 @@ PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 HIGHEST_PORT = 65520
 """Of ``CM_CHIEF_PORT``."""
 
-LONGEST_ID = 128
-_LONGEST_GIVEN_ID = LONGEST_ID - 8  # a later attempt adds its number
+_LONGEST_GIVEN_ID = 128 - 8  # a later attempt adds its number
 
 CHIEF_FAMILY = (
     "CM_CHIEF_IP",
@@ -76,7 +76,7 @@ _SET = {
 OWNED: Dict[str, str] = {**_SET, **_KEPT}
 """Variables that nobody may give in ``env``, and what to do instead."""
 
-# What is shared, and yet says which job a rank belongs to; the others follow `rank_variables`.
+# What is shared, and yet says which job a rank belongs to; the others differ by rank.
 _OF_SCRIPT = ("LOCAL_SIZE", "RANK_SIZE", *CHIEF_FAMILY)
 
 # Where Pythons find the stand-ins for the vendor's packages.
@@ -113,14 +113,24 @@ def shared_variables(plan: "Plan") -> Dict[str, str]:
     return shared
 
 
-def rank_variables(plan: "Plan", local: int) -> Dict[str, str]:
-    """Build the variables that tell a rank who it is and on which device it runs.
+def rank_environment(
+    plan: "Plan",
+    local: int,
+    folder: str,
+    inherited: Mapping[str, str],
+    shared: Mapping[str, str],
+) -> Dict[str, str]:
+    """Build the whole environment of a rank.
 
     Args:
         plan: The attempt, with all but its ranks.
         local: The rank's number on this node, from 0.
+        folder: The rank's own folder.
+        inherited: What it has of the launcher's environment.
+        shared: The `shared_variables` of the ranks.
     """
-    device = plan.devices[local]
+    config, device = plan.config, plan.devices[local]
+    backend = backend_class(plan.backend)
     # Scripts that read DEVICE_ID find a number also where devices have no /dev/davinci<N>.
     physical = device.logical if device.physical is None else device.physical
     own = {
@@ -132,29 +142,30 @@ def rank_variables(plan: "Plan", local: int) -> Dict[str, str]:
         own["RANK_ID"] = str(plan.first_rank + local)
     if plan.size == 1:
         # It may be a script that starts ranks itself, which have to know what it has set.
-        shared = shared_variables(plan)
         exported = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
         own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(exported.items()))
-    return own
-
-
-def example_variables(plan: "Plan", local: int) -> Dict[str, str]:
-    """Build the variables that the vendor's examples export, and that many scripts read.
-
-    ``RANK_INDEX`` is the server's number. ``DEVICE_INDEX`` is the rank's, by which scripts choose
-    their part of the data.
-
-    Source: guides/facts/launch.md#variables-of-a-rank
-    """
-    return {"RANK_INDEX": str(plan.nodes.rank), "DEVICE_INDEX": str(plan.first_rank + local)}
-
-
-def variables_for_children(environment: Mapping[str, str]) -> Dict[str, str]:
-    """Let the Pythons that a program other than Python starts find the stub's stand-ins."""
-    if not os.path.isdir(_STAND_INS):  # an installation without compat
-        return {}
-    path = environment.get("PYTHONPATH")
-    return {"PYTHONPATH": _STAND_INS + (os.pathsep + path if path else "")}
+    environment = {
+        "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
+        **inherited,
+        "PYTHONUNBUFFERED": "1",
+        RANK_FOLDER: folder,
+        LOG_PATH: os.path.join(folder, PLOG_FOLDER),
+        WORK_PATH: os.path.join(folder, WORK_FOLDER),
+        # The vendor's examples export these two, and many scripts read them: the server's number,
+        # and the rank's, by which scripts choose their part of the data.
+        "RANK_INDEX": str(plan.nodes.rank),
+        "DEVICE_INDEX": str(plan.first_rank + local),
+        **config.env,
+        **shared,
+        **own,
+        **backend.device_variables(int(device.logical), len(plan.devices), plan.environ),
+    }
+    is_installed = os.path.isdir(_STAND_INS)  # an installation may be without compat
+    if config.program is not None and backend.replaces_vendor and is_installed:
+        # Also the Pythons that a program other than Python starts find the stub's stand-ins.
+        path = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
+    return environment
 
 
 def note_replaced_folders(environ: Mapping[str, str], given: Mapping[str, str]) -> List[str]:

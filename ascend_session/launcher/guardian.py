@@ -11,20 +11,28 @@ It
 
 The first rank waits for it, so it imports little: ``typing`` alone would add a half to the time in
 which it starts (28 ms instead of 17 on Python 3.7), and is only there for the type checker.
+
+Launcher and guardian send each other `marshal` values, each behind its length: both ends run
+the same interpreter. The first message is the job, a dictionary that the supervisor makes. Then the
+launcher may send
+
+* ``("stop", signal, grace)``: ask everyone to end, and end them ``grace`` seconds later;
+* ``("kill",)``: end everyone now;
+
+and the guardian sends the events of `events.EVENTS` that are its own, under their names there and
+with the values of their fields; ranks are counted from 0 in the order of the job. ``over`` is the
+last one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import marshal
 import os
 import select
 import signal
 import sys
 import time
-
-from ascend_session.launcher.channel import MessageChannel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +46,12 @@ _RESET_IN_RANKS = (*_ENDING, signal.SIGPIPE, signal.SIGXFSZ)
 
 # prctl(2)
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes  # which the launcher, at its end of the channel, does without
+
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _die_with_parent(number: int, parent: int) -> bool:
@@ -49,69 +62,6 @@ def _die_with_parent(number: int, parent: int) -> bool:
     """
     _prctl(_SET_PDEATHSIG, number)
     return os.getppid() == parent
-
-
-class Descendants:
-    """All that live below this process, each known by its pid and the time it was started.
-
-    Args:
-        folders: Where psutil is found.
-    """
-
-    def __init__(self, folders: List[str]) -> None:
-        self._folders = folders
-
-    def alive(self) -> List[Any]:
-        """List the processes, without those that have ended."""
-        psutil = self._psutil()
-        processes = []
-        for process in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    processes.append(process)
-        return processes
-
-    def describe(self, processes: List[Any]) -> List[str]:
-        """Describe processes: the pid and the command of each."""
-        descriptions = []
-        for process in processes:
-            try:
-                words = " ".join(process.cmdline()) or process.name()
-                descriptions.append(f"{process.pid} ({words[:200]})")
-            except self._psutil().Error:
-                descriptions.append(str(process.pid))
-        return descriptions
-
-    def terminate(self, outside_of: Collection[int]) -> List[str]:
-        """Send SIGTERM to those in none of the groups; return their descriptions."""
-        processes = [process for process in self.alive() if _group(process.pid) not in outside_of]
-        descriptions = self.describe(processes)
-        for process in processes:
-            with contextlib.suppress(self._psutil().Error):
-                process.terminate()
-                process.resume()  # one that was stopped has to wake for it
-        return descriptions
-
-    def kill(self) -> None:
-        """Send SIGKILL to all of them."""
-        for process in self.alive():
-            with contextlib.suppress(self._psutil().Error):
-                process.kill()
-
-    def _psutil(self) -> Any:
-        """Import psutil, which only a job that leaves processes behind, or is stopped, needs."""
-        if "psutil" not in sys.modules:
-            sys.path += self._folders
-        import psutil
-
-        return psutil
-
-
-def _group(pid: int) -> int:
-    try:
-        return os.getpgid(pid)
-    except OSError:
-        return 0
 
 
 def start_rank(rank: Dict[str, Any]) -> Tuple[int, int]:
@@ -182,6 +132,119 @@ def read_trouble(pipe: int) -> Optional[Tuple[str, int, str]]:
     return trouble
 
 
+def _list_descendants() -> List[Any]:
+    """List the processes below this one, without those that have ended.
+
+    Only a job that leaves processes behind, or is stopped, needs psutil.
+    """
+    import psutil
+
+    processes = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                processes.append(process)
+    return processes
+
+
+def _describe_processes(processes: List[Any]) -> List[str]:
+    """Describe processes: the pid and the command of each."""
+    import psutil
+
+    descriptions = []
+    for process in processes:
+        try:
+            words = " ".join(process.cmdline()) or process.name()
+            descriptions.append(f"{process.pid} ({words[:200]})")
+        except psutil.Error:
+            descriptions.append(str(process.pid))
+    return descriptions
+
+
+def _terminate_outside(groups: Collection[int]) -> List[str]:
+    """Send SIGTERM to the descendants in none of the groups; return their descriptions."""
+    import psutil
+
+    processes = []
+    for process in _list_descendants():
+        with contextlib.suppress(OSError):
+            if os.getpgid(process.pid) in groups:
+                continue
+        processes.append(process)
+    descriptions = _describe_processes(processes)
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+            process.resume()  # one that was stopped has to wake for it
+    return descriptions
+
+
+_LENGTH = 4  # bytes of a message's length
+
+
+class MessageChannel:
+    """One end of the socket, which does not block; it is open until the other end is closed."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self.is_open = True
+        self._received = bytearray()
+        self._unsent = bytearray()
+
+    def receive(self) -> List[Any]:
+        """Read the messages that have come whole by now."""
+        try:
+            chunk = os.read(self.fd, 1 << 20)
+        except BlockingIOError:
+            return []
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self.is_open = False
+        self._received += chunk
+        messages = []
+        while len(self._received) >= _LENGTH:
+            end = _LENGTH + int.from_bytes(self._received[:_LENGTH], "little")
+            if len(self._received) < end:
+                break
+            messages.append(marshal.loads(bytes(self._received[_LENGTH:end])))
+            del self._received[:end]
+        return messages
+
+    def send(self, message: Any) -> None:
+        """Send a message, or as much of it as there is room for now; see `flush`."""
+        data = marshal.dumps(message)
+        self._unsent += len(data).to_bytes(_LENGTH, "little") + data
+        self.flush()
+
+    def flush(self, wait: bool = False) -> None:
+        """Send more of what is not sent yet; with ``wait``, all of it."""
+        while self.is_open and self._unsent:
+            try:
+                sent = os.write(self.fd, self._unsent)
+            except BlockingIOError:
+                if not wait:
+                    return
+                self.wait(select.POLLOUT)
+                continue
+            except OSError:
+                self.is_open = False
+                return
+            del self._unsent[:sent]
+
+    def wait(self, event: int) -> None:
+        """Wait for an event of poll(2), or the end of the channel."""
+        poll = select.poll()
+        poll.register(self.fd, event)
+        poll.poll()
+
+    @property
+    def events(self) -> int:
+        """The events of poll(2) to wait for."""
+        return select.POLLIN | (select.POLLOUT if self._unsent else 0)
+
+
 # How long ranks have to end, before the processes outside of their groups are looked for.
 _BEFORE_SWEEP_S = 0.02
 _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
@@ -203,7 +266,7 @@ class GuardedJob:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
         self._grace: float = job["grace"]
-        self._descendants = Descendants(job["psutil"])
+        sys.path += job["psutil"]
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
         self._has_failed = False
         self._got_signal = False
@@ -228,7 +291,7 @@ class GuardedJob:
         living: List[str] = []
         while self._reap():
             if self._give_up_at is not None and time.monotonic() > self._give_up_at:
-                living = self._descendants.describe(self._descendants.alive())
+                living = _describe_processes(_list_descendants())
                 break
             self._act()
             if self._channel.is_open:
@@ -327,7 +390,7 @@ class GuardedJob:
             self._sweep_at = now + _BEFORE_SWEEP_S
         if self._sweep_at is not None and now >= self._sweep_at:
             self._sweep_at = None
-            left = self._descendants.terminate(outside_of=set(self._alive))
+            left = _terminate_outside(set(self._alive))
             if not self._alive:
                 self._has_swept = True
                 self._channel.send(("left_behind", tuple(left), time.time()))
@@ -357,13 +420,17 @@ class GuardedJob:
 
     def _kill(self) -> None:
         """End every process of the job, and look again soon."""
+        import psutil
+
         now = time.monotonic()
         if self._give_up_at is None:
             self._is_stopping = True
             self._give_up_at = now + _GIVE_UP_S
             self._channel.send(("killing", time.time()))
         self._signal_groups(signal.SIGKILL)
-        self._descendants.kill()
+        for process in _list_descendants():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
         self._kill_at = now + self._between_kills
         self._between_kills = min(2 * self._between_kills, _LONGEST_BETWEEN_S)
 
@@ -395,7 +462,7 @@ def main() -> None:
     """Read two arguments, the socket and the pid of the launcher; then the job from the socket."""
     fd, launcher = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(fd, False)
-    _prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _prctl(_SET_CHILD_SUBREAPER, 1)
     # The socket tells it too, unless a child of the launcher keeps the other end open.
     if not _die_with_parent(signal.SIGTERM, launcher):
         return

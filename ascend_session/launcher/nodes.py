@@ -5,6 +5,7 @@ of several servers says also which devices the ranks of this one get; one that s
 fills in is waited for before anything goes by it.
 """
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -47,7 +48,6 @@ class Nodes:
         coordinator: Where rank 0 listens on the stub, ``host:port``; None if nobody says it.
         job_id: ``JOB_ID`` at which all launchers arrive; None on one node alone.
         why: Who says so, as the end of a sentence; empty if nobody does.
-        notes: What the user should know, in sentences.
         table: The nodes of the rank table, if that counts.
     """
 
@@ -56,7 +56,6 @@ class Nodes:
     coordinator: Optional[str] = None
     job_id: Optional[str] = None
     why: str = ""
-    notes: Sequence[str] = ()
     table: "Optional[TableNodes]" = None
 
     @property
@@ -115,7 +114,8 @@ def find_nodes(plan: "Plan") -> Nodes:
     count = _agree([(source.nodes, source.name) for source in sources])
     rank = _agree([(source.rank, source.name) for source in sources])
     if count is None or count.value == 1:
-        return Nodes(notes=_note_single_node(config, claim, environ), table=table)
+        plan.notes += tuple(_note_single_node(config, claim, environ))
+        return Nodes(table=table)
     problems = _find_obstacles(config, count, rank, sources)
     if rank is None or problems:
         raise ConfigError.of(problems, "the launch")
@@ -132,7 +132,7 @@ def find_nodes(plan: "Plan") -> Nodes:
     why = "as asked"
     if who is not sources[0]:
         why = f"as {who.name} says ({_join([who.nodes, who.rank])})"
-    return Nodes(count.value, rank.value, coordinator, job_id, why, (), table)
+    return Nodes(count.value, rank.value, coordinator, job_id, why, table)
 
 
 def _read_source(table: "TableNodes", config: LaunchConfig, environ: Mapping[str, str]) -> _Source:
@@ -225,6 +225,45 @@ def _find_coordinator(
             "others reach this one; in Kubernetes, use that of a headless service.",
         )
     return f"{f'[{host}]' if ':' in host else host}:{derive_port(table.seed)}"
+
+
+def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
+    """Bind the coordinator's port if this is node 0 of several, on the stub.
+
+    Rank 0 listens there. The launcher binds it, without listening, until the job is over: no other
+    program is given the port meanwhile, and one that is already taken is reported before any rank
+    starts.
+
+    Returns:
+        What holds the port, or nothing on any other node. Closing it releases the port, which a
+        rank that listens there keeps.
+
+    Raises:
+        JobError: If nothing says where the nodes meet, if a program listens at the port, or if
+            another launcher holds it.
+    """
+    from ascend_session.cluster.coordinator import bind_port, claim_port, split_address
+
+    held = contextlib.ExitStack()
+    if nodes.coordinator is None:
+        raise JobError(
+            f"The job has {nodes.count} nodes, but no address at which their ranks can meet.",
+            hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
+            "free there.",
+        )
+    if nodes.rank == 0:
+        port = split_address(nodes.coordinator)[1]
+        try:
+            held.enter_context(claim_port(port))
+            held.enter_context(bind_port(port))
+        except OSError as failure:
+            held.close()
+            raise JobError(
+                f"Node 0 must listen at {nodes.coordinator} for the other nodes, but the port is "
+                f"not available: {failure.strerror}. Another job may use it.",
+                hint="Give coordinator with another port, the same on all nodes.",
+            ) from failure
+    return held
 
 
 def _check_one_launcher_per_node(detected: Identity, claim: Claim) -> None:

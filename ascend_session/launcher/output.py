@@ -1,11 +1,10 @@
-"""Shows what several ranks write on one file descriptor, fairly, and without making anyone wait.
+"""Where the lines of the ranks go: a file descriptor that all share, and the log files of each.
 
-`Printer` puts a rank's number before each line and shows whole lines only; `Outlet` writes them. A
-thread does the writing, because a terminal may take its time: forever, after Ctrl-S. Each rank
-has a queue. The queues are served in turn, a block at a time, so a quiet rank's line waits for one
-block of each flooding rank at most. A rank whose queue is full should not be read until there is
-room; so a slow terminal holds up only ranks that write more than it takes, as it does without a
-launcher, and memory stays bounded.
+`Outlet` shows them fairly, and without making anyone wait. A thread does the writing, because a
+terminal may take its time: forever, after Ctrl-S. Each rank has a queue. The queues are served in
+turn, a block at a time, so a quiet rank's line waits for one block of each flooding rank at most. A
+rank whose queue is full should not be read until there is room; so a slow terminal holds up only
+ranks that write more than it takes, as it does without a launcher, and memory stays bounded.
 
 On a terminal there can be a footer: a line below all others, without an end. As this thread alone
 writes, a footer never tears a line and is never torn.
@@ -26,17 +25,21 @@ from typing import (
     Deque,
     Dict,
     List,
-    NamedTuple,
     Optional,
     Sequence,
     Set,
     Tuple,
 )
 
-from ascend_session.launcher.failure_filter import FailureFilter
-from ascend_session.launcher.lines import LineSplitter
 from ascend_session.launcher.process import Signals, start_thread
-from ascend_session.launcher.pump import LogFile, Pump, RankPipes, Source
+from ascend_session.launcher.pump import (
+    FailureFilter,
+    Latest,
+    Printer,
+    Pump,
+    RankPipes,
+    Source,
+)
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import RankPlan
@@ -62,6 +65,69 @@ class Notices:
         if is_new:
             with contextlib.suppress(OSError):
                 self._say(sentence)
+
+
+class LogFile:
+    """A new file; what an earlier one of this name held is gone.
+
+    A file that cannot be opened is reported once and takes nothing. When the disk is full, what it
+    does not take is lost, which is reported once; if there is room again, the file says how much
+    was lost and goes on. No method raises OSError.
+
+    Args:
+        path: The file; its folder is there.
+        notices: Takes the reports.
+    """
+
+    def __init__(self, path: str, notices: "Notices") -> None:
+        self.path = path
+        self._notices = notices
+        self._lost = 0
+        self._fd: Optional[int] = None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        try:
+            self._fd = os.open(path, flags, 0o666)
+        except OSError as failure:
+            self._report(failure, "cannot be opened")
+
+    def write(self, chunk: bytes) -> None:
+        """Append the bytes."""
+        if self._fd is None:
+            return
+        if self._lost:
+            mark = f"\n[{self._lost} bytes are missing here: they could not be written]\n".encode()
+            if self._append(mark) < len(mark):
+                self._lost += len(chunk)
+                return
+            self._lost = 0
+        self._lost += len(chunk) - self._append(chunk)
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            try:
+                os.close(fd)
+            except OSError as failure:  # some file systems say only now that there was no room
+                self._report(failure, "is not complete")
+
+    def _append(self, data: bytes) -> int:
+        """Write, and return how many of the bytes the file took."""
+        assert self._fd is not None
+        done = 0
+        try:
+            while done < len(data):
+                done += os.write(self._fd, data[done:] if done else data)
+        except OSError as failure:
+            self._report(failure, "is not complete")
+        return done
+
+    def _report(self, failure: OSError, what: str) -> None:
+        self._notices.once(
+            f"log file, errno {failure.errno}",
+            f"The log file {self.path} {what}: {failure.strerror}. The job goes on; "
+            "other log files that fail for the same reason are not reported.",
+        )
 
 
 QUEUE_BYTES = 256 * 1024
@@ -232,140 +298,6 @@ class Outlet:
         )
 
 
-_LAUNCHER = -1  # the key of its own lines
-_LATEST_BYTES = 512
-
-
-class Latest(NamedTuple):
-    """The end of what a rank has written so far, to both streams, shown or not.
-
-    Attributes:
-        time: When the last of it was read, as `time.monotonic` counts.
-        text: At most `_LATEST_BYTES`, as they were written; the last line may not be whole yet.
-    """
-
-    time: float
-    text: bytes
-
-
-class Printer:
-    """What is seen of a job: ``[3] text``, the numbers as wide as the highest one.
-
-    Lines of different ranks, and of a rank's two streams, never mix within a line. What a rank
-    writes to both streams at the same time may change places, because two pipes carry it. One
-    thread feeds; `say` and `latest` may be called from any.
-
-    Args:
-        outlet: Where the lines go.
-        size: Number of ranks in the job.
-        show: The ranks that are shown.
-        timestamps: Whether lines begin with the local time at which they were read.
-        colour: Whether the ranks' colours stay; they should only on a terminal.
-        now: The time in seconds since 1970.
-        words: Where the launcher's own lines go; None means to the ranks'.
-    """
-
-    def __init__(
-        self,
-        outlet: Outlet,
-        size: int,
-        show: Collection[int],
-        timestamps: bool = False,
-        colour: bool = False,
-        now: Callable[[], float] = time.time,
-        words: Optional[Outlet] = None,
-    ) -> None:
-        self._outlet = outlet
-        self._words = outlet if words is None else words
-        self._show = show
-        self._timestamps = timestamps
-        self._colour = colour
-        self._now = now
-        self._prefixes = [f"[{rank:{len(str(size - 1))}}] ".encode() for rank in range(size)]
-        self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
-        self._latest: Dict[int, Latest] = {}
-        self._is_keeping = False
-        self._hides_traceback = False
-        self._filter: Optional[FailureFilter] = None
-
-    def keep_latest(self) -> None:
-        """Keep the end of what each rank writes from now on, which nobody pays for otherwise."""
-        self._is_keeping = True
-
-    def hide_traceback(self) -> None:
-        """Leave the traceback of the rank that fails first to the log: the summary reports it."""
-        self._hides_traceback = True
-
-    def begin_attempt(self, failure_filter: FailureFilter) -> None:
-        """Show of an attempt's lines what the filter admits."""
-        self._filter = failure_filter
-
-    def latest(self, rank: int) -> Optional[Latest]:
-        """Return the end of what a rank has written since `keep_latest`; None if nothing yet."""
-        return self._latest.get(rank)
-
-    def feed(self, rank: int, stream: str, chunk: bytes, whole_in: str = "") -> bool:
-        """Take what a rank wrote; show the lines that are whole now.
-
-        Args:
-            rank: The rank.
-            stream: Which of its streams, ``stdout`` or ``stderr``.
-            chunk: What was read.
-            whole_in: Where a line too long to be shown can be read; counts at the first chunk.
-
-        Returns:
-            False if the rank should not be read for now: see `when_room`.
-        """
-        if self._is_keeping:
-            end = chunk
-            if len(chunk) < _LATEST_BYTES and rank in self._latest:
-                end = self._latest[rank].text + chunk
-            self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
-        if rank not in self._show:
-            return True
-        if self._filter is not None:
-            chunk = self._filter.admit(rank, stream, chunk, self._hides_traceback)
-            if not chunk:
-                self._splitters.pop((rank, stream), None)
-                sentence = self._filter.take_sentence(rank)
-                return self._put(rank, f"{sentence}\n".encode() if sentence else b"")
-        splitter = self._splitters.get((rank, stream))
-        if splitter is None:
-            splitter = LineSplitter(self._colour, whole_in)
-            self._splitters[rank, stream] = splitter
-        return self._put(rank, splitter.feed(chunk))
-
-    def end(self, rank: int, stream: str) -> None:
-        """Show the last line of a stream that has ended, if that line had no end."""
-        splitter = self._splitters.pop((rank, stream), None)
-        if splitter is not None:
-            self._put(rank, splitter.end())
-
-    def when_room(self, rank: int, call: Callable[[], None]) -> None:
-        """Call once, from any thread, when the rank should be read again."""
-        self._outlet.when_room(rank, call)
-
-    def say(self, text: str) -> None:
-        """Show lines of the launcher itself, without a number and without waiting."""
-        prefix = self._time()
-        lines = [prefix + line.encode("utf-8", "backslashreplace") for line in text.split("\n")]
-        self._words.put(_LAUNCHER, b"\n".join(lines) + b"\n")
-
-    def _put(self, rank: int, lines: bytes) -> bool:
-        if not lines:
-            return True
-        prefix = self._time() + self._prefixes[rank]
-        newlines = lines.count(b"\n") - 1
-        return self._outlet.put(rank, prefix + lines.replace(b"\n", b"\n" + prefix, newlines))
-
-    def _time(self) -> bytes:
-        if not self._timestamps:
-            return b""
-        now = self._now()
-        second = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
-        return f"{second}.{int(now * 1000) % 1000:03d} ".encode()
-
-
 # How long whoever reads what is shown may take nothing before the launcher gives up on it: as a
 # rule, and after a signal. How long an open pipe may be silent when no rank lives.
 _READER_S, _HURRIED_READER_S, _QUIET_PIPE_S = 30.0, 1.0, 1.0
@@ -383,9 +315,6 @@ class Output:
         colour: Whether the ranks' colours stay.
         words: The file descriptor to which the launcher's own lines are written; None means
             ``fd``.
-
-    Attributes:
-        filter: Knows what happens in the attempt, and which lines are shown because of it.
     """
 
     def __init__(
@@ -404,10 +333,8 @@ class Output:
         # Two writers to one pipe or terminal would tear each other's lines.
         if words is not None and not os.path.sameopenfile(fd, words):
             self._outlets.append(Outlet(words, self.notices, "What the launcher says"))
-        first, *others = self._outlets
-        own = others[0] if others else None
-        self.printer = Printer(first, size, show, timestamps, colour, words=own)
-        self.filter = FailureFilter({})
+        first, last = self._outlets[0], self._outlets[-1]
+        self.printer = Printer(first, size, show, timestamps, colour, words=last)
 
     def say(self, text: str) -> None:
         """Show lines of the launcher itself, without waiting."""
@@ -445,8 +372,7 @@ class Output:
                 Source(stderr[0], rank.rank, "stderr", LogFile(rank.stderr, self.notices)),
             ]
             pipes.append(RankPipes(stdout[1], stderr[1]))
-        self.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
-        self.printer.begin_attempt(self.filter)
+        self.printer.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
         return Pump(sources, self.printer), pipes
 
     def finish(self, pump: Pump, signals: Signals) -> None:

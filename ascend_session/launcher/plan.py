@@ -27,29 +27,30 @@ from typing import (
 
 from ascend_session.backends import backend_class, choose
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import RANK_FOLDER, check_stall_note
+from ascend_session.cluster.variables import check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from ascend_session.launcher.binding import bind
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, parse_spans
+from ascend_session.launcher.devices import RankDevice, bind, parse_spans
 from ascend_session.launcher.environment import (
-    LOG_PATH,
     PLOG_FOLDER,
     WORK_FOLDER,
-    WORK_PATH,
-    example_variables,
     find_removed_variables,
     id_of_attempt,
     new_job_id,
     note_replaced_folders,
-    rank_variables,
+    rank_environment,
     refuse_task,
     shared_variables,
-    variables_for_children,
 )
-from ascend_session.launcher.nodes import Nodes, await_table, choose_rank_devices, find_nodes
+from ascend_session.launcher.nodes import (
+    Nodes,
+    await_table,
+    choose_rank_devices,
+    find_nodes,
+    hold_coordinator_port,
+)
 from ascend_session.launcher.rank_main import RUNNER
 
 if TYPE_CHECKING:
@@ -176,6 +177,12 @@ class Plan:
     bound: str = ""
     held_port: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
+    @property
+    def physical(self) -> Tuple[PhysicalDeviceId, ...]:
+        """The physical ids of the devices, without devices of another kind."""
+        ids = (device.physical for device in self.devices)
+        return tuple(number for number in ids if number is not None)
+
     def of(self, rank: int) -> RankPlan:
         """Return a rank of this node, by its number in the job."""
         return self.ranks[rank - self.first_rank]
@@ -288,9 +295,7 @@ def draft(
 def _draft_job(drafted: Plan) -> None:
     """Decide on nodes, devices, and how the ranks find each other."""
     nodes = drafted.collect(find_nodes, drafted)
-    if nodes is not None:
-        drafted.nodes = nodes
-        drafted.notes += tuple(nodes.notes)
+    drafted.nodes = nodes or drafted.nodes
     drafted.devices = drafted.collect(choose_rank_devices, drafted) or ()
     local_size = len(drafted.devices)
     drafted.first_rank = drafted.nodes.first_rank(local_size)
@@ -322,8 +327,6 @@ def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> No
     if backend_class(drafted.backend).needs_rendezvous:
         drafted.rendezvous = os.urandom(16).hex() if drafted.size > 1 else None
         if nodes.count > 1:
-            from ascend_session.launcher.rendezvous import hold_coordinator_port
-
             drafted.held_port = hold_coordinator_port(nodes)
     try:
         assert drafted.logs is not None
@@ -349,32 +352,16 @@ def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> No
 def _add_ranks(
     drafted: Plan, command: Tuple[str, ...], cpus: Tuple[Optional[Tuple[int, ...]], ...]
 ) -> None:
-    config, environ = drafted.config, drafted.environ
-    backend = backend_class(drafted.backend)
+    environ = drafted.environ
     assert drafted.cwd is not None
     shared = shared_variables(drafted)
-    drafted.removed = find_removed_variables(environ, shared, config.env)
+    drafted.removed = find_removed_variables(environ, shared, drafted.config.env)
     inherited = {name: value for name, value in environ.items() if name not in drafted.removed}
     ranks = []
     for local, device in enumerate(drafted.devices):
         rank = drafted.first_rank + local
         folder = os.path.join(drafted.folder, f"rank_{rank}")
-        plog, work = os.path.join(folder, PLOG_FOLDER), os.path.join(folder, WORK_FOLDER)
-        environment = {
-            "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
-            **inherited,
-            "PYTHONUNBUFFERED": "1",
-            RANK_FOLDER: folder,
-            LOG_PATH: plog,
-            WORK_PATH: work,
-            **example_variables(drafted, local),
-            **config.env,
-            **shared,
-            **rank_variables(drafted, local),
-            **backend.device_variables(int(device.logical), len(drafted.devices), environ),
-        }
-        if config.program is not None and backend.replaces_vendor:
-            environment.update(variables_for_children(environment))
+        environment = rank_environment(drafted, local, folder, inherited, shared)
         ranks.append(
             RankPlan(
                 rank=rank,
@@ -389,8 +376,8 @@ def _add_ranks(
                 folder=folder,
                 stdout=os.path.join(folder, "stdout.log"),
                 stderr=os.path.join(folder, "stderr.log"),
-                plog=plog,
-                work=work,
+                plog=os.path.join(folder, PLOG_FOLDER),
+                work=os.path.join(folder, WORK_FOLDER),
             )
         )
     drafted.ranks = tuple(ranks)

@@ -44,13 +44,12 @@ def check_host(job: Plan, say: Optional[Callable[[str], None]] = None) -> List[F
     """
     environ = job.environ
     root = host_root(environ)
-    physical = [device.physical for device in job.devices if device.physical is not None]
     is_alone = job.size == 1 and job.rank_table is None
     tool = HccnTool(environ, root, TIME_LIMIT, _ALL_ANSWERS_S, say or _logger.warning)
     report = survey(environ, root, TIME_LIMIT, addresses=not is_alone, tool=tool)
     findings = [
-        *check_nodes(root, physical),
-        *check_health(report, physical),
+        *check_nodes(root, job.physical),
+        *check_health(report, job.physical),
         *check_holders(Seen.of(report, [int(device.logical) for device in job.devices])),
         *(check_job_variables(job.environment) if job.ranks else ()),
     ]
@@ -85,11 +84,7 @@ def _check_network(job: Plan, report: DeviceReport, tool: HccnTool) -> List[Find
         need = need_of(product, leaves_server, table, job.environment)
         findings += interfaces.check_links(need)
         findings += interfaces.check_addresses(need)
-    return [*findings, *check_ports(job.environment, _physical_ids(job))]
-
-
-def _physical_ids(job: Plan) -> List[int]:
-    return [int(device.physical) for device in job.devices if device.physical is not None]
+    return [*findings, *check_ports(job.environment, job.physical)]
 
 
 def check_and_wait(
@@ -121,7 +116,7 @@ def check_and_wait(
         return findings
     # Who ends lets go of devices and ports one after the other.
     left_s = max(until - time.monotonic(), 0)
-    await_gone(lambda: errors_of(check_ports(job.environment, _physical_ids(job))), left_s, say)
+    await_gone(lambda: errors_of(check_ports(job.environment, job.physical)), left_s, say)
     return [*before, *check_host(job, say)]
 
 
@@ -165,7 +160,7 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
     environ = plan.environ
     # Not by the plan's logical ids: they shift if a device has dropped off the bus.
     visible = Devices.of(environ)
-    ids = {physical: visible.logical(physical) for physical in _physical_ids(plan)}
+    ids = {physical: visible.logical(physical) for physical in plan.physical}
     present = [logical for logical in ids.values() if logical is not None]
     timeout = max(min(TIME_LIMIT, patience_s), _SHORTEST_ANSWER_S)
     look_until_free = tenacity.Retrying(

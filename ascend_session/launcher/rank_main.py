@@ -109,7 +109,11 @@ class RankMain:
             self._vendor.fail(error)
         failed_rank = self._record(error, self._record_writer.exit_code_of(error))
         if not isinstance(error, SystemExit):
-            print_as_without(self._files, "" if failed_rank is None else _stopped(failed_rank))
+            last_line = ""
+            if failed_rank is not None:
+                rank = os.environ.get("RANK_ID", "")
+                last_line = f"rank {rank}: stopped, because rank {failed_rank} failed\n"
+            print_as_without(self._files, last_line)
 
     def _hide_frames(self, tf_stack: "Any") -> None:
         """Have TensorFlow leave this package's frames out of the place where an operation was made.
@@ -135,11 +139,6 @@ class RankMain:
             return None
         write = self._record_writer.write_record  # type: Callable[..., Optional[int]]
         return write(error, self._folder, code, ends_program=True)
-
-
-def _stopped(failed_rank: int) -> str:
-    """Say why this rank ends, for the last line below its traceback."""
-    return f"rank {os.environ.get('RANK_ID', '')}: stopped, because rank {failed_rank} failed\n"
 
 
 class AfterImport:

@@ -1,13 +1,8 @@
-"""How ranks on devices find each other, by a rank table or a chief, and where nodes of the stub do.
+"""How ranks on devices find each other: by a rank table, or at a chief.
 
 Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md#hccl-ports
-
-On the stub, rank 0 of a job of several nodes listens at a TCP port. The launcher of node 0 binds
-it, without listening, until the job is over: no other program is given the port meanwhile, and a
-port that is already taken is reported before any rank starts.
 """
 
-import contextlib
 import os
 import random
 import socket
@@ -15,12 +10,10 @@ from typing import TYPE_CHECKING, Iterator, Mapping, NamedTuple, Optional, Set, 
 
 from ascend_session.backends import backend_class
 from ascend_session.checks.ports import ports_of_hccl
-from ascend_session.cluster.coordinator import bind_port, claim_port, split_address
 from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.rank_table.source import find_name_fault
 from ascend_session.errors import JobError
 from ascend_session.launcher.devices import check_chief
-from ascend_session.launcher.nodes import Nodes
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
@@ -88,16 +81,13 @@ def find_rendezvous(plan: "Plan") -> Tuple[Optional[str], Optional[Chief]]:
 def _check_table(plan: "Plan", given: str, name: str) -> str:
     """Return the absolute path of a rank table, which has to be a file."""
     path = os.path.abspath(given)
-    if not os.path.exists(path):
-        raise JobError(
-            f"{name}={given!r}: there is no file {path}; HCCL would end the ranks.",
-            hint="Give the path of the job's rank table.",
-        )
     if not os.path.isfile(path):
-        kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
+        problem = f"there is no file {path}; HCCL would end the ranks"
+        if os.path.exists(path):
+            kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
+            problem = f"{path} is {kind}, and HCCL reads a rank table from a file"
         raise JobError(
-            f"{name}={given!r}: {path} is {kind}, and HCCL reads a rank table from a file.",
-            hint="Give the path of the job's rank table.",
+            f"{name}={given!r}: {problem}.", hint="Give the path of the job's rank table."
         )
     fault = find_name_fault(path)
     if fault:
@@ -107,8 +97,7 @@ def _check_table(plan: "Plan", given: str, name: str) -> str:
 
 def _find_chief(plan: "Plan") -> Chief:
     config, environ = plan.config, plan.environment
-    physical = [device.physical for device in plan.devices if device.physical is not None]
-    plan.notes += tuple(check_chief(physical, environ))
+    plan.notes += tuple(check_chief(plan.physical, environ))
     address = config.chief_ip or own_address()
     port = config.chief_port
     if port is not None:
@@ -214,36 +203,3 @@ def _is_free(address: str, port: int, reuse: bool = False) -> bool:
         except OSError:
             return False
     return True
-
-
-def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
-    """Bind the coordinator's port if this is node 0 of several.
-
-    Returns:
-        What holds the port, or nothing on any other node. Closing it releases the port, which a
-        rank that listens there keeps.
-
-    Raises:
-        JobError: If nothing says where the nodes meet, if a program listens at the port, or if
-            another launcher holds it.
-    """
-    held = contextlib.ExitStack()
-    if nodes.coordinator is None:
-        raise JobError(
-            f"The job has {nodes.count} nodes, but no address at which their ranks can meet.",
-            hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
-            "free there.",
-        )
-    if nodes.rank == 0:
-        port = split_address(nodes.coordinator)[1]
-        try:
-            held.enter_context(claim_port(port))
-            held.enter_context(bind_port(port))
-        except OSError as failure:
-            held.close()
-            raise JobError(
-                f"Node 0 must listen at {nodes.coordinator} for the other nodes, but the port is "
-                f"not available: {failure.strerror}. Another job may use it.",
-                hint="Give coordinator with another port, the same on all nodes.",
-            ) from failure
-    return held

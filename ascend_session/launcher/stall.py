@@ -1,7 +1,7 @@
 """Whether a job stands still, and who waits for whom then.
 
 Two things say so. A rank writes down in which collective it waits for others, and since when, on
-the stub (`cluster.member`). And no rank writes anything or uses a CPU (`cpu_use`).
+the stub (`cluster.member`). And no rank writes anything or uses a CPU (`activity`).
 
 Where a rank is that does not wait, its stack says: it is asked for that by a signal. A note is all
 that comes of it, since evaluation or a checkpoint on one rank is ordinary; but with a limit for
@@ -38,12 +38,16 @@ from ascend_session.cluster.variables import (
     read_seconds,
     uses_collectives,
 )
-from ascend_session.launcher.cpu_use import Meter, Processes
+from ascend_session.launcher.activity import (
+    Meter,
+    Processes,
+    collect_stacks,
+    describe_process,
+    find_user_frame,
+)
 from ascend_session.launcher.events import Stalled, StallNote
-from ascend_session.launcher.lines import clean
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.pump import Pump
-from ascend_session.launcher.stacks import collect_stacks, find_user_frame, read_text
 from ascend_session.text import format_duration, format_ranges
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
 
@@ -56,7 +60,7 @@ REPORT_NAME = "stalled.log"
 _SILENCE_FACTOR = 5  # by which silence of all ranks takes longer to be worth a note
 # How often to look, as a part of the time and in seconds: a stall is noticed a tenth late at most.
 _FRACTION, _SHORTEST, _LONGEST = 0.1, 0.2, 5.0
-_LONGEST_COMMAND, _MOST_NAMED, _MOST_PLACES = 100, 5, 4
+_MOST_NAMED, _MOST_PLACES = 5, 4
 
 
 def note_after_s(environ: Mapping[str, str]) -> float:
@@ -285,7 +289,7 @@ class StallWatch:
             "has written nothing" if wrote_at is None else f"last wrote {now - wrote_at:.0f} s ago"
         )
         used = f"last used a CPU {now - self._meters[rank].last:.0f} s ago"
-        processes = [_describe_process(process) for process in family[:_MOST_NAMED]]
+        processes = [describe_process(process) for process in family[:_MOST_NAMED]]
         processes += [f"{len(family) - _MOST_NAMED} more"] if len(family) > _MOST_NAMED else []
         return f"Rank {rank} {wrote} and {used}: {', '.join(processes) or 'its process has ended'}."
 
@@ -328,9 +332,8 @@ def _read_members(plan: Plan, alive: Mapping[int, int]) -> List[JoinedProcess]:
 
 
 def _find_longest_wait(members: Sequence[JoinedProcess]) -> Optional[CollectiveWait]:
-    waits = (wait for member in members for wait in member.waits)
-    oldest_first = sorted(waits, key=lambda wait: wait.since)
-    return oldest_first[0] if oldest_first else None
+    waits = [wait for member in members for wait in member.waits]
+    return min(waits, key=lambda wait: wait.since) if waits else None
 
 
 def _family(pid: int) -> Iterator[psutil.Process]:
@@ -371,17 +374,6 @@ def _place_of(
             return _Place("", f"stopped (`kill -CONT {process.pid}` lets it go on)")
         return _Place("", f"{state} (process {process.pid})")
     return _Place("", "gone")
-
-
-def _describe_process(process: psutil.Process) -> str:
-    try:
-        words = " ".join(" ".join(process.cmdline()).split()) or process.name()
-        named = clean(os.fsencode(words), colour=False).decode()[:_LONGEST_COMMAND]
-        place = read_text(f"/proc/{process.pid}/wchan").strip("0")
-        state = process.status() + (f" in {place}" if place else "")
-        return f"process {process.pid} ({named}) is {state}, threads: {process.num_threads()}"
-    except psutil.Error:
-        return f"process {process.pid} has ended"
 
 
 _CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Seque
 
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import JobError
-from ascend_session.launcher.channel import MessageChannel
 from ascend_session.launcher.events import (
     EVENTS,
     Ended,
@@ -37,7 +36,7 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
-from ascend_session.launcher.failure_filter import FailureFilter
+from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
@@ -199,7 +198,7 @@ def supervise(
         try:
             guardian = GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files)
             try:
-                _Supervision(plan, attempt, guardian, signals, on_event, pump, output.filter).run()
+                _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
             except BaseException:
                 guardian.kill()
                 raise
@@ -228,7 +227,7 @@ class _Supervision:
         signals: Signals,
         on_event: Callable[[Event], None],
         pump: Pump,
-        failure_filter: FailureFilter,
+        output: Output,
     ) -> None:
         self._plan = plan
         self._attempt = attempt
@@ -236,7 +235,7 @@ class _Supervision:
         self._signals = signals
         self._on_event = on_event
         self._pump = pump
-        self._filter = failure_filter
+        self._filter = output.printer.filter
         self._stall: Optional[StallWatch] = None
 
     def run(self) -> None:
@@ -285,7 +284,7 @@ class _Supervision:
             rank = attempt.of(event.rank)
             rank.pid, rank.started = event.pid, event.time
         elif isinstance(event, NotStarted):
-            from ascend_session.launcher.sentences import describe_not_started
+            from ascend_session.launcher.descriptions import describe_not_started
 
             rank = attempt.of(event.rank)
             rank.pid = rank.started = None

@@ -6,8 +6,8 @@ import sys
 from time import perf_counter
 from typing import List
 
-from ascend_session.launcher.output import Notices, Outlet, Printer
-from ascend_session.launcher.pump import Pump, Source
+from ascend_session.launcher.output import Notices, Outlet
+from ascend_session.launcher.pump import Printer, Pump, Source
 from timing import Row, best
 
 RANKS = 8

@@ -244,7 +244,7 @@ def test_a_crash_is_shown_by_the_users_line_and_the_file_of_stacks(fail, tmp_pat
 
 
 def test_a_crash_outside_of_python_tells_where_python_was(tmp_path):
-    from ascend_session.launcher.failure_place import describe_crash
+    from ascend_session.launcher.descriptions import describe_crash
 
     (tmp_path / "stacks.log").write_text(
         "Fatal Python error: Segmentation fault\n\n"

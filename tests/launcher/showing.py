@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any, List, Optional, Sequence
 
-from ascend_session.launcher.output import Notices, Outlet, Printer
-from ascend_session.launcher.pump import LogFile, Pump, Source
+from ascend_session.launcher.output import LogFile, Notices, Outlet
+from ascend_session.launcher.pump import Printer, Pump, Source
 
 PATIENCE = 60.0
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.descriptions import describe_not_started
 from ascend_session.launcher.events import NotStarted
 from ascend_session.launcher.plan import plan
 from ascend_session.launcher.result import Attempt, Cause, RankResult, judge
-from ascend_session.launcher.sentences import describe_not_started
 
 __all__ = ["STOP", "Situation", "printed"]
 

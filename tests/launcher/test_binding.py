@@ -11,8 +11,7 @@ import pytest
 from ascend_session.backends import backend_class
 from ascend_session.errors import ConfigError
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.binding import Binding, bind
-from ascend_session.launcher.devices import choose_devices
+from ascend_session.launcher.devices import Binding, bind, choose_devices
 from ascend_session.launcher.events import NotBound
 from ascend_session.launcher.plan import Plan
 from tests.fake_host import FakeChip, Reply, a2_chips, a3_chips, npu_smi_answers

@@ -10,8 +10,7 @@ from typing import Any, Dict, List
 import psutil
 import pytest
 
-from ascend_session.launcher.output import Printer
-from ascend_session.launcher.pump import Pump, Source
+from ascend_session.launcher.pump import Printer, Pump, Source
 from tests.launcher.showing import PATIENCE, Job, Shown
 
 # Writes lines in pieces that end anywhere, also within a character.

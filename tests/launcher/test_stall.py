@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 import psutil
 
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
-from ascend_session.launcher.cpu_use import Processes
+from ascend_session.launcher.activity import Processes
 from ascend_session.launcher.events import Stalled
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan

@@ -40,7 +40,7 @@ print(os.waitpid(pid, 0)[1])
 # A job of which each rank has ended when the next one could be started.
 _SLOW = """
 import os, socket, sys
-from ascend_session.launcher import channel, guardian
+from ascend_session.launcher import guardian
 start = guardian.start_rank
 def slowly(rank):
     pid, pipe = start(rank)
@@ -51,8 +51,8 @@ ours, theirs = socket.socketpair()
 ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
 asked = {"ranks": ranks, "grace": 1.0, "psutil": []}
-guardian.GuardedJob(channel.MessageChannel(theirs.fileno()), asked).run([])
-print([message[:2] for message in channel.MessageChannel(ours.fileno()).receive()])
+guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
+print([message[:2] for message in guardian.MessageChannel(ours.fileno()).receive()])
 """
 
 # A launch by a program that has closed its standard streams.

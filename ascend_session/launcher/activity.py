@@ -1,17 +1,43 @@
-"""How much the processes of the ranks use the CPUs.
+"""What the processes of the ranks are doing: how much they use the CPUs, and where they are.
 
 A rank uses a CPU if all its processes together take at least 1 % of one: idle programs do not stand
 still, their threads wake up for a moment. A new process counts as use. How much the vendor's own
 threads poll while a collective hangs is not known; if it is more, HCCL's own limits end the job.
+
+Where a process is, its stacks say. `faulthandler` writes them at a signal, in ranks that the
+launcher's runner has started (``stacks.log``) and in other processes that have joined the job
+(``stacks_<pid>.log``).
 """
 
 import contextlib
 import math
-from typing import Any, Container, Dict, Iterator, List, Mapping, NamedTuple, Set
+import os
+import re
+import time
+from itertools import repeat
+from typing import (
+    Any,
+    Container,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 import psutil
 
+from ascend_session.cluster.member import stacks_name
+from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME, Frame, parse_frames
+from ascend_session.files import read_end
+from ascend_session.launcher.descriptions import without_runner
+from ascend_session.launcher.lines import clean
 from ascend_session.launcher.plan import Plan
+from ascend_session.user_code import is_user_file
 
 # The kernel counts in ticks of 10 ms: one alone says nothing, so less than two are none.
 _SHARE, _LEAST = 0.01, 0.015
@@ -117,3 +143,108 @@ def _climb(pid: int, uses: Mapping[int, _Use], stop: Container[int]) -> int:
             break
         pid = uses[pid].parent
     return pid
+
+
+_ANSWER_S = 2.0  # that processes have to write their stacks
+_QUIET_S = 0.2  # after which nothing more is expected
+_MOST_BYTES = 16 * 1024
+_DEAF = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
+
+
+def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Dict[int, str]:
+    """Let processes write the stacks of their threads.
+
+    Args:
+        processes: Each with the folder of its rank.
+
+    Returns:
+        What each has written that can, by its pid, or that it has written nothing.
+    """
+    begun: Dict[int, Tuple[str, int]] = {}
+    for process, folder in processes:
+        for name in (stacks_name(process.pid), STACKS_NAME):
+            path = os.path.join(folder, name)
+            size = _size(path)
+            if process.pid not in begun and _request_stacks(process, path):
+                begun[process.pid] = path, size
+    before: Dict[int, int] = {}
+    quiet_since = time.monotonic()
+    limit = quiet_since + _ANSWER_S
+    while begun and time.monotonic() < limit:
+        sizes = {pid: _size(path) for pid, (path, _) in begun.items()}
+        if sizes != before:
+            before, quiet_since = sizes, time.monotonic()
+        have_answered = all(begun[pid][1] < size for pid, size in sizes.items())
+        are_whole = all(read_end(path, 1) == b"\n" for path, _ in begun.values())
+        # Who writes piece by piece may be kept from it for a moment, also in the middle of a line.
+        if have_answered and are_whole and time.monotonic() - quiet_since >= _QUIET_S:
+            break
+        time.sleep(0.05)
+    stacks = {}
+    for pid, (path, size) in begun.items():
+        text = "\n".join(without_runner(_read_text(path, size).rstrip().splitlines()))
+        stacks[pid] = text or f"Process {pid} wrote no stacks within {_ANSWER_S:g} s."
+    return stacks
+
+
+def _request_stacks(process: psutil.Process, path: str) -> bool:
+    """Send the signal to a process that writes its stacks there; return whether it is one.
+
+    By default the signal ends a program. It goes only to one that catches it and has the file open.
+    """
+    with contextlib.suppress(psutil.Error, OSError, LookupError):
+        status = _read_text(f"/proc/{process.pid}/status")
+        caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+        files = [f"/proc/{process.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{process.pid}/fd")]
+        is_able = caught >> (STACK_SIGNAL - 1) & 1 and process.status() not in _DEAF
+        if is_able and any(map(os.path.samefile, files, repeat(path))):
+            process.send_signal(STACK_SIGNAL)
+            return True
+    return False
+
+
+def _size(path: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.path.getsize(path)
+    return 0
+
+
+def _read_text(path: str, begin: int = 0) -> str:
+    """Read a file's text from ``begin`` on, or the end of that; empty if it cannot be read."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        file.seek(max(begin, _size(path) - _MOST_BYTES))
+        return clean(file.read(_MOST_BYTES), colour=False).decode().strip()
+    return ""
+
+
+_STANDARD_LIBRARY = re.compile(r"/lib/python[0-9.]+/")  # of an interpreter that is not this one
+
+
+def find_user_frame(stacks: str) -> Optional[Frame]:
+    """Find the innermost frame of the user's own files in the main thread, or else of any.
+
+    The main thread is the last one that ``faulthandler`` writes.
+    """
+    last = re.split("^(?:Current thread|Thread) 0x", stacks, flags=re.MULTILINE)[-1]
+    frames = parse_frames(last)
+    own = [
+        frame
+        for frame in frames
+        if is_user_file(frame.path) and not _STANDARD_LIBRARY.search(frame.path)
+    ]
+    return next(iter(own or frames), None)
+
+
+_COMMAND_WIDTH = 100  # characters of a command
+
+
+def describe_process(process: psutil.Process) -> str:
+    """Describe a process: its command, its state, and where in the kernel it waits."""
+    try:
+        words = " ".join(" ".join(process.cmdline()).split()) or process.name()
+        named = clean(os.fsencode(words), colour=False).decode()[:_COMMAND_WIDTH]
+        place = _read_text(f"/proc/{process.pid}/wchan").strip("0")
+        state = process.status() + (f" in {place}" if place else "")
+        return f"process {process.pid} ({named}) is {state}, threads: {process.num_threads()}"
+    except psutil.Error:
+        return f"process {process.pid} has ended"
