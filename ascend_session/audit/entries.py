@@ -9,6 +9,9 @@ from itertools import combinations
 from typing import Any, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import (
+    UNKNOWN,
+    EnvironmentText,
+    Known,
     OptimizerEntry,
     OptionAssignment,
     Proto,
@@ -18,7 +21,6 @@ from ascend_session.audit.objects import (
 )
 from ascend_session.audit.options import check_assigned, check_path, check_status, known_option
 from ascend_session.audit.source import Script, SyntaxTree
-from ascend_session.audit.values import UNKNOWN, EnvironmentText, Known
 from ascend_session.config.entry import (
     ENTRY_NAME,
     is_misnamed,
@@ -50,16 +52,13 @@ def select_adapter_entries(
         texts = [name for name in names if isinstance(name, str)]
         is_other = any(word in text.lower() for text in texts for word in _OTHER_OPTIMIZERS)
         has_known_key = any(known_option(each.key) for each in entry.settings)
-        is_near = any(_is_near_entry_name(text) for text in texts)
+        is_near = any(
+            is_misnamed(text) or did_you_mean(text.lower(), [ENTRY_NAME.lower()], 0.8) is not None
+            for text in texts
+        )
         may_be = script.is_npu and not is_other and (not names or has_known_key)
         if is_near or may_be:
             yield entry
-
-
-def _is_near_entry_name(name: str) -> bool:
-    if name == ENTRY_NAME or is_misnamed(name):
-        return True
-    return did_you_mean(name.lower(), [ENTRY_NAME.lower()], 0.8) is not None
 
 
 def check_entry(entry: OptimizerEntry, script: Script) -> Iterator[Finding]:

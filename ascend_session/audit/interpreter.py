@@ -9,32 +9,30 @@ import contextlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.audit.objects import (
+    UNKNOWN,
     AttributePath,
     Branch,
     Class,
+    EnvironmentText,
     Function,
     Instance,
+    Known,
     OptimizerEntry,
     OptionAssignment,
     Proto,
     RewriterAssignment,
     RunConfigCall,
     Scope,
-    dotted_name,
-    is_object,
-    mark_shared,
-)
-from ascend_session.audit.source import Script
-from ascend_session.audit.values import (
-    UNKNOWN,
-    EnvironmentText,
-    Known,
     apply_operator,
     call_builtin,
     call_method,
+    dotted_name,
     either,
+    is_object,
+    mark_shared,
 )
-from ascend_session.audit.vendor_classes import POSITIONAL, find_vendor_classes
+from ascend_session.audit.options import POSITIONAL, find_vendor_classes
+from ascend_session.audit.source import Script
 from ascend_session.config.proto import REMAPPER
 
 _DEEPEST = 6  # calls within calls that are followed

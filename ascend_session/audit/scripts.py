@@ -88,8 +88,11 @@ def _check_script(script: Script) -> List[Finding]:
         select_adapter_entries,
     )
     from ascend_session.audit.interpreter import ScriptInterpreter
-    from ascend_session.audit.options import check_options_together
-    from ascend_session.audit.run_configs import check_arguments, check_arguments_together
+    from ascend_session.audit.options import (
+        check_arguments,
+        check_arguments_together,
+        check_options_together,
+    )
     from ascend_session.audit.systems import check_systems
 
     built = ScriptInterpreter(script).follow()

@@ -9,8 +9,7 @@ import ast
 from typing import Any, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import dotted_name
-from ascend_session.audit.source import FUNCTIONS, Script, SyntaxTree
-from ascend_session.audit.vendor_classes import is_vendor_module
+from ascend_session.audit.source import FUNCTIONS, Script, SyntaxTree, is_vendor_module
 from ascend_session.findings import WARNING, Finding
 
 _WITH = (
