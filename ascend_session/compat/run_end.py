@@ -16,9 +16,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat import life
-from ascend_session.compat.advice import advise
 from ascend_session.compat.report import (
     RunReport,
+    advise,
     build_report,
     rank_differences,
     report_lines,

@@ -354,15 +354,16 @@ def _mark(target: Any, **values: Any) -> None:
     """Sets attributes on an operation, or on that of a tensor."""
     operation = target if isinstance(target, tf1.Operation) else target.op
     for name, value in values.items():
-        operation._set_attr(f"_{name}", _attribute(value))
+        operation._set_attr(f"_{name}", attribute_value(value))
 
 
-def _attribute(value: Any) -> Any:
+def attribute_value(value: Any) -> Any:
+    """A value as the attribute of an operation."""
     if isinstance(value, bool):
         return attr_value_pb2.AttrValue(b=value)
-    if isinstance(value, int):
-        return attr_value_pb2.AttrValue(i=value)
-    return attr_value_pb2.AttrValue(s=tf1.compat.as_bytes(value))
+    if isinstance(value, (str, bytes)):
+        return attr_value_pb2.AttrValue(s=tf1.compat.as_bytes(value))
+    return attr_value_pb2.AttrValue(i=value)
 
 
 def set_graph_exec_config(
