@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, 
 
 import typer
 
-from ascend_session.aoe.conditions import FAILS, TuningCondition, format_value
-from ascend_session.aoe.host_conditions import ELSEWHERE
+from ascend_session.aoe.conditions import ELSEWHERE, FAILS, TuningCondition, format_value
 from ascend_session.aoe.plan import ADVICE, AoePlan
 from ascend_session.cli._output import (
     draw,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 
 import typer
 
-from ascend_session.aoe.conditions import FAILS
-from ascend_session.aoe.host_conditions import DEVICE_MEMORY, ONE_USER
+from ascend_session.aoe.conditions import DEVICE_MEMORY, FAILS, ONE_USER
 from ascend_session.aoe.plan import AoePlan, choose_mode
 from ascend_session.aoe.run import (
     TuningProgress,
