@@ -22,11 +22,15 @@ __getattr__, __all__ = mirror_names(
 
 def broadcast_global_variables(root_rank: int) -> Any:
     """An operation that gives Keras's initialised variables of all ranks the root's values."""
-    variables = [one for one in tf.global_variables() if getattr(one, "_keras_initialized", False)]
+    variables = [
+        variable
+        for variable in tf.global_variables()
+        if getattr(variable, "_keras_initialized", False)
+    ]
     if not variables:
         return tf.no_op()
-    received = hccl.broadcast([one.read_value() for one in variables], root_rank)
-    return tf.group([one.assign(value).op for one, value in zip(variables, received)])
+    received = hccl.broadcast([variable.read_value() for variable in variables], root_rank)
+    return tf.group([variable.assign(value).op for variable, value in zip(variables, received)])
 
 
 class BroadcastGlobalVariablesCallbackImpl:

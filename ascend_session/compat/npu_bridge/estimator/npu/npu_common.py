@@ -105,11 +105,11 @@ class NPUBasics:
         return int(self._job_info._rank_size)
 
 
-def job_without_id(asked: str) -> Any:
+def job_without_id(subject: str) -> Any:
     """The `JobInfo` of a job without JOB_ID, where a device would end the program.
 
     Args:
-        asked: What was asked for, as the beginning of a sentence.
+        subject: What was asked for, as the beginning of a sentence.
 
     Raises:
         JobError: In a job of several ranks.
@@ -117,10 +117,10 @@ def job_without_id(asked: str) -> Any:
     Warns:
         AscendConfigWarning: In a job of one.
     """
-    said = f"{asked} is told by the environment, but JOB_ID is not set"
+    message = f"{subject} is told by the environment, but JOB_ID is not set"
     if util.get_ranksize() not in ("", "0", "1"):
-        raise NoJobError(f"{said}.", hint=_HINT)
-    warn(f"{said}; this is taken for a job of one here. On a device this call fails: {_HINT}")
+        raise NoJobError(f"{message}.", hint=_HINT)
+    warn(f"{message}; this is taken for a job of one here. On a device this call fails: {_HINT}")
     return JobInfo(device_info=DeviceInfo(index=os.environ.get("RANK_ID", "")))
 
 

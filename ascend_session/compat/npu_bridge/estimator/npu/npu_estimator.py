@@ -77,7 +77,7 @@ class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
         """Checks the host call, and makes the specification."""
         if host_call is not None:
             _check_host_call(host_call)
-        made = super().__new__(
+        spec = super().__new__(
             cls,
             mode=mode,
             predictions=predictions,
@@ -91,8 +91,8 @@ class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
             evaluation_hooks=evaluation_hooks,
             prediction_hooks=prediction_hooks,
         )
-        made._host_call = host_call
-        return made
+        spec._host_call = host_call
+        return spec
 
 
 def _check_host_call(call: Any) -> None:
@@ -248,14 +248,14 @@ def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) ->
     """
     host_call: Optional[Any] = getattr(spec, "_host_call", None)
     if host_call is not None:
-        made = _call_with_tensors(host_call, after)
+        results = _call_with_tensors(host_call, after)
         changes: Dict[str, Any] = {}
-        with tf1.control_dependencies(made):
+        with tf1.control_dependencies(results):
             changes["loss"] = tf1.identity(spec.loss)
         if mode == _TRAIN:
-            changes["train_op"] = tf1.group(spec.train_op, *made)
+            changes["train_op"] = tf1.group(spec.train_op, *results)
         spec = spec._replace(**changes)
-        hooks.append(npu_hook.NPUInfeedOutfeedSessionHook(made, mode))
+        hooks.append(npu_hook.NPUInfeedOutfeedSessionHook(results, mode))
     hooks.append(npu_hook.NPULogOutfeedSessionHook(sys.stderr))
     return spec
 

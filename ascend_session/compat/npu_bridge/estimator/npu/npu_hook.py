@@ -150,12 +150,12 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
 
     def before_run(self, run_context: Any) -> None:
         """Makes the steps before the last."""
-        asked = run_context.original_args
-        fetched = tf1.nest.flatten(asked.fetches) if asked.fetches is not None else []
-        for one in fetched:
-            if getattr(one, "name", one) == ITERATION_OP:
+        request = run_context.original_args
+        fetched = tf1.nest.flatten(request.fetches) if request.fetches is not None else []
+        for fetch in fetched:
+            if getattr(fetch, "name", fetch) == ITERATION_OP:
                 for _ in range(self._iterations_per_loop - 1):
-                    run_context.session.run(one, asked.feed_dict)
+                    run_context.session.run(fetch, request.feed_dict)
                 if self._iterations_per_loop > 1:
                     session = util.plain_session(run_context.session)
                     session_log().note_loop(session, self._iterations_per_loop, runs=1)
@@ -172,8 +172,8 @@ def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:
     variables = tf1.trainable_variables()
     if not variables:
         return tf1.no_op()
-    received = hccl.broadcast([one.read_value() for one in variables], root_rank)
-    return tf1.group([one.assign(value).op for one, value in zip(variables, received)])
+    received = hccl.broadcast([variable.read_value() for variable in variables], root_rank)
+    return tf1.group([variable.assign(value).op for variable, value in zip(variables, received)])
 
 
 class NPULogOutfeedSessionHook(_Hook):  # type: ignore[misc]
@@ -216,8 +216,8 @@ class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the host call's operations with each run."""
-        asked = {} if self._dequeue_ops is None else self._dequeue_ops
-        return tf1.train.SessionRunArgs(asked)
+        fetches = {} if self._dequeue_ops is None else self._dequeue_ops
+        return tf1.train.SessionRunArgs(fetches)
 
     def end(self, session: Any) -> None:
         """Writes what is left."""

@@ -83,7 +83,7 @@ class NPULossScaleOptimizer(WrappingOptimizer):
         pairs = list(grads_and_vars)
         finite = tf1.constant(True)
         if self._enable_overflow_check():
-            gradients = [one for one, _ in pairs if one is not None]
+            gradients = [gradient for gradient, _ in pairs if gradient is not None]
             size = rank_count() if self._is_distributed else 1
             finite = Overflow(self.get_name()).none_anywhere(gradients, size)
             finite = tf1.identity(finite, name=_FINITE)

@@ -149,7 +149,7 @@ class NPUOptimizer(WrappingOptimizer):
         if not self._is_loss_scale:
             return self._opt.apply_gradients(pairs, global_step, name)
         size = NPUBasics("").size() if self._is_distributed else 1
-        finite = Overflow(self.get_name()).none_anywhere([one for one, _ in pairs], size)
+        finite = Overflow(self.get_name()).none_anywhere([gradient for gradient, _ in pairs], size)
         return applied_if_finite(
             finite,
             lambda: self._opt.apply_gradients(pairs, global_step, name),
@@ -193,10 +193,12 @@ class NPUDistributedOptimizer(WrappingOptimizer):
             return list(pairs)
         util.add_grads_and_vars(pairs, size)
         with tf1.name_scope(f"{self.get_name()}_Reduce_Weight_Update_Sharding"):
-            return [
-                (None if one is None else reduce(one, util.get_gid_by_grad(one)), variable)
-                for one, variable in pairs
-            ]
+            reduced = []
+            for gradient, variable in pairs:
+                if gradient is not None:
+                    gradient = reduce(gradient, util.get_gid_by_grad(gradient))
+                reduced.append((gradient, variable))
+            return reduced
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
@@ -236,10 +238,10 @@ def npu_allreduce(
     size, is_mean = rank_count(), reduction == "mean"
     reduction = "sum" if is_mean else reduction
     return [
-        _gathered(one, size, is_mean, group)
-        if is_slices(one)
-        else _mean(hccl.allreduce(one, reduction, fusion, fusion_id, group), size, is_mean)
-        for one in values
+        _gathered(each, size, is_mean, group)
+        if is_slices(each)
+        else _mean(hccl.allreduce(each, reduction, fusion, fusion_id, group), size, is_mean)
+        for each in values
     ]
 
 

@@ -99,7 +99,7 @@ def format_string(value: Any, name: str) -> str:
 def check_profiling_options(profiling_options: Any = ()) -> str:
     """The options joined by colons; raises ValueError unless there are some, and known ones."""
     known = ("training_trace", "task_time", "op_trace")
-    if not profiling_options or any(one not in known for one in profiling_options):
+    if not profiling_options or any(option not in known for option in profiling_options):
         raise ValueError("profiling options must be in `training_trace`, `task_time` or `op_trace`")
     return ":".join(profiling_options)
 
@@ -408,8 +408,8 @@ def _mark_all(fetch: Any, marks: Dict[str, Any]) -> Any:
     if isinstance(fetch, str):
         return _mark_all(tf1.get_default_graph().get_tensor_by_name(fetch), marks)
     if isinstance(fetch, (tuple, list)):
-        for one in fetch:
-            _mark_all(one, marks)
+        for each in fetch:
+            _mark_all(each, marks)
         return fetch
     if not isinstance(fetch, (tf1.Operation, tf1.Tensor)):
         raise ValueError("fetch is invalid, should be op, tensor, list, tuple or tensor name.")
