@@ -272,18 +272,16 @@ def _apply_rules_to(
     return dict(find_rule_violations(FlatOptions(values, unreadable), places, entry.place))
 
 
+_PARTS: Tuple[Type[BaseModel], ...] = (
+    DumpConfig,
+    DynamicInputConfig,
+    ExperimentalConfig,
+    GraphMemoryOptimizeConfig,
+    MemoryConfig,
+    ProfilingConfig,
+)
 # The parts of NPURunConfig, under the vendor's names.
-_PART_MODELS: Dict[str, Type[BaseModel]] = {
-    model.__name__: model
-    for model in (
-        DumpConfig,
-        DynamicInputConfig,
-        ExperimentalConfig,
-        GraphMemoryOptimizeConfig,
-        MemoryConfig,
-        ProfilingConfig,
-    )
-}
+_PART_MODELS = {model.__name__: model for model in _PARTS}
 
 POSITIONAL: Dict[str, List[str]] = {
     "NPURunConfig": ["iterations_per_loop", "profiling_config", "model_dir"],

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections import Counter
-from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 from urllib.parse import quote
 
 from ascend_session.errors import AuditError
@@ -201,7 +201,7 @@ def write_baseline(file: str, report: AuditReport) -> None:
     write_file(file, content, force=True, error=AuditError)
 
 
-def read_baseline(file: str) -> "Counter[_Key]":
+def read_baseline(file: str) -> Dict[_Key, int]:
     """Read the findings that a baseline names, with how often each is known.
 
     Raises:
@@ -217,7 +217,7 @@ def read_baseline(file: str) -> "Counter[_Key]":
         raise AuditError(f"{file} is not a baseline. Write one with --update-baseline.") from None
 
 
-def without_known(report: AuditReport, file: str, known: "Counter[_Key]") -> AuditReport:
+def without_known(report: AuditReport, file: str, known: Mapping[_Key, int]) -> AuditReport:
     """Leave out the findings that the baseline in ``file`` names.
 
     A finding is known by its file, its rule and the text of its line, so that lines may move.

@@ -148,13 +148,6 @@ def install(
     return installed
 
 
-def uninstall() -> None:
-    """Take the finder away, and the vendor's names from what is imported."""
-    sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != VendorFinder.__name__]
-    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
-        del sys.modules[name]
-
-
 def take_over(name: str) -> None:
     """Make a module of ``inherited`` that of this room, and have the others found there, too."""
     spec = install(request={"child": "1"}).find_spec(name)

@@ -29,11 +29,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
-from ascend_session.session.conditions import (
-    Leftovers,
-    init_options,
-    refuse_one_shot,
-)
+from ascend_session.session.conditions import Leftovers, init_options, refuse_one_shot
 from ascend_session.session.registry import current_system
 from ascend_session.user_code import UserLine, user_line
 
@@ -131,7 +127,11 @@ class SessionLog:
         )
         if not is_refused:
             self._loops[session] = loops
-            self._note_open(session, verdict)
+        if verdict.is_offloaded and not is_refused:
+            self._open.append(weakref.ref(session))
+            if self._initial is None:  # so this one has initialised GE
+                self._initial = init_options(verdict.values)
+                self._initial_name = f"session {number} ({where})"
         run_end.record_sessions(self.sessions)
 
     def note_loop(self, session: Any, steps: int, runs: int = 0) -> None:
@@ -186,16 +186,6 @@ class SessionLog:
                 )
             )
         return late
-
-    def _note_open(self, session: Any, verdict: EntryVerdict) -> None:
-        """Note that a session is open now, and may have initialised GE."""
-        if not verdict.is_offloaded:
-            return
-        self._open.append(weakref.ref(session))
-        if self._initial is None:
-            self._initial = init_options(verdict.values)
-            opened = self.sessions[-1]
-            self._initial_name = f"session {opened.number} ({opened.where})"
 
     def open_sessions(self) -> List[Any]:
         """List the offloaded sessions that are open, in the order of opening."""

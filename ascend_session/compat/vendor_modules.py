@@ -5,10 +5,9 @@ public scripts; such names are looked up when they are asked for. A signature of
 data, not code; `help` and `inspect` show it all the same.
 """
 
-import ast
 import importlib
 import inspect
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 _NPU = "ascend_session.compat.npu_bridge."
 _NAMES = "ascend_session.compat.tensorflow_names:"
@@ -113,28 +112,9 @@ def mirror_names(
 
 def signature_of(text: str) -> inspect.Signature:
     """Parse a signature like ``(x, keep_prob, noise_shape=None)``; defaults are literals."""
-    function: Any = ast.parse(f"def function{text}: pass").body[0]
-    arguments = function.args
-
-    def parameter(argument: Any, default: Any, kind: Any) -> inspect.Parameter:
-        value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
-        return inspect.Parameter(argument.arg, kind, default=value)
-
-    required = len(arguments.args) - len(arguments.defaults)
-    defaults = [None] * required + list(arguments.defaults)
-    parameters = [
-        parameter(argument, default, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for argument, default in zip(arguments.args, defaults)
-    ]
-    if arguments.vararg is not None:
-        parameters.append(parameter(arguments.vararg, None, inspect.Parameter.VAR_POSITIONAL))
-    parameters += [
-        parameter(argument, default, inspect.Parameter.KEYWORD_ONLY)
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
-    ]
-    if arguments.kwarg is not None:
-        parameters.append(parameter(arguments.kwarg, None, inspect.Parameter.VAR_KEYWORD))
-    return inspect.Signature(parameters)
+    names: Dict[str, Any] = {}
+    exec(f"def function{text}: pass", names)
+    return inspect.signature(names["function"])
 
 
 def with_signature(
@@ -153,11 +133,26 @@ def with_signature(
             given.apply_defaults()
             function(self, dict(given.arguments))
 
-        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        parameters: Tuple[inspect.Parameter, ...] = (me, *signature.parameters.values())
         init: Any = __init__
-        init.__signature__ = inspect.Signature(parameters)
+        init.__signature__ = signature_of(f"(self, {text[1:]}")
         init.__doc__ = function.__doc__
         return __init__
 
     return decorate
+
+
+def keep_arguments(text: str, public: Sequence[str] = ()) -> Any:
+    """Make an ``__init__`` that keeps each argument behind an underscore.
+
+    Args:
+        text: The signature without ``self``.
+        public: Arguments that are kept under their own names.
+    """
+
+    @with_signature(text)
+    def init(self: Any, given: Dict[str, Any]) -> None:
+        """Keep the arguments."""
+        for name, value in given.items():
+            setattr(self, name if name in public else f"_{name}", value)
+
+    return init

@@ -13,8 +13,11 @@ from ascend_session.compat import finder, life, run_end, sessions
 
 @pytest.fixture
 def installed(tf: Any) -> Iterator[Any]:
-    yield finder.install()
-    finder.uninstall()
+    own = finder.install()
+    yield own
+    sys.meta_path.remove(own)  # type: ignore[arg-type]
+    for name in [name for name in sys.modules if name.partition(".")[0] in finder.PACKAGES]:
+        del sys.modules[name]
     life.end()
     sessions.stop()
     run_end.forget()

@@ -12,7 +12,7 @@ from ascend_session import hccl
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.compat.vendor_modules import mirror_names, with_signature
 from ascend_session.vendor import ITERATION_OP
 
 __getattr__, __all__ = mirror_names(
@@ -88,25 +88,13 @@ class NPUBroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
 class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
     """``tf.train.CheckpointSaverHook``, which logs the global step after each run."""
 
-    def __init__(
-        self,
-        checkpoint_dir: Any,
-        save_secs: Any = None,
-        save_steps: Any = None,
-        saver: Any = None,
-        checkpoint_basename: str = "model.ckpt",
-        scaffold: Any = None,
-        listeners: Any = None,
-    ) -> None:
-        super().__init__(
-            checkpoint_dir=checkpoint_dir,
-            save_secs=save_secs,
-            save_steps=save_steps,
-            saver=saver,
-            checkpoint_basename=checkpoint_basename,
-            scaffold=scaffold,
-            listeners=listeners,
-        )
+    @with_signature(
+        "(checkpoint_dir, save_secs=None, save_steps=None, saver=None, "
+        "checkpoint_basename='model.ckpt', scaffold=None, listeners=None)"
+    )
+    def __init__(self, given: Dict[str, Any]) -> None:
+        """Takes the arguments of ``tf.train.CheckpointSaverHook``."""
+        super().__init__(**given)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Logs the step, then saves if it is time to."""
