@@ -12,11 +12,11 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from pydantic import BaseModel
 
-from ascend_session.audit.entries import select_adapter_entries
 from ascend_session.audit.interpreter import ScriptInterpreter
 from ascend_session.audit.objects import OptimizerEntry, implied
 from ascend_session.audit.options import check_assigned, known_option
 from ascend_session.audit.report import place_of
+from ascend_session.audit.rules import select_adapter_entries
 from ascend_session.audit.scripts import audit_bytes
 from ascend_session.audit.source import is_marked, is_vendor_module, read_script
 from ascend_session.config.ascend_config import AscendConfig
