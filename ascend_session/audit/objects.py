@@ -388,6 +388,13 @@ class Instance:
         """Give an attribute of the object or of its class; UNKNOWN if it has none."""
         return self.attributes.get(name, self.of.scope.names.get(name, UNKNOWN))
 
+    def assign(self, name: str, value: Any) -> None:
+        """Give the object an attribute."""
+        before = self.attributes.get(name)
+        if before is not value:
+            mark_shared(before)  # what follows may have been meant for it, in another branch
+        self.attributes[name] = value
+
 
 def dotted_name(node: Optional[ast.AST]) -> str:
     """Give ``a.b.c`` for names and attributes of names; an empty text for anything else."""

@@ -157,7 +157,7 @@ def take_over(name: str) -> None:
 
 def run_end() -> "Any":
     """Give the module that ends a run, for a runner that reads this file by its path."""
-    return _import_own(f"{_ROOM}.run_end")
+    return _import_own(f"{_ROOM}.life")
 
 
 def _is_of_the_script(top: str) -> bool:

@@ -262,7 +262,7 @@ def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
 
     Args:
         error: With its traceback.
-        request: What the command was called with (`run_end.begin`).
+        request: What the command was called with (`life.begin`).
     """
     return (
         _advise_on_environment(error)

@@ -23,7 +23,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.compat import life, run_end
+from ascend_session.compat import life
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import keys_by_name, options_by_key
@@ -132,7 +132,7 @@ class SessionLog:
             if self._initial is None:  # so this one has initialised GE
                 self._initial = init_options(verdict.values)
                 self._initial_name = f"session {number} ({where})"
-        run_end.record_sessions(self.sessions)
+        life.record_sessions(self.sessions)
 
     def note_loop(self, session: Any, steps: int, runs: int = 0) -> None:
         """Note that a loop is ready in a session, or that so many runs of it were made."""
@@ -365,9 +365,9 @@ def start(request: Optional[Dict[str, str]] = None) -> None:
     """Begin to watch; imports TensorFlow.
 
     Args:
-        request: What the command was called with (`run_end.begin`).
+        request: What the command was called with (`life.begin`).
     """
-    run_end.begin(request or {})
+    life.begin(request or {})
     if is_watching():
         return
     from tensorflow.python.client import session as module
@@ -402,7 +402,7 @@ def _is_none_of_the_scripts() -> bool:
         if life.is_of_parent():
             return True
         _Watch.log = SessionLog()
-        run_end.begin_in_fork()
+        life.begin_in_fork()
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))

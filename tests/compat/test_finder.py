@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session.compat import finder, life, run_end, sessions
+from ascend_session.compat import finder, life, sessions
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def installed(tf: Any) -> Iterator[Any]:
         del sys.modules[name]
     life.end()
     sessions.stop()
-    run_end.forget()
+    life.forget()
 
 
 @pytest.mark.parametrize(
