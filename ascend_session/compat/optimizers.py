@@ -194,6 +194,14 @@ def _record_first_values(variables: Sequence[Any]) -> Any:
         )
 
 
+def broadcast_values(variables: Sequence[Any], root_rank: Any) -> Any:
+    """Make an operation that gives these variables of all ranks the root's values."""
+    if not variables:
+        return tf.no_op()
+    received = hccl.broadcast([variable.read_value() for variable in variables], root_rank)
+    return tf.group([variable.assign(value).op for variable, value in zip(variables, received)])
+
+
 def scaled(loss: Any, scale: Any) -> Any:
     """Multiply the loss, or what the function gives, by the scale."""
     value = loss() if callable(loss) else loss

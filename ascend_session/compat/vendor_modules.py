@@ -13,15 +13,34 @@ _NPU = "ascend_session.compat.npu_bridge."
 _NAMES = "ascend_session.compat.tensorflow_names:"
 _PY = "tensorflow.python."
 
-# place -> names of it
+# place -> names of it: modules, or attributes of a module that ends with a colon
 _PLACES = {
     "": "os sys json time math random string numbers collections threading six",
+    "enum:": "Enum",
+    "inspect:": "signature",
+    "ascend_session.compat.hccl.manage.api:": "get_rank_id get_rank_size",
+    f"{_NPU}estimator.": "npu_ops",
     f"{_NPU}estimator.npu.": "util npu_scope npu_plugin npu_hook",
+    f"{_NPU}estimator.npu.npu_common:": "NPUBasics",
+    f"{_NPU}estimator.npu.npu_config:": (
+        "ExperimentalConfig GraphMemoryOptimizeConfig NPURunConfig"
+    ),
+    f"{_NPU}estimator.npu.npu_estimator:": "NPUEstimator NPUEstimatorSpec",
     f"{_NPU}estimator.npu.npu_hook:": (
         "NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook NPUInfeedOutfeedSessionHook "
-        "NPULogOutfeedSessionHook NPUOutputTensorHook NPUShutDownHook SetIterationsVarHook"
+        "NPULogOutfeedSessionHook NPUOutputTensorHook NPUShutDownHook SetIterationsVarHook "
+        "broadcast_global_variables"
     ),
+    f"{_NPU}estimator.npu.npu_loss_scale_manager:": "FixedLossScaleManager",
+    f"{_NPU}estimator.npu.npu_saver:": "NPUSaver",
+    f"{_NPU}hccl.": "hccl_ops",
+    f"{_NPU}helper.": "helper",
+    f"{_PY}distribute.": "distribute_lib one_device_strategy",
+    f"{_PY}eager.": "context",
     f"{_PY}framework.": "ops dtypes constant_op",
+    f"{_PY}keras.": "optimizers",
+    f"{_PY}keras.estimator:": "model_to_estimator",
+    f"{_PY}keras.optimizer_v2.": "optimizer_v2",
     f"{_PY}ops.": (
         "array_ops control_flow_ops gen_control_flow_ops gen_math_ops init_ops math_ops "
         "resource_variable_ops state_ops variable_scope variables"
@@ -29,51 +48,27 @@ _PLACES = {
     f"{_PY}training.": (
         "optimizer server_lib session_run_hook basic_session_run_hooks training_util"
     ),
+    f"{_PY}training.saver:": "BulkSaverBuilder Saver",
+    f"{_PY}training.saving.": "saveable_object_util",
     f"{_PY}util.": "compat function_utils tf_inspect",
+    "tensorflow.compat.v1:": "keras",
     "tensorflow.core.framework.": "attr_value_pb2 variable_pb2",
+    "tensorflow.core.protobuf.": "config_pb2 saver_pb2",
+    "tensorflow.core.protobuf.rewriter_config_pb2:": "RewriterConfig",
+    "tensorflow_estimator.python.estimator.": "run_config",
 }
 
 # name -> module, or module:attribute
 _HOMES: Dict[str, str] = {
     **{name: place + name for place, names in _PLACES.items() for name in names.split()},
-    "BulkSaverBuilder": f"{_PY}training.saver:BulkSaverBuilder",
-    "Enum": "enum:Enum",
-    "ExperimentalConfig": f"{_NPU}estimator.npu.npu_config:ExperimentalConfig",
-    "FixedLossScaleManager": f"{_NPU}estimator.npu.npu_loss_scale_manager:FixedLossScaleManager",
-    "GraphMemoryOptimizeConfig": f"{_NPU}estimator.npu.npu_config:GraphMemoryOptimizeConfig",
-    "NPUBasics": f"{_NPU}estimator.npu.npu_common:NPUBasics",
-    "NPUEstimator": f"{_NPU}estimator.npu.npu_estimator:NPUEstimator",
-    "NPUEstimatorSpec": f"{_NPU}estimator.npu.npu_estimator:NPUEstimatorSpec",
-    "NPURunConfig": f"{_NPU}estimator.npu.npu_config:NPURunConfig",
-    "NPUSaver": f"{_NPU}estimator.npu.npu_saver:NPUSaver",
     "Queue": "queue",
-    "RewriterConfig": "tensorflow.core.protobuf.rewriter_config_pb2:RewriterConfig",
-    "Saver": f"{_PY}training.saver:Saver",
     "backend": f"{_NAMES}keras_backend",
-    "broadcast_global_variables": f"{_NPU}estimator.npu.npu_hook:broadcast_global_variables",
-    "config_pb2": "tensorflow.core.protobuf.config_pb2",
-    "context": f"{_PY}eager.context",
     "contrib_summary": f"{_PY}ops.summary_ops_v2",
-    "distribute_lib": f"{_PY}distribute.distribute_lib",
     "estimator_lib": "tensorflow_estimator.python.estimator.estimator",
     "gen_npu_ops": f"{_NPU}helper.helper:npu_bridge_handle",
-    "get_rank_id": "ascend_session.compat.hccl.manage.api:get_rank_id",
-    "get_rank_size": "ascend_session.compat.hccl.manage.api:get_rank_size",
-    "hccl_ops": f"{_NPU}hccl.hccl_ops",
-    "helper": f"{_NPU}helper.helper",
-    "keras": "tensorflow.compat.v1:keras",
     "logging": f"{_PY}platform.tf_logging",
     "model_fn_lib": "tensorflow_estimator.python.estimator.model_fn",
-    "model_to_estimator": f"{_PY}keras.estimator:model_to_estimator",
-    "npu_ops": f"{_NPU}estimator.npu_ops",
-    "one_device_strategy": f"{_PY}distribute.one_device_strategy",
-    "optimizers": f"{_PY}keras.optimizers",
-    "optimizer_v2": f"{_PY}keras.optimizer_v2.optimizer_v2",
-    "run_config": "tensorflow_estimator.python.estimator.run_config",
     "run_config_lib": "tensorflow_estimator.python.estimator.run_config",
-    "saveable_object_util": f"{_PY}training.saving.saveable_object_util",
-    "saver_pb2": "tensorflow.core.protobuf.saver_pb2",
-    "signature": "inspect:signature",
     "tf": f"{_NAMES}AS_SCRIPTS",
     "util_lib": f"{_NPU}estimator.npu.util",
 }

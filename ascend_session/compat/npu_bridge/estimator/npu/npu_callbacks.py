@@ -5,8 +5,7 @@ Source: npu_callbacks.py.
 
 from typing import Any
 
-from ascend_session import hccl
-from ascend_session.compat.optimizers import rank_count
+from ascend_session.compat.optimizers import broadcast_values, rank_count
 from ascend_session.compat.tensorflow_names import Callback, keras_backend, tf
 from ascend_session.compat.vendor_modules import mirror_names
 from ascend_session.errors import UnsupportedError
@@ -27,10 +26,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
         for variable in tf.global_variables()
         if getattr(variable, "_keras_initialized", False)
     ]
-    if not variables:
-        return tf.no_op()
-    received = hccl.broadcast([variable.read_value() for variable in variables], root_rank)
-    return tf.group([variable.assign(value).op for variable, value in zip(variables, received)])
+    return broadcast_values(variables, root_rank)
 
 
 class BroadcastGlobalVariablesCallbackImpl:

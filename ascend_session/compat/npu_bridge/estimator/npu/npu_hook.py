@@ -8,8 +8,8 @@ from typing import Any, Dict, List, Optional
 
 from tensorflow.python.ops import summary_ops_v2
 
-from ascend_session import hccl
 from ascend_session.compat.npu_bridge.estimator.npu import util
+from ascend_session.compat.optimizers import broadcast_values
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names, with_signature
@@ -157,11 +157,7 @@ def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:
         root_rank: Whose values all get.
         index: Of releases before 2022; not needed.
     """
-    variables = tf1.trainable_variables()
-    if not variables:
-        return tf1.no_op()
-    received = hccl.broadcast([variable.read_value() for variable in variables], root_rank)
-    return tf1.group([variable.assign(value).op for variable, value in zip(variables, received)])
+    return broadcast_values(tf1.trainable_variables(), root_rank)
 
 
 class NPULogOutfeedSessionHook(_Hook):  # type: ignore[misc]
