@@ -330,7 +330,7 @@ _WITH = (
 )
 
 
-class SystemOperation:
+class _SystemOperation:
     """An operation of npu_ops in one script: where it is made, and where it is run.
 
     Attributes:
@@ -379,8 +379,8 @@ class SystemOperation:
 def check_systems(script: Script) -> Iterator[Finding]:
     """Report what is wrong with the life of the system in one script."""
     tree = script.tree
-    start = SystemOperation("initialize_system", tree)
-    end = SystemOperation("shutdown_system", tree)
+    start = _SystemOperation("initialize_system", tree)
+    end = _SystemOperation("shutdown_system", tree)
     resources = _resource_calls("init_resource", tree)
     if not start.calls and not resources:
         return

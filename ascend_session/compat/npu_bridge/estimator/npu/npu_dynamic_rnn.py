@@ -37,7 +37,6 @@ def _layer_class() -> Any:
         return absent_class(
             "tf.compat.v1.layers.Layer",
             f"This TensorFlow ({tf.__version__}) has Keras 3, which has no layers of graph mode.",
-            "Use Python 3.7 with TensorFlow 1.15, which such scripts are written for, or 2.15.",
         )
 
 
