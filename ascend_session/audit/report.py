@@ -191,7 +191,7 @@ def write_baseline(file: str, report: AuditReport) -> None:
     Raises:
         AuditError: If the file cannot be written; what was there before is there still.
     """
-    counts = Counter(_key(finding, file) for finding in report.findings)
+    counts = Counter(_baseline_key(finding, file) for finding in report.findings)
     known = [
         {"file": name, "rule": rule, "text": text, "count": count}
         for (name, rule, text), count in sorted(counts.items())
@@ -210,9 +210,7 @@ def read_baseline(file: str) -> Dict[_Key, int]:
     content = load_file(file, "a baseline", AuditError)
     try:
         known: Any = json.loads(content)["known"]
-        return Counter(
-            {(each["file"], each["rule"], each["text"]): int(each["count"]) for each in known}
-        )
+        return {(each["file"], each["rule"], each["text"]): int(each["count"]) for each in known}
     except (ValueError, KeyError, TypeError):
         raise AuditError(f"{file} is not a baseline. Write one with --update-baseline.") from None
 
@@ -225,7 +223,7 @@ def without_known(report: AuditReport, file: str, known: Mapping[_Key, int]) -> 
     left = Counter(known)
     new: List[Finding] = []
     for finding in report.findings:
-        key = _key(finding, file)
+        key = _baseline_key(finding, file)
         if left[key] > 0:
             left[key] -= 1
         else:
@@ -233,7 +231,7 @@ def without_known(report: AuditReport, file: str, known: Mapping[_Key, int]) -> 
     return report._replace(findings=tuple(new), known=len(report.findings) - len(new))
 
 
-def _key(finding: Finding, file: str) -> _Key:
+def _baseline_key(finding: Finding, file: str) -> _Key:
     place = place_of(finding)
     folder = os.path.dirname(os.path.abspath(file))
     relative = os.path.relpath(os.path.abspath(place.file), folder)
@@ -259,12 +257,12 @@ def as_sarif(report: AuditReport, version: str) -> Dict[str, Any]:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": skipped}],
-        "results": [_result(finding) for finding in report.findings],
+        "results": [_sarif_result(finding) for finding in report.findings],
     }
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(finding: Finding) -> Dict[str, Any]:
+def _sarif_result(finding: Finding) -> Dict[str, Any]:
     place = place_of(finding)
     text = finding.message if finding.hint is None else f"{finding.message} {finding.hint}"
     name = os.path.relpath(place.file).replace(os.sep, "/")
