@@ -41,7 +41,7 @@ _ENVIRONMENT = ("os.getenv", "os.environ.get", "getenv", "environ.get")
 _TOGGLES = ("remapping", "memory_optimization")
 
 
-class Arguments(NamedTuple):
+class CallArguments(NamedTuple):
     """The values of a call's arguments; ``opaque`` if some of them are not known by name."""
 
     positional: List[Any]
@@ -109,7 +109,9 @@ class Configurations:
             place = self._script.place(node)
             proto.toggles.append(RewriterAssignment(name, value, place, self.branch))
 
-    def call_on_object(self, node: ast.Call, owner: Any, method: str, arguments: Arguments) -> Any:
+    def call_on_object(
+        self, node: ast.Call, owner: Any, method: str, arguments: CallArguments
+    ) -> Any:
         """Call a method of a configuration, an entry, or of something inside one."""
         whole, path = (owner.owner, owner.path) if isinstance(owner, AttributePath) else (owner, ())
         if isinstance(whole, OptimizerEntry):
@@ -137,7 +139,7 @@ class Configurations:
         self.set_toggle(node, proto, "memory_optimization", "OFF")
         self.set_toggle(node, proto, "remapping", remapping)
 
-    def make_proto(self, node: ast.Call, name: str, arguments: Arguments) -> Any:
+    def make_proto(self, node: ast.Call, name: str, arguments: CallArguments) -> Any:
         """Make a ConfigProto; the parts of one are followed as the whole."""
         named = arguments.named
         inner = named.get("graph_options", named.get("rewrite_options"))
@@ -153,7 +155,7 @@ class Configurations:
                 proto.toggles.append(RewriterAssignment(toggle, value, proto.place, self.branch))
         return proto
 
-    def make_run_config(self, node: ast.Call, name: str, arguments: Arguments) -> Any:
+    def make_run_config(self, node: ast.Call, name: str, arguments: CallArguments) -> Any:
         """Note a call of NPURunConfig, or of one of its parts."""
         place = self._script.place(node)
         places = {each.arg: self._script.place(each.value) for each in node.keywords if each.arg}
@@ -170,7 +172,7 @@ class Configurations:
         return call
 
     def call_function(
-        self, node: ast.Call, name: str, last: str, owner: Any, arguments: Arguments
+        self, node: ast.Call, name: str, last: str, owner: Any, arguments: CallArguments
     ) -> Any:
         """Call what is none of the script's: Python's, TensorFlow's, the vendor's, or unknown."""
         positional = arguments.positional
@@ -205,7 +207,7 @@ class Configurations:
                 return objects[0]  # a function that adds something and gives it back
         return call_builtin(name, positional)
 
-    def _complete_proto(self, node: ast.Call, arguments: Arguments) -> Proto:
+    def _complete_proto(self, node: ast.Call, arguments: CallArguments) -> Proto:
         protos = [value for value in arguments.values if isinstance(value, Proto)]
         proto = protos[0] if protos else self.new_proto(node, own=True)
         proto.to_session = True

@@ -8,7 +8,7 @@ import ast
 import contextlib
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from ascend_session.audit.configurations import Arguments, Configurations, assigned_word
+from ascend_session.audit.configurations import CallArguments, Configurations, assigned_word
 from ascend_session.audit.objects import (
     UNKNOWN,
     AttributePath,
@@ -41,7 +41,7 @@ _BUILDING = {
 _INTO = ("graph_options", "rewrite_options", "custom_optimizers")
 _LITERALS = ("Constant", "Str", "Num", "Bytes", "NameConstant")  # the last four up to Python 3.7
 
-_NOT_SEEN = Arguments([], {}, True)
+_NOT_SEEN = CallArguments([], {}, True)
 
 
 class ScriptInterpreter(ast.NodeVisitor):
@@ -102,7 +102,7 @@ class ScriptInterpreter(ast.NodeVisitor):
     def _run(
         self,
         function: Function,
-        arguments: Arguments,
+        arguments: CallArguments,
         instance: Optional[Instance] = None,
         always: bool = False,
     ) -> Any:
@@ -140,7 +140,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             self._scope = kept
 
     def _bind_parameters(
-        self, function: Function, arguments: Arguments, instance: Optional[Instance]
+        self, function: Function, arguments: CallArguments, instance: Optional[Instance]
     ) -> Scope:
         """Make the scope of a call; defaults are evaluated where the function was defined."""
         parameters = function.node.args
@@ -162,7 +162,7 @@ class ScriptInterpreter(ast.NodeVisitor):
                 scope.names[rest.arg] = UNKNOWN
         return scope
 
-    def _instantiate(self, of: Class, arguments: Arguments) -> Instance:
+    def _instantiate(self, of: Class, arguments: CallArguments) -> Instance:
         instance = Instance(of)
         of.instance = of.instance or instance
         init = of.scope.names.get("__init__")
@@ -498,7 +498,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             return self._built.make_run_config(node, last, arguments)
         return self._built.call_function(node, name, last, owner, arguments)
 
-    def _arguments(self, node: ast.Call) -> Arguments:
+    def _arguments(self, node: ast.Call) -> CallArguments:
         opaque = False
         positional: List[Any] = []
         named: Dict[str, Any] = {}
@@ -518,7 +518,7 @@ class ScriptInterpreter(ast.NodeVisitor):
                 named.update(inner)
             else:
                 opaque = True
-        return Arguments(positional, named, opaque)
+        return CallArguments(positional, named, opaque)
 
 
 def _one_of_returned(values: List[Any]) -> Any:
