@@ -1,41 +1,53 @@
-"""The conditions of a tuning run, and those about its configuration and variables.
+"""The conditions of a tuning run: those of this machine, its device, folders and software.
 
-Sources: the manual of AOE (tuning precautions); the adapter's npu_attrs.cc and geop_npu.cc, and its
-manual AOE.md (products, work_path).
+Sources: the manual of AOE, "To perform tuning in the single-device scenario, ensure that the
+following conditions are met", tuning precautions and environment variables; the adapter's manual,
+AOE.md: subgraphs are not tuned on A2 and A3. A GB of the manual is taken as 2**30 bytes, as `df -h`
+does.
 """
 
 import math
 import os
+import re
 import shlex
-import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, Union
 
-from ascend_session.cluster.variables import read_size
-from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.tuning import MODES, mode_word
-from ascend_session.errors import AscendConfigWarning, ConfigError
+from ascend_session.aoe.machine import MOST_PARALLEL, Machine, Parallel
+from ascend_session.aoe.run import BANK, find_repository
+from ascend_session.checks.holders import Seen
+from ascend_session.checks.toolkit import check_sourced
+from ascend_session.cluster.variables import read_number
+from ascend_session.config.tuning import MODES
+from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding
-from ascend_session.option_files import AoeConfigFile
+from ascend_session.hardware.devices import Device, DeviceReport
+from ascend_session.hardware.families import family
+from ascend_session.hardware.program import find_program, run_program
+from ascend_session.text import one_line
 
 FAILS = "fails"
 """Measured, and not as tuning needs it; the other verdicts are `findings.OK` and `NOT_CHECKED`."""
 
-MOST_PARALLEL = 64
-"""The highest TUNING_PARALLEL_NUM (the vendor's manual of AOE, configuration file aoe.ini)."""
-
 Value = Union[int, float, str, None]
 
 _GIB = 2**30
-_STATIC = "GE_USE_STATIC_MEMORY"
-# What has a condition of its own, or what for_tuning has changed before.
-_CHECKED_ELSEWHERE = (
-    "TUNE_BANK_PATH",
-    "aoe_config_file",
-    "profiling_mode",
-    "static_memory_policy",
-    "work_path",
-)
+
+HOME_BYTES = 20 * 2**30
+"""What has to be free in the home directory, bytes."""
+
+ONE_USER, DEVICE_MEMORY = "one user", "device memory"
+"""The conditions that fail only while another process holds the device."""
+
+_MOST_HALF = 8  # the formula counts half of the CPU cores, and not more than this
+_RESERVE = 50
+_VERSION = re.compile(r"Python ([0-9]+)\.([0-9]+)[.0-9]*")
+_OLDEST = (3, 7)
+# AOE tunes training on these, and subgraphs on the first alone.
+_ABLE = tuple(str(family(chip)) for chip in ("910A", "910B", "910C"))
+_MB = 2**20
+ELSEWHERE = "Run this on the machine that is to tune."
+_NO_DEVICE = "This machine has no Ascend processor."
 
 
 class TuningCondition(NamedTuple):
@@ -189,172 +201,313 @@ def find_folder_fault(
     return None
 
 
-class PlannedRun(NamedTuple):
-    """A tuning run, as it would be started.
+class Load(NamedTuple):
+    """What a tuning run does to a machine.
 
     Attributes:
-        mode: What is to be tuned: ``"1"``, ``"2"`` or ``"4"``.
-        config: What the training script opens its session with; None if not known.
-        environ: The environment of the run.
-        static_operators: What the user says of the model's operators; None for nothing.
+        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
+        processes: Processes of the training script.
+        training_memory: Host memory that the training needs, bytes; None if not known.
+        tuners: TUNING_PARALLEL_NUM.
+        compilers: TE_PARALLEL_COMPILER.
+        devices: Devices of the host; 1 if there are none here.
     """
 
     mode: str
-    config: Optional[AscendConfig]
-    environ: Mapping[str, str]
-    static_operators: Optional[bool]
+    processes: int
+    training_memory: Optional[int]
+    tuners: Parallel
+    compilers: Parallel
+    devices: int = 1
 
 
-def check_configuration(run: PlannedRun) -> Iterator[TuningCondition]:
-    """Check the configuration and the variables."""
-    yield _check_mode(run)
-    yield _check_static_memory(run)
-    yield _check_profiling(run)
-    yield _check_one_device(run)
-    yield _check_static_operators(run)
-    yield _check_work_path(run)
-    yield from _check_aoe_config_file(run)
-    yield from _check_rest(run)
+def check_resources(machine: Machine, load: Load) -> Iterator[TuningCondition]:
+    """Check disk, memory and CPUs of this machine."""
+    yield _check_home(machine)
+    yield _check_tuners(load.tuners)
+    yield _check_memory(machine, load)
+    yield _check_compilers(machine, load)
+    yield _check_cpus(machine, load)
+    yield _check_pinning(machine)
 
 
-def _check_mode(run: PlannedRun) -> TuningCondition:
-    """Check in which mode the adapter would tune: the option comes before the variable."""
-    variable = run.environ.get("AOE_MODE") or None
-    option = None if run.config is None else run.config.aoe_mode
-    if option or variable:
-        message = f"aoe_mode={option} counts." if option else f"AOE_MODE={variable} counts."
-        hint = f"Say {mode_word(run.mode)} ({run.mode}) there, or remove it."
-        measured = option or variable
-        return judge("mode", measured == run.mode, measured, run.mode, message, hint)
-    message = "Neither aoe_mode nor AOE_MODE says what to tune."
-    if run.config is None:
-        message = "AOE_MODE is not set, and no configuration was given."
-    hint = f"`ascend-session aoe run` sets AOE_MODE={run.mode}; or use cfg.for_tuning()."
-    asks = ("config",) if run.config is None else ()
-    return judge("mode", None, None, run.mode, message, hint, asks=asks)
-
-
-def _check_static_memory(run: PlannedRun) -> TuningCondition:
-    memory = None if run.config is None else run.config.memory_config
-    policy = (None if memory is None else memory.static_memory_policy) or 0
-    variable = run.environ.get(_STATIC, "0")
-    against = {}
-    if policy:
-        against[f"static_memory_policy={policy}"] = (
-            "set static_memory_policy to 0 for this run, as cfg.for_tuning() does"
-        )
-    if variable not in ("", "0"):
-        against[f"{_STATIC}={variable}"] = f"unset {_STATIC}"
-    message = "static_memory_policy is 0, and so is the variable."
-    return _check_off(run, "static memory", against, message)
-
-
-def _check_profiling(run: PlannedRun) -> TuningCondition:
-    profiling = None if run.config is None else run.config.profiling_config
-    against = {}
-    if profiling and profiling.enable_profiling:
-        against["enable_profiling=True"] = (
-            "leave profiling_config out of this run, as cfg.for_tuning() does"
-        )
-    if run.environ.get("PROFILING_MODE") == "true":
-        against["PROFILING_MODE=true"] = "unset PROFILING_MODE"
-    return _check_off(run, "profiling", against, "No option and no variable turns it on.")
-
-
-def _check_off(
-    run: PlannedRun, name: str, against: Dict[str, str], message: str
-) -> TuningCondition:
-    """Check that something is off.
+def count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, cores: int) -> int:
+    """Return how many CPUs of the host the manual recommends; half a core is rounded up.
 
     Args:
-        run: The run.
-        name: Of the condition.
-        against: What turns it on, and what to do about that.
-        message: For a configuration in which nothing does.
+        mode: ``"2"`` for operators, ``"1"`` for subgraphs; there is no formula for another.
+        processes: Processes of the training script.
+        tuners: TUNING_PARALLEL_NUM.
+        compilers: TE_PARALLEL_COMPILER.
+        cores: CPU cores, as `nproc` counts them.
     """
-    if against:
-        measured, hint = " and ".join(against), "; ".join(against.values())
-        message = f"{measured} would spoil the result."
-        return judge(name, False, measured, "off", message, f"{hint[:1].upper()}{hint[1:]}.")
-    if run.config is not None:
-        return judge(name, True, "off", "off", message)
-    message = "No variable turns it on, and no configuration was given."
-    hint = "Give the configuration with which the training script opens its session."
-    return judge(name, None, None, "off", message, hint, asks=("config",))
+    if mode == MODES["subgraph"]:
+        return processes * (2 * tuners + compilers)
+    return math.ceil(processes * (compilers + tuners + min(cores / 2, _MOST_HALF) + _RESERVE))
 
 
-def _check_one_device(run: PlannedRun) -> TuningCondition:
-    size = read_size(run.environ) or 1
-    message = f"RANK_SIZE or CM_WORKER_SIZE say {size}." if size > 1 else "It is one process alone."
-    if run.mode == MODES["gradient"]:
-        hint = "Gradient splitting is tuned in a job of several ranks."
-        return judge("devices", size > 1, size, "2 or more", message, hint)
-    return judge(
-        "devices", size == 1, size, 1, message, "Run one process, without these variables."
+def _check_home(machine: Machine) -> TuningCondition:
+    free, home, name = machine.home_free, machine.home, "home disk"
+    if free is None:
+        message = f"The home directory {home} {machine.home_problem}."
+        hint = "Set HOME to a folder of the user who tunes."
+        return judge(name, False, None, HOME_BYTES, message, hint, "bytes")
+    message = f"The home directory {home} has {format_value(free, 'bytes')} free."
+    hint = "Make room there, or set HOME to a folder on another disk."
+    return judge(name, free >= HOME_BYTES, free, HOME_BYTES, message, hint, "bytes")
+
+
+def _check_tuners(tuners: Parallel) -> TuningCondition:
+    name, needed = "TUNING_PARALLEL_NUM", "1 to 64"
+    if tuners.legal and tuners.number is None:
+        message = f"TUNING_PARALLEL_NUM is unknown: {tuners.origin}."
+        hint = "Give tuning_parallel_num; AOE's default is 8."
+        return judge(name, None, None, needed, message, hint, asks=("tuning_parallel_num",))
+    return judge(name, tuners.legal, tuners.number, needed, f"{tuners.origin}.", "Correct aoe.ini.")
+
+
+def _check_memory(machine: Machine, load: Load) -> TuningCondition:
+    have, each, tuners = machine.memory, load.training_memory, load.tuners.legal_number
+    message = f"{format_value(have, 'bytes')} of host memory are available."
+    if machine.is_limited:
+        message = (
+            f"{format_value(have, 'bytes')} of memory are left by the limit of the control group, "
+            "as of a container or batch job."
+        )
+    if each is None or (tuners is None and have >= each):
+        asks = ("training_memory",) * (each is None) + ("tuning_parallel_num",) * (tuners is None)
+        message += " The tuning needs training_memory times TUNING_PARALLEL_NUM."
+        hint = f"Give {' and '.join(asks)}."
+        return judge("memory", None, have, None, message, hint, "bytes", asks)
+    needed = each * (tuners or 1)
+    times = tuners or "TUNING_PARALLEL_NUM, which is 1 or more"
+    message += f" Needed are {format_value(each, 'bytes')} for the training, times {times}."
+    hint = "End other programs, or lower TUNING_PARALLEL_NUM in aoe.ini."
+    return judge("memory", have >= needed, have, needed, message, hint, "bytes")
+
+
+def _check_compilers(machine: Machine, load: Load) -> TuningCondition:
+    """Check for at most 80 % of the CPU cores for each device; the default never fails."""
+    name, compilers, needed = "TE_PARALLEL_COMPILER", load.compilers, "1 to 32"
+    most = max(1, machine.cpus * 4 // 5 // load.devices)
+    if compilers.legal and compilers.is_set and (compilers.number or 0) > most:
+        message = (
+            f"{compilers.origin} is more than 80 % of the CPUs for each of {load.devices} "
+            "device(s)."
+        )
+        hint = f"export TE_PARALLEL_COMPILER={most}"
+        return judge(name, False, compilers.number, f"1 to {most}", message, hint)
+    hint = "Correct or unset TE_PARALLEL_COMPILER."
+    return judge(name, compilers.legal, compilers.number, needed, f"{compilers.origin}.", hint)
+
+
+def _check_cpus(machine: Machine, load: Load) -> TuningCondition:
+    cores, have, quota = machine.cpus, machine.cpus, machine.quota
+    message = f"This process may use {format_value(cores, 'CPUs')}"
+    if quota is not None and quota < cores:
+        have = math.floor(quota)
+        message += f", but its control group lets it have the time of {quota:g} of them"
+    if load.mode not in (MODES["operator"], MODES["subgraph"]):
+        message += ". The manual has no formula for gradient tuning."
+        return judge("CPUs", None, have, None, message, unit="CPUs")
+    tuners, compilers = load.tuners.legal_number, load.compilers.legal_number
+    needed = count_cpus_needed(load.mode, load.processes, tuners or 1, compilers or 1, cores)
+    formula = _format_formula(load, cores)
+    if have >= needed and (tuners is None or compilers is None):
+        asks = ("tuning_parallel_num",) if tuners is None else ()
+        hint = "Give tuning_parallel_num." if asks else "Correct TE_PARALLEL_COMPILER."
+        message += f". Recommended are {formula}."
+        return judge("CPUs", None, have, None, message, hint, "CPUs", asks)
+    message += f". Recommended are {formula} = {needed}{' or more' if tuners is None else ''}."
+    hint = "Tune on a host with more CPUs, or lower TUNING_PARALLEL_NUM and the processes."
+    return judge("CPUs", have >= needed, have, needed, message, hint, "CPUs")
+
+
+def _format_formula(load: Load, cores: int) -> str:
+    tuners = load.tuners.legal_number or "TUNING_PARALLEL_NUM"
+    compilers = load.compilers.legal_number or "TE_PARALLEL_COMPILER"
+    if load.mode == MODES["subgraph"]:
+        return f"{load.processes} x (2 x {tuners} + {compilers})"
+    half = f"min({cores}/2, {_MOST_HALF})"
+    return f"{load.processes} x ({compilers} + {tuners} + {half} + {_RESERVE})"
+
+
+def _check_pinning(machine: Machine) -> TuningCondition:
+    own, every = machine.cpus, machine.all_cpus
+    message = f"This process may use {own} of the {every} CPUs that are online."
+    hint = (
+        "Start it without taskset or numactl; in a container, without --cpuset-cpus: the manual "
+        "advises against binding, for it may spoil the result."
     )
+    return judge("CPU pinning", own >= every, own, every, message, hint, "CPUs")
 
 
-def _check_static_operators(run: PlannedRun) -> TuningCondition:
-    name, needed = "operators", "static"
-    values = {} if run.config is None else run.config.values()
-    switches = [name for name in ("dynamic_input", "compile_dynamic_mode") if values.get(name)]
-    if switches or run.static_operators is False:
-        dynamic = " and ".join(f"{switch}={values[switch]!r}" for switch in switches)
-        message = f"{dynamic} asks for dynamic shapes." if dynamic else "They are not."
-        hint = "Tune with fixed shapes: AOE tunes static operators only."
-        return judge(name, False, "dynamic", needed, message, hint)
-    if run.static_operators:
-        return judge(name, True, "static", needed, "They are static, as static_operators says.")
-    message = "Whether all operators of the model have static shapes cannot be measured."
-    hint = "If they have, give static_operators."
-    return judge(name, None, None, needed, message, hint, asks=("static_operators",))
+def check_device(
+    report: DeviceReport, mode: str, known: KnownFacts, environ: Mapping[str, str]
+) -> Iterator[TuningCondition]:
+    """Check the device that tunes.
+
+    Args:
+        report: What is on this machine.
+        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
+        known: What the user knows.
+        environ: The environment of the run.
+    """
+    device = _find_device(report, environ)
+    yield _check_product(device, mode)
+    yield _check_one_user(report, device)
+    yield _check_cores(known)
+    yield _check_device_memory(device, known)
 
 
-def _check_work_path(run: PlannedRun) -> TuningCondition:
-    """An absent folder, or one that may not be written to, aborts the process (npu_attrs.cc)."""
-    given = None if run.config is None else run.config.work_path
-    path = os.fspath(given or ".")
-    fault = find_folder_fault(path, os.R_OK | os.W_OK)
-    subject = f"work_path={given!r}" if given else "work_path is the working directory, which"
-    message, hint = f"{subject} can be used.", None
-    if fault is not None:
-        message = f"{subject} {fault.predicate}; the adapter aborts the process."
-        hint = fault.hint
-    return judge("work_path", fault is None, path, "existing, rw", message, hint)
+def _find_device(report: DeviceReport, environ: Mapping[str, str]) -> Optional[Device]:
+    """Find the device by its logical id, as the adapter does; None if it is not here."""
+    name = "ASCEND_DEVICE_ID" if environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
+    number = read_number(environ, name) or 0
+    for device in report:
+        own = device.logical_id if name == "ASCEND_DEVICE_ID" else device.physical_id
+        if own is not None and (own == number or not environ.get(name)):
+            return device
+    return None
 
 
-def _check_aoe_config_file(run: PlannedRun) -> Iterator[TuningCondition]:
-    """What aoe_config_file asks for has to go with the mode."""
-    given: Any = None if run.config is None else run.config.aoe_config_file
-    if given is None:
-        return
-    name, needed = "aoe_config_file", f"one for mode {run.mode}"
-    path = given if isinstance(given, str) else type(given).__name__
-    try:
-        file = given if isinstance(given, AoeConfigFile) else AoeConfigFile.read(given)
-    except ConfigError as error:
-        yield judge(name, False, path, needed, error.message, error.hint)
-        return
-    against = file.against(run.mode)
-    message = " ".join(against) or "Its features fit the mode."
-    hint = "Remove the feature, or tune in its mode."
-    yield judge(name, not against, path, needed, message, hint)
+def _check_product(device: Optional[Device], mode: str) -> TuningCondition:
+    able = _ABLE[:1] if mode == MODES["subgraph"] else _ABLE
+    name, needed = "product", ", ".join(able)
+    if device is None:
+        return judge(name, None, None, needed, _NO_DEVICE, ELSEWHERE)
+    if device.family is None:
+        message = "npu-smi does not say which product the device is."
+        return judge(name, None, None, needed, message, "Compare with `npu-smi info`.")
+    hint = f"Tune on {' or '.join(able)}."
+    if device.family in _ABLE:
+        hint = "Tune operators: subgraphs cannot be tuned on A2 and A3."
+    message = f"The device is {device.family}."
+    return judge(name, device.family in able, device.family, needed, message, hint)
 
 
-def _check_rest(run: PlannedRun) -> Iterator[TuningCondition]:
-    """Check what else stands in the way, by the rules of `AscendConfig`."""
-    if run.config is None:
-        return
-    environ = {name: value for name, value in run.environ.items() if name != _STATIC}
-    problems: List[Finding] = []
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AscendConfigWarning)
-            run.config.for_tuning(run.mode).check_host(environ)
-    except ConfigError as error:
-        problems = [each for each in error.problems if each.option not in _CHECKED_ELSEWHERE]
-    measured = f"{len(problems)} wrong" if problems else "fit"
-    message = " ".join(problem.message for problem in problems)
-    hint = " ".join(problem.hint for problem in problems if problem.hint) or None
-    message = message or "Nothing else in the configuration prevents tuning on this host."
-    yield judge("options", not problems, measured, "what the adapter takes", message, hint)
+def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCondition:
+    needed = "nobody else on the device"
+    if device is None:
+        return judge(ONE_USER, None, None, needed, _NO_DEVICE, ELSEWHERE)
+    others = [
+        f"process {holder.pid} ({one_line(holder.command, 60)})"
+        + (f" of user {holder.user}" if holder.user else "")
+        for holder in device.holders
+        if not holder.own
+    ]
+    if others:
+        message = f"The device is held by {' and '.join(others)}."
+        hint = "Wait until it is free, or choose another device with ASCEND_DEVICE_ID."
+        return judge(ONE_USER, False, f"{len(others)} on it", needed, message, hint)
+    seen = Seen.of(report)
+    if seen.hidden or seen.blind:
+        message = " ".join(["Not everybody who may hold the device can be seen.", *seen.blind])
+        return judge(ONE_USER, None, None, needed, message, "Look as root.")
+    return judge(ONE_USER, True, "nobody", needed, "No other process was found to use the device.")
+
+
+def _check_cores(known: KnownFacts) -> TuningCondition:
+    name, have, needed = "device cores", known.device_cores, known.operator_cores
+    if have is None or needed is None:
+        asks = ("device_cores",) * (have is None) + ("operator_cores",) * (needed is None)
+        message = "The cores of the device, and how many the operators use, cannot be measured."
+        return judge(
+            name, None, have, needed, message, f"Give {' and '.join(asks)}.", "cores", asks
+        )
+    message = f"The device has {have} cores, and an operator uses up to {needed}."
+    hint = "Tune on a device with as many cores as the operators use."
+    return judge(name, have >= needed, have, needed, message, hint, "cores")
+
+
+def _check_device_memory(device: Optional[Device], known: KnownFacts) -> TuningCondition:
+    total = None if device is None else device.memory_total_mb
+    used = 0 if device is None else device.memory_used_mb or 0
+    free = None if total is None else (total - used) * _MB
+    needed = known.device_memory
+    if free is None or needed is None:
+        asks = ("device_memory",) if needed is None else ()
+        message = "Device memory depends on the model and how far it is overcommitted."
+        if free is not None:
+            message += f" {format_value(free, 'bytes')} of it are free."
+        hint = "Give device_memory." if asks else ELSEWHERE
+        return judge(DEVICE_MEMORY, None, free, needed, message, hint, "bytes", asks)
+    message = f"{format_value(free, 'bytes')} of the device's memory are free."
+    hint = "Tune with a smaller batch, or on a device with more memory."
+    return judge(DEVICE_MEMORY, free >= needed, free, needed, message, hint, "bytes")
+
+
+def check_software(mode: str, environ: Mapping[str, str], root: str) -> Iterator[TuningCondition]:
+    """Check folders and what is installed.
+
+    Args:
+        mode: What is tuned.
+        environ: The environment of the run.
+        root: Root of the host.
+    """
+    if mode != MODES["gradient"]:
+        yield _check_repository(mode, environ)
+    yield _check_result_folder(environ)
+    yield _check_python(environ)
+    yield _check_sourced(environ, root)
+
+
+def _check_repository(mode: str, environ: Mapping[str, str]) -> TuningCondition:
+    """The manual wants TUNE_BANK_PATH to be there, readable, writable and executable."""
+    repository = find_repository(mode, environ)
+    needed = "existing, rwx" if repository.variable == BANK else "rwx, or can be made"
+    place = repository.base
+    if repository.variable != BANK:
+        while not os.path.exists(place) and os.path.dirname(place) != place:
+            place = os.path.dirname(place)
+    fault = find_folder_fault(place)
+    message = f"The tuned repository will be {repository.path}."
+    if fault is None:
+        return judge("repository", True, repository.path, needed, message)
+    origin = f"which {repository.variable} names" if repository.variable else "where HOME leads to"
+    message = f"{place}, {origin}, {fault.predicate}; AOE ends with an error. {message}"
+    return judge("repository", False, place, needed, message, fault.hint)
+
+
+def _check_result_folder(environ: Mapping[str, str]) -> TuningCondition:
+    """Result files go to ASCEND_WORK_PATH, else to the working directory."""
+    given = environ.get("ASCEND_WORK_PATH")
+    path = os.path.abspath(given or ".")
+    fault = find_folder_fault(path)
+    origin = "ASCEND_WORK_PATH" if given else "the working directory"
+    message = f"Result files will be in {path}, {origin}."
+    if fault is None:
+        return judge("result folder", True, path, "existing, rwx", message)
+    message = f"{message} It {fault.predicate}."
+    return judge("result folder", False, path, "existing, rwx", message, fault.hint)
+
+
+def _check_python(environ: Mapping[str, str]) -> TuningCondition:
+    """AOE starts the first python3 of the PATH; the manual's example is 3.7.5."""
+    name, needed = "Python", "3.7 or later"
+    path = find_program("python3", environ, "/", ())
+    if path is None:
+        message = "AOE needs a python3 on PATH, and there is none."
+        hint = "Put the folder of Python, as in /usr/local/python3.7.5/bin, first on PATH."
+        return judge(name, False, None, needed, message, hint)
+    answer = run_program([path, "--version"], environ)
+    match = _VERSION.search(f"{answer.text}\n{answer.errors}")
+    if match is None:
+        message = answer.problem or f"{path} does not report its version."
+        return judge(name, None, None, needed, message, "Look at that Python.")
+    enough = (int(match[1]), int(match[2])) >= _OLDEST
+    version = match.group()[len("Python ") :]
+    message = f"The first python3 on PATH is {path}, Python {version}."
+    hint = "Put a newer Python first on PATH and LD_LIBRARY_PATH."
+    return judge(name, enough, version, needed, message, hint)
+
+
+def _check_sourced(environ: Mapping[str, str], root: str) -> TuningCondition:
+    findings = list(check_sourced(environ, root))
+    wrong = [finding for finding in findings if finding.severity != OK]
+    measured = "sourced"
+    if wrong:
+        measured = "not" if any(finding.severity == ERROR for finding in wrong) else "in part"
+    message = " ".join(finding.message for finding in findings)
+    hint = " ".join(finding.hint for finding in wrong if finding.hint)
+    return judge("set_env.sh", not wrong, measured, "sourced", message, hint)

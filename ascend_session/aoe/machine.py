@@ -16,8 +16,10 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 import psutil
 
-from ascend_session.aoe.conditions import MOST_PARALLEL
 from ascend_session.hardware.versions import below
+
+MOST_PARALLEL = 64
+"""The highest TUNING_PARALLEL_NUM."""
 
 _MOST_CHARACTERS = 100_000
 # Of each version: limit, usage, and what of the usage the kernel gives back when memory is short.

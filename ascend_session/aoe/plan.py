@@ -1,29 +1,37 @@
-"""AoePlan: every condition of a tuning run, measured before it is started."""
+"""AoePlan: every condition of a tuning run, measured before it is started.
+
+The conditions about the configuration and the variables of the run are here.
+
+Sources: the manual of AOE (tuning precautions); the adapter's npu_attrs.cc and geop_npu.cc, and its
+manual AOE.md (products, work_path).
+"""
 
 import os
+import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.aoe.conditions import (
     FAILS,
     KnownFacts,
-    PlannedRun,
-    TuningCondition,
-    check_configuration,
-)
-from ascend_session.aoe.host_conditions import (
     Load,
+    TuningCondition,
     check_device,
     check_resources,
     check_software,
+    find_folder_fault,
+    judge,
 )
 from ascend_session.aoe.machine import count_compilers, count_tuners, measure_machine
+from ascend_session.cluster.variables import read_size
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.tuning import mode_number, mode_word
-from ascend_session.findings import NOT_CHECKED, OK
+from ascend_session.config.tuning import MODES, mode_number, mode_word
+from ascend_session.errors import AscendConfigWarning, ConfigError
+from ascend_session.findings import NOT_CHECKED, OK, Finding
 from ascend_session.hardware.devices import survey
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.program import TIME_LIMIT
+from ascend_session.option_files import AoeConfigFile
 
 ADVICE = (
     "Train on the device first, to see that the script runs there with the accuracy you expect.",
@@ -98,7 +106,9 @@ class AoePlan:
         )
         conditions = (
             *check_resources(measure_machine(given), load),
-            *check_configuration(PlannedRun(number, config, given, facts.static_operators)),
+            *_check_configuration(
+                _PlannedRun(number, config or AscendConfig(), config is not None, given, facts)
+            ),
             *check_device(report, number, facts, given),
             *check_software(number, given, top),
         )
@@ -129,3 +139,187 @@ def choose_mode(config: Optional[AscendConfig], environ: Mapping[str, str]) -> s
     """Choose the default mode: that of the option, else of ``AOE_MODE``, else operators."""
     option = None if config is None else config.aoe_mode
     return option or environ.get("AOE_MODE") or "operator"
+
+
+class _PlannedRun(NamedTuple):
+    """A tuning run, as it would be started.
+
+    Attributes:
+        mode: What is to be tuned: ``"1"``, ``"2"`` or ``"4"``.
+        config: What the training script opens its session with; without any option if not known.
+        is_config_known: Whether it is known.
+        environ: The environment of the run.
+        known: What the user says of the run.
+    """
+
+    mode: str
+    config: AscendConfig
+    is_config_known: bool
+    environ: Mapping[str, str]
+    known: KnownFacts
+
+
+_STATIC = "GE_USE_STATIC_MEMORY"
+# What has a condition of its own, or what for_tuning has changed before.
+_CHECKED_ELSEWHERE = (
+    "TUNE_BANK_PATH",
+    "aoe_config_file",
+    "profiling_mode",
+    "static_memory_policy",
+    "work_path",
+)
+
+
+def _check_configuration(run: _PlannedRun) -> Iterator[TuningCondition]:
+    """Check the configuration and the variables."""
+    yield _check_mode(run)
+    yield _check_static_memory(run)
+    yield _check_profiling(run)
+    yield _check_one_device(run)
+    yield _check_static_operators(run)
+    yield _check_work_path(run)
+    yield from _check_aoe_config_file(run)
+    yield from _check_rest(run)
+
+
+def _check_mode(run: _PlannedRun) -> TuningCondition:
+    """Check in which mode the adapter would tune: the option comes before the variable."""
+    variable = run.environ.get("AOE_MODE") or None
+    option = run.config.aoe_mode
+    if option or variable:
+        message = f"aoe_mode={option} counts." if option else f"AOE_MODE={variable} counts."
+        hint = f"Say {mode_word(run.mode)} ({run.mode}) there, or remove it."
+        measured = option or variable
+        return judge("mode", measured == run.mode, measured, run.mode, message, hint)
+    message = "Neither aoe_mode nor AOE_MODE says what to tune."
+    if not run.is_config_known:
+        message = "AOE_MODE is not set, and no configuration was given."
+    hint = f"`ascend-session aoe run` sets AOE_MODE={run.mode}; or use cfg.for_tuning()."
+    asks = () if run.is_config_known else ("config",)
+    return judge("mode", None, None, run.mode, message, hint, asks=asks)
+
+
+def _check_static_memory(run: _PlannedRun) -> TuningCondition:
+    memory = run.config.memory_config
+    policy = (memory.static_memory_policy if memory else None) or 0
+    variable = run.environ.get(_STATIC, "0")
+    against = {}
+    if policy:
+        against[f"static_memory_policy={policy}"] = (
+            "set static_memory_policy to 0 for this run, as cfg.for_tuning() does"
+        )
+    if variable not in ("", "0"):
+        against[f"{_STATIC}={variable}"] = f"unset {_STATIC}"
+    message = "static_memory_policy is 0, and so is the variable."
+    return _check_off(run, "static memory", against, message)
+
+
+def _check_profiling(run: _PlannedRun) -> TuningCondition:
+    profiling = run.config.profiling_config
+    against = {}
+    if profiling and profiling.enable_profiling:
+        against["enable_profiling=True"] = (
+            "leave profiling_config out of this run, as cfg.for_tuning() does"
+        )
+    if run.environ.get("PROFILING_MODE") == "true":
+        against["PROFILING_MODE=true"] = "unset PROFILING_MODE"
+    return _check_off(run, "profiling", against, "No option and no variable turns it on.")
+
+
+def _check_off(
+    run: _PlannedRun, name: str, against: Dict[str, str], message: str
+) -> TuningCondition:
+    """Check that something is off.
+
+    Args:
+        run: The run.
+        name: Of the condition.
+        against: What turns it on, and what to do about that.
+        message: For a configuration in which nothing does.
+    """
+    if against:
+        measured, hint = " and ".join(against), "; ".join(against.values())
+        message = f"{measured} would spoil the result."
+        return judge(name, False, measured, "off", message, f"{hint[:1].upper()}{hint[1:]}.")
+    if run.is_config_known:
+        return judge(name, True, "off", "off", message)
+    message = "No variable turns it on, and no configuration was given."
+    hint = "Give the configuration with which the training script opens its session."
+    return judge(name, None, None, "off", message, hint, asks=("config",))
+
+
+def _check_one_device(run: _PlannedRun) -> TuningCondition:
+    size = read_size(run.environ) or 1
+    message = f"RANK_SIZE or CM_WORKER_SIZE say {size}." if size > 1 else "It is one process alone."
+    if run.mode == MODES["gradient"]:
+        hint = "Gradient splitting is tuned in a job of several ranks."
+        return judge("devices", size > 1, size, "2 or more", message, hint)
+    return judge(
+        "devices", size == 1, size, 1, message, "Run one process, without these variables."
+    )
+
+
+def _check_static_operators(run: _PlannedRun) -> TuningCondition:
+    name, needed = "operators", "static"
+    values = run.config.values()
+    switches = [name for name in ("dynamic_input", "compile_dynamic_mode") if values.get(name)]
+    if switches or run.known.static_operators is False:
+        dynamic = " and ".join(f"{switch}={values[switch]!r}" for switch in switches)
+        message = f"{dynamic} asks for dynamic shapes." if dynamic else "They are not."
+        hint = "Tune with fixed shapes: AOE tunes static operators only."
+        return judge(name, False, "dynamic", needed, message, hint)
+    if run.known.static_operators:
+        return judge(name, True, "static", needed, "They are static, as static_operators says.")
+    message = "Whether all operators of the model have static shapes cannot be measured."
+    hint = "If they have, give static_operators."
+    return judge(name, None, None, needed, message, hint, asks=("static_operators",))
+
+
+def _check_work_path(run: _PlannedRun) -> TuningCondition:
+    """An absent folder, or one that may not be written to, aborts the process (npu_attrs.cc)."""
+    given = run.config.work_path
+    path = os.fspath(given or ".")
+    fault = find_folder_fault(path, os.R_OK | os.W_OK)
+    subject = f"work_path={given!r}" if given else "work_path is the working directory, which"
+    message, hint = f"{subject} can be used.", None
+    if fault is not None:
+        message = f"{subject} {fault.predicate}; the adapter aborts the process."
+        hint = fault.hint
+    return judge("work_path", fault is None, path, "existing, rw", message, hint)
+
+
+def _check_aoe_config_file(run: _PlannedRun) -> Iterator[TuningCondition]:
+    """What aoe_config_file asks for has to go with the mode."""
+    given: Any = run.config.aoe_config_file
+    if given is None:
+        return
+    name, needed = "aoe_config_file", f"one for mode {run.mode}"
+    path = given if isinstance(given, str) else type(given).__name__
+    try:
+        file = given if isinstance(given, AoeConfigFile) else AoeConfigFile.read(given)
+    except ConfigError as error:
+        yield judge(name, False, path, needed, error.message, error.hint)
+        return
+    against = file.against(run.mode)
+    message = " ".join(against) or "Its features fit the mode."
+    hint = "Remove the feature, or tune in its mode."
+    yield judge(name, not against, path, needed, message, hint)
+
+
+def _check_rest(run: _PlannedRun) -> Iterator[TuningCondition]:
+    """Check what else stands in the way, by the rules of `AscendConfig`."""
+    if not run.is_config_known:
+        return
+    environ = {name: value for name, value in run.environ.items() if name != _STATIC}
+    problems: List[Finding] = []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AscendConfigWarning)
+            run.config.for_tuning(run.mode).check_host(environ)
+    except ConfigError as error:
+        problems = [each for each in error.problems if each.option not in _CHECKED_ELSEWHERE]
+    measured = f"{len(problems)} wrong" if problems else "fit"
+    message = " ".join(problem.message for problem in problems)
+    hint = " ".join(problem.hint for problem in problems if problem.hint) or None
+    message = message or "Nothing else in the configuration prevents tuning on this host."
+    yield judge("options", not problems, measured, "what the adapter takes", message, hint)

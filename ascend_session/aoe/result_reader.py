@@ -335,30 +335,22 @@ def _describe(value: Any) -> str:
     return repr(text) if isinstance(value, str) else text
 
 
-def _is_time(value: Any) -> bool:
-    # 30 years of microseconds; sums of all in a file stay finite.
-    return type(value) in (float, int) and 0 <= value <= 1e15
-
-
-def _is_percent(value: Any) -> bool:
-    return isinstance(value, str) and bool(re.fullmatch(r"-?[0-9]{1,300}(\.[0-9]+)?%", value))
-
-
-def _is_types(value: Any) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(name, str) for name in value)
-    )
-
+_PERCENTAGE = re.compile(r"-?[0-9]{1,300}(\.[0-9]+)?%")
 
 # What a value should be, in words, and how one sees whether it is.
 _EXPECTED: Dict[str, Callable[[Any], bool]] = {
     "an object": lambda value: isinstance(value, dict),
     "an array": lambda value: isinstance(value, list),
     "text": lambda value: isinstance(value, str),
-    "a number from 0 to 1e15": _is_time,
+    # 30 years of microseconds; sums of all in a file stay finite.
+    "a number from 0 to 1e15": lambda value: type(value) in (float, int) and 0 <= value <= 1e15,
     "a whole number that is not negative": lambda value: type(value) is int and value >= 0,
-    "a percentage as text, as in '12.34%'": _is_percent,
-    "the name of a type, or an array of them": _is_types,
+    "a percentage as text, as in '12.34%'": lambda value: (
+        isinstance(value, str) and _PERCENTAGE.fullmatch(value) is not None
+    ),
+    "the name of a type, or an array of them": lambda value: all(
+        isinstance(name, str) for name in (value if isinstance(value, list) else [value])
+    ),
 }
 _OBJECT, _ARRAY, _TEXT, _TIME, _COUNT, _PERCENT, _TYPES = _EXPECTED
 

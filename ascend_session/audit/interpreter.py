@@ -6,36 +6,27 @@ calls too), loops over constants, both arms of each ``if``. What is not known st
 
 import ast
 import contextlib
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
+from ascend_session.audit.configurations import CallArguments, Configurations, assigned_word
 from ascend_session.audit.objects import (
+    UNKNOWN,
     AttributePath,
-    Branch,
     Class,
     Function,
     Instance,
+    Known,
     OptimizerEntry,
-    OptionAssignment,
     Proto,
-    RewriterAssignment,
-    RunConfigCall,
     Scope,
+    apply_operator,
     dotted_name,
+    either,
     is_object,
     mark_shared,
 )
+from ascend_session.audit.options import POSITIONAL, find_vendor_classes
 from ascend_session.audit.source import Script
-from ascend_session.audit.values import (
-    UNKNOWN,
-    EnvironmentText,
-    Known,
-    apply_operator,
-    call_builtin,
-    call_method,
-    either,
-)
-from ascend_session.audit.vendor_classes import POSITIONAL, find_vendor_classes
-from ascend_session.config.proto import REMAPPER
 
 _DEEPEST = 6  # calls within calls that are followed
 _MOST_CALLS = 400  # of one script
@@ -47,36 +38,10 @@ _BUILDING = {
     *("ConfigProto", "NPURunConfig", "RewriterConfig", "custom_optimizers", "graph_options"),
     *("npu_config_proto", "parameter_map", "rewrite_options"),
 }
-# Functions of the vendor's npu_init that complete a configuration and return or use it; they set
-# remapping to OFF, and memory_optimization only where they add the entry (npu_init.py).
-_COMPLETING = ("npu_config_proto", "set_keras_session_npu_config", "init_resource")
-# They make a session with a configuration, and leave it as it is.
-_OPENING = (
-    *("ChiefSessionCreator", "Estimator", "InteractiveSession", "MonitoredSession"),
-    *("MonitoredTrainingSession", "NPUEstimator", "RunConfig", "Server", "Session", "Supervisor"),
-    *("WorkerSessionCreator", "managed_session", "prepare_or_wait_for_session"),
-)
-_ONLY_READING = ("hasattr", "isinstance", "len", "print", "set_session", "str", "type")
-_METHODS_ONLY_READING = ("SerializeToString", "HasField", "WhichOneof", "__str__")
-_ENVIRONMENT = ("os.getenv", "os.environ.get", "getenv", "environ.get")
 _INTO = ("graph_options", "rewrite_options", "custom_optimizers")
-_TOGGLES = ("remapping", "memory_optimization")
 _LITERALS = ("Constant", "Str", "Num", "Bytes", "NameConstant")  # the last four up to Python 3.7
 
-
-class _Arguments(NamedTuple):
-    """The values of a call's arguments; ``opaque`` if some of them are not known by name."""
-
-    positional: List[Any]
-    named: Dict[str, Any]
-    opaque: bool
-
-    @property
-    def values(self) -> List[Any]:
-        return [*self.positional, *self.named.values()]
-
-
-_NOT_SEEN = _Arguments([], {}, True)
+_NOT_SEEN = CallArguments([], {}, True)
 
 
 class ScriptInterpreter(ast.NodeVisitor):
@@ -84,21 +49,12 @@ class ScriptInterpreter(ast.NodeVisitor):
 
     Args:
         script: The script.
-
-    Attributes:
-        protos: The configurations that it builds, or that are first seen in it.
-        entries: Their entries, and those that it gets from elsewhere.
-        run_configs: Its calls of NPURunConfig and of its parts, the last one of each place.
     """
 
     def __init__(self, script: Script) -> None:
-        self.protos: List[Proto] = []
-        self.entries: List[OptimizerEntry] = []
-        self.run_configs: Dict[int, RunConfigCall] = {}
+        self._built = Configurations(script)
         self._script = script
         self._vendor_classes = find_vendor_classes(script.tree)
-        self._branch: Branch = ()
-        self._loops = 0
         self._stack: List[Any] = []  # the functions that are being followed
         self._returns: List[List[Any]] = []
         self._call_count = 0
@@ -108,8 +64,12 @@ class ScriptInterpreter(ast.NodeVisitor):
         self._building = script.tree.definitions_using({*_BUILDING, *POSITIONAL})
         self._scope = Scope()
 
-    def follow(self) -> "ScriptInterpreter":
-        """Follow the module, and then the functions and classes that nothing in it calls."""
+    def follow(self) -> Configurations:
+        """Follow the module, and then the functions and classes that nothing in it calls.
+
+        Returns:
+            What the script builds.
+        """
         module, tree = self._scope, self._script.tree
         self._block(getattr(tree.root, "body", []))
         held = {name for name, value in module.names.items() if is_object(value)}
@@ -126,23 +86,23 @@ class ScriptInterpreter(ast.NodeVisitor):
             for function in functions:
                 if function.of is None and id(function.node) in self._building:
                     self._follow_uncalled(function, None)
-        return self
+        return self._built
 
     def _follow_uncalled(self, function: Function, instance: Optional[Instance]) -> None:
         """Follow a function that nothing here calls; what calls it gets what it returns."""
         if id(function.node) in self._followed:
             return
         self._call_count = 0
-        self._branch = ((id(function.node), 0),)  # a run of the script need not pass it
+        self._built.branch = ((id(function.node), 0),)  # a run of the script need not pass it
         mark_shared(self._run(function, _NOT_SEEN, instance, always=True))
-        self._branch = ()
+        self._built.branch = ()
 
     # Functions and classes of the script
 
     def _run(
         self,
         function: Function,
-        arguments: _Arguments,
+        arguments: CallArguments,
         instance: Optional[Instance] = None,
         always: bool = False,
     ) -> Any:
@@ -160,14 +120,14 @@ class ScriptInterpreter(ast.NodeVisitor):
                 mark_shared(value)
             return UNKNOWN
         self._followed.add(id(node))
-        kept = self._branch, self._loops
+        kept = self._built.branch, self._built.loops
         self._stack.append(node)
         self._returns.append([])
         with self._in_scope(function.scope):
             scope = self._bind_parameters(function, arguments, instance)
         with self._in_scope(scope):
             self._block(node.body)
-        self._branch, self._loops = kept
+        self._built.branch, self._built.loops = kept
         self._stack.pop()
         return _one_of_returned(self._returns.pop())
 
@@ -180,7 +140,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             self._scope = kept
 
     def _bind_parameters(
-        self, function: Function, arguments: _Arguments, instance: Optional[Instance]
+        self, function: Function, arguments: CallArguments, instance: Optional[Instance]
     ) -> Scope:
         """Make the scope of a call; defaults are evaluated where the function was defined."""
         parameters = function.node.args
@@ -202,7 +162,7 @@ class ScriptInterpreter(ast.NodeVisitor):
                 scope.names[rest.arg] = UNKNOWN
         return scope
 
-    def _instantiate(self, of: Class, arguments: _Arguments) -> Instance:
+    def _instantiate(self, of: Class, arguments: CallArguments) -> Instance:
         instance = Instance(of)
         of.instance = of.instance or instance
         init = of.scope.names.get("__init__")
@@ -213,12 +173,12 @@ class ScriptInterpreter(ast.NodeVisitor):
     # Statements
 
     def _block(self, statements: List[ast.stmt]) -> None:
-        kept = self._branch
+        kept = self._built.branch
         for statement in statements:
             # Some thousand texts joined by + are deeper than Python counts, and tell nothing.
             with contextlib.suppress(RecursionError):
                 self.visit(statement)
-        self._branch = kept
+        self._built.branch = kept
 
     def generic_visit(self, node: ast.AST) -> Any:
         """Follow what has no meaning of its own here.
@@ -235,9 +195,9 @@ class ScriptInterpreter(ast.NodeVisitor):
             if isinstance(part, ast.expr):
                 self.visit(part)
             elif isinstance(part, list) and part and isinstance(part[0], ast.stmt):
-                self._loops += 1
+                self._built.loops += 1
                 self._block(part)
-                self._loops -= 1
+                self._built.loops -= 1
             elif isinstance(part, list):
                 for each in part:
                     if isinstance(each, ast.AST):
@@ -295,17 +255,17 @@ class ScriptInterpreter(ast.NodeVisitor):
         if is_constant or is_main:
             self._block(node.body if is_main or test.value else node.orelse)
             return
-        outer = self._branch
+        outer = self._built.branch
         bound: Dict[int, Dict[str, Any]] = {}  # of the arms that go on
         for arm, body in enumerate((node.body, node.orelse)):
-            self._branch = (*outer, (id(node), arm))
+            self._built.branch = (*outer, (id(node), arm))
             self._scope.begin_arm()
             self._block(body)
             names = self._scope.end_arm()
             if not _ends(body):
                 bound[arm] = names
         self._scope.join_arms(*bound.values())
-        self._branch = (*outer, (id(node), min(bound))) if len(bound) == 1 else outer
+        self._built.branch = (*outer, (id(node), min(bound))) if len(bound) == 1 else outer
 
     def visit_For(self, node: Any) -> None:
         turns = self.visit(node.iter)
@@ -314,11 +274,11 @@ class ScriptInterpreter(ast.NodeVisitor):
             items = [Known(key) for key in items]
         if not isinstance(items, (list, tuple)) or len(items) > _MOST_TURNS:
             items = [UNKNOWN]
-        self._loops += 1
+        self._built.loops += 1
         for item in items:
             self._assign(node.target, item, node.iter)
             self._block(node.body)
-        self._loops -= 1
+        self._built.loops -= 1
         self._block(node.orelse)
 
     visit_AsyncFor = visit_For
@@ -333,16 +293,16 @@ class ScriptInterpreter(ast.NodeVisitor):
     visit_AsyncWith = visit_With
 
     def visit_Try(self, node: ast.Try) -> None:
-        outer = self._branch
+        outer = self._built.branch
         self._block(node.body)
         for number, handler in enumerate(node.handlers, 1):
             self._scope.begin_arm()
-            self._branch = (*outer, (id(node), number))
+            self._built.branch = (*outer, (id(node), number))
             self._block(handler.body)
             names = self._scope.end_arm()
             if not _ends(handler.body):
                 self._scope.join_arms({}, names)
-        self._branch = outer
+        self._built.branch = outer
         self._block(node.orelse)
         self._block(node.finalbody)
 
@@ -377,37 +337,18 @@ class ScriptInterpreter(ast.NodeVisitor):
         if isinstance(owner, AttributePath):
             path, owner = (*owner.path, target.attr), owner.owner
         if isinstance(owner, OptimizerEntry):
-            self._set_option(target, owner, path, value)
+            self._built.set_option(target, owner, path, value)
         elif isinstance(owner, Proto):
-            self._set_toggle(target, owner, path[-1], _word(written, value))
+            self._built.set_toggle(target, owner, path[-1], assigned_word(written, value))
             if path[-1] in ("graph_options", "rewrite_options"):
                 mark_shared(owner)
         elif isinstance(owner, Instance):
-            _set_instance_attribute(owner, target.attr, value)
+            owner.assign(target.attr, value)
         else:
             if is_object(value):
                 mark_shared(value)
             if dotted_name(target):
                 self._scope.bind(dotted_name(target), value)
-
-    def _set_option(
-        self, node: ast.AST, entry: OptimizerEntry, path: Tuple[Any, ...], value: Any
-    ) -> None:
-        """Note ``entry.parameter_map[key].field = value``, or the entry's name."""
-        place = self._script.place(node)
-        if path == ("name",):
-            entry.names.append((value, place))
-        elif len(path) == 3 and path[0] == "parameter_map" and path[1] is not None:
-            _, key, field = path
-            entry.settings.append(OptionAssignment(key, field, value, place, self._branch))
-        else:
-            entry.opaque = True
-
-    def _set_toggle(self, node: ast.AST, proto: Proto, name: str, value: Any) -> None:
-        """Note ``rewrite_options.remapping = value``, and the like of memory_optimization."""
-        if name in _TOGGLES:
-            place = self._script.place(node)
-            proto.toggles.append(RewriterAssignment(name, value, place, self._branch))
 
     # Expressions
 
@@ -440,7 +381,7 @@ class ScriptInterpreter(ast.NodeVisitor):
         if value is not UNKNOWN:
             return value
         if node.attr == "parameter_map" and self._script.is_npu:
-            entry = self._new_entry(node.value, None)
+            entry = self._built.new_entry(node.value, None)
             if dotted_name(node.value):
                 self._bind_found(node.value, entry)
             return AttributePath(entry, ("parameter_map",))
@@ -455,7 +396,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             root = root.value
         if not dotted_name(root):
             return UNKNOWN
-        proto = self._new_proto(node, own=False)
+        proto = self._built.new_proto(node, own=False)
         self._bind_found(root, proto)
         return AttributePath(proto, (node.attr,))
 
@@ -464,21 +405,9 @@ class ScriptInterpreter(ast.NodeVisitor):
         if isinstance(node, ast.Attribute):
             owner = self.visit(node.value)
             if isinstance(owner, Instance):
-                _set_instance_attribute(owner, node.attr, value)
+                owner.assign(node.attr, value)
                 return
         self._scope.bind(dotted_name(node), value)
-
-    def _new_proto(self, node: ast.AST, own: bool) -> Proto:
-        proto = Proto(self._script.place(node), own)
-        self.protos.append(proto)
-        return proto
-
-    def _new_entry(self, node: ast.AST, proto: Optional[Proto]) -> OptimizerEntry:
-        entry = OptimizerEntry(self._script.place(node), proto, self._branch, self._loops > 0)
-        if proto is not None:
-            proto.entries.append(entry)
-        self.entries.append(entry)
-        return entry
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         owner = self.visit(node.value)
@@ -556,7 +485,7 @@ class ScriptInterpreter(ast.NodeVisitor):
         if isinstance(function, Class):
             return self._instantiate(function, arguments)
         if isinstance(owner, (Proto, OptimizerEntry, AttributePath)):
-            return self._call_on_object(node, owner, last, arguments)
+            return self._built.call_on_object(node, owner, last, arguments)
         if isinstance(owner, Instance):
             method = owner.find(last)
             if isinstance(method, Function):
@@ -564,12 +493,12 @@ class ScriptInterpreter(ast.NodeVisitor):
         if last == "add" and name.endswith("custom_optimizers.add"):
             return UNKNOWN
         if last in ("ConfigProto", "GraphOptions", "RewriterConfig"):
-            return self._make_proto(node, last, arguments)
+            return self._built.make_proto(node, last, arguments)
         if last in self._vendor_classes:
-            return self._make_run_config(node, last, arguments)
-        return self._call_other(node, name, last, owner, arguments)
+            return self._built.make_run_config(node, last, arguments)
+        return self._built.call_function(node, name, last, owner, arguments)
 
-    def _arguments(self, node: ast.Call) -> _Arguments:
+    def _arguments(self, node: ast.Call) -> CallArguments:
         opaque = False
         positional: List[Any] = []
         named: Dict[str, Any] = {}
@@ -589,113 +518,7 @@ class ScriptInterpreter(ast.NodeVisitor):
                 named.update(inner)
             else:
                 opaque = True
-        return _Arguments(positional, named, opaque)
-
-    def _call_on_object(
-        self, node: ast.Call, owner: Any, method: str, arguments: _Arguments
-    ) -> Any:
-        whole, path = (owner.owner, owner.path) if isinstance(owner, AttributePath) else (owner, ())
-        if isinstance(whole, OptimizerEntry):
-            if len(path) > 2 and path[0] == "parameter_map":
-                self._set_option(node, whole, (path[0], path[1], "list"), UNKNOWN)
-            elif path:
-                whole.opaque = True
-        elif path and path[-1] == "custom_optimizers" and method == "add":
-            entry = self._new_entry(node, whole)
-            if "name" in arguments.named:
-                entry.names.append((arguments.named["name"], entry.place))
-            return entry
-        elif path and path[-1] == "optimizers" and method in ("append", "extend"):
-            self._list_optimizers(node, whole, arguments.positional)
-        elif method not in _METHODS_ONLY_READING:
-            mark_shared(whole)
-        return UNKNOWN
-
-    def _list_optimizers(self, node: ast.Call, proto: Proto, given: List[Any]) -> None:
-        """Note a list of optimizers, which stands for all the switches (`proto.left_on`)."""
-        value = getattr(given[0], "value", None) if given else None
-        names = value if isinstance(value, tuple) else tuple(given)
-        is_known = all(isinstance(name, Known) for name in names)
-        remapping = "ON" if Known(REMAPPER) in names else "OFF" if is_known else UNKNOWN
-        self._set_toggle(node, proto, "memory_optimization", "OFF")
-        self._set_toggle(node, proto, "remapping", remapping)
-
-    def _make_proto(self, node: ast.Call, name: str, arguments: _Arguments) -> Any:
-        """Make a ConfigProto; the parts of one are followed as the whole."""
-        named = arguments.named
-        inner = named.get("graph_options", named.get("rewrite_options"))
-        if isinstance(inner, AttributePath):
-            inner = inner.owner
-        proto = inner if isinstance(inner, Proto) else self._new_proto(node, own=True)
-        if arguments.opaque or (inner is not None and not isinstance(inner, Proto)):
-            proto.shared = True
-        for toggle in _TOGGLES:
-            if name == "RewriterConfig" and toggle in named:
-                written = [each.value for each in node.keywords if each.arg == toggle]
-                value = _word(written[0] if written else node, named[toggle])
-                proto.toggles.append(RewriterAssignment(toggle, value, proto.place, self._branch))
-        return proto
-
-    def _make_run_config(self, node: ast.Call, name: str, arguments: _Arguments) -> Any:
-        place = self._script.place(node)
-        places = {each.arg: self._script.place(each.value) for each in node.keywords if each.arg}
-        values = dict(arguments.named)
-        for keyword, value in zip(POSITIONAL[name], arguments.positional):
-            values.setdefault(keyword, value)
-            places.setdefault(keyword, place)
-        call = RunConfigCall(name, values, places, place, arguments.opaque)
-        self.run_configs[id(node)] = call
-        proto = values.get("session_config")
-        if name == "NPURunConfig" and isinstance(proto, Proto):
-            proto.to_run_config = place
-            proto.to_session = True
-        return call
-
-    def _call_other(
-        self, node: ast.Call, name: str, last: str, owner: Any, arguments: _Arguments
-    ) -> Any:
-        """Call what is none of the script's: Python's, TensorFlow's, the vendor's, or unknown."""
-        positional = arguments.positional
-        if name in _ENVIRONMENT:
-            variable = positional[0] if positional else UNKNOWN
-            has_default = len(positional) != 1 or arguments.named
-            if has_default or not isinstance(variable, Known):
-                return UNKNOWN
-            return EnvironmentText(str(variable.value))
-        if last == "as_bytes" and positional and isinstance(positional[0], EnvironmentText):
-            return positional[0]
-        if isinstance(owner, Known):
-            return call_method(owner.value, last, positional)
-        if last in _COMPLETING:
-            proto = self._complete_proto(node, arguments)
-            return proto if last == "npu_config_proto" else UNKNOWN
-        if last == "setattr" and len(positional) == 3:
-            part, field, value = positional
-            if isinstance(part, AttributePath) and isinstance(part.owner, OptimizerEntry):
-                path = (*part.path, field.value) if isinstance(field, Known) else ()
-                self._set_option(node, part.owner, path, value)
-            return UNKNOWN
-        objects = [v for v in arguments.values if isinstance(v, (Proto, OptimizerEntry))]
-        if last in _OPENING:
-            for value in objects:
-                if isinstance(value, Proto):
-                    value.to_session = True
-        elif last not in _ONLY_READING:
-            for value in arguments.values:
-                mark_shared(value)
-            if len(objects) == 1 and last[:1].islower():
-                return objects[0]  # a function that adds something and gives it back
-        return call_builtin(name, positional)
-
-    def _complete_proto(self, node: ast.Call, arguments: _Arguments) -> Proto:
-        protos = [value for value in arguments.values if isinstance(value, Proto)]
-        proto = protos[0] if protos else self._new_proto(node, own=True)
-        proto.to_session = True
-        self._set_toggle(node, proto, "remapping", "OFF")
-        if proto.own and not proto.shared and not proto.entries and proto.completed is None:
-            self._set_toggle(node, proto, "memory_optimization", "OFF")
-            proto.completed = self._branch
-        return proto
+        return CallArguments(positional, named, opaque)
 
 
 def _one_of_returned(values: List[Any]) -> Any:
@@ -729,10 +552,3 @@ def _set_instance_attribute(owner: Instance, name: str, value: Any) -> None:
     if before is not value:
         mark_shared(before)  # what follows may have been meant for it, in another branch
     owner.attributes[name] = value
-
-
-def _word(node: ast.AST, value: Any) -> Any:
-    """Give what a toggle is set to: ``OFF`` of RewriterConfig.OFF, a number, or UNKNOWN."""
-    if isinstance(value, Known):
-        return value.value
-    return node.attr if isinstance(node, ast.Attribute) else UNKNOWN

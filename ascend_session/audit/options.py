@@ -1,17 +1,18 @@
 """What the configuration's own definitions say of a script's options, alone and together.
 
-A run of the script passes some arms of its ``if`` statements. For each arm in which options are
-set, the rules run on what is surely set there, and on that with what may be set besides.
+The options stand in NpuOptimizer entries, or are arguments of NPURunConfig and its parts.
+
+A run of the script passes some arms of its ``if`` statements. For each arm in which options of an
+entry are set, the rules run on what is surely set there, and on that with what may be set besides.
 What is found both times is certain; what is found once depends on the way the script takes.
 """
 
+import ast
 import contextlib
 from functools import lru_cache
 from typing import (
     Any,
-    Callable,
     Dict,
-    FrozenSet,
     Iterable,
     Iterator,
     List,
@@ -26,23 +27,45 @@ from typing import (
 from pydantic import BaseModel
 
 from ascend_session.audit.objects import (
+    UNKNOWN,
     Branch,
+    EnvironmentText,
+    Known,
+    OneOf,
     OptimizerEntry,
     OptionAssignment,
+    RunConfigCall,
+    as_python,
     compatible,
     implied,
     join_branches,
 )
-from ascend_session.audit.values import EnvironmentText, Known, OneOf
+from ascend_session.audit.source import SyntaxTree, is_vendor_module
 from ascend_session.config.adapter_checks import ends_by_itself
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import check_value
 from ascend_session.config.grammars.profiling_options import profiling_members
-from ascend_session.config.option import Option, keys_by_name, options_by_key
+from ascend_session.config.names import OBSOLETE, unknown_name
+from ascend_session.config.option import (
+    Option,
+    keys_by_name,
+    option_fields,
+    options_by_key,
+    part_of,
+)
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.reference import all_options, values_of
+from ascend_session.config.parts import (
+    DumpConfig,
+    DynamicInputConfig,
+    ExperimentalConfig,
+    GraphMemoryOptimizeConfig,
+    MemoryConfig,
+    ProfilingConfig,
+)
+from ascend_session.config.reference import values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
+from ascend_session.config.run_config import find_ruined_options
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
 
@@ -72,17 +95,21 @@ class AssignedValue(NamedTuple):
     certain: bool = True
 
 
-_TYPES = {
-    "s": ((bytes,), "bytes are"),
-    "i": ((int,), "an int is"),
-    "b": ((int, float), "True or False is"),
+# Of each field: the types that protobuf takes, in words too, and how the option's value is read.
+_FIELDS: Dict[str, Any] = {
+    "s": ((bytes,), "bytes are", lambda text: text.decode(errors="replace")),
+    "i": ((int,), "an int is", int),
+    "b": ((int, float), "True or False is", bool),
 }
 
-_READERS: Dict[str, Callable[[Any], Any]] = {
-    "s": lambda text: text.decode(errors="replace"),
-    "i": int,
-    "b": bool,
-}
+# What these refuse, the adapter or GE refuses likewise. Of most other texts with a grammar only the
+# main form is documented, and blanks may pass.
+_EXACT_GRAMMARS = (
+    "dynamic_dims",
+    "experimental_accelerate_train_mode",
+    "input_shape",
+    "profiling_options",
+)
 
 
 def check_assigned(option: Option, value: Any, is_python_2: bool = False) -> AssignedValue:
@@ -107,47 +134,19 @@ def check_assigned(option: Option, value: Any, is_python_2: bool = False) -> Ass
     given: Any = value.value
     if is_python_2 and field == "s" and isinstance(given, str):
         given = given.encode()
-    types, needed = _TYPES[field]
+    types, needed, read_value = _FIELDS[field]
     if not isinstance(given, types):
         kind = "None" if given is None else f"a value of type {type(given).__name__}"
         return AssignedValue(wrong_type=f"{needed} needed, this is {kind}")
-    read = _READERS[field](given)
+    read = read_value(given)
     problems = check_value(option.key, read)
     if not problems:
         return AssignedValue(value=read)
     if option.dead:
         return AssignedValue()
-    is_documented = given not in (b"", -1) and option.key not in _lenient_keys()
-    is_certain = is_documented or ends_by_itself(option.key, read)
+    is_exact = values_of(option).grammar is None or option.key in _EXACT_GRAMMARS
+    is_certain = (given not in (b"", -1) and is_exact) or ends_by_itself(option.key, read)
     return AssignedValue(problems=problems, certain=is_certain)
-
-
-# What these refuse, the adapter or GE refuses likewise.
-_EXACT_GRAMMARS = (
-    "dynamic_dims",
-    "experimental_accelerate_train_mode",
-    "input_shape",
-    "profiling_options",
-)
-
-
-@lru_cache(maxsize=None)
-def _lenient_keys() -> FrozenSet[str]:
-    """List the keys whose values the adapter or GE may take although the definition does not.
-
-    Of most texts with a grammar only its main form is documented, and blanks may pass.
-    """
-    with_grammar = {each.key for each in all_options() if values_of(each).grammar is not None}
-    return frozenset(with_grammar.difference(_EXACT_GRAMMARS))
-
-
-def argument_problems(model: Type[BaseModel], name: str, value: Any) -> Tuple[Finding, ...]:
-    """Report what a class of options says against one of its arguments alone."""
-    try:
-        model(**{name: value})
-    except ConfigError as error:
-        return error.problems
-    return ()
 
 
 # They are there on every machine.
@@ -156,11 +155,15 @@ _COMMON = ("/tmp", "/dev", "/proc", "/var/tmp")
 
 def check_path(key: str, value: Optional[Any], place: Place) -> Iterator[Finding]:
     """Report a path of the machine that the script was written on."""
-    if key == "profiling_options" and isinstance(value, str):
+    if not isinstance(value, str):
+        return
+    if key == "profiling_options":
         with contextlib.suppress(ValueError):
             key, value = f"{key}, output", profiling_members(value).get("output")
-    elif key not in _path_keys():
-        return
+    else:
+        option = options_by_key(AscendConfig).get(key)
+        if option is None or values_of(option).types.split(" or ")[0] != "path":
+            return
     if not isinstance(value, str):
         return
     is_absolute = value.startswith("/") or (value[1:3] in (":/", ":\\") and value[0].isalpha())
@@ -168,13 +171,6 @@ def check_path(key: str, value: Optional[Any], place: Place) -> Iterator[Finding
         message = f"{key}={value!r} is a path of one machine; on another one it is not there."
         hint = "Take it from an argument or a variable, or write it relative to the script."
         yield Finding(INFO, message, hint, "machine-path", place=place)
-
-
-@lru_cache(maxsize=None)
-def _path_keys() -> FrozenSet[str]:
-    return frozenset(
-        each.key for each in all_options() if values_of(each).types.split(" or ")[0] == "path"
-    )
 
 
 _STATUS_HINTS = {
@@ -231,10 +227,7 @@ _MOST_BRANCHES = 24
 
 def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
     """Report what the rules say of the options of one entry."""
-    settings = []
-    for each in entry.settings:
-        if known_option(each.key) is not None:
-            settings.append(each)
+    settings = [each for each in entry.settings if known_option(each.key) is not None]
     branches = list(dict.fromkeys([entry.branch, *(each.branch for each in settings)]))
     for branch in branches[:_MOST_BRANCHES]:
         surely = [each for each in settings if implied(each.branch, branch)]
@@ -277,3 +270,148 @@ def _apply_rules_to(
         else:
             values[each.key] = value
     return dict(find_rule_violations(FlatOptions(values, unreadable), places, entry.place))
+
+
+_PARTS: Tuple[Type[BaseModel], ...] = (
+    DumpConfig,
+    DynamicInputConfig,
+    ExperimentalConfig,
+    GraphMemoryOptimizeConfig,
+    MemoryConfig,
+    ProfilingConfig,
+)
+# The parts of NPURunConfig, under the vendor's names.
+_PART_MODELS = {model.__name__: model for model in _PARTS}
+
+POSITIONAL: Dict[str, List[str]] = {
+    "NPURunConfig": ["iterations_per_loop", "profiling_config", "model_dir"],
+    **{name: list(model.model_fields) for name, model in _PART_MODELS.items()},
+}
+"""The first arguments of each class, in their order (npu_config.py)."""
+
+
+def find_vendor_classes(tree: SyntaxTree) -> Set[str]:
+    """Find the classes of `POSITIONAL` that mean the vendor's in this script.
+
+    NPURunConfig has a name of its own; the others are called like classes of other packages, and
+    count where they are imported from the vendor's, or everything is.
+    """
+    vendors: Set[str] = set()
+    others: Set[str] = {node.name for node in tree.nodes(ast.ClassDef)}
+    for node in tree.nodes(ast.ImportFrom):
+        names = {alias.asname or alias.name for alias in node.names}
+        if is_vendor_module(node.module or ""):
+            vendors |= set(POSITIONAL) if names & {"*", "npu_config"} else names
+        else:
+            others |= names
+    for node in tree.nodes(ast.Import):
+        if any(is_vendor_module(alias.name) for alias in node.names):
+            vendors |= set(POSITIONAL)
+    others -= {"NPURunConfig"} & vendors
+    return ({"NPURunConfig"} | (vendors & set(POSITIONAL))) - others
+
+
+def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
+    """Report what is wrong with single arguments of one call."""
+    model: Type[BaseModel] = _PART_MODELS.get(call.name, AdapterOptions)
+    known = _options_of(model)
+    for name, value in call.arguments.items():
+        place = call.places.get(name, call.place)
+        option = known.get(name)
+        if option is None or option.raw_only:
+            yield _unknown_argument(call.name, name, value, place)
+            continue
+        if isinstance(value, Known) and value.value is None:
+            continue  # which is as good as left out
+        yield from check_status(option.key, place)
+        try:
+            given = _as_field_takes_it(option, as_python(value))
+        except LookupError:
+            continue
+        if option.field is not None:
+            try:
+                model(**{name: given})
+            except ConfigError as error:
+                for problem in error.problems:
+                    yield problem._replace(rule="value-not-allowed", place=place)
+        yield from check_path(option.key, given, place)
+
+
+def _options_of(model: Type[BaseModel]) -> Dict[str, Option]:
+    """Map names to the options of a class, without those of its parts."""
+    return {option.name: option for option in option_fields(model) if "." not in option.path}
+
+
+def _unknown_argument(owner: str, name: str, value: Any, place: Place) -> Finding:
+    option = _options_of(AdapterOptions).get(name)
+    if name in OBSOLETE:
+        hint = OBSOLETE[name][:1].upper() + OBSOLETE[name][1:]
+    elif option is not None and option.raw_only:
+        hint = "It is a key of the entry for raw sessions only."
+    elif option is not None:
+        hint = "It is an argument of NPURunConfig."
+    else:
+        problem = unknown_name(name, getattr(value, "value", "..."), AscendConfig)
+        hint = problem.hint or problem.message
+    message = f"{owner} has no argument {name!r}; Python ends the script with a TypeError."
+    return Finding(ERROR, message, hint, "unknown-argument", name, place)
+
+
+def _as_field_takes_it(option: Option, value: Any) -> Any:
+    """Convert a value as protobuf does: 1 is a bool there, and True an int."""
+    if option.field == "b" and isinstance(value, (int, float)):
+        return bool(value)
+    if option.field == "i" and isinstance(value, bool):
+        return int(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value
+
+
+def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
+    """Report what the rules between options say of an NPURunConfig and its parts together."""
+    if call.name != "NPURunConfig":
+        return
+    values: Dict[str, Any] = {"enable_data_pre_proc": True}  # what NPURunConfig writes by itself
+    unreadable: Set[str] = set()
+    places: Dict[str, Place] = {}
+    for option, value, place in _flatten(call, "", call.place):
+        places[option.key] = place
+        given = _as_field_takes_it(option, value.value) if isinstance(value, Known) else None
+        if not isinstance(value, Known) or isinstance(given, (list, tuple, dict)):
+            unreadable.add(option.key)
+            values.pop(option.key, None)
+        elif given is not None:
+            values[option.key] = given
+    for problem in find_ruined_options(values):
+        place = places.get(problem.option or "", call.place)
+        yield problem._replace(rule="option-conflict", place=place)
+    right: Dict[str, Any] = {}
+    for option in option_fields(AdapterOptions):
+        if option.key in values and part_of(option.annotation) is None:
+            if option.field and check_value(option.key, values[option.key]):
+                unreadable.add(option.key)
+            else:
+                right[option.key] = values[option.key]
+    options = FlatOptions(right, unknown=unreadable)  # what is not known may be None
+    for _, finding in find_rule_violations(options, places, call.place):
+        if finding.option != "enable_data_pre_proc" or finding.option in places:
+            yield finding._replace(certain=not call.opaque)
+
+
+def _flatten(call: RunConfigCall, prefix: str, place: Place) -> Iterator[Tuple[Option, Any, Place]]:
+    """Yield the arguments of an NPURunConfig and of its parts, as far as they are known."""
+    known = {option.path: option for option in option_fields(AdapterOptions)}
+    for name, value in call.arguments.items():
+        option = known.get(f"{prefix}{name}")
+        if option is None:
+            continue
+        where = call.places.get(name, place)
+        if part_of(option.annotation) is None:
+            yield option, value, where
+        elif isinstance(value, RunConfigCall):
+            yield from _flatten(value, f"{prefix}{name}.", where)
+        elif not (isinstance(value, Known) and value.value is None):
+            for inner in known.values():  # a part that is not known may say anything
+                if inner.path.startswith(f"{prefix}{name}."):
+                    yield inner, UNKNOWN, where

@@ -81,16 +81,19 @@ def _audit_shell(file: str, data: bytes) -> Audited:
 def _check_script(script: Script) -> List[Finding]:
     # The configuration's definitions take a while to load, which a folder without scripts of this
     # kind need not wait for.
-    from ascend_session.audit.entries import (
+    from ascend_session.audit.interpreter import ScriptInterpreter
+    from ascend_session.audit.options import (
+        check_arguments,
+        check_arguments_together,
+        check_options_together,
+    )
+    from ascend_session.audit.rules import (
         check_entry,
         check_inference,
         check_proto,
+        check_systems,
         select_adapter_entries,
     )
-    from ascend_session.audit.interpreter import ScriptInterpreter
-    from ascend_session.audit.options import check_options_together
-    from ascend_session.audit.run_configs import check_arguments, check_arguments_together
-    from ascend_session.audit.systems import check_systems
 
     built = ScriptInterpreter(script).follow()
     findings: List[Finding] = []

@@ -143,6 +143,11 @@ def is_marked(data: bytes) -> bool:
     return _MARKS.search(data) is not None
 
 
+def is_vendor_module(name: str) -> bool:
+    """Whether a module is the vendor's."""
+    return name.split(".")[0] in ("npu_bridge", "npu_device")
+
+
 def decode_script(data: bytes) -> str:
     """Decode a file as its cookie says, else as UTF-8, else GB 18030, else byte by byte.
 

@@ -20,8 +20,14 @@ from typing import (
 
 import typer
 
-from ascend_session.aoe.conditions import FAILS, TuningCondition, format_value
-from ascend_session.aoe.host_conditions import DEVICE_MEMORY, ELSEWHERE, ONE_USER
+from ascend_session.aoe.conditions import (
+    DEVICE_MEMORY,
+    ELSEWHERE,
+    FAILS,
+    ONE_USER,
+    TuningCondition,
+    format_value,
+)
 from ascend_session.aoe.plan import ADVICE, AoePlan, choose_mode
 from ascend_session.aoe.run import (
     TuningProgress,

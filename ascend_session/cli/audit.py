@@ -155,7 +155,7 @@ def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int, int], None
 @_refuse_missing_paths()
 def _port(paths: List[str]) -> bool:
     """Print what the entries of scripts come to; tell whether all scripts could be read."""
-    from ascend_session.audit.port import port_script
+    from ascend_session.audit.fixes import port_script
     from ascend_session.audit.scripts import files_below
     from ascend_session.audit.source import read_file
 
@@ -212,7 +212,7 @@ def _list_fixes(report: "AuditReport") -> "Iterator[Tuple[str, FixedScript]]":
 
 def _apply_baseline(report: "AuditReport", baseline: str, update: bool) -> "AuditReport":
     """Leave out what the baseline names; an updated one names everything."""
-    from ascend_session.audit.exports import read_baseline, without_known, write_baseline
+    from ascend_session.audit.report import read_baseline, without_known, write_baseline
 
     try:
         if update:
@@ -224,7 +224,7 @@ def _apply_baseline(report: "AuditReport", baseline: str, update: bool) -> "Audi
 
 def _write_sarif(report: "AuditReport", file: str) -> None:
     from ascend_session import __version__
-    from ascend_session.audit.exports import as_sarif
+    from ascend_session.audit.report import as_sarif
 
     try:
         with open(file, "w", encoding="utf-8") as stream:

@@ -1,7 +1,7 @@
 """``npu_bridge`` and ``hccl`` for machines without a device: public scripts run unchanged.
 
 `finder` makes the vendor's names mean the modules below ``npu_bridge`` and ``hccl`` here, which
-mirror the vendor's tree. `life` has the open system of such a process, `sessions` checks every
-session that the script opens, and `run_end` reports on them. Importing this package installs
+mirror the vendor's tree. `sessions` checks every session that the script opens; `life` has the open
+system of such a process, and reports on the sessions at its end. Importing this package installs
 nothing and needs no TensorFlow.
 """

@@ -148,13 +148,6 @@ def install(
     return installed
 
 
-def uninstall() -> None:
-    """Take the finder away, and the vendor's names from what is imported."""
-    sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != VendorFinder.__name__]
-    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
-        del sys.modules[name]
-
-
 def take_over(name: str) -> None:
     """Make a module of ``inherited`` that of this room, and have the others found there, too."""
     spec = install(request={"child": "1"}).find_spec(name)
@@ -164,7 +157,7 @@ def take_over(name: str) -> None:
 
 def run_end() -> "Any":
     """Give the module that ends a run, for a runner that reads this file by its path."""
-    return _import_own(f"{_ROOM}.run_end")
+    return _import_own(f"{_ROOM}.life")
 
 
 def _is_of_the_script(top: str) -> bool:

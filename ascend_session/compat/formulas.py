@@ -6,9 +6,10 @@ device's rounding. The positions that dropout draws are random: with a seed they
 each run here, but other ones than a device draws with the same seed.
 
 Sources: ops/aicore/npu_unary_ops.cc, npu_aicore_ops.cc and ops/npu_ops.cc; npu_aicore_ops.py,
-npu_cpu_ops.py and npu_ops.py. For the formulas CANN's operator specifications and its public gelu,
-fast_gelu, fast_gelu_grad and lars_v2_update (TBE) and fast_gelu_v2_proto.h; that ``transpose`` of
-NonZero gives a row for each dimension is how CANN reads ONNX's NonZero.
+npu_cpu_ops.py and npu_ops.py. For the formulas CANN's operator specifications (that of
+DenseImageWarp is TensorFlow's dense_image_warp) and its public gelu, fast_gelu, fast_gelu_grad and
+lars_v2_update (TBE) and fast_gelu_v2_proto.h; that ``transpose`` of NonZero gives a row for each
+dimension is how CANN reads ONNX's NonZero.
 """
 
 import math
@@ -417,3 +418,47 @@ def random_choice_with_mask(
         rest = [0, count - tf.shape(indices)[0]]
         y = tf.reshape(tf.pad(indices, [rest, [0, 0]]), [count, x.shape.rank or -1])
         return [y, tf.reshape(tf.pad(is_there, [rest]), [count])]
+
+
+def dense_image_warp(image: Any, flow: Any, name: Any = None) -> Any:
+    """Read ``image[y - flow_y, x - flow_x]``, bilinear; outside, the nearest pixels inside.
+
+    Args:
+        image: float16 or float32 ``[batch, height, width, channels]``, 2 by 2 at least.
+        flow: float16 or float32 ``[batch, height, width, 2]``, y first.
+        name: Of the operator.
+    """
+    tf = tf1()
+    image = checked("DenseImageWarp", "image", image, HALF_OR_FLOAT)
+    flow = checked("DenseImageWarp", "flow", flow, HALF_OR_FLOAT)
+    dtype = image.dtype.base_dtype
+    with tf.name_scope(name or "DenseImageWarp"):
+        shape = tf.shape(image)
+        rows, columns = tf.meshgrid(tf.range(shape[1]), tf.range(shape[2]), indexing="ij")
+        corners, parts = [], []
+        for axis, grid in enumerate((rows, columns)):
+            place = tf.cast(grid, tf.float32)[tf.newaxis] - tf.cast(flow[..., axis], tf.float32)
+            last = tf.cast(shape[axis + 1] - 2, tf.float32)
+            low = tf.minimum(tf.maximum(0.0, tf.floor(place)), last)
+            parts.append(tf.cast(tf.clip_by_value(place - low, 0.0, 1.0), dtype)[..., tf.newaxis])
+            corners.append(tf.cast(low, tf.int32))
+        low_y, low_x = corners
+        part_y, part_x = parts
+        top = _between(_at(image, low_y, low_x), _at(image, low_y, low_x + 1), part_x)
+        bottom = _between(_at(image, low_y + 1, low_x), _at(image, low_y + 1, low_x + 1), part_x)
+        warped = _between(top, bottom, part_y)
+        warped.set_shape(image.shape)
+        return warped
+
+
+def _between(first: Any, second: Any, part: Any) -> Any:
+    return first + part * (second - first)
+
+
+def _at(image: Any, rows: Any, columns: Any) -> Any:
+    """Read ``image[b, rows, columns]`` for each b; rows and columns are ``[batch, ...]``."""
+    tf = tf1()
+    batch = tf.range(tf.shape(image)[0])
+    extra = rows.shape.rank - 1
+    batch = tf.reshape(batch, [-1] + [1] * extra) + tf.zeros_like(rows)
+    return tf.gather_nd(image, tf.stack([batch, rows, columns], axis=-1))

@@ -12,11 +12,11 @@ npu_loss_scale_optimizer.py and the optimizer of tf.contrib that it extends.
 
 import os
 import zlib
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, Sequence, Tuple
 
 from ascend_session import hccl
-from ascend_session.compat import run_end
-from ascend_session.compat.tensorflow_names import OptimizerV2, tf
+from ascend_session.compat import life
+from ascend_session.compat.tensorflow_names import tf
 from ascend_session.errors import UnsupportedError
 from ascend_session.training.gradients import averaged
 
@@ -182,16 +182,24 @@ def _record_first_values(variables: Sequence[Any]) -> Any:
         digest = 0
         for value in values:
             digest = zlib.crc32(value.tobytes(), digest)
-        run_end.record_variables(digest)
+        life.record_variables(digest)
         return True
 
     with tf.name_scope("ascend_session_first_values"), tf.device("/device:CPU:0"):
-        is_first = tf.numpy_function(run_end.has_no_variables, [], tf.bool)
+        is_first = tf.numpy_function(life.has_no_variables, [], tf.bool)
         return tf.cond(
             is_first,
             lambda: tf.numpy_function(record, [each.read_value() for each in variables], tf.bool),
             lambda: tf.constant(False),
         )
+
+
+def broadcast_values(variables: Sequence[Any], root_rank: Any) -> Any:
+    """Make an operation that gives these variables of all ranks the root's values."""
+    if not variables:
+        return tf.no_op()
+    received = hccl.broadcast([variable.read_value() for variable in variables], root_rank)
+    return tf.group([variable.assign(value).op for variable, value in zip(variables, received)])
 
 
 def scaled(loss: Any, scale: Any) -> Any:
@@ -273,79 +281,22 @@ def sent_by_owners(variables: Sequence[Any]) -> Any:
     return tf.group(done)
 
 
-_SCOPE = "Npu_Distributed_optimizer"
+_Base: Any = tf.train.Optimizer
 
 
-class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
-    """Averages the gradients over all ranks; what it wraps computes and applies them.
+class WrappingOptimizer(_Base):  # type: ignore[misc]
+    """An optimizer whose slots and variables are those of the one that it wraps."""
 
-    Args:
-        optimizer: An optimizer of Keras for graphs.
-        name: Its name.
-        kwargs: As of the base class.
+    _opt: Any
 
-    Raises:
-        UnsupportedError: Under Keras 3, which has no such optimizers.
-    """
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """Give the wrapped optimizer's."""
+        return self._opt.get_slot(*args, **kwargs)
 
-    def __init__(self, optimizer: Any, name: str = "NpuKerasOptimizer", **kwargs: Any) -> None:
-        super().__init__(name, **kwargs)
-        self._optimizer = optimizer
-        inner = optimizer.get_gradients
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
+        """Give the wrapped optimizer's."""
+        return self._opt.get_slot_names(*args, **kwargs)
 
-        def get_gradients(loss: Any, params: Sequence[Any]) -> List[Any]:
-            return averaged_list(inner(loss, params), params, name)
-
-        optimizer.get_gradients = get_gradients
-
-    def get_updates(self, loss: Any, params: Sequence[Any]) -> Any:
-        """Make the operations that update the parameters; Keras calls it for its training graph."""
-        return self._optimizer.get_updates(loss, params)
-
-    def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
-        """Apply them with the wrapped optimizer."""
-        return self._optimizer.apply_gradients(grads_and_vars, name)
-
-    def get_config(self) -> Dict[str, Any]:
-        """Give what it was made with."""
-        return {**super().get_config(), "optimizer": self._optimizer}
-
-    def _compute_gradients(
-        self, loss: Any, var_list: Any, grad_loss: Any = None, *args: Any, **kwargs: Any
-    ) -> List[Any]:
-        pairs = self._optimizer._compute_gradients(loss, var_list, grad_loss, *args, **kwargs)
-        return averaged_in_job(pairs, self._name)
-
-
-def npu_distributed_optimizer_wrapper(optimizer: Any) -> Any:
-    """Have an optimizer itself average its gradients, whichever kind it is.
-
-    Args:
-        optimizer: Of ``tf.train`` or of Keras, or the name of one of Keras.
-
-    Returns:
-        The same optimizer, changed.
-    """
-    if isinstance(optimizer, str):
-        optimizer = tf.keras.optimizers.get(optimizer)
-    if hasattr(optimizer, "compute_gradients"):
-        _average_pairs(optimizer, "compute_gradients", _SCOPE)
-    if hasattr(optimizer, "get_gradients"):
-        inner = optimizer.get_gradients
-
-        def get_gradients(loss: Any, params: Sequence[Any]) -> List[Any]:
-            return averaged_list(inner(loss, params), params, f"{_SCOPE}_get_grads")
-
-        optimizer.get_gradients = get_gradients
-    if hasattr(optimizer, "_compute_gradients"):
-        _average_pairs(optimizer, "_compute_gradients", f"{_SCOPE}_compute_grads")
-    return optimizer
-
-
-def _average_pairs(optimizer: Any, method: str, scope: str) -> None:
-    inner = getattr(optimizer, method)
-
-    def compute_gradients(*args: Any, **kwargs: Any) -> List[Any]:
-        return averaged_in_job(inner(*args, **kwargs), scope)
-
-    setattr(optimizer, method, compute_gradients)
+    def variables(self, *args: Any, **kwargs: Any) -> Any:
+        """Give the wrapped optimizer's."""
+        return self._opt.variables(*args, **kwargs)

@@ -5,7 +5,7 @@ and dynamic_gru_v2 (TBE) and the reference function of DynamicAUGRU; npu_ops.py 
 those by the states count for the last step alone, those by the gates not at all.
 """
 
-from typing import Any, List, Optional
+from typing import Any, List, Mapping, Optional
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.compat.formulas import HALF_OR_FLOAT, checked, last_only
@@ -14,13 +14,18 @@ from ascend_session.compat.unavailable import refuse
 FORWARD, BACKWARD = "UNIDIRECTIONAL", "REDIRECTIONAL"
 
 
-def _all_steps(step: Any, x: Any, extra: Any, first: Any, direction: str) -> List[Any]:
-    """Apply ``step`` to each step of x and stack the results; BACKWARD begins at the end."""
-    tf = tf1()
-    others = extra if isinstance(extra, list) else [] if extra is None else [extra]
-    results = tf.scan(step, (x, *others), initializer=first, reverse=direction == BACKWARD)
+def _all_steps(step: Any, inputs: Any, first: Any, direction: str) -> List[Any]:
+    """Apply ``step`` to each step of the inputs and stack the results; BACKWARD begins at the end.
+
+    Args:
+        step: Takes the results of the step before and the inputs of this one.
+        inputs: x and what goes with it, step by step.
+        first: The results before the first step.
+        direction: FORWARD or BACKWARD.
+    """
+    results = tf1().scan(step, inputs, initializer=first, reverse=direction == BACKWARD)
     for result in results:
-        result.set_shape([x.shape.as_list()[0], *first[0].shape.as_list()])
+        result.set_shape([inputs[0].shape.as_list()[0], *first[0].shape.as_list()])
     return list(results)
 
 
@@ -40,28 +45,28 @@ def _masked(new: Any, old: Any, mask: Any) -> Any:
 
 # What the device's operators take, and nothing else (dynamic_rnn, check_attr).
 _ONLY = {
-    "activation": "tanh",
-    "cell_clip": -1.0,
-    "cell_depth": 1,
     "cell_type": "LSTM",
+    "use_peephole": False,
+    "cell_depth": 1,
     "keep_prob": 1.0,
+    "cell_clip": -1.0,
     "num_proj": 0,
+    "time_major": True,
+    "activation": "tanh",
     "reset_after": True,
     "state_is_tuple": True,
-    "time_major": True,
-    "use_peephole": False,
 }
 
 
-def _check_attributes(operator: str, **given: Any) -> None:
-    """Refuse values of attributes that the device's operators do not take."""
-    for name, value in given.items():
-        if value != _ONLY[name]:
+def _check_attributes(operator: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse values of attributes, among all arguments, that the device's operators do not take."""
+    for name, only in _ONLY.items():
+        value = arguments.get(name, only)
+        if value != only:
             raise refuse(
                 f"npu_bridge: {operator}",
-                f"it takes no {name}={value!r}, and neither does the device's, only "
-                f"{_ONLY[name]!r}",
-                hint=f"Leave {name} at {_ONLY[name]!r}.",
+                f"it takes no {name}={value!r}, and neither does the device's, only {only!r}",
+                hint=f"Leave {name} at {only!r}.",
             )
 
 
@@ -104,9 +109,7 @@ def basic_lstm_cell(
     """
     tf = tf1()
     operator = "BasicLSTMCell"
-    _check_attributes(
-        operator, keep_prob=keep_prob, activation=activation, state_is_tuple=state_is_tuple
-    )
+    _check_attributes(operator, locals())
     x, h, c, w, b = _check_types(operator, x, h=h, c=c, w=w, b=b)
     with tf.name_scope(name or operator):
         new_h, new_c, *gates = _lstm_step(x, h, c, w, b, forget_bias)
@@ -158,51 +161,29 @@ def dynamic_rnn(
         UnsupportedError: For values that no device's operator takes.
     """
     operator = "DynamicRnn" if seq_length is not None else "DynamicRnnV2"
-    _check_attributes(
-        operator,
-        cell_type=cell_type,
-        use_peephole=use_peephole,
-        cell_depth=cell_depth,
-        keep_prob=keep_prob,
-        cell_clip=cell_clip,
-        num_proj=num_proj,
-        time_major=time_major,
-        activation=activation,
-    )
+    _check_attributes(operator, locals())
     _check_direction(operator, direction, FORWARD, BACKWARD)
     x, w, b, init_h, init_c = _check_types(operator, x, w=w, b=b, init_h=init_h, init_c=init_c)
-    with tf1().name_scope(name or operator):
-        return _lstm(x, w, b, seq_length, init_h[0], init_c[0], forget_bias, direction)
-
-
-def _lstm(
-    x: Any,
-    w: Any,
-    b: Any,
-    seq_length: Any,
-    first_h: Any,
-    first_c: Any,
-    forget_bias: float,
-    direction: str,
-) -> List[Any]:
     tf = tf1()
-    masks = _masks_of(x, seq_length)
+    with tf.name_scope(name or operator):
+        masks = _masks_of(x, seq_length)
 
-    def step(before: Any, now: Any) -> Any:
-        h, c, i, j, f, o, tanhc = _lstm_step(now[0], before[1], before[2], w, b, forget_bias)
-        if masks is None:
-            return (h, h, c, i, j, f, o, tanhc)
-        # The state c is masked first: tanh(c) and y are of the masked one.
-        c = _masked(c, before[2], now[1])
-        tanhc = tf.tanh(c)
-        y = tanhc * o * now[1]
-        h = _masked(y, before[1], now[1])
-        return (y, h, c, i, j, f, o, tanhc)
+        def step(before: Any, now: Any) -> Any:
+            h, c, i, j, f, o, tanhc = _lstm_step(now[0], before[1], before[2], w, b, forget_bias)
+            if masks is None:
+                return (h, h, c, i, j, f, o, tanhc)
+            # The state c is masked first: tanh(c) and y are of the masked one.
+            c = _masked(c, before[2], now[1])
+            tanhc = tf.tanh(c)
+            y = tanhc * o * now[1]
+            h = _masked(y, before[1], now[1])
+            return (y, h, c, i, j, f, o, tanhc)
 
-    zero = tf.zeros_like(first_h)
-    first = (zero, first_h, first_c, zero, zero, zero, zero, zero)
-    y, h, c, *gates = _all_steps(step, x, masks, first, direction)
-    return [y, last_only(h), last_only(c), *(tf.stop_gradient(gate) for gate in gates)]
+        zero = tf.zeros_like(init_h[0])
+        first = (zero, init_h[0], init_c[0], zero, zero, zero, zero, zero)
+        inputs = (x,) if masks is None else (x, masks)
+        y, h, c, *gates = _all_steps(step, inputs, first, direction)
+        return [y, last_only(h), last_only(c), *(tf.stop_gradient(gate) for gate in gates)]
 
 
 def dynamic_rnn_v2(
@@ -241,16 +222,7 @@ def dynamic_gru_v2(
         y, h, the gates z and r, n, and ``h R_n + c``, each ``[steps, batch, hidden]``.
     """
     operator = "DynamicGruV2"
-    _check_attributes(
-        operator,
-        cell_depth=cell_depth,
-        keep_prob=keep_prob,
-        cell_clip=cell_clip,
-        num_proj=num_proj,
-        time_major=time_major,
-        activation=activation,
-        reset_after=reset_after,
-    )
+    _check_attributes(operator, locals())
     _check_direction(operator, direction, FORWARD)
     weights = (weight_input, weight_hidden, bias_input, bias_hidden)
     return _gru(operator, x, None, weights, seq_length, init_h, gate_order, name)
@@ -285,16 +257,7 @@ def dynamic_augru(
         y, h, z, ``(1 - weight_att) z``, r, n, and ``h R_n + c``.
     """
     operator = "DynamicAUGRU"
-    _check_attributes(
-        operator,
-        cell_depth=cell_depth,
-        keep_prob=keep_prob,
-        cell_clip=cell_clip,
-        num_proj=num_proj,
-        time_major=time_major,
-        activation=activation,
-        reset_after=reset_after,
-    )
+    _check_attributes(operator, locals())
     _check_direction(operator, direction, FORWARD)
     weights = (weight_input, weight_hidden, bias_input, bias_hidden)
     return _gru(operator, x, weight_att, weights, seq_length, init_h, gate_order, name)
@@ -320,10 +283,10 @@ def _gru(
     dtype = x.dtype.base_dtype
     with tf.name_scope(name or operator):
         masks = _masks_of(x, seq_length)
-        extra = [masks] if masks is not None else []
+        inputs = [x] if masks is None else [x, masks]
         if attention is not None:
             attention = checked(operator, "weight_att", attention, HALF_OR_FLOAT, dtype)
-            extra.append(attention[:, :, tf.newaxis])
+            inputs.append(attention[:, :, tf.newaxis])
 
         def step(before: Any, now: Any) -> Any:
             h = before[1]
@@ -342,5 +305,5 @@ def _gru(
         zero = tf.zeros_like(init_h)
         count = 6 if attention is None else 7
         first = (zero, init_h, *[zero] * (count - 2))
-        y, h, *gates = _all_steps(step, x, extra or None, first, FORWARD)
+        y, h, *gates = _all_steps(step, tuple(inputs), first, FORWARD)
         return [y, last_only(h), *(tf.stop_gradient(gate) for gate in gates)]

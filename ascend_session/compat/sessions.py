@@ -23,17 +23,13 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.compat import life, run_end
+from ascend_session.compat import life
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
-from ascend_session.session.conditions import (
-    Leftovers,
-    init_options,
-    refuse_one_shot,
-)
+from ascend_session.session.conditions import Leftovers, init_options, refuse_one_shot
 from ascend_session.session.registry import current_system
 from ascend_session.user_code import UserLine, user_line
 
@@ -131,8 +127,12 @@ class SessionLog:
         )
         if not is_refused:
             self._loops[session] = loops
-            self._note_open(session, verdict)
-        run_end.record_sessions(self.sessions)
+        if verdict.is_offloaded and not is_refused:
+            self._open.append(weakref.ref(session))
+            if self._initial is None:  # so this one has initialised GE
+                self._initial = init_options(verdict.values)
+                self._initial_name = f"session {number} ({where})"
+        life.record_sessions(self.sessions)
 
     def note_loop(self, session: Any, steps: int, runs: int = 0) -> None:
         """Note that a loop is ready in a session, or that so many runs of it were made."""
@@ -186,16 +186,6 @@ class SessionLog:
                 )
             )
         return late
-
-    def _note_open(self, session: Any, verdict: EntryVerdict) -> None:
-        """Note that a session is open now, and may have initialised GE."""
-        if not verdict.is_offloaded:
-            return
-        self._open.append(weakref.ref(session))
-        if self._initial is None:
-            self._initial = init_options(verdict.values)
-            opened = self.sessions[-1]
-            self._initial_name = f"session {opened.number} ({opened.where})"
 
     def open_sessions(self) -> List[Any]:
         """List the offloaded sessions that are open, in the order of opening."""
@@ -375,9 +365,9 @@ def start(request: Optional[Dict[str, str]] = None) -> None:
     """Begin to watch; imports TensorFlow.
 
     Args:
-        request: What the command was called with (`run_end.begin`).
+        request: What the command was called with (`life.begin`).
     """
-    run_end.begin(request or {})
+    life.begin(request or {})
     if is_watching():
         return
     from tensorflow.python.client import session as module
@@ -412,7 +402,7 @@ def _is_none_of_the_scripts() -> bool:
         if life.is_of_parent():
             return True
         _Watch.log = SessionLog()
-        run_end.begin_in_fork()
+        life.begin_in_fork()
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))

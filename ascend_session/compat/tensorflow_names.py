@@ -15,27 +15,20 @@ tf: Any = tf1()
 AS_SCRIPTS: Any = sys.modules["tensorflow"] if tf.__version__.startswith("1.") else tf
 """What ``tf`` means in a script for TensorFlow 1, which ``import *`` gives it, too."""
 
-_NO_ESTIMATORS = (
-    f"This TensorFlow ({tf.__version__}) has no tf.estimator: it ended with 2.15.",
-    "Use Python 3.7 with TensorFlow 1.15, which such scripts are written for, or 2.15.",
-)
-_NO_GRAPH_KERAS = (
-    f"This TensorFlow ({tf.__version__}) has Keras 3, whose optimizers do not work in graphs.",
-    "Use Python 3.7 with TensorFlow 1.15, which such scripts are written for, or 2.15.",
-)
+_NO_ESTIMATORS = f"This TensorFlow ({tf.__version__}) has no tf.estimator: it ended with 2.15."
+_HINT = "Use Python 3.7 with TensorFlow 1.15, which such scripts are written for, or 2.15."
 
 
-def absent_class(name: str, message: str, hint: str) -> Any:
+def absent_class(name: str, message: str) -> Any:
     """Make a class of which nothing can be made; each attempt raises UnsupportedError.
 
     Args:
         name: What this TensorFlow has not.
         message: Why not, in a sentence.
-        hint: What to do.
     """
 
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807  (it is one)
-        raise UnsupportedError(f"{cls.__name__} needs {name}. {message}", hint=hint)
+        raise UnsupportedError(f"{cls.__name__} needs {name}. {message}", hint=_HINT)
 
     return type(name.rpartition(".")[2], (), {"__new__": __new__, "__doc__": message})
 
@@ -43,7 +36,7 @@ def absent_class(name: str, message: str, hint: str) -> Any:
 def _estimator_class(name: str) -> Any:
     if hasattr(tf, "estimator"):
         return getattr(tf.estimator, name)
-    return absent_class(f"tf.estimator.{name}", *_NO_ESTIMATORS)
+    return absent_class(f"tf.estimator.{name}", _NO_ESTIMATORS)
 
 
 Estimator: Any = _estimator_class("Estimator")
@@ -60,8 +53,7 @@ def keras_estimator() -> Any:
     model_to_estimator = getattr(getattr(tf.keras, "estimator", None), "model_to_estimator", None)
     if model_to_estimator is None:
         raise UnsupportedError(
-            f"model_to_npu_estimator needs tf.keras.estimator. {_NO_ESTIMATORS[0]}",
-            hint=_NO_ESTIMATORS[1],
+            f"model_to_npu_estimator needs tf.keras.estimator. {_NO_ESTIMATORS}", hint=_HINT
         )
     return model_to_estimator
 
@@ -72,7 +64,11 @@ def _keras_optimizer() -> Any:
     optimizer = getattr(getattr(optimizers, "legacy", None), "Optimizer", None)
     optimizer = optimizer or getattr(optimizers, "Optimizer", None)
     if optimizer is None or not hasattr(optimizer, "get_updates"):
-        return absent_class("a Keras optimizer of graph mode", *_NO_GRAPH_KERAS)
+        return absent_class(
+            "a Keras optimizer of graph mode",
+            f"This TensorFlow ({tf.__version__}) has Keras 3, whose optimizers do not work in "
+            "graphs.",
+        )
     return optimizer
 
 

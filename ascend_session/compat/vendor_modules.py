@@ -5,24 +5,42 @@ public scripts; such names are looked up when they are asked for. A signature of
 data, not code; `help` and `inspect` show it all the same.
 """
 
-import ast
 import importlib
 import inspect
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 _NPU = "ascend_session.compat.npu_bridge."
 _NAMES = "ascend_session.compat.tensorflow_names:"
 _PY = "tensorflow.python."
 
-# place -> names of it
+# place -> names of it: modules, or attributes of a module that ends with a colon
 _PLACES = {
     "": "os sys json time math random string numbers collections threading six",
+    "enum:": "Enum",
+    "inspect:": "signature",
+    "ascend_session.compat.hccl.manage.api:": "get_rank_id get_rank_size",
+    f"{_NPU}estimator.": "npu_ops",
     f"{_NPU}estimator.npu.": "util npu_scope npu_plugin npu_hook",
+    f"{_NPU}estimator.npu.npu_common:": "NPUBasics",
+    f"{_NPU}estimator.npu.npu_config:": (
+        "ExperimentalConfig GraphMemoryOptimizeConfig NPURunConfig"
+    ),
+    f"{_NPU}estimator.npu.npu_estimator:": "NPUEstimator NPUEstimatorSpec",
     f"{_NPU}estimator.npu.npu_hook:": (
         "NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook NPUInfeedOutfeedSessionHook "
-        "NPULogOutfeedSessionHook NPUOutputTensorHook NPUShutDownHook SetIterationsVarHook"
+        "NPULogOutfeedSessionHook NPUOutputTensorHook NPUShutDownHook SetIterationsVarHook "
+        "broadcast_global_variables"
     ),
+    f"{_NPU}estimator.npu.npu_loss_scale_manager:": "FixedLossScaleManager",
+    f"{_NPU}estimator.npu.npu_saver:": "NPUSaver",
+    f"{_NPU}hccl.": "hccl_ops",
+    f"{_NPU}helper.": "helper",
+    f"{_PY}distribute.": "distribute_lib one_device_strategy",
+    f"{_PY}eager.": "context",
     f"{_PY}framework.": "ops dtypes constant_op",
+    f"{_PY}keras.": "optimizers",
+    f"{_PY}keras.estimator:": "model_to_estimator",
+    f"{_PY}keras.optimizer_v2.": "optimizer_v2",
     f"{_PY}ops.": (
         "array_ops control_flow_ops gen_control_flow_ops gen_math_ops init_ops math_ops "
         "resource_variable_ops state_ops variable_scope variables"
@@ -30,51 +48,27 @@ _PLACES = {
     f"{_PY}training.": (
         "optimizer server_lib session_run_hook basic_session_run_hooks training_util"
     ),
+    f"{_PY}training.saver:": "BulkSaverBuilder Saver",
+    f"{_PY}training.saving.": "saveable_object_util",
     f"{_PY}util.": "compat function_utils tf_inspect",
+    "tensorflow.compat.v1:": "keras",
     "tensorflow.core.framework.": "attr_value_pb2 variable_pb2",
+    "tensorflow.core.protobuf.": "config_pb2 saver_pb2",
+    "tensorflow.core.protobuf.rewriter_config_pb2:": "RewriterConfig",
+    "tensorflow_estimator.python.estimator.": "run_config",
 }
 
 # name -> module, or module:attribute
 _HOMES: Dict[str, str] = {
     **{name: place + name for place, names in _PLACES.items() for name in names.split()},
-    "BulkSaverBuilder": f"{_PY}training.saver:BulkSaverBuilder",
-    "Enum": "enum:Enum",
-    "ExperimentalConfig": f"{_NPU}estimator.npu.npu_config:ExperimentalConfig",
-    "FixedLossScaleManager": f"{_NPU}estimator.npu.npu_loss_scale_manager:FixedLossScaleManager",
-    "GraphMemoryOptimizeConfig": f"{_NPU}estimator.npu.npu_config:GraphMemoryOptimizeConfig",
-    "NPUBasics": f"{_NPU}estimator.npu.npu_common:NPUBasics",
-    "NPUEstimator": f"{_NPU}estimator.npu.npu_estimator:NPUEstimator",
-    "NPUEstimatorSpec": f"{_NPU}estimator.npu.npu_estimator:NPUEstimatorSpec",
-    "NPURunConfig": f"{_NPU}estimator.npu.npu_config:NPURunConfig",
-    "NPUSaver": f"{_NPU}estimator.npu.npu_saver:NPUSaver",
     "Queue": "queue",
-    "RewriterConfig": "tensorflow.core.protobuf.rewriter_config_pb2:RewriterConfig",
-    "Saver": f"{_PY}training.saver:Saver",
     "backend": f"{_NAMES}keras_backend",
-    "broadcast_global_variables": f"{_NPU}estimator.npu.npu_hook:broadcast_global_variables",
-    "config_pb2": "tensorflow.core.protobuf.config_pb2",
-    "context": f"{_PY}eager.context",
     "contrib_summary": f"{_PY}ops.summary_ops_v2",
-    "distribute_lib": f"{_PY}distribute.distribute_lib",
     "estimator_lib": "tensorflow_estimator.python.estimator.estimator",
     "gen_npu_ops": f"{_NPU}helper.helper:npu_bridge_handle",
-    "get_rank_id": "ascend_session.compat.hccl.manage.api:get_rank_id",
-    "get_rank_size": "ascend_session.compat.hccl.manage.api:get_rank_size",
-    "hccl_ops": f"{_NPU}hccl.hccl_ops",
-    "helper": f"{_NPU}helper.helper",
-    "keras": "tensorflow.compat.v1:keras",
     "logging": f"{_PY}platform.tf_logging",
     "model_fn_lib": "tensorflow_estimator.python.estimator.model_fn",
-    "model_to_estimator": f"{_PY}keras.estimator:model_to_estimator",
-    "npu_ops": f"{_NPU}estimator.npu_ops",
-    "one_device_strategy": f"{_PY}distribute.one_device_strategy",
-    "optimizers": f"{_PY}keras.optimizers",
-    "optimizer_v2": f"{_PY}keras.optimizer_v2.optimizer_v2",
-    "run_config": "tensorflow_estimator.python.estimator.run_config",
     "run_config_lib": "tensorflow_estimator.python.estimator.run_config",
-    "saveable_object_util": f"{_PY}training.saving.saveable_object_util",
-    "saver_pb2": "tensorflow.core.protobuf.saver_pb2",
-    "signature": "inspect:signature",
     "tf": f"{_NAMES}AS_SCRIPTS",
     "util_lib": f"{_NPU}estimator.npu.util",
 }
@@ -113,28 +107,9 @@ def mirror_names(
 
 def signature_of(text: str) -> inspect.Signature:
     """Parse a signature like ``(x, keep_prob, noise_shape=None)``; defaults are literals."""
-    function: Any = ast.parse(f"def function{text}: pass").body[0]
-    arguments = function.args
-
-    def parameter(argument: Any, default: Any, kind: Any) -> inspect.Parameter:
-        value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
-        return inspect.Parameter(argument.arg, kind, default=value)
-
-    required = len(arguments.args) - len(arguments.defaults)
-    defaults = [None] * required + list(arguments.defaults)
-    parameters = [
-        parameter(argument, default, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for argument, default in zip(arguments.args, defaults)
-    ]
-    if arguments.vararg is not None:
-        parameters.append(parameter(arguments.vararg, None, inspect.Parameter.VAR_POSITIONAL))
-    parameters += [
-        parameter(argument, default, inspect.Parameter.KEYWORD_ONLY)
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
-    ]
-    if arguments.kwarg is not None:
-        parameters.append(parameter(arguments.kwarg, None, inspect.Parameter.VAR_KEYWORD))
-    return inspect.Signature(parameters)
+    names: Dict[str, Any] = {}
+    exec(f"def function{text}: pass", names)
+    return inspect.signature(names["function"])
 
 
 def with_signature(
@@ -153,11 +128,26 @@ def with_signature(
             given.apply_defaults()
             function(self, dict(given.arguments))
 
-        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        parameters: Tuple[inspect.Parameter, ...] = (me, *signature.parameters.values())
         init: Any = __init__
-        init.__signature__ = inspect.Signature(parameters)
+        init.__signature__ = signature_of(f"(self, {text[1:]}")
         init.__doc__ = function.__doc__
         return __init__
 
     return decorate
+
+
+def keep_arguments(text: str, public: Sequence[str] = ()) -> Any:
+    """Make an ``__init__`` that keeps each argument behind an underscore.
+
+    Args:
+        text: The signature without ``self``.
+        public: Arguments that are kept under their own names.
+    """
+
+    @with_signature(text)
+    def init(self: Any, given: Dict[str, Any]) -> None:
+        """Keep the arguments."""
+        for name, value in given.items():
+            setattr(self, name if name in public else f"_{name}", value)
+
+    return init

@@ -3,7 +3,7 @@
 import pytest
 
 from ascend_session.aoe import machine as measured
-from ascend_session.aoe.host_conditions import Load, check_resources
+from ascend_session.aoe.conditions import Load, check_resources
 from ascend_session.aoe.machine import (
     Parallel,
     measure_cpu_quota,

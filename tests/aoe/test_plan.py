@@ -7,8 +7,7 @@ import pytest
 
 from ascend_session import AscendConfig, MemoryConfig, ProfilingConfig
 from ascend_session.aoe import AoePlan
-from ascend_session.aoe.conditions import KnownFacts
-from ascend_session.aoe.host_conditions import check_device
+from ascend_session.aoe.conditions import KnownFacts, check_device
 from ascend_session.aoe.run import find_repository
 from ascend_session.errors import ConfigError
 from ascend_session.hardware.devices import Device, DeviceReport

@@ -6,8 +6,13 @@ import subprocess
 import pytest
 
 from ascend_session.aoe import machine as measured
-from ascend_session.aoe.conditions import KnownFacts, format_value
-from ascend_session.aoe.host_conditions import Load, check_resources, count_cpus_needed
+from ascend_session.aoe.conditions import (
+    KnownFacts,
+    Load,
+    check_resources,
+    count_cpus_needed,
+    format_value,
+)
 from ascend_session.aoe.machine import (
     Parallel,
     count_compilers,

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from ascend_session.audit import AUDIT_RULES, audit_file, scripts
-from ascend_session.audit.exports import as_sarif, read_baseline, without_known, write_baseline
+from ascend_session.audit.report import as_sarif, read_baseline, without_known, write_baseline
 from ascend_session.audit.scripts import audit_paths, files_below
 from ascend_session.errors import AuditError
 

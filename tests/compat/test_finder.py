@@ -8,16 +8,19 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session.compat import finder, life, run_end, sessions
+from ascend_session.compat import finder, life, sessions
 
 
 @pytest.fixture
 def installed(tf: Any) -> Iterator[Any]:
-    yield finder.install()
-    finder.uninstall()
+    own = finder.install()
+    yield own
+    sys.meta_path.remove(own)  # type: ignore[arg-type]
+    for name in [name for name in sys.modules if name.partition(".")[0] in finder.PACKAGES]:
+        del sys.modules[name]
     life.end()
     sessions.stop()
-    run_end.forget()
+    life.forget()
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def deformed(x: np.ndarray, offsets: np.ndarray, geometry: Sequence[Any]) -> np.
 
 @pytest.mark.parametrize("geometry", [(1, 1, 3, 1, 1), (2, 1, 2, 2, 2)])
 def test_deformable_convolution_reads_at_offsets(tf: Any, geometry: Any) -> None:
-    from ascend_session.compat import image_formulas
+    from ascend_session.compat.npu_bridge.tbe import npu_cube_ops
 
     stride, pad, kernel, dilation, groups = geometry
     chance = np.random.RandomState(3)
@@ -223,7 +223,7 @@ def test_deformable_convolution_reads_at_offsets(tf: Any, geometry: Any) -> None
     out = [(n + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1 for n in (4, 5)]
     offsets = (chance.rand(1, *out, 3 * groups * kernel**2) * 3 - 1.5).astype(np.float32)
     image, moved = tf.constant(x), tf.constant(offsets)
-    read = image_formulas.deformable_offsets(
+    read = npu_cube_ops.deformable_offsets(
         image,
         moved,
         [1, stride, stride, 1],

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import AscendConfigWarning, ConfigError, ascend_session, current_system
-from ascend_session.compat import life, run_end, sessions
+from ascend_session.compat import life, sessions
 from ascend_session.config.proto import add_to_entry
 from ascend_session.errors import DeviceError, LifecycleError
 
@@ -21,7 +21,7 @@ def watch(tf: Any, monkeypatch: Any) -> Iterator[None]:
     yield
     life.end()
     sessions.stop()
-    run_end.forget()
+    life.forget()
 
 
 @pytest.fixture

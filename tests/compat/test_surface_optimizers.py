@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
-from ascend_session.compat import run_end
+from ascend_session.compat import life
 from tests.compat.surface import module, of_estimator
 from tests.training.conftest import Equals, equals
 
@@ -282,8 +282,8 @@ def test_what_variables_begin_with_is_written_down_once_before_the_first_average
     tf: Any, two: Equals, monkeypatch: Any
 ) -> None:
     digests: List[int] = []
-    monkeypatch.setattr(run_end, "has_no_variables", lambda: not digests)
-    monkeypatch.setattr(run_end, "record_variables", digests.append)
+    monkeypatch.setattr(life, "has_no_variables", lambda: not digests)
+    monkeypatch.setattr(life, "record_variables", digests.append)
     weight, loss = model(tf)
     step = optimizers.NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.25)).minimize(
         loss

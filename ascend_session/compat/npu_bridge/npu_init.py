@@ -203,9 +203,9 @@ def npu_callbacks_append(callbacks_list: Any = ()) -> List[Any]:
 
 def set_keras_session_npu_config(config: Any = None) -> Any:
     """Gives Keras a session on the device, and returns it."""
-    made = session.Session(config=npu_config_proto(config))
-    backend.set_session(made)
-    return made
+    sess = session.Session(config=npu_config_proto(config))
+    backend.set_session(sess)
+    return sess
 
 
 def init_resource(config: Any = None) -> Tuple[Any, Any]:
@@ -218,13 +218,13 @@ def init_resource(config: Any = None) -> Tuple[Any, Any]:
     util.global_dict_init()
     starting = npu_ops.initialize_system()
     ending = npu_ops.shutdown_system()
-    made = session.Session(config=proto)
-    made.run(starting)
+    sess = session.Session(config=proto)
+    sess.run(starting)
     util.set_value("npu_rank_id", get_rank_id())
     util.set_value("npu_local_rank_id", get_local_rank_id())
     util.set_value("npu_rank_size", get_rank_size())
     util.set_value("npu_local_rank_size", get_local_rank_size())
-    return made, ending
+    return sess, ending
 
 
 def shutdown_resource(sess: Any, npu_shutdown: Any) -> None:

@@ -7,10 +7,10 @@ npu_aicore_ops.py.
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import random_seed
 
 from ascend_session.compat import formulas
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
+from ascend_session.compat.npu_bridge.estimator.npu_ops import DEFAULT_GRAPH_SEED, get_seed
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.unavailable import define_unavailable
 
@@ -29,8 +29,6 @@ __all__ = [
 
 npu_aicore_ops = helper.get_gen_ops()
 
-DEFAULT_GRAPH_SEED = 87654321
-
 
 def fast_gelu_v2(x: Any, name: Any = None) -> Any:
     """An approximation of gelu without exponents (`formulas.fast_gelu_v2`)."""
@@ -40,11 +38,6 @@ def fast_gelu_v2(x: Any, name: Any = None) -> Any:
 def centralization(x: Any, axes: Any, name: Any = None) -> Any:
     """``x - reduce_mean(x, axes)``."""
     return formulas.centralization(x, axes, name)
-
-
-def get_seed(op_seed: Any) -> Any:
-    """The two seeds of a random operator; in releases before 2022."""
-    return random_seed.get_seed(op_seed)
 
 
 def dropout_v3(

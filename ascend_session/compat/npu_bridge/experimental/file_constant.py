@@ -52,10 +52,10 @@ def file_constant(
             hint="Give file_path.",
         )
     values = np.fromfile(file_path, dtype=kind.as_numpy_dtype)
-    wanted = int(np.prod(shape, dtype=np.int64))
-    if values.size != wanted:
+    count = int(np.prod(shape, dtype=np.int64))
+    if values.size != count:
         raise ValueError(
             f"{file_path} has {values.size} values of {kind.name}, but shape={list(shape)} has "
-            f"{wanted}."
+            f"{count}."
         )
     return tf.constant(values.reshape(shape), dtype=kind, name=name or "FileConstant")

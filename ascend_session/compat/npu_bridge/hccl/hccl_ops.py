@@ -57,7 +57,7 @@ def broadcast(
     if isinstance(fusion, str):  # the third argument in the releases of 2020
         fusion, group = 2, fusion
     received = hccl.broadcast(tensor, root_rank, fusion, fusion_id, group)
-    return [_kept(one, value) for one, value in zip(tensor, received)]
+    return [_kept(given, value) for given, value in zip(tensor, received)]
 
 
 def _kept(given: Any, received: Any) -> Any:

@@ -5,7 +5,7 @@ Source: npu_cpu_ops.py of the newest release and of the old ones.
 
 from typing import Any
 
-from ascend_session.compat import formulas, image_formulas
+from ascend_session.compat import formulas
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.unavailable import define_unavailable
 
@@ -25,8 +25,8 @@ def RandomChoiceWithMask(x: Any, count: Any, seed: Any = 0, seed2: Any = 0) -> A
 
 
 def dense_image_warp(image: Any, flow: Any, name: Any = None) -> Any:
-    """``image[y - flow_y, x - flow_x]``, bilinear (`image_formulas.dense_image_warp`)."""
-    return image_formulas.dense_image_warp(image, flow, name)
+    """``image[y - flow_y, x - flow_x]``, bilinear (`formulas.dense_image_warp`)."""
+    return formulas.dense_image_warp(image, flow, name)
 
 
 define_unavailable(globals())

@@ -40,12 +40,12 @@ class Profiler:
 
     def start(self) -> None:
         """Begins; RuntimeError for options that cannot be, and inside another one."""
-        said = tf_adapter.ProfilerStart(self._level, self._aic_metrics, self._output_path)
-        if said:
-            raise RuntimeError(said)
+        problem = tf_adapter.ProfilerStart(self._level, self._aic_metrics, self._output_path)
+        if problem:
+            raise RuntimeError(problem)
 
     def stop(self) -> None:
         """Ends it."""
-        said = tf_adapter.ProfilerStop()
-        if said:
-            raise RuntimeError(said)
+        problem = tf_adapter.ProfilerStop()
+        if problem:
+            raise RuntimeError(problem)

@@ -40,7 +40,7 @@ def model_to_npu_estimator(
     Raises:
         UnsupportedError: Without ``tf.estimator``.
     """
-    made = keras_estimator()(
+    estimator = keras_estimator()(
         keras_model=keras_model,
         keras_model_path=keras_model_path,
         custom_objects=custom_objects,
@@ -49,9 +49,9 @@ def model_to_npu_estimator(
         checkpoint_format=checkpoint_format,
     )
     return NPUEstimator(
-        model_fn=made._model_fn,
+        model_fn=estimator._model_fn,
         model_dir=model_dir,
         config=config,
         job_start_file=job_start_file,
-        warm_start_from=made._warm_start_settings,
+        warm_start_from=estimator._warm_start_settings,
     )

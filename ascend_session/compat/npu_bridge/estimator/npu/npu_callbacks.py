@@ -5,8 +5,7 @@ Source: npu_callbacks.py.
 
 from typing import Any
 
-from ascend_session import hccl
-from ascend_session.compat.optimizers import rank_count
+from ascend_session.compat.optimizers import broadcast_values, rank_count
 from ascend_session.compat.tensorflow_names import Callback, keras_backend, tf
 from ascend_session.compat.vendor_modules import mirror_names
 from ascend_session.errors import UnsupportedError
@@ -22,11 +21,12 @@ __getattr__, __all__ = mirror_names(
 
 def broadcast_global_variables(root_rank: int) -> Any:
     """An operation that gives Keras's initialised variables of all ranks the root's values."""
-    variables = [one for one in tf.global_variables() if getattr(one, "_keras_initialized", False)]
-    if not variables:
-        return tf.no_op()
-    received = hccl.broadcast([one.read_value() for one in variables], root_rank)
-    return tf.group([one.assign(value).op for one, value in zip(variables, received)])
+    variables = [
+        variable
+        for variable in tf.global_variables()
+        if getattr(variable, "_keras_initialized", False)
+    ]
+    return broadcast_values(variables, root_rank)
 
 
 class BroadcastGlobalVariablesCallbackImpl:

@@ -5,11 +5,11 @@ Source: npu_common.py.
 
 import json
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.vendor_modules import mirror_names, with_signature
+from ascend_session.compat.vendor_modules import keep_arguments, mirror_names
 from ascend_session.errors import JobError, warn
 
 __getattr__, __all__ = mirror_names(
@@ -30,16 +30,12 @@ class NoJobError(JobError, AttributeError):
 class JobInfo:
     """What is known of the job; each argument is kept behind an underscore."""
 
-    @with_signature(
+    __init__ = keep_arguments(
         "(job_id=0, job_config=None, heartbeat_time=-1, region_id=None, ak=None, sk=None, "
         "endpoint_url=None, device_info=None, rank_table_file=None, restart_flag=0, "
         "local_app_dir=None, local_data_dir=None, local_checkpoint_dir=None, local_log_dir=None, "
         "local_result_dir=None, local_boot_file=None, rank_size=1)"
     )
-    def __init__(self, given: Dict[str, Any]) -> None:
-        """Keeps the arguments."""
-        for name, value in given.items():
-            setattr(self, f"_{name}", value)
 
 
 class JobConfig:
@@ -105,11 +101,11 @@ class NPUBasics:
         return int(self._job_info._rank_size)
 
 
-def job_without_id(asked: str) -> Any:
+def job_without_id(subject: str) -> Any:
     """The `JobInfo` of a job without JOB_ID, where a device would end the program.
 
     Args:
-        asked: What was asked for, as the beginning of a sentence.
+        subject: What was asked for, as the beginning of a sentence.
 
     Raises:
         JobError: In a job of several ranks.
@@ -117,10 +113,10 @@ def job_without_id(asked: str) -> Any:
     Warns:
         AscendConfigWarning: In a job of one.
     """
-    said = f"{asked} is told by the environment, but JOB_ID is not set"
+    message = f"{subject} is told by the environment, but JOB_ID is not set"
     if util.get_ranksize() not in ("", "0", "1"):
-        raise NoJobError(f"{said}.", hint=_HINT)
-    warn(f"{said}; this is taken for a job of one here. On a device this call fails: {_HINT}")
+        raise NoJobError(f"{message}.", hint=_HINT)
+    warn(f"{message}; this is taken for a job of one here. On a device this call fails: {_HINT}")
     return JobInfo(device_info=DeviceInfo(index=os.environ.get("RANK_ID", "")))
 
 

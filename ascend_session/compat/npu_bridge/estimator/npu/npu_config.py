@@ -15,7 +15,7 @@ from tensorflow.core.protobuf import config_pb2
 from ascend_session.compat import run_config
 from ascend_session.compat.run_config import ARGUMENTS, OF_TENSORFLOW, add_npu_optimizer, attribute
 from ascend_session.compat.tensorflow_names import RunConfig
-from ascend_session.compat.vendor_modules import mirror_names, with_signature
+from ascend_session.compat.vendor_modules import keep_arguments, mirror_names, with_signature
 from ascend_session.errors import warn
 
 __getattr__, __all__ = mirror_names(
@@ -98,41 +98,20 @@ class ProfilingConfig:
 class MemoryConfig:
     """How the device's memory is used; the arguments are keys of the entry."""
 
-    def __init__(
-        self,
-        atomic_clean_policy: Any = 0,
-        static_memory_policy: Any = 0,
-        memory_optimization_policy: Any = None,
-        variable_use_1g_huge_page: Any = 0,
-    ) -> None:
-        self._atomic_clean_policy = atomic_clean_policy
-        self._static_memory_policy = static_memory_policy
-        self._memory_optimization_policy = memory_optimization_policy
-        self._variable_use_1g_huge_page = variable_use_1g_huge_page
+    __init__ = keep_arguments(
+        "(atomic_clean_policy=0, static_memory_policy=0, memory_optimization_policy=None, "
+        "variable_use_1g_huge_page=0)"
+    )
 
 
 class DumpConfig:
     """What operators write to files; the arguments are keys of the entry."""
 
-    def __init__(
-        self,
-        enable_dump: Any = False,
-        dump_path: Any = None,
-        dump_step: Any = None,
-        dump_mode: Any = "output",
-        enable_dump_debug: Any = False,
-        dump_debug_mode: Any = "all",
-        dump_data: Any = "tensor",
-        dump_layer: Any = None,
-    ) -> None:
-        self._enable_dump = enable_dump
-        self._dump_path = dump_path
-        self._dump_step = dump_step
-        self._dump_mode = dump_mode
-        self._enable_dump_debug = enable_dump_debug
-        self._dump_debug_mode = dump_debug_mode
-        self.dump_data = dump_data
-        self.dump_layer = dump_layer
+    __init__ = keep_arguments(
+        "(enable_dump=False, dump_path=None, dump_step=None, dump_mode='output', "
+        "enable_dump_debug=False, dump_debug_mode='all', dump_data='tensor', dump_layer=None)",
+        public=("dump_data", "dump_layer"),
+    )
 
 
 class GraphMemoryOptimizeConfig:
@@ -157,31 +136,20 @@ class ExperimentalConfig:
         ValueError: If ``graph_memory_optimize_config`` is of another type.
     """
 
-    def __init__(
-        self,
-        logical_device_cluster_deploy_mode: Any = "LB",
-        logical_device_id: Any = None,
-        model_deploy_mode: Any = None,
-        model_deploy_devicelist: Any = None,
-        graph_memory_optimize_config: Any = None,
-        enable_graph_parallel: Any = None,
-        graph_parallel_option_path: Any = None,
-        graph_compiler_cache_dir: Any = None,
-        resource_config_path: Any = None,
-        accelerate_train_mode: Any = None,
-    ) -> None:
-        memory = graph_memory_optimize_config
+    _graph_memory_optimize_config: Optional[GraphMemoryOptimizeConfig]
+
+    @with_signature(
+        "(logical_device_cluster_deploy_mode='LB', logical_device_id=None, "
+        "model_deploy_mode=None, model_deploy_devicelist=None, graph_memory_optimize_config=None, "
+        "enable_graph_parallel=None, graph_parallel_option_path=None, "
+        "graph_compiler_cache_dir=None, resource_config_path=None, accelerate_train_mode=None)"
+    )
+    def __init__(self, given: Dict[str, Any]) -> None:
+        """Keeps the arguments."""
+        memory = given["graph_memory_optimize_config"]
         _check_part("graph_memory_optimize_config", memory, GraphMemoryOptimizeConfig)
-        self._logical_device_cluster_deploy_mode = logical_device_cluster_deploy_mode
-        self._logical_device_id = logical_device_id
-        self._model_deploy_mode = model_deploy_mode
-        self._model_deploy_devicelist = model_deploy_devicelist
-        self._graph_memory_optimize_config = memory
-        self._enable_graph_parallel = enable_graph_parallel
-        self._graph_parallel_option_path = graph_parallel_option_path
-        self._graph_compiler_cache_dir = graph_compiler_cache_dir
-        self._resource_config_path = resource_config_path
-        self._accelerate_train_mode = accelerate_train_mode
+        for name, value in given.items():
+            setattr(self, f"_{name}", value)
 
 
 class NpuExecutePlacement(Enum):
@@ -201,17 +169,9 @@ class DynamicInputConfig:
     Releases before 2023 have no ``compile_hybrid_mode``; current ones demand it.
     """
 
-    def __init__(
-        self,
-        input_shape: Any,
-        dynamic_dims: Any,
-        dynamic_node_type: Any,
-        compile_hybrid_mode: Any = 0,
-    ) -> None:
-        self._input_shape = input_shape
-        self._dynamic_dims = dynamic_dims
-        self._dynamic_node_type = dynamic_node_type
-        self._compile_hybrid_mode = compile_hybrid_mode
+    __init__ = keep_arguments(
+        "(input_shape, dynamic_dims, dynamic_node_type, compile_hybrid_mode=0)"
+    )
 
 
 def set_npu_default_config(

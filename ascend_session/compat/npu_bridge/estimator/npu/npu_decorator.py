@@ -19,12 +19,12 @@ def npu_keras_var_broadcast_decorator(func: Callable[..., Any]) -> Callable[...,
 
     @functools.wraps(func)
     def wrapper(session: Any, *args: Any, **kwargs: Any) -> Any:
-        made = func(session, *args, **kwargs)
+        result = func(session, *args, **kwargs)
         if rank_count() > 1 and session.graph._graph_key not in _graphs:
             with session.graph.as_default():
                 session.run(broadcast_global_variables(0))
             _graphs.append(session.graph._graph_key)
-        return made
+        return result
 
     return wrapper
 

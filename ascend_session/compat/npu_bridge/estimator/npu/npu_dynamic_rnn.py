@@ -5,19 +5,10 @@ Source: npu_dynamic_rnn.py; docs, npu_dynamic_rnn.
 """
 
 import math
-from typing import Any, Dict
+from typing import Any, Callable, Dict, TypeVar
 
-from ascend_session.compat.npu_bridge.estimator.npu._dynamic_basic import (
-    DYNAMIC_RNN_BIDIRECTION,
-    DYNAMIC_RNN_REDIRECTIONAL,
-    DYNAMIC_RNN_UNIDIRECTION,
-    DynamicBasic,
-    as_it_is,
-    known_input_size,
-    lengths,
-)
 from ascend_session.compat.npu_bridge.helper import helper
-from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.tensorflow_names import absent_class, tf
 
 __all__ = [
     "DYNAMIC_RNN_BIDIRECTION",
@@ -29,10 +20,113 @@ __all__ = [
     "gen_npu_ops",
 ]
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
 gen_npu_ops = helper.get_gen_ops()
 
+DYNAMIC_RNN_UNIDIRECTION = "UNIDIRECTIONAL"
+DYNAMIC_RNN_BIDIRECTION = "BIDIRECTIONAL"
+DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
 
-class _Gru(DynamicBasic):
+
+def _layer_class() -> Any:
+    """The layers of graph mode, ``tf.layers.Layer``."""
+    try:
+        return tf.layers.Layer
+    except (AttributeError, ImportError):
+        return absent_class(
+            "tf.compat.v1.layers.Layer",
+            f"This TensorFlow ({tf.__version__}) has Keras 3, which has no layers of graph mode.",
+        )
+
+
+def _as_it_is(function: _Function) -> _Function:
+    """Keeps Keras from translating ``call`` for nothing, and its errors into others."""
+    return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
+
+
+def _attribute(name: str, meaning: str) -> Any:
+    """A property that reads an attribute of the layer's operator."""
+    return property(lambda layer: layer._args[name], doc=meaning)
+
+
+class _DynamicBasic(_layer_class()):  # type: ignore[misc]
+    """What the layers have in common.
+
+    Args:
+        hidden_size: Of the states.
+        dtype: Of the weights; the input is cast to it.
+        attributes: The attributes of the layer's operator.
+    """
+
+    def __init__(self, hidden_size: Any, dtype: Any, **attributes: Any) -> None:
+        super().__init__()
+        self._hidden_size = hidden_size
+        self._dtype = tf.as_dtype(dtype).name
+        self._args: Dict[str, Any] = attributes
+        self._seq_length: Any = None
+        self._init_h: Any = None
+
+    direction = _attribute("direction", "In which direction the steps go.")
+    cell_depth = _attribute("cell_depth", "1.")
+    keep_prob = _attribute("keep_prob", "1.0.")
+    cell_clip = _attribute("cell_clip", "-1.0.")
+    num_proj = _attribute("num_proj", "0.")
+    time_major = _attribute("time_major", "True.")
+    activation = _attribute("activation", "The activation's name.")
+    is_training = _attribute("is_training", "Whether the operator keeps what its gradient needs.")
+
+    def check_direction(self) -> None:
+        """Raises ValueError for a direction that the layers do not take."""
+        known = (DYNAMIC_RNN_UNIDIRECTION, DYNAMIC_RNN_BIDIRECTION)
+        if self.direction not in known:
+            raise ValueError(
+                f"Invalid direction: {self.direction}, expecting {known[0]} or {known[1]}"
+            )
+
+    def reshape(self, shape: Any) -> Any:
+        """The shape of a weight: of both directions, if there are two."""
+        return [2, *shape] if self.direction == DYNAMIC_RNN_BIDIRECTION else shape
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the variable of the sequences' lengths."""
+        steps, batch, _ = tf.TensorShape(input_shape).as_list()
+        self._seq_length = self._variable(
+            "dynamicbase/seq_length",
+            [16 if batch is None else batch],
+            tf.constant_initializer(1 if steps is None else steps, dtype=tf.int32),
+            dtype=tf.int32,
+            trainable=False,
+        )
+        super().build(input_shape)
+
+    def _variable(
+        self, name: str, shape: Any, initializer: Any, dtype: Any = None, trainable: bool = True
+    ) -> Any:
+        return self.add_weight(
+            name,
+            shape=shape,
+            dtype=dtype or self._dtype,
+            initializer=initializer,
+            trainable=trainable,
+        )
+
+    @_as_it_is
+    def call(self, x: Any, seq_length: Any = None) -> Any:
+        """Notes the input and the lengths for the operator."""
+        self.check_direction()
+        self._args["x"] = tf.cast(x, self._dtype)
+        self._args["seq_length"] = self._seq_length if seq_length is None else seq_length
+
+
+def _known_input_size(input_shape: Any) -> int:
+    size = tf.TensorShape(input_shape).as_list()[2]
+    if size is None:
+        raise ValueError("Expected input_shape[2] to be known, saw shape: input_size.")
+    return int(size)
+
+
+class _Gru(_DynamicBasic):
     """The two layers of GRUs, which differ by the operator alone."""
 
     _prefix = ""
@@ -63,25 +157,17 @@ class _Gru(DynamicBasic):
             time_major=time_major,
             activation=activation,
             is_training=is_training,
+            gate_order=gate_order,
+            reset_after=reset_after,
         )
-        self._args["gate_order"] = gate_order
-        self._args["reset_after"] = reset_after
         self._weights_of_gates: Dict[str, Any] = {}
 
-    @property
-    def gate_order(self) -> Any:
-        """In which order the weights have the gates."""
-        return self._args["gate_order"]
-
-    @property
-    def reset_after(self) -> Any:
-        """True: the reset gate comes after the product."""
-        return self._args["reset_after"]
+    gate_order = _attribute("gate_order", "In which order the weights have the gates.")
+    reset_after = _attribute("reset_after", "True: the reset gate comes after the product.")
 
     def build(self, input_shape: Any) -> None:
         """Makes the weights; ValueError if their shapes are not known."""
-        size = known_input_size(input_shape)
-        batch = lengths(input_shape)[1]
+        size, batch = _known_input_size(input_shape), tf.TensorShape(input_shape).as_list()[1]
         if batch is None:
             raise ValueError("Expected input_shape[1] to be known, saw shape: batch_size.")
         gates = 3 * self._hidden_size
@@ -94,8 +180,9 @@ class _Gru(DynamicBasic):
         }
         for name, shape in shapes.items():
             initializer = tf.random_uniform_initializer(-deviation, deviation)
-            made = self._variable(f"{self._prefix}/{name}", shape, initializer)
-            self._weights_of_gates[name] = made
+            self._weights_of_gates[name] = self._variable(
+                f"{self._prefix}/{name}", shape, initializer
+            )
         self._init_h = tf.zeros([batch, self._hidden_size], dtype=self._dtype)
         super().build(input_shape)
 
@@ -110,7 +197,7 @@ class DynamicGRUV2(_Gru):
 
     _prefix = "dynamicgruv2"
 
-    @as_it_is
+    @_as_it_is
     def call(self, x: Any, seq_length: Any = None, init_h: Any = None) -> Any:
         """The outputs for ``x [steps, batch, inputs]``."""
         return gen_npu_ops.dynamic_gru_v2(**self._arguments(x, seq_length, init_h))
@@ -121,7 +208,7 @@ class DynamicAUGRU(_Gru):
 
     _prefix = "dynamicaugru"
 
-    @as_it_is
+    @_as_it_is
     def call(  # type: ignore[override]
         self, x: Any, weight_att: Any, seq_length: Any = None, init_h: Any = None
     ) -> Any:
@@ -130,7 +217,7 @@ class DynamicAUGRU(_Gru):
         return gen_npu_ops.dynamic_augru(weight_att=weight_att, **given)
 
 
-class DynamicRNN(DynamicBasic):
+class DynamicRNN(_DynamicBasic):
     """An LSTM: y, h, c, the gates i, j, f, o, and tanh(c), of each step."""
 
     def __init__(
@@ -160,31 +247,20 @@ class DynamicRNN(DynamicBasic):
             time_major=time_major,
             activation=activation,
             is_training=is_training,
+            cell_type=cell_type,
+            use_peephole=use_peephole,
+            forget_bias=forget_bias,
         )
-        self._args["cell_type"] = cell_type
-        self._args["use_peephole"] = use_peephole
-        self._args["forget_bias"] = forget_bias
         self._rnn_w: Any = None
         self._rnn_b: Any = None
 
-    @property
-    def cell_type(self) -> Any:
-        """LSTM."""
-        return self._args["cell_type"]
-
-    @property
-    def use_peephole(self) -> Any:
-        """False."""
-        return self._args["use_peephole"]
-
-    @property
-    def forget_bias(self) -> Any:
-        """Added to the forget gate."""
-        return self._args["forget_bias"]
+    cell_type = _attribute("cell_type", "LSTM.")
+    use_peephole = _attribute("use_peephole", "False.")
+    forget_bias = _attribute("forget_bias", "Added to the forget gate.")
 
     def build(self, input_shape: Any) -> None:
         """Makes the weights; ValueError if their shapes are not known."""
-        size, gates = known_input_size(input_shape), 4 * self._hidden_size
+        size, gates = _known_input_size(input_shape), 4 * self._hidden_size
         self._rnn_w = self._variable(
             "dynamicrnn/w",
             self.reshape([size + self._hidden_size, gates]),
@@ -195,7 +271,7 @@ class DynamicRNN(DynamicBasic):
         )
         super().build(input_shape)
 
-    @as_it_is
+    @_as_it_is
     def call(
         self,
         x: Any,

@@ -3,15 +3,15 @@
 Here the CPU trains. Source: npu_estimator.py.
 """
 
+import contextlib
 import os
 import random
 import string
 import sys
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from tensorflow.python.util import function_utils
+from tensorflow.python.util import function_utils, tf_inspect
 
-from ascend_session.compat.hooks import check_host_calls, host_call_operations
 from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics, job_without_id
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig
@@ -41,20 +41,15 @@ _Spec: Any = EstimatorSpec
 _TRAIN, _EVAL = "train", "eval"  # tf.estimator.ModeKeys
 
 
-def no_check_override() -> Any:
+@contextlib.contextmanager
+def no_check_override() -> Iterator[None]:
     """A block in which subclasses of ``tf.estimator.Estimator`` may override its methods."""
-
-    class _Manager:
-        _before: Any = None
-
-        def __enter__(self) -> None:
-            self._before = _Base._assert_members_are_not_overridden
-            _Base._assert_members_are_not_overridden = lambda estimator: None
-
-        def __exit__(self, *failure: Any) -> None:
-            _Base._assert_members_are_not_overridden = self._before
-
-    return _Manager()
+    before = _Base._assert_members_are_not_overridden
+    _Base._assert_members_are_not_overridden = lambda estimator: None
+    try:
+        yield
+    finally:
+        _Base._assert_members_are_not_overridden = before
 
 
 class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
@@ -80,8 +75,9 @@ class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
         host_call: Any = None,
     ) -> Any:
         """Checks the host call, and makes the specification."""
-        check_host_calls({} if host_call is None else {"host_call": host_call})
-        made = super().__new__(
+        if host_call is not None:
+            _check_host_call(host_call)
+        spec = super().__new__(
             cls,
             mode=mode,
             predictions=predictions,
@@ -95,8 +91,30 @@ class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
             evaluation_hooks=evaluation_hooks,
             prediction_hooks=prediction_hooks,
         )
-        made._host_call = host_call
-        return made
+        spec._host_call = host_call
+        return spec
+
+
+def _check_host_call(call: Any) -> None:
+    """Checks the pair of a function and its tensors, as the vendor's does."""
+    if not isinstance(call, (tuple, list)):
+        raise ValueError("host_call should be tuple or list")
+    if len(call) != 2:
+        raise ValueError("host_call should have two elements.")
+    function, tensors = call
+    if not callable(function):
+        raise TypeError("host_call[0] should be callable.")
+    if not isinstance(tensors, (tuple, list, dict)):
+        raise ValueError("host_call[1] should be tuple or list, or dict.")
+    if isinstance(tensors, dict):
+        return
+    takes_any = tf_inspect.getfullargspec(function).varargs is not None
+    count = len(function_utils.fn_args(function))
+    if not takes_any and count != len(tensors):
+        raise RuntimeError(
+            f"In NPUEstimatorSpec.host_call, length of tensors {len(tensors)} does not match "
+            f"method args of the function, which takes {count}."
+        )
 
 
 class NPUEstimator(_Base):  # type: ignore[misc]
@@ -137,7 +155,7 @@ class NPUEstimator(_Base):  # type: ignore[misc]
         restore = warm_start_from or job._local_checkpoint_dir or os.environ.get("RESTORE_FROM")
         with no_check_override():
             super().__init__(
-                model_fn=_Augmented(model_fn, model_dir, config, job._device_info).model_fn,
+                model_fn=_with_hooks(model_fn, model_dir, config, job._device_info),
                 model_dir=model_dir,
                 config=config,
                 params=params or {},
@@ -169,21 +187,16 @@ def _checked_folder(model_dir: Any, config: Any) -> Any:
     return model_dir
 
 
-class _Augmented:
+def _with_hooks(
+    model_fn: Callable[..., Any], folder: Any, config: Any, device: Any
+) -> Callable[..., Any]:
     """The user's ``model_fn``, with the hooks that NPUEstimator adds."""
 
-    def __init__(self, model_fn: Callable[..., Any], folder: Any, config: Any, device: Any) -> None:
-        self._model_fn = model_fn
-        self._folder = folder
-        self._config = config
-        self._device = device
-
-    def model_fn(self, features: Any, labels: Any, mode: Any, params: Any) -> Any:
-        """What the estimator calls."""
-        known = {"labels": labels, "mode": mode, "params": params, "config": self._config}
-        names = function_utils.fn_args(self._model_fn)
+    def augmented(features: Any, labels: Any, mode: Any, params: Any) -> Any:
+        known = {"labels": labels, "mode": mode, "params": params, "config": config}
+        names = function_utils.fn_args(model_fn)
         given = {name: value for name, value in known.items() if name in names}
-        spec = self._model_fn(features=features, **given)
+        spec = model_fn(features=features, **given)
         if mode not in (_TRAIN, _EVAL):
             return spec
         if not isinstance(spec, _Spec):
@@ -191,31 +204,34 @@ class _Augmented:
                 f"estimator_spec used by NPU {mode} must have type `NPUEstimatorSpec` or "
                 f"`EstimatorSpec`. Got {type(spec)}"
             )
-        return self._for_training(spec) if mode == _TRAIN else _for_evaluation(spec)
+        if mode == _TRAIN:
+            return _for_training(spec, folder, config, device)
+        return _for_evaluation(spec)
 
-    def _for_training(self, spec: Any) -> Any:
-        config = self._config
-        hooks: List[Any] = []
-        size = util.get_ranksize()
-        if size.isdigit() and int(size) > 1 and not config.horovod_mode:
-            root, index = self._device._root_rank, self._device._index
-            hooks.append(npu_hook.NPUBroadcastGlobalVariablesHook(root, index))
-        if config.save_checkpoints_steps or config.save_checkpoints_secs:
-            hooks.append(self._saver_hook())
-        if isinstance(spec, NPUEstimatorSpec):
-            spec = _with_host_call(spec, [spec.train_op], _TRAIN, hooks)
-        if config.iterations_per_loop > 1:
-            hooks.append(npu_hook.SetIterationsVarHook(config.iterations_per_loop))
-            spec = spec._replace(train_op=tf1.group(spec.train_op, name=ITERATION_OP))
-        return spec._replace(training_hooks=(*hooks, *(spec.training_hooks or ())))
+    return augmented
 
-    def _saver_hook(self) -> Any:
-        return npu_hook.NPUCheckpointSaverHook(
-            checkpoint_dir=self._folder,
-            save_secs=self._config.save_checkpoints_secs,
-            save_steps=self._config.save_checkpoints_steps,
-            saver=NPUSaver(max_to_keep=self._config.keep_checkpoint_max),
+
+def _for_training(spec: Any, folder: Any, config: Any, device: Any) -> Any:
+    hooks: List[Any] = []
+    size = util.get_ranksize()
+    if size.isdigit() and int(size) > 1 and not config.horovod_mode:
+        root, index = device._root_rank, device._index
+        hooks.append(npu_hook.NPUBroadcastGlobalVariablesHook(root, index))
+    if config.save_checkpoints_steps or config.save_checkpoints_secs:
+        hooks.append(
+            npu_hook.NPUCheckpointSaverHook(
+                checkpoint_dir=folder,
+                save_secs=config.save_checkpoints_secs,
+                save_steps=config.save_checkpoints_steps,
+                saver=NPUSaver(max_to_keep=config.keep_checkpoint_max),
+            )
         )
+    if isinstance(spec, NPUEstimatorSpec):
+        spec = _with_host_call(spec, [spec.train_op], _TRAIN, hooks)
+    if config.iterations_per_loop > 1:
+        hooks.append(npu_hook.SetIterationsVarHook(config.iterations_per_loop))
+        spec = spec._replace(train_op=tf1.group(spec.train_op, name=ITERATION_OP))
+    return spec._replace(training_hooks=(*hooks, *(spec.training_hooks or ())))
 
 
 def _for_evaluation(spec: Any) -> Any:
@@ -232,13 +248,32 @@ def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) ->
     """
     host_call: Optional[Any] = getattr(spec, "_host_call", None)
     if host_call is not None:
-        made = host_call_operations(host_call, after)
+        results = _call_with_tensors(host_call, after)
         changes: Dict[str, Any] = {}
-        with tf1.control_dependencies(made):
+        with tf1.control_dependencies(results):
             changes["loss"] = tf1.identity(spec.loss)
         if mode == _TRAIN:
-            changes["train_op"] = tf1.group(spec.train_op, *made)
+            changes["train_op"] = tf1.group(spec.train_op, *results)
         spec = spec._replace(**changes)
-        hooks.append(npu_hook.NPUInfeedOutfeedSessionHook(made, mode))
+        hooks.append(npu_hook.NPUInfeedOutfeedSessionHook(results, mode))
     hooks.append(npu_hook.NPULogOutfeedSessionHook(sys.stderr))
     return spec
+
+
+def _call_with_tensors(host_call: Any, after: List[Any]) -> List[Any]:
+    """Calls the host call's function with the step's tensors, when ``after`` has been run.
+
+    On a device they are sent to the host, where a thread runs what the function has made; here that
+    is part of the step itself (npu_estimator.py, ``_OutfeedHostCall``).
+
+    Returns:
+        The operations and tensors that it gives.
+    """
+    function, tensors = host_call
+    names = list(tensors) if isinstance(tensors, dict) else None
+    given = list(tensors) if names is None else list(tensors.values())
+    with tf1.control_dependencies(after):
+        copies = [tf1.identity(tensor) for tensor in given]
+    # What the function makes besides, a writer's initialiser for one, must not wait for a step.
+    results = function(*copies) if names is None else function(**dict(zip(names, copies)))
+    return [result for result in tf1.nest.flatten(results) if result is not None]

@@ -3,22 +3,16 @@
 Source: npu_hook.py.
 """
 
-from typing import Any, List
+import os
+from typing import Any, Dict, List, Optional
 
-from ascend_session import hccl
-from ascend_session.compat.hooks import (
-    LOOP_VARIABLES,
-    check_loop,
-    flush_operations,
-    initializers,
-    plain_session,
-)
-from ascend_session.compat.hooks import NPUOutputTensorHook as NPUOutputTensorHook
-from ascend_session.compat.hooks import TellMeStepOrLossHook as TellMeStepOrLossHook
+from tensorflow.python.ops import summary_ops_v2
+
 from ascend_session.compat.npu_bridge.estimator.npu import util
+from ascend_session.compat.optimizers import broadcast_values
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.compat.vendor_modules import mirror_names, with_signature
 from ascend_session.vendor import ITERATION_OP
 
 __getattr__, __all__ = mirror_names(
@@ -35,7 +29,11 @@ __getattr__, __all__ = mirror_names(
 _Hook: Any = tf1.train.SessionRunHook
 _SaverHook: Any = tf1.train.CheckpointSaverHook
 
-for _name in LOOP_VARIABLES:
+_TensorHook: Any = tf1.train.LoggingTensorHook
+
+_NEVER = 1 << 31
+
+for _name in util.LOOP_VARIABLES:
     util.register_func(_name)
 
 
@@ -90,25 +88,13 @@ class NPUBroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
 class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
     """``tf.train.CheckpointSaverHook``, which logs the global step after each run."""
 
-    def __init__(
-        self,
-        checkpoint_dir: Any,
-        save_secs: Any = None,
-        save_steps: Any = None,
-        saver: Any = None,
-        checkpoint_basename: str = "model.ckpt",
-        scaffold: Any = None,
-        listeners: Any = None,
-    ) -> None:
-        super().__init__(
-            checkpoint_dir=checkpoint_dir,
-            save_secs=save_secs,
-            save_steps=save_steps,
-            saver=saver,
-            checkpoint_basename=checkpoint_basename,
-            scaffold=scaffold,
-            listeners=listeners,
-        )
+    @with_signature(
+        "(checkpoint_dir, save_secs=None, save_steps=None, saver=None, "
+        "checkpoint_basename='model.ckpt', scaffold=None, listeners=None)"
+    )
+    def __init__(self, given: Dict[str, Any]) -> None:
+        """Takes the arguments of ``tf.train.CheckpointSaverHook``."""
+        super().__init__(**given)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Logs the step, then saves if it is time to."""
@@ -133,7 +119,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Makes the variables of the device's loop, which nothing reads here."""
-        self._variables = [util.create_or_get_var(name) for name in LOOP_VARIABLES]
+        self._variables = [util.create_or_get_var(name) for name in util.LOOP_VARIABLES]
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Gives them their values.
@@ -144,7 +130,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
         Warns:
             AscendConfigWarning: If the session's entry says another number.
         """
-        check_loop(plain_session(session), self._iterations_per_loop)
+        util.check_loop(util.plain_session(session), self._iterations_per_loop)
         for variable, value in zip(self._variables, (self._iterations_per_loop - 1, 0, 0, 1)):
             session.run(variable.initializer, {variable.initializer.inputs[1]: value})
         print("load iterations_per_loop value -----------")
@@ -152,14 +138,14 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
 
     def before_run(self, run_context: Any) -> None:
         """Makes the steps before the last."""
-        asked = run_context.original_args
-        fetched = tf1.nest.flatten(asked.fetches) if asked.fetches is not None else []
-        for one in fetched:
-            if getattr(one, "name", one) == ITERATION_OP:
+        request = run_context.original_args
+        fetched = tf1.nest.flatten(request.fetches) if request.fetches is not None else []
+        for fetch in fetched:
+            if getattr(fetch, "name", fetch) == ITERATION_OP:
                 for _ in range(self._iterations_per_loop - 1):
-                    run_context.session.run(one, asked.feed_dict)
+                    run_context.session.run(fetch, request.feed_dict)
                 if self._iterations_per_loop > 1:
-                    session = plain_session(run_context.session)
+                    session = util.plain_session(run_context.session)
                     session_log().note_loop(session, self._iterations_per_loop, runs=1)
                 return
 
@@ -171,11 +157,7 @@ def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:
         root_rank: Whose values all get.
         index: Of releases before 2022; not needed.
     """
-    variables = tf1.trainable_variables()
-    if not variables:
-        return tf1.no_op()
-    received = hccl.broadcast([one.read_value() for one in variables], root_rank)
-    return tf1.group([one.assign(value).op for one, value in zip(variables, received)])
+    return broadcast_values(tf1.trainable_variables(), root_rank)
 
 
 class NPULogOutfeedSessionHook(_Hook):  # type: ignore[misc]
@@ -207,8 +189,10 @@ class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Finds the writers of summaries."""
-        self._init_ops = initializers()
-        self._finalize_ops = flush_operations(self._init_ops)
+        self._init_ops = list(summary_ops_v2.summary_writer_initializer_op())
+        self._finalize_ops = [
+            summary_ops_v2.flush(writer=operation.inputs[0]) for operation in self._init_ops
+        ]
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Opens them."""
@@ -216,9 +200,111 @@ class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the host call's operations with each run."""
-        asked = {} if self._dequeue_ops is None else self._dequeue_ops
-        return tf1.train.SessionRunArgs(asked)
+        fetches = {} if self._dequeue_ops is None else self._dequeue_ops
+        return tf1.train.SessionRunArgs(fetches)
 
     def end(self, session: Any) -> None:
         """Writes what is left."""
         session.run(self._finalize_ops)
+
+
+class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
+    """Hands the values of tensors to a function, those of several runs at a time.
+
+    Args:
+        tensors: ``{tag: tensor or name}``, a list, or None.
+        dependencies: What has to be done before the values are taken.
+        output_fn: Is called with a list of dicts, one a run.
+        output_every_n_steps: After so many runs, and at the end.
+    """
+
+    def __init__(
+        self,
+        tensors: Any,
+        dependencies: Any = None,
+        output_fn: Any = None,
+        output_every_n_steps: int = 0,
+    ) -> None:
+        self._tensors: Optional[Any] = None
+        self._output_fn = output_fn
+        self._output_every_n_steps = output_every_n_steps
+        self._output_list: List[Dict[str, Any]] = []
+        self._iter_count = 0
+        if tensors is None:
+            return
+        self._tensors = tensors
+        if dependencies is not None:
+            if not isinstance(dependencies, (tuple, list)):
+                dependencies = [dependencies]
+            with tf1.control_dependencies(dependencies):
+                self._tensors = {tag: tf1.identity(tensor) for tag, tensor in tensors.items()}
+        super().__init__(self._tensors, every_n_iter=_NEVER)
+
+    def begin(self) -> None:
+        """Find the tensors."""
+        if self._tensors is not None:
+            super().begin()
+
+    def before_run(self, run_context: Any) -> Any:
+        """Fetch them."""
+        return None if self._tensors is None else tf1.train.SessionRunArgs(self._current_tensors)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Keep their values, and hand them over when it is time to.
+
+        Raises:
+            ZeroDivisionError: If ``output_every_n_steps`` is 0, as with the vendor's.
+        """
+        if self._tensors is not None:
+            self._output_list.append({tag: run_values.results[tag] for tag in self._tag_order})
+        self._iter_count += 1
+        if self._iter_count % self._output_every_n_steps == 0:
+            self._call_output_fn()
+
+    def end(self, session: Any) -> None:
+        """Hand over what is left."""
+        if self._output_list:
+            self._call_output_fn()
+
+    def _call_output_fn(self) -> None:
+        self._output_fn(self._output_list)
+        del self._output_list[:]
+
+
+class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
+    """Writes into the environment how far training is; see `training.TellMeStepOrLossHook`.
+
+    Raises:
+        ValueError: If neither a step nor a loss is given.
+    """
+
+    def __init__(
+        self, step: Any = None, total_step: Any = None, loss: Any = None, final_loss: Any = None
+    ) -> None:
+        if step is None and loss is None:
+            raise ValueError("One of step or loss must be specified")
+        self._fetches = {"STEP_NOW": step, "LOSS_NOW": loss}
+        for name, given, value in (
+            ("STEP_NOW", step, "0"),
+            ("TOTAL_STEP", total_step, total_step),
+            ("LOSS_NOW", loss, "0.0"),
+            ("TARGET_LOSS", final_loss, final_loss),
+        ):
+            if given is not None:
+                os.environ[name] = str(value)
+
+    def before_run(self, run_context: Any) -> Any:
+        """Fetch the step and the loss."""
+        fetches = {name: each for name, each in self._fetches.items() if each is not None}
+        return tf1.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Write their values into the environment.
+
+        Raises:
+            ValueError: If none of them is a tensor.
+        """
+        values = {name: str(each) for name, each in run_values.results.items() if each is not None}
+        if not values:
+            raise ValueError(f"{self._fetches} has no valid tensor.")
+        os.environ.update(values)

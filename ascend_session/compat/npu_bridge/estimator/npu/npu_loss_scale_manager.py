@@ -53,5 +53,5 @@ class ExponentialUpdateLossScaleManager(training.ExponentialUpdateLossScaleManag
         return self._loss_scale
 
 
-def _without_resource(make: Callable[..., Any], **asked: Any) -> Any:
-    return make(**{**asked, "use_resource": False})
+def _without_resource(make: Callable[..., Any], **arguments: Any) -> Any:
+    return make(**{**arguments, "use_resource": False})

@@ -6,7 +6,13 @@ npu_loss_scale_optimizer.py, and the optimizer of tf.contrib.mixed_precision tha
 
 from typing import Any, List, Optional
 
-from ascend_session.compat.optimizers import applied_if_finite, downscaled, rank_count, scaled
+from ascend_session.compat.optimizers import (
+    WrappingOptimizer,
+    applied_if_finite,
+    downscaled,
+    rank_count,
+    scaled,
+)
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names
 from ascend_session.training.overflow import Overflow
@@ -20,13 +26,11 @@ __getattr__, __all__ = mirror_names(
 )
 
 
-_Base: Any = tf1.train.Optimizer
-
 # Public scripts fetch it: get_tensor_by_name("overflow_status_reduce_all:0").
 _FINITE = "overflow_status_reduce_all"
 
 
-class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
+class NPULossScaleOptimizer(WrappingOptimizer):
     """Scales the loss, and the gradients back; what it wraps computes and applies them.
 
     Args:
@@ -55,7 +59,7 @@ class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
         self,
         loss: Any,
         var_list: Any = None,
-        gate_gradients: Any = _Base.GATE_OP,
+        gate_gradients: Any = tf1.train.Optimizer.GATE_OP,
         aggregation_method: Any = None,
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
@@ -79,7 +83,7 @@ class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
         pairs = list(grads_and_vars)
         finite = tf1.constant(True)
         if self._enable_overflow_check():
-            gradients = [one for one, _ in pairs if one is not None]
+            gradients = [gradient for gradient, _ in pairs if gradient is not None]
             size = rank_count() if self._is_distributed else 1
             finite = Overflow(self.get_name()).none_anywhere(gradients, size)
             finite = tf1.identity(finite, name=_FINITE)
@@ -88,18 +92,6 @@ class NPULossScaleOptimizer(_Base):  # type: ignore[misc]
             lambda: self._opt.apply_gradients(pairs, global_step, name),
             self._loss_scale_manager,
         )
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._opt.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._opt.get_slot_names(*args, **kwargs)
-
-    def variables(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._opt.variables(*args, **kwargs)
 
     def _enable_overflow_check(self) -> bool:
         enabled = getattr(self._loss_scale_manager, "get_enable_overflow_check", None)

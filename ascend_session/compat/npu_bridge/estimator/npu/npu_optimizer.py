@@ -4,17 +4,16 @@ The mathematics is the vendor's, the exchange that of `ascend_session.training`.
 that shows in the gradients, as on a device in Inf/NaN mode. Source: npu_optimizer.py.
 """
 
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from ascend_session import hccl
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.optimizers import (
-    KerasDistributeOptimizer as KerasDistributeOptimizer,
-)
-from ascend_session.compat.optimizers import (
+    WrappingOptimizer,
     applied_if_finite,
     averaged_in_job,
+    averaged_list,
     downscaled,
     own_pairs,
     own_rank,
@@ -22,9 +21,7 @@ from ascend_session.compat.optimizers import (
     scaled,
     sent_by_owners,
 )
-from ascend_session.compat.optimizers import (
-    npu_distributed_optimizer_wrapper as npu_distributed_optimizer_wrapper,
-)
+from ascend_session.compat.tensorflow_names import OptimizerV2
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names
 from ascend_session.training.gradients import is_slices
@@ -40,9 +37,6 @@ __getattr__, __all__ = mirror_names(
     "optimizer context",
     globals(),
 )
-
-
-_Base: Any = tf1.train.Optimizer
 
 
 def allreduce(tensor: Any, average: Any = True, old_average: Any = None) -> Any:
@@ -88,7 +82,7 @@ def _mean(total: Any, size: int, average: Any) -> Any:
     return tf1.div(total, tf1.cast(size, total.dtype)) if average else total
 
 
-class NPUOptimizer(_Base):  # type: ignore[misc]
+class NPUOptimizer(WrappingOptimizer):
     """Averages the gradients, scales the loss, or both; what it wraps applies them.
 
     Args:
@@ -125,7 +119,7 @@ class NPUOptimizer(_Base):  # type: ignore[misc]
         self,
         loss: Any,
         var_list: Any = None,
-        gate_gradients: Any = _Base.GATE_OP,
+        gate_gradients: Any = tf1.train.Optimizer.GATE_OP,
         aggregation_method: Any = None,
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
@@ -155,27 +149,15 @@ class NPUOptimizer(_Base):  # type: ignore[misc]
         if not self._is_loss_scale:
             return self._opt.apply_gradients(pairs, global_step, name)
         size = NPUBasics("").size() if self._is_distributed else 1
-        finite = Overflow(self.get_name()).none_anywhere([one for one, _ in pairs], size)
+        finite = Overflow(self.get_name()).none_anywhere([gradient for gradient, _ in pairs], size)
         return applied_if_finite(
             finite,
             lambda: self._opt.apply_gradients(pairs, global_step, name),
             self._loss_scale_manager,
         )
 
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._opt.get_slot(*args, **kwargs)
 
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._opt.get_slot_names(*args, **kwargs)
-
-    def variables(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._opt.variables(*args, **kwargs)
-
-
-class NPUDistributedOptimizer(_Base):  # type: ignore[misc]
+class NPUDistributedOptimizer(WrappingOptimizer):
     """Averages the gradients over all ranks; what it wraps computes and applies them.
 
     Args:
@@ -193,7 +175,7 @@ class NPUDistributedOptimizer(_Base):  # type: ignore[misc]
     ) -> None:
         if isinstance(is_weight_update_sharding, str):
             name, is_weight_update_sharding = is_weight_update_sharding, False
-        self._optimizer = optimizer
+        self._optimizer = self._opt = optimizer
         self._is_weight_update_sharding = is_weight_update_sharding
         super().__init__(name=name or f"Distributed{type(optimizer).__name__}", use_locking=False)
 
@@ -211,10 +193,12 @@ class NPUDistributedOptimizer(_Base):  # type: ignore[misc]
             return list(pairs)
         util.add_grads_and_vars(pairs, size)
         with tf1.name_scope(f"{self.get_name()}_Reduce_Weight_Update_Sharding"):
-            return [
-                (None if one is None else reduce(one, util.get_gid_by_grad(one)), variable)
-                for one, variable in pairs
-            ]
+            reduced = []
+            for gradient, variable in pairs:
+                if gradient is not None:
+                    gradient = reduce(gradient, util.get_gid_by_grad(gradient))
+                reduced.append((gradient, variable))
+            return reduced
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
@@ -229,18 +213,6 @@ class NPUDistributedOptimizer(_Base):  # type: ignore[misc]
         with tf1.control_dependencies([applied]), tf1.name_scope(scope):
             sent = sent_by_owners([variable for _, variable in pairs])
         return tf1.group(applied, sent, *gradients)
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._optimizer.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._optimizer.get_slot_names(*args, **kwargs)
-
-    def variables(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's."""
-        return self._optimizer.variables(*args, **kwargs)
 
 
 def npu_allreduce(
@@ -266,8 +238,85 @@ def npu_allreduce(
     size, is_mean = rank_count(), reduction == "mean"
     reduction = "sum" if is_mean else reduction
     return [
-        _gathered(one, size, is_mean, group)
-        if is_slices(one)
-        else _mean(hccl.allreduce(one, reduction, fusion, fusion_id, group), size, is_mean)
-        for one in values
+        _gathered(each, size, is_mean, group)
+        if is_slices(each)
+        else _mean(hccl.allreduce(each, reduction, fusion, fusion_id, group), size, is_mean)
+        for each in values
     ]
+
+
+_SCOPE = "Npu_Distributed_optimizer"
+
+
+class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
+    """Averages the gradients over all ranks; what it wraps computes and applies them.
+
+    Args:
+        optimizer: An optimizer of Keras for graphs.
+        name: Its name.
+        kwargs: As of the base class.
+
+    Raises:
+        UnsupportedError: Under Keras 3, which has no such optimizers.
+    """
+
+    def __init__(self, optimizer: Any, name: str = "NpuKerasOptimizer", **kwargs: Any) -> None:
+        super().__init__(name, **kwargs)
+        self._optimizer = optimizer
+        _average_list(optimizer, name)
+
+    def get_updates(self, loss: Any, params: Sequence[Any]) -> Any:
+        """The operations that update the parameters; Keras calls it for its training graph."""
+        return self._optimizer.get_updates(loss, params)
+
+    def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
+        """Applies them with the wrapped optimizer."""
+        return self._optimizer.apply_gradients(grads_and_vars, name)
+
+    def get_config(self) -> Dict[str, Any]:
+        """What it was made with."""
+        return {**super().get_config(), "optimizer": self._optimizer}
+
+    def _compute_gradients(
+        self, loss: Any, var_list: Any, grad_loss: Any = None, *args: Any, **kwargs: Any
+    ) -> List[Any]:
+        pairs = self._optimizer._compute_gradients(loss, var_list, grad_loss, *args, **kwargs)
+        return averaged_in_job(pairs, self._name)
+
+
+def npu_distributed_optimizer_wrapper(optimizer: Any) -> Any:
+    """Has an optimizer itself average its gradients, whichever kind it is.
+
+    Args:
+        optimizer: Of ``tf1.train`` or of Keras, or the name of one of Keras.
+
+    Returns:
+        The same optimizer, changed.
+    """
+    if isinstance(optimizer, str):
+        optimizer = tf1.keras.optimizers.get(optimizer)
+    if hasattr(optimizer, "compute_gradients"):
+        _average_pairs(optimizer, "compute_gradients", _SCOPE)
+    if hasattr(optimizer, "get_gradients"):
+        _average_list(optimizer, f"{_SCOPE}_get_grads")
+    if hasattr(optimizer, "_compute_gradients"):
+        _average_pairs(optimizer, "_compute_gradients", f"{_SCOPE}_compute_grads")
+    return optimizer
+
+
+def _average_pairs(optimizer: Any, method: str, scope: str) -> None:
+    inner = getattr(optimizer, method)
+
+    def compute_gradients(*args: Any, **kwargs: Any) -> List[Any]:
+        return averaged_in_job(inner(*args, **kwargs), scope)
+
+    setattr(optimizer, method, compute_gradients)
+
+
+def _average_list(optimizer: Any, scope: str) -> None:
+    inner = optimizer.get_gradients
+
+    def get_gradients(loss: Any, params: Sequence[Any]) -> List[Any]:
+        return averaged_list(inner(loss, params), params, scope)
+
+    optimizer.get_gradients = get_gradients

@@ -5,9 +5,9 @@ them is about what an operator computes. Source: npu_scope.py.
 """
 
 import contextlib
-from typing import Any, Iterator
+from typing import Any, ContextManager, Iterator
 
-from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import ops
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.compat.npu_bridge.estimator.npu import util
@@ -36,26 +36,14 @@ __all__ = [
 @contextlib.contextmanager
 def _marked(**values: Any) -> Iterator[None]:
     """Operators of the default graph that are made inside have these attributes."""
-    attributes = {f"_{name}": _attribute(value) for name, value in values.items()}
+    attributes = {f"_{name}": util.attribute_value(value) for name, value in values.items()}
     with tf1().get_default_graph()._attr_scope(attributes):
         yield
 
 
-def _attribute(value: Any) -> Any:
-    if isinstance(value, bool):
-        return attr_value_pb2.AttrValue(b=value)
-    if isinstance(value, str):
-        return attr_value_pb2.AttrValue(s=value.encode())
-    if isinstance(value, bytes):
-        return attr_value_pb2.AttrValue(s=value)
-    return attr_value_pb2.AttrValue(i=value)
-
-
-@contextlib.contextmanager
-def without_npu_compile_scope() -> Iterator[None]:
+def without_npu_compile_scope() -> ContextManager[None]:
     """For the host, with ``mix_compile_mode``."""
-    with _marked(without_npu_compile=True):
-        yield
+    return _marked(without_npu_compile=True)
 
 
 @contextlib.contextmanager
@@ -67,87 +55,63 @@ def npu_variable_scope(placement: Any = NpuExecutePlacement.ALL) -> Iterator[Non
         yield
 
 
-@contextlib.contextmanager
-def keep_dtype_scope() -> Iterator[None]:
+def keep_dtype_scope() -> ContextManager[None]:
     """In the graph's own precision, as all operators are on a CPU."""
-    with _marked(keep_dtype=1):
-        yield
+    return _marked(keep_dtype=1)
 
 
-@contextlib.contextmanager
-def npu_stage_scope(stage: Any) -> Iterator[None]:
+def npu_stage_scope(stage: Any) -> ContextManager[None]:
     """One stage of a pipeline; here the stages are one graph."""
-    with _marked(stage_level=stage):
-        yield
+    return _marked(stage_level=stage)
 
 
-@contextlib.contextmanager
-def npu_mem_type_scope() -> Iterator[None]:
+def npu_mem_type_scope() -> ContextManager[None]:
     """With outputs in memory that other devices can reach."""
-    with _marked(output_memory_type=1):
-        yield
+    return _marked(output_memory_type=1)
 
 
-@contextlib.contextmanager
 def npu_weight_prefetch_scope(
     buffer_pool_id: Any = 0, buffer_pool_size: Any = 536870912
-) -> Iterator[None]:
+) -> ContextManager[None]:
     """With weights fetched ahead into a pool of that many bytes."""
-    with _marked(buffer_pool_id=buffer_pool_id, buffer_pool_size=buffer_pool_size):
-        yield
+    return _marked(buffer_pool_id=buffer_pool_id, buffer_pool_size=buffer_pool_size)
 
 
-@contextlib.contextmanager
-def op_specified_engine_scope(engine_name: Any, kernel_lib_name: Any) -> Iterator[None]:
+def op_specified_engine_scope(engine_name: Any, kernel_lib_name: Any) -> ContextManager[None]:
     """For that engine and library of kernels."""
-    with _marked(specified_engine_name=engine_name, specified_kernel_lib_name=kernel_lib_name):
-        yield
+    return _marked(specified_engine_name=engine_name, specified_kernel_lib_name=kernel_lib_name)
 
 
-@contextlib.contextmanager
-def npu_qos_label_scope(label: Any) -> Iterator[None]:
+def npu_qos_label_scope(label: Any) -> ContextManager[None]:
     """With that label for the quality of service."""
-    with _marked(qos_service_label=label):
-        yield
+    return _marked(qos_service_label=label)
 
 
-@contextlib.contextmanager
-def subgraph_multi_dims_scope(index: Any) -> Iterator[None]:
+def subgraph_multi_dims_scope(index: Any) -> ContextManager[None]:
     """In the part of the graph with that number, whose shapes have profiles of their own."""
-    with _marked(subgraph_multi_dims_index=index):
-        yield
+    return _marked(subgraph_multi_dims_index=index)
 
 
-@contextlib.contextmanager
-def npu_optimizer_scope() -> Iterator[None]:
+def npu_optimizer_scope() -> ContextManager[None]:
     """Of an optimizer."""
-    with _marked(optimizer=True):
-        yield
+    return _marked(optimizer=True)
 
 
 def npu_recompute_scope() -> Any:
     """Recomputed instead of kept, by their names."""
-    return _names("NpuRecompute")
+    return ops.name_scope_v2("NpuRecompute")
 
 
 def npu_graph_slice_scope(slice_num: Any = None) -> Any:
     """In slices of the batch, by their names; TypeError or ValueError for what is no number."""
     if slice_num is not None:
         util.check_positive_integer(slice_num, "slice_num")
-    return _names(f"SliceNum-{slice_num}-NpuGraphSlicing{slice_num}")
+    return ops.name_scope_v2(f"SliceNum-{slice_num}-NpuGraphSlicing{slice_num}")
 
 
-def _names(name: str) -> Any:
-    from tensorflow.python.framework import ops
-
-    return ops.name_scope_v2(name)
-
-
-@contextlib.contextmanager
-def disable_autofuse() -> Iterator[None]:
+def disable_autofuse() -> ContextManager[None]:
     """Not fused."""
-    with _marked(disable_autofuse_scope=True):
-        yield
+    return _marked(disable_autofuse_scope=True)
 
 
 @contextlib.contextmanager

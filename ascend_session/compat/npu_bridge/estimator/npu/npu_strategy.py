@@ -26,9 +26,6 @@ _Strategy: Any = distribute_lib.StrategyV1
 class NPUExtended(_Extended):  # type: ignore[misc]
     """What is behind `NPUStrategy`."""
 
-    def __init__(self, container_strategy: Any, device: str) -> None:
-        super().__init__(container_strategy, device)
-
     @property
     def _num_replicas_in_sync(self) -> int:
         return rank_count()

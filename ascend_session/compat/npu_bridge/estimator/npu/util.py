@@ -1,22 +1,18 @@
 """``npu_bridge.estimator.npu.util``: loops of steps, marks on operators, and small checks.
 
-Marks are attributes that the graph engine reads; here they stand on the same nodes and nobody reads
-them. Source: util.py.
+A loop has variables, and a number of steps that may be said late. Marks are attributes that the
+graph engine reads; here they stand on the same nodes and nobody reads them. Source: util.py
+(``create_or_get_var``, ``IterationPerLoop``).
 """
 
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
-from tensorflow.core.framework import attr_value_pb2
+from tensorflow.core.framework import attr_value_pb2, variable_pb2
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import resource_variable_ops
 
-from ascend_session.compat.hooks import (
-    LateLoop,
-    check_loop,
-    loop_variable,
-    looped,
-    plain_session,
-    register_loop_variable,
-)
+from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
     ExperimentalConfig as ExperimentalConfig,
 )
@@ -29,8 +25,13 @@ from ascend_session.compat.optimizers import fair_division as fair_division
 from ascend_session.compat.optimizers import get_all_grad_item as get_all_grad_item
 from ascend_session.compat.optimizers import get_gid_by_grad as get_gid_by_grad
 from ascend_session.compat.optimizers import get_gid_by_weight as get_gid_by_weight
+from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.config.adapter_checks import values_in_force
+from ascend_session.config.entry import ENTRY_NAME, read_entries
+from ascend_session.errors import warn
+from ascend_session.session.conditions import refuse_one_shot
 
 __getattr__, __all__ = mirror_names(
     __name__,
@@ -98,7 +99,7 @@ def format_string(value: Any, name: str) -> str:
 def check_profiling_options(profiling_options: Any = ()) -> str:
     """The options joined by colons; raises ValueError unless there are some, and known ones."""
     known = ("training_trace", "task_time", "op_trace")
-    if not profiling_options or any(one not in known for one in profiling_options):
+    if not profiling_options or any(option not in known for option in profiling_options):
         raise ValueError("profiling options must be in `training_trace`, `task_time` or `op_trace`")
     return ":".join(profiling_options)
 
@@ -135,25 +136,119 @@ def get_ranksize() -> str:
     return "1" if of_workers is None else of_workers
 
 
+_SCOPE = "npu_runconfig"
+_ATTRIBUTE = "_npu_bridge_loop"  # of a graph
+
+LOOP_VARIABLES = ("iterations_per_loop", "loop_cond", "zero", "one")
+
+_registered: Set[str] = set()
+
+
 def register_func(var_name: str) -> None:
     """Registers how the collection of a loop's variable is written into a meta graph."""
-    register_loop_variable(var_name)
+    to_proto = getattr(resource_variable_ops, "_to_proto_fn", None)
+    if var_name in _registered or to_proto is None:
+        return
+    _registered.add(var_name)
+    ops.register_proto_function(
+        f"{_SCOPE}_{var_name}",
+        proto_type=variable_pb2.VariableDef,
+        to_proto=to_proto,
+        from_proto=resource_variable_ops._from_proto_fn,
+    )
 
 
 def create_or_get_var(var_name: str) -> Any:
-    """The default graph's variable of the device's loop of that name."""
-    return loop_variable(var_name)
+    """The default graph's variable of the device's loop of that name; made if there is none.
+
+    Raises:
+        RuntimeError: If the graph has several.
+    """
+    collection = f"{_SCOPE}_{var_name}"
+    variables = tf1.get_default_graph().get_collection(collection)
+    if len(variables) > 1:
+        raise RuntimeError(
+            f"The graph has {len(variables)} variables in the collection {collection}."
+        )
+    if variables:
+        return variables[0]
+    with tf1.variable_scope(_SCOPE, reuse=tf1.AUTO_REUSE):
+        return tf1.get_variable(
+            var_name,
+            initializer=tf1.zeros_initializer(),
+            shape=[],
+            dtype=tf1.int64,
+            trainable=False,
+            collections=[collection, tf1.GraphKeys.LOCAL_VARIABLES],
+            use_resource=True,
+        )
+
+
+def plain_session(session: Any) -> Any:
+    """Give the ``tf.Session`` behind one with hooks."""
+    inner = getattr(session, "_tf_sess", None)
+    return session if inner is None else inner()
+
+
+class LateLoop(HostLoop):
+    """A looped operation that learns in each session how many steps a run makes.
+
+    Args:
+        train_op: The operation that makes one step; so does a run where `load_with` was not called.
+    """
+
+    def __init__(self, train_op: Any) -> None:
+        self._steps_by_session: Dict[int, int] = {}
+        super().__init__(train_op, steps=1)
+
+    def load_with(self, session: Any, steps: int) -> None:
+        """Make the operation usable in ``session``, with so many steps a run."""
+        session = plain_session(session)
+        self.load(session)
+        self._steps_by_session[self._numbers[session]] = steps
+
+    def _make_others(self, number: Any, *values: Any) -> Any:
+        self._steps = self._steps_by_session.get(int(number), 1)
+        for session, each in list(self._numbers.items()):
+            if each == int(number):
+                session_log().note_loop(session, self._steps, runs=1)
+        return super()._make_others(number, *values)
+
+
+def check_loop(session: Any, steps: int) -> None:
+    """Compare a loop with what the session reads, and with its entry; the report counts its runs.
+
+    Raises:
+        LifecycleError: For a graph with a one-shot iterator, where the adapter aborts.
+
+    Warns:
+        AscendConfigWarning: If the entry says another number; the vendor demands the same.
+    """
+    if steps == 1:
+        return
+    session_log().note_loop(session, steps)
+    refuse_one_shot(session.graph, steps)
+    proto = getattr(session, "_config", None)
+    options = {} if proto is None else values_in_force(read_entries(proto)[0])
+    entry_steps = options.get("iterations_per_loop", 1)
+    if entry_steps != steps:
+        warn(
+            f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry says "
+            f"iterations_per_loop={entry_steps}; the vendor demands the same number in both."
+        )
 
 
 def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 1) -> Any:
     """An operation of which a run makes so many steps.
 
-    What is fetched beside it belongs to the first of them.
+    What is fetched beside it belongs to the first of them. A graph has one for an operation; for
+    another operation, or another session, call it again.
 
     Raises:
         ValueError: If ``train_op`` is no operation, or the number is not positive.
         TypeError: If the number is none.
         LifecycleError: With a one-shot iterator, where the adapter aborts.
+        UnsupportedError: For a step that cannot be made several times in a run.
 
     Warns:
         AscendConfigWarning: If the session's entry says another number.
@@ -162,7 +257,14 @@ def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 
     check_positive_integer(iterations_per_loop, "iterations_per_loop")
     if iterations_per_loop == 1:
         return train_op
-    return looped(plain_session(sess), train_op, iterations_per_loop)
+    check_loop(plain_session(sess), iterations_per_loop)
+    loops: Dict[str, LateLoop] = getattr(train_op.graph, _ATTRIBUTE, {})
+    setattr(train_op.graph, _ATTRIBUTE, loops)
+    if train_op.name not in loops:
+        loops[train_op.name] = LateLoop(train_op)
+    loop = loops[train_op.name]
+    loop.load_with(sess, iterations_per_loop)
+    return loop.operation
 
 
 def _check_operation(train_op: Any) -> None:
@@ -252,15 +354,16 @@ def _mark(target: Any, **values: Any) -> None:
     """Sets attributes on an operation, or on that of a tensor."""
     operation = target if isinstance(target, tf1.Operation) else target.op
     for name, value in values.items():
-        operation._set_attr(f"_{name}", _attribute(value))
+        operation._set_attr(f"_{name}", attribute_value(value))
 
 
-def _attribute(value: Any) -> Any:
+def attribute_value(value: Any) -> Any:
+    """A value as the attribute of an operation."""
     if isinstance(value, bool):
         return attr_value_pb2.AttrValue(b=value)
-    if isinstance(value, int):
-        return attr_value_pb2.AttrValue(i=value)
-    return attr_value_pb2.AttrValue(s=tf1.compat.as_bytes(value))
+    if isinstance(value, (str, bytes)):
+        return attr_value_pb2.AttrValue(s=tf1.compat.as_bytes(value))
+    return attr_value_pb2.AttrValue(i=value)
 
 
 def set_graph_exec_config(
@@ -305,8 +408,8 @@ def _mark_all(fetch: Any, marks: Dict[str, Any]) -> Any:
     if isinstance(fetch, str):
         return _mark_all(tf1.get_default_graph().get_tensor_by_name(fetch), marks)
     if isinstance(fetch, (tuple, list)):
-        for one in fetch:
-            _mark_all(one, marks)
+        for each in fetch:
+            _mark_all(each, marks)
         return fetch
     if not isinstance(fetch, (tf1.Operation, tf1.Tensor)):
         raise ValueError("fetch is invalid, should be op, tensor, list, tuple or tensor name.")
