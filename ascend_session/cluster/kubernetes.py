@@ -92,7 +92,7 @@ def find_mounted_place(environ: Mapping[str, str], identity: Identity) -> Option
     if identity.rank is not None or identity.size is not None:
         return None
     from ascend_session.cluster.rank_table.contents import COMPLETED
-    from ascend_session.cluster.rank_table.nodes import read_nodes
+    from ascend_session.cluster.rank_table.host import read_nodes
     from ascend_session.cluster.rank_table.table import RankTable
 
     path = given or mounted
