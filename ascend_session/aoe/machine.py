@@ -17,7 +17,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 import psutil
 
 from ascend_session.aoe.conditions import MOST_PARALLEL
-from ascend_session.hardware.versions import below
+from ascend_session.hardware.installation import below
 
 _MOST_CHARACTERS = 100_000
 # Of each version: limit, usage, and what of the usage the kernel gives back when memory is short.

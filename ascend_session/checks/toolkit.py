@@ -11,8 +11,14 @@ import shlex
 from typing import Iterator, List, Mapping, Optional, Tuple
 
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
-from ascend_session.hardware.operators import OPP_VARIABLE, operator_list
-from ascend_session.hardware.versions import Component, Versions, below, keys_of
+from ascend_session.hardware.installation import (
+    OPP_VARIABLE,
+    Component,
+    Versions,
+    below,
+    keys_of,
+    operator_list,
+)
 
 _VERSIONS, _SOURCED, _OPERATORS = "versions", "set_env.sh", "operators"
 _PLACES = (

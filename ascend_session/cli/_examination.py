@@ -31,9 +31,9 @@ from ascend_session.errors import BackendError
 from ascend_session.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from ascend_session.hardware.devices import DeviceReport, common_family, survey
 from ascend_session.hardware.hccn import HccnTool
+from ascend_session.hardware.installation import Component, read_versions
 from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.program import TIME_LIMIT
-from ascend_session.hardware.versions import Component, read_versions
 
 _IMPORTS_S = 120.0  # TensorFlow alone takes twenty on a slow disk
 _ALL_ANSWERS_S = 60.0  # for all that hccn_tool is asked

@@ -74,8 +74,8 @@ def report_mix_list(name: str, toolkit: Optional[str], soc: Optional[str]) -> Op
     Raises:
         AscendError: If a file cannot be read.
     """
+    from ascend_session.hardware.installation import ops_info_files
     from ascend_session.hardware.nodes import host_root
-    from ascend_session.hardware.operators import ops_info_files
     from ascend_session.option_files import MixList, built_in_lists
 
     report = report_option_file(MixList.OPTION, name)

@@ -49,8 +49,8 @@ def find_lists(toolkit: Optional[str]) -> ModeLists:
     Raises:
         ConfigError: If the list of all modes cannot be read.
     """
+    from ascend_session.hardware.installation import ALL_MODES, impl_mode_folder
     from ascend_session.hardware.nodes import host_root
-    from ascend_session.hardware.operators import ALL_MODES, impl_mode_folder
     from ascend_session.option_files import implemented_modes
 
     folder = impl_mode_folder(os.environ, host_root(os.environ), toolkit)
