@@ -20,7 +20,7 @@ from ascend_session.aoe.conditions import (
 )
 from ascend_session.aoe.machine import Machine, Parallel
 from ascend_session.aoe.run import BANK, find_repository
-from ascend_session.checks.holders import Seen
+from ascend_session.checks.devices import Seen
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES

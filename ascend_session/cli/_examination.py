@@ -7,18 +7,17 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session import __version__
 from ascend_session.backends import backend_class, choose
-from ascend_session.checks.devices import check_health, check_nodes
-from ascend_session.checks.environment import (
+from ascend_session.checks.devices import Seen, check_health, check_holders, check_nodes
+from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
+from ascend_session.checks.job import (
+    FOLDER,
+    check_folder,
     check_hccl_variables,
     check_job_variables,
     check_limits,
     check_visible,
 )
-from ascend_session.checks.holders import Seen, check_holders
-from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
-from ascend_session.checks.job_files import FOLDER, check_folder
-from ascend_session.checks.network import Interfaces, may_have_interfaces, need_of
-from ascend_session.checks.ports import check_ports
+from ascend_session.checks.network import Interfaces, check_ports, may_have_interfaces, need_of
 from ascend_session.checks.tables import check_table, read_table
 from ascend_session.checks.toolkit import (
     check_installed,
