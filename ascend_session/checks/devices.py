@@ -267,11 +267,11 @@ def await_gone(
         say: Called with a sentence that names the obstacles, whenever they change; None logs it.
         sleep: Sleeps between two looks; what it raises ends the wait.
     """
-    _look_until_free(find, _join_messages, seconds, say, sleep)
 
+    def describe(findings: Sequence[Finding]) -> str:
+        return " ".join(finding.message for finding in findings).rstrip(".")
 
-def _join_messages(findings: Sequence[Finding]) -> str:
-    return " ".join(finding.message for finding in findings).rstrip(".")
+    _look_until_free(find, describe, seconds, say, sleep)
 
 
 def _look_until_free(

@@ -182,22 +182,18 @@ def _find_missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
     """Name the first of a package, its package in turn, ... that is missing; None if none is."""
     within: Any = places
     for number in range(1, len(parts) + 1):
-        spec = None if within is None else _find_spec(".".join(parts[:number]), within, number == 1)
+        name = ".".join(parts[:number])
+        spec: Any = None
+        if within is not None:
+            spec = importlib.machinery.PathFinder.find_spec(name, within)
+        if spec is None and number == 1:  # such as that of a package installed to be edited
+            finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+            specs = (finder.find_spec(name, None) for finder in finders)
+            spec = next((spec for spec in specs if spec is not None), None)
         if spec is None:
-            return ".".join(parts[:number])
+            return name
         within = spec.submodule_search_locations
     return None
-
-
-def _find_spec(name: str, places: Any, at_the_top: bool) -> Any:
-    """Ask the finders for a module, the ordinary one first."""
-    spec = importlib.machinery.PathFinder.find_spec(name, places)
-    if spec is not None or not at_the_top:
-        return spec
-    # Such as those of packages that are installed to be edited.
-    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
-    specs = (finder.find_spec(name, None) for finder in finders)
-    return next((spec for spec in specs if spec is not None), None)
 
 
 def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterator[Finding]:
@@ -208,7 +204,9 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
         least_mb: With less room than this, MB, a disk counts as full.
         scarce_mb: With less than this, it counts as nearly full.
     """
-    nearest = _find_existing(path)
+    nearest = path
+    while not os.path.lexists(nearest) and os.path.dirname(nearest) != nearest:
+        nearest = os.path.dirname(nearest)
     fault = _find_fault(nearest)
     if fault:
         message = f"The folder {path} cannot be made: {nearest} {fault}."
@@ -234,13 +232,6 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
     else:
         message = f"Logs can be written to {path}; {free_mb} MB are free there."
         yield Finding(OK, message, rule=FOLDER)
-
-
-def _find_existing(path: str) -> str:
-    """Find the folder, or the nearest one above that is there."""
-    while not os.path.lexists(path) and os.path.dirname(path) != path:
-        path = os.path.dirname(path)
-    return path
 
 
 def _find_fault(path: str) -> Optional[str]:

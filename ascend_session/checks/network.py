@@ -15,7 +15,7 @@ import contextlib
 import errno
 import ipaddress
 import socket
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.variables import read_number
@@ -94,10 +94,7 @@ class Interfaces:
 
     def check_links(self, need: Need) -> Iterator[Finding]:
         """Check whether the links are up."""
-        states = {number: self._tool.link(number) for number in self._ids}
-        down = [number for number, state in states.items() if state is False]
-        unknown = [number for number, state in states.items() if state is None]
-        up = [number for number, state in states.items() if state]
+        up, down, unknown = self._ask(self._tool.link)
         if down:
             message = f"The network link of device(s) {format_ranges(down)} is down."
             hint = (
@@ -129,10 +126,7 @@ class Interfaces:
 
     def check_tls(self) -> Iterator[Finding]:
         """Check whether the TLS switch is the same on all of them."""
-        states = {number: self._tool.tls(number) for number in self._ids}
-        on = [number for number, state in states.items() if state]
-        off = [number for number, state in states.items() if state is False]
-        unknown = [number for number, state in states.items() if state is None]
+        on, off, unknown = self._ask(self._tool.tls)
         if on and off:
             message = (
                 f"TLS is on for device(s) {format_ranges(on)} and off for {format_ranges(off)}."
@@ -145,6 +139,14 @@ class Interfaces:
         if unknown:
             message = f"TLS of device(s) {format_ranges(unknown)}: {self._why()}"
             yield Finding(NOT_CHECKED, message, rule=_TLS)
+
+    def _ask(self, question: Callable[[int], Optional[bool]]) -> List[List[int]]:
+        """Ask about each device; give those with the answer yes, those with no, and the rest."""
+        answers = {number: question(number) for number in self._ids}
+        return [
+            [number for number in self._ids if answers[number] is answer]
+            for answer in (True, False, None)
+        ]
 
     def _why(self) -> str:
         return " ".join(self._tool.notes[:2]) or _NO_TOOL
@@ -285,7 +287,11 @@ def _find_users(busy: Sequence[int]) -> Dict[int, _User]:
                 continue
             port = connection.laddr.port
             listens = connection.status == psutil.CONN_LISTEN
-            is_local = listens and _is_local(connection.laddr.ip)
+            is_local = False
+            if listens:
+                with contextlib.suppress(ValueError):  # HCCL does not bind loopback addresses
+                    ip = ipaddress.ip_address(connection.laddr.ip)
+                    is_local = (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
             user = _User(_name_process(connection.pid), listens, is_local)
             if port not in users or _weight(user) > _weight(users[port]):
                 users[port] = user
@@ -295,15 +301,6 @@ def _find_users(busy: Sequence[int]) -> Dict[int, _User]:
 def _weight(user: _User) -> int:
     """Weigh several that have a port: the one that is most in the way is named."""
     return 0 if user.is_local else 2 if user.listens else 1
-
-
-def _is_local(address: str) -> bool:
-    """Tell whether it is a loopback address, which HCCL does not bind."""
-    with contextlib.suppress(ValueError):
-        ip = ipaddress.ip_address(address)
-        mapped = getattr(ip, "ipv4_mapped", None)
-        return ip.is_loopback or (mapped is not None and mapped.is_loopback)
-    return False
 
 
 def _name_process(pid: object) -> str:

@@ -123,19 +123,31 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
     """
     traps = []
     table, chief = environ.get("RANK_TABLE_FILE"), environ.get("CM_CHIEF_IP")
+    size, rank = environ.get("RANK_SIZE"), environ.get("RANK_ID")
+    workers = environ.get("CM_WORKER_SIZE")
     if table and chief:
         traps.append("RANK_TABLE_FILE and CM_CHIEF_IP are both set.")
     if table:
-        traps += _find_table_traps(environ)
+        if workers:
+            traps.append("RANK_TABLE_FILE and CM_WORKER_SIZE are both set.")
+        number = read_number(environ, "RANK_SIZE")
+        if number is not None and (number == 0 or number < -1):
+            traps.append(f"RANK_TABLE_FILE is set, but RANK_SIZE={number}.")
+        if rank and read_number(environ, "RANK_ID") is None:
+            traps.append(
+                f"RANK_ID={rank!r} is not a rank; current HCCL ends the process, with a rank table "
+                "of version 1.0."
+            )
     if chief:
-        traps += _find_chief_traps(environ)
-    if environ.get("TF_CONFIG"):
-        traps += _find_task_traps(environ)
-    return traps
-
-
-def _find_task_traps(environ: Mapping[str, str]) -> List[str]:
-    traps = []
+        if size:
+            traps.append("CM_CHIEF_IP and RANK_SIZE are both set.")
+        missing = [name for name in _CHIEF_VARIABLES if not environ.get(name)]
+        if missing:
+            verb = "is" if len(missing) == 1 else "are"
+            traps.append(f"CM_CHIEF_IP is set, but {join_words(missing)} {verb} not.")
+        number = read_number(environ, "CM_WORKER_SIZE")
+        if workers and (number is None or number < 1):
+            traps.append(f"CM_WORKER_SIZE={workers!r} is not a number of processes.")
     if not isinstance(read_task(environ), (dict, type(None))):
         traps.append("The task in TF_CONFIG is not an object; the adapter ends the process.")
     task_type = read_task_type(environ)
@@ -173,33 +185,3 @@ def find_wrong_numbers(environ: Mapping[str, str]) -> List[str]:
     if rank and read_number(environ, "RANK_ID") is None and (read_size(environ) or 1) > 1:
         problems.append(f"RANK_ID={rank!r} is not a rank: give each process a number from 0.")
     return problems
-
-
-def _find_table_traps(environ: Mapping[str, str]) -> List[str]:
-    traps = []
-    if environ.get("CM_WORKER_SIZE"):
-        traps.append("RANK_TABLE_FILE and CM_WORKER_SIZE are both set.")
-    size = read_number(environ, "RANK_SIZE")
-    if size is not None and (size == 0 or size < -1):
-        traps.append(f"RANK_TABLE_FILE is set, but RANK_SIZE={size}.")
-    rank = environ.get("RANK_ID")
-    if rank and read_number(environ, "RANK_ID") is None:
-        traps.append(
-            f"RANK_ID={rank!r} is not a rank; current HCCL ends the process, with a rank table of "
-            "version 1.0."
-        )
-    return traps
-
-
-def _find_chief_traps(environ: Mapping[str, str]) -> List[str]:
-    traps = []
-    if environ.get("RANK_SIZE"):
-        traps.append("CM_CHIEF_IP and RANK_SIZE are both set.")
-    missing = [name for name in _CHIEF_VARIABLES if not environ.get(name)]
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        traps.append(f"CM_CHIEF_IP is set, but {join_words(missing)} {verb} not.")
-    size = read_number(environ, "CM_WORKER_SIZE")
-    if environ.get("CM_WORKER_SIZE") and (size is None or size < 1):
-        traps.append(f"CM_WORKER_SIZE={environ['CM_WORKER_SIZE']!r} is not a number of processes.")
-    return traps

@@ -22,7 +22,7 @@ from typing import (
 
 from ascend_session.errors import DeviceError, with_short_traceback
 from ascend_session.hardware.families import family, has_nic
-from ascend_session.hardware.hccn import HccnTool, Interface, conf_address, read_conf
+from ascend_session.hardware.hccn import HccnTool, conf_address, read_conf
 from ascend_session.hardware.installation import Component, read_versions
 from ascend_session.hardware.nodes import (
     VISIBLE_VARIABLE,
@@ -47,7 +47,7 @@ from ascend_session.hardware.processes import Holder, Occupancy, list_holders, o
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 
-_AskAddress = Callable[[int], Optional[Interface]]
+_AskAddress = Callable[[int], Optional[str]]
 
 _MOST_NOTES = 4  # of one program that fails
 
@@ -177,7 +177,10 @@ def devices(
         DeviceError: If an argument is of another type, or there is no time.
     """
     environ, root = _choose_host(environ, root)
-    _check_timeout(timeout)
+    given: Any = timeout
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if not is_number or not given > 0:
+        raise DeviceError(f"timeout takes a number of seconds above 0, not {timeout!r}.")
     return survey(environ, root, timeout)
 
 
@@ -203,12 +206,6 @@ def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str
 def is_available(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> bool:
     """Tell whether this process gets at least one device; see `device_count`."""
     return device_count(environ, root) > 0
-
-
-def _check_timeout(timeout: Any) -> None:
-    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if not is_number or not timeout > 0:
-        raise DeviceError(f"timeout takes a number of seconds above 0, not {timeout!r}.")
 
 
 def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
@@ -411,9 +408,8 @@ def _add_addresses(
     for device in described:
         address = None
         if device.physical_id is not None and (device.family is None or has_nic(device.family)):
-            address = conf_address(conf.get(int(device.physical_id), {}))
-            interface = None if address else tool.address(int(device.physical_id))
-            address = interface.address if interface else address
+            number = int(device.physical_id)
+            address = conf_address(conf.get(number, {})) or tool.address(number)
         with_address.append(replace(device, address=address))
     notes += _first_notes(tool.notes)
     return with_address

@@ -280,86 +280,57 @@ class First(NamedTuple):
 
 def parse_info(text: str) -> InfoTable:
     """Read the tables of any version, whole or cut off; never raises, never makes up a device."""
-    reader = _Reader()
-    for line in clean_lines(text):
-        reader.feed(line.strip())
-    return reader.result()
-
-
-class _Reader:
-    """Goes through the output line by line and knows in which of the two tables it is."""
-
-    def __init__(self) -> None:
-        self._version: Optional[str] = None
-        self._chips: Dict[Tuple[int, int], Chip] = {}
-        self._processes: List[Process] = []
-        self._unread: List[str] = []
-        self._first: Optional[First] = None
-        self._start()
-
-    def _start(self) -> None:
-        self._header_ended = False
-        # Cells of a row in the process table; 0 before that table.
-        self._width = 0
-        self._physical: Optional[bool] = None
-
-    def feed(self, line: str) -> None:
-        """Take the next line."""
+    version: Optional[str] = None
+    chips: Dict[ChipKey, Chip] = {}
+    processes: List[Process] = []
+    unread: List[str] = []
+    first: Optional[First] = None  # of a device whose second row is still to come
+    header_ended = False
+    process_cells = 0  # of a row in the table of processes; 0 before that table
+    physical: Optional[bool] = None
+    for line in map(str.strip, clean_lines(text)):
         if line.startswith("+="):
-            self._header_ended = True
+            header_ended = True
         if len(line) < 3 or line[0] != "|" or line[-1] != "|":
-            return
+            continue
         cells = [cell.strip() for cell in line[1:-1].split("|")]
         if len(cells) == 1:
             match = _BANNER.match(cells[0])
             if match:
-                self._start()
-                self._version = match.group(2) or match.group(1)
-        elif not any(re.search("[0-9]", cell) for cell in cells):
-            # No cell of a header has a digit, and all rows with data have some.
-            self._read_header(cells)
-        elif not self._read_data(cells):
-            self._unread.append(line)
-
-    def result(self) -> InfoTable:
-        """Give what was read."""
-        self._begin(None)
-        return InfoTable(
-            self._version, tuple(self._chips.values()), tuple(self._processes), tuple(self._unread)
-        )
-
-    def _read_header(self, cells: List[str]) -> None:
-        if len(cells) >= _FEWEST_PROCESS_CELLS and cells[0] and self._header_ended:
-            self._width = len(cells)
-        words = cells[0].lower()
-        if "phy" in words or "device" in words:
-            self._physical = "phy" in words
-
-    def _read_data(self, cells: List[str]) -> bool:
-        """Take a row; return False if it has none of the known shapes, or lacks its first half."""
-        # Data without a rule above it: the header is over all the same.
-        self._header_ended = True
-        if self._width:
+                version = match[2] or match[1]
+                header_ended, process_cells, physical = False, 0, None
+            continue
+        # No cell of a header has a digit, and all rows with data have some.
+        if not any(re.search("[0-9]", cell) for cell in cells):
+            if len(cells) >= _FEWEST_PROCESS_CELLS and cells[0] and header_ended:
+                process_cells = len(cells)
+            words = cells[0].lower()
+            if "phy" in words or "device" in words:
+                physical = "phy" in words
+            continue
+        header_ended = True  # also where no rule stands above the data
+        if process_cells:
             try:
-                self._processes += process_row(cells, self._width)
+                processes += process_row(cells, process_cells)
             except ValueError:
-                return False
-            return True
-        first = first_row(cells)
-        if first:
-            self._begin(first)
-            return True
-        chip = self._first and chip_row(self._first, cells, self._physical)
-        if not chip:
-            return False
-        self._first = None
-        self._chips.setdefault(chip.key, chip)
-        return True
+                unread.append(line)
+            continue
+        following = first_row(cells)
+        chip = chip_row(first, cells, physical) if first and not following else None
+        if chip:
+            chips.setdefault(chip.key, chip)
+            first = None
+        elif following:
+            unread += _name_lone(first)
+            first = following
+        else:
+            unread.append(line)
+    unread += _name_lone(first)
+    return InfoTable(version, tuple(chips.values()), tuple(processes), tuple(unread))
 
-    def _begin(self, first: Optional[First]) -> None:
-        if self._first:
-            self._unread.append(f"NPU {self._first.npu_id} {self._first.name}: one row only")
-        self._first = first
+
+def _name_lone(first: Optional[First]) -> List[str]:
+    return [f"NPU {first.npu_id} {first.name}: one row only"] if first else []
 
 
 def first_row(cells: Sequence[str]) -> Optional[First]:

@@ -13,7 +13,7 @@ from ascend_session.findings import ERROR, INFO, WARNING, Finding
 from ascend_session.text import did_you_mean
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
-_LARGEST_NUMBER, _MODULUS = 0xFFFFFFFF, 1 << 64
+_LARGEST_NUMBER, _MODULUS, _MOST_DIGITS = 0xFFFFFFFF, 1 << 64, 20
 _LARGEST_PORT = 65535
 _LONGEST_SHOWN = 60  # characters of a value
 _MOST_UNKNOWN = 20  # keys for which a known one is looked for
@@ -95,7 +95,7 @@ class JsonObject:
         if value is None:
             message = f"is {describe(text)}, no number from 0 to {_LARGEST_NUMBER}."
             self.refuse(f"number {key}", key, message)
-        elif not _is_plain(text):
+        elif not (text.isdigit() and text.isascii() and len(text) <= _MOST_DIGITS):
             message = f"is {describe(text)}, which HCCL reads as {value}."
             self.warn(f"odd {key}", key, message, f'Write "{value}".')
         return value
@@ -181,15 +181,10 @@ def _parse_number(text: str) -> Optional[int]:
     """
     match = _NUMBER.match(text)
     digits = match[2].lstrip("0") or "0" if match else ""
-    if match is None or len(digits) > 20 or int(digits) >= _MODULUS:
+    if match is None or len(digits) > _MOST_DIGITS or int(digits) >= _MODULUS:
         return None
     value = -int(digits) % _MODULUS if match[1] == "-" else int(digits)
     return value if value <= _LARGEST_NUMBER else None
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a text is nothing but a few digits."""
-    return text.isdigit() and text.isascii() and len(text) <= 20
 
 
 def address_family(text: str) -> Optional[int]:

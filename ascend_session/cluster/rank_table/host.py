@@ -93,10 +93,26 @@ def read_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
             hint=f"`ascend-session ranktable check --wait 10m {path}` waits until it is completed.",
             findings=table.problems(),
         )
+    return find_nodes(table, environ)
+
+
+def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
+    """Find the nodes of a table that was read from a file, and this one among them.
+
+    Raises:
+        JobError: If HCCL does not take the table, or a node's ranks do not follow each other.
+    """
+    path = table.name
     table.check()
     names = dict.fromkeys(find_host_names(), "a name or address of this host")
     names.update(find_pod_names(environ))
-    nodes = [_make_node(name, devices, names) for name, devices in _group_devices(table).items()]
+    nodes = []
+    for name, devices in _group_devices(table).items():
+        first = devices[0]
+        known = [name] if first.pod_name else [first.server_id, first.host_ip or ""]
+        reason = next((f"{each} is {names[each]}" for each in known if each in names), "")
+        address = first.host_ip or (first.server_id if is_address(first.server_id) else "")
+        nodes.append(TableNode(name, address, tuple(devices), reason))
     nodes.sort(key=lambda node: node.first)
     for node in nodes:
         ranks = [device.rank_id for device in node.devices]
@@ -127,14 +143,6 @@ def _group_devices(table: Contents) -> Dict[str, List[TableDevice]]:
     for device in table.devices:
         groups.setdefault(device.pod_name or device.server_id, []).append(device)
     return groups
-
-
-def _make_node(name: str, devices: Sequence[TableDevice], names: Mapping[str, str]) -> TableNode:
-    first = devices[0]
-    known = [name] if first.pod_name else [first.server_id, first.host_ip or ""]
-    reason = next((f"{each} is {names[each]}" for each in known if each in names), "")
-    address = first.host_ip or (first.server_id if is_address(first.server_id) else "")
-    return TableNode(name, address, tuple(devices), reason)
 
 
 def check_host(
@@ -265,7 +273,7 @@ def _check_address(
     if report.ask_address is not None:
         answer = report.ask_address(int(number))
         if answer:
-            address, source = answer.address, ", as hccn_tool says"
+            address, source = answer, ", as hccn_tool says"
         else:
             source, severity = ", as /etc/hccn.conf says; hccn_tool does not answer", WARNING
     if pack_address(address) in packed:

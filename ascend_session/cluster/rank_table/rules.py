@@ -136,7 +136,9 @@ def check_rules(
     findings = [*_check_status(table)]
     if table.status != INITIALIZING:
         findings += [*_check_servers(table), *_check_devices(table)]
-        if not _hides_addresses(table):
+        # HCCL does not look at the addresses of template 2 with one instance.
+        is_one_pod = len({device.pod_name for device in table.devices}) == 1
+        if table.format != TEMPLATE_2 or not is_one_pod:
             findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
             if len(table.servers) > 1:
                 findings += _check_address_kinds(table)
@@ -256,11 +258,6 @@ def _check_grouping(table: Contents) -> _Findings:
 
 
 # Addresses of devices and servers
-
-
-def _hides_addresses(table: Contents) -> bool:
-    """Template 2 with one instance: HCCL does not look at its addresses."""
-    return table.format == TEMPLATE_2 and len({each.pod_name for each in table.devices}) == 1
 
 
 def _check_repeated_addresses(table: Contents) -> _Findings:
