@@ -74,41 +74,33 @@ def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> 
     good: List[int] = []
     unknown: List[int] = []
     for number in (int(device) for device in physical if int(device) in devices):
-        health = (devices[number].health or "").lower()
+        device = devices[number]
+        health = (device.health or "").lower()
         if health == "ok":
             good.append(number)
-        elif health:
-            yield _report_ill(devices[number])
-        else:
+        elif not health:
             unknown.append(number)
-    if unknown:
-        yield _report_unknown(report, unknown)
-    if good:
-        yield Finding(OK, f"npu-smi reports OK for device(s) {format_ranges(good)}.", rule=_HEALTH)
-
-
-def _report_ill(device: Device) -> Finding:
-    severity = ERROR if str(device.health).lower() in ("alarm", "critical") else WARNING
-    message = f"npu-smi reports the health of device {device.physical_id} as {device.health}."
-    hint = "Use other devices."
-    if device.npu_id is not None:
-        hint = f"Look with `npu-smi info -t health -i {device.npu_id}`, or use other devices."
-    return Finding(severity, message, hint, rule=_HEALTH)
-
-
-def _report_unknown(report: DeviceReport, unknown: Sequence[int]) -> Finding:
-    if any(device.health for device in report) and not report.unanswered:
+        else:
+            severity = ERROR if health in ("alarm", "critical") else WARNING
+            message = f"npu-smi reports the health of device {number} as {device.health}."
+            hint = "Use other devices."
+            if device.npu_id is not None:
+                command = f"npu-smi info -t health -i {device.npu_id}"
+                hint = f"Look with `{command}`, or use other devices."
+            yield Finding(severity, message, hint, rule=_HEALTH)
+    if unknown and any(device.health for device in report) and not report.unanswered:
         message = (
             f"npu-smi lists other devices, but not {format_ranges(unknown)}: it may have dropped "
             "off the bus, or another container holds it."
         )
-        return Finding(
-            ERROR, message, "Use other devices, or look at the host's log.", rule=_HEALTH
-        )
-    why = " ".join(report.unanswered) or "npu-smi does not say it."
-    return Finding(
-        NOT_CHECKED, f"The health of device(s) {format_ranges(unknown)}: {why}", rule=_HEALTH
-    )
+        hint = "Use other devices, or look at the host's log."
+        yield Finding(ERROR, message, hint, rule=_HEALTH)
+    elif unknown:
+        why = " ".join(report.unanswered) or "npu-smi does not say it."
+        message = f"The health of device(s) {format_ranges(unknown)}: {why}"
+        yield Finding(NOT_CHECKED, message, rule=_HEALTH)
+    if good:
+        yield Finding(OK, f"npu-smi reports OK for device(s) {format_ranges(good)}.", rule=_HEALTH)
 
 
 # Who holds them
@@ -150,13 +142,6 @@ class Seen(NamedTuple):
     def is_free(self) -> bool:
         """Whether no holder was seen."""
         return not self.held and not self.hidden
-
-    @property
-    def pids(self) -> List[int]:
-        """The processes that hold them and that run here, ascending."""
-        return sorted(
-            {holder.pid for holders in self.held.values() for holder in holders if holder.here}
-        )
 
     def __str__(self) -> str:
         """The holders in words; empty if there are none."""
@@ -244,7 +229,8 @@ def await_free(
     timeout = max(min(TIME_LIMIT, seconds), _SHORTEST_ANSWER_S)
     seen = _look_until_free(lambda: look(ids, environ, timeout), str, seconds, say, sleep)
     if not seen.is_free:
-        here = " ".join(map(str, seen.pids))
+        holders = [holder for holders in seen.held.values() for holder in holders]
+        here = " ".join(map(str, sorted({holder.pid for holder in holders if holder.here})))
         end = f"end it (kill {here}), " if here else ""
         raise DeviceTimeoutError(
             f"After {seconds:g} s {seen}.", hint=f"Wait longer, {end}or use another device."

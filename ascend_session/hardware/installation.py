@@ -16,7 +16,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.hardware.nodes import read_host_file
 from ascend_session.hardware.program import clean_lines
@@ -78,8 +78,17 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
         notes.append(
             f"/{_INSTALL_INFO} says Driver_Install_Status={status}: install the driver again."
         )
-    toolkits = _selected_toolkits(environ, root, notes)
-    toolkits += [toolkit for place in _TOOLKIT_PLACES for toolkit in _find_toolkits(root, place)]
+    toolkits: List[Component] = []
+    for variable in TOOLKIT_VARIABLES:
+        home = environ.get(variable)
+        selected = _find_toolkits(root, glob.escape(below(root, home))) if home else []
+        if home and not selected:
+            notes.append(
+                f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."
+            )
+        toolkits += selected
+    for place in _TOOLKIT_PLACES:
+        toolkits += _find_toolkits(root, place)
     return Versions(
         driver=_component(root, installed, "driver"),
         firmware=_component(root, installed, "firmware"),
@@ -96,24 +105,8 @@ def keys_of(root: str, component: Component) -> Dict[str, str]:
 def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[Component]:
     prefix = installed.get(f"{name}_install_path_param", "").strip("/")
     places = [f"{folder}/{name}/version.info" for folder in (prefix, DEFAULT_PREFIX) if folder]
-    for path in [*places, f"var/davinci/{name}/version.info"]:
-        component = _describe(root, path)
-        if component:
-            return component
-    return None
-
-
-def _selected_toolkits(environ: Mapping[str, str], root: str, notes: List[str]) -> List[Component]:
-    selected: List[Component] = []
-    for variable in TOOLKIT_VARIABLES:
-        home = environ.get(variable, "")
-        toolkits = _find_toolkits(root, glob.escape(below(root, home))) if home else []
-        if home and not toolkits:
-            notes.append(
-                f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."
-            )
-        selected += toolkits
-    return selected
+    components = (_describe(root, path) for path in [*places, f"var/davinci/{name}/version.info"])
+    return next(filter(None, components), None)
 
 
 def _find_toolkits(root: str, place: str) -> List[Component]:
@@ -277,20 +270,16 @@ def ops_info_files(
 def _implementation_folder(
     environ: Mapping[str, str], root: str, toolkit: Optional[str], name: str
 ) -> Optional[str]:
-    if toolkit is None:
-        places = [os.path.join(opp, _BELOW_OPP, name) for opp in _opp_of_host(environ, root)]
-    else:
+    if toolkit is not None:
         places = [os.path.join(toolkit, opp, _BELOW_OPP, name) for opp in ("opp", "")]
-        is_itself = os.path.basename(os.path.normpath(toolkit)) == name
-        places += [toolkit] if is_itself else []
+        if os.path.basename(os.path.normpath(toolkit)) == name:
+            places.append(toolkit)
+    else:
+        homes = [environ[variable] for variable in TOOLKIT_VARIABLES if environ.get(variable)]
+        homes += _OPP_PLACES
+        if environ.get("HOME"):
+            homes.append(os.path.join(environ["HOME"], "Ascend/ascend-toolkit/latest"))
+        opps = [environ[OPP_VARIABLE]] if environ.get(OPP_VARIABLE) else []
+        opps += [os.path.join(home, "opp") for home in homes]
+        places = [os.path.join(root, below(root, opp), _BELOW_OPP, name) for opp in opps]
     return next((os.path.normpath(place) for place in places if os.path.isdir(place)), None)
-
-
-def _opp_of_host(environ: Mapping[str, str], root: str) -> Iterator[str]:
-    if environ.get(OPP_VARIABLE):
-        yield os.path.join(root, below(root, environ[OPP_VARIABLE]))
-    homes = [below(root, environ[name]) for name in TOOLKIT_VARIABLES if environ.get(name)]
-    user = environ.get("HOME")
-    own = [below(root, os.path.join(user, "Ascend/ascend-toolkit/latest"))] if user else []
-    for home in (*homes, *_OPP_PLACES, *own):
-        yield os.path.join(root, home, "opp")
