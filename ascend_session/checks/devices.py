@@ -11,18 +11,7 @@ health), guides/facts/devices.md#failures-of-npu-smi (it can fail for all device
 
 import logging
 import time
-from typing import (
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    TypeVar,
-)
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.errors import DeviceTimeoutError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
@@ -43,8 +32,6 @@ _MOST_NAMED = 3  # of the processes that hold a device
 _WAIT = "wait until it is free (wait_for_devices=600)"
 _LOOK_EVERY_S = 1.0
 _SHORTEST_ANSWER_S = 1.0  # that npu-smi is given in any case
-
-_Seen = TypeVar("_Seen")
 
 _logger = logging.getLogger(__name__)
 
@@ -227,10 +214,17 @@ def await_free(
     if seconds == 0:
         return
     timeout = max(min(TIME_LIMIT, seconds), _SHORTEST_ANSWER_S)
-    seen = _look_until_free(lambda: look(ids, environ, timeout), str, seconds, say, sleep)
+    seen = Seen({}, False, ())
+
+    def describe_holders() -> str:
+        nonlocal seen
+        seen = look(ids, environ, timeout)
+        return str(seen)
+
+    _wait(describe_holders, seconds, say, sleep)
     if not seen.is_free:
-        holders = [holder for holders in seen.held.values() for holder in holders]
-        here = " ".join(map(str, sorted({holder.pid for holder in holders if holder.here})))
+        others = [holder for holders in seen.held.values() for holder in holders]
+        here = " ".join(map(str, sorted({other.pid for other in others if other.here})))
         end = f"end it (kill {here}), " if here else ""
         raise DeviceTimeoutError(
             f"After {seconds:g} s {seen}.", hint=f"Wait longer, {end}or use another device."
@@ -253,32 +247,23 @@ def await_gone(
         say: Called with a sentence that names the obstacles, whenever they change; None logs it.
         sleep: Sleeps between two looks; what it raises ends the wait.
     """
-
-    def describe(findings: Sequence[Finding]) -> str:
-        return " ".join(finding.message for finding in findings).rstrip(".")
-
-    _look_until_free(find, describe, seconds, say, sleep)
+    _wait(lambda: " ".join(finding.message for finding in find()).rstrip("."), seconds, say, sleep)
 
 
-def _look_until_free(
-    look_now: Callable[[], _Seen],
-    describe: Callable[[_Seen], str],
+def _wait(
+    describe: Callable[[], str],
     seconds: float,
     say: Optional[Callable[[str], None]],
     sleep: Callable[[float], None],
-) -> _Seen:
-    """Look every second until no obstacle is left or the time is over; return the last look.
-
-    ``describe`` gives the obstacle in words, or an empty text if there is none.
-    """
+) -> None:
+    """Look every second until ``describe`` finds no obstacle to name, or the time is over."""
     start = time.monotonic()
     announced = ""
     while True:
-        seen = look_now()
-        obstacle = describe(seen)
+        obstacle = describe()
         left_s = seconds - (time.monotonic() - start)
         if not obstacle or left_s <= 0:
-            return seen
+            return
         if obstacle != announced:
             announced = obstacle
             (say or _logger.warning)(f"Waiting for at most {left_s:.0f} s: {obstacle}.")
