@@ -7,7 +7,7 @@ manual's pages on environment variables (tfa_env).
 import json
 import os
 import re
-from typing import Any, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from ascend_session.errors import JobError
 from ascend_session.text import join_words
@@ -89,8 +89,7 @@ def uses_collectives(environ: Mapping[str, str]) -> bool:
 
 def read_task(environ: Mapping[str, str]) -> Any:
     """Read the ``task`` of ``TF_CONFIG``, whatever it is; None without one."""
-    config = _read_tf_config(environ)
-    return config.get("task") if isinstance(config, dict) else None
+    return _read_tf_config(environ).get("task")
 
 
 def read_task_type(environ: Mapping[str, str]) -> Optional[str]:
@@ -102,17 +101,17 @@ def read_task_type(environ: Mapping[str, str]) -> Optional[str]:
 
 def has_parameter_servers(environ: Mapping[str, str]) -> bool:
     """Whether ``TF_CONFIG`` describes a job with parameter servers, or a process that is one."""
-    config = _read_tf_config(environ)
-    cluster = config.get("cluster") if isinstance(config, dict) else None
+    cluster = _read_tf_config(environ).get("cluster")
     has_servers = isinstance(cluster, dict) and bool(cluster.get("ps"))
     return has_servers or read_task_type(environ) == "ps"
 
 
-def _read_tf_config(environ: Mapping[str, str]) -> Any:
+def _read_tf_config(environ: Mapping[str, str]) -> Dict[str, Any]:
     try:
-        return json.loads(environ.get("TF_CONFIG") or "null")
+        config = json.loads(environ.get("TF_CONFIG") or "{}")
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return config if isinstance(config, dict) else {}
 
 
 def find_traps(environ: Mapping[str, str]) -> List[str]:

@@ -6,16 +6,14 @@ Source: guides/facts/devices.md#hccn.
 """
 
 import ipaddress
-import math
 import os
 import re
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Dict, List, Mapping, Optional
 
-from ascend_session.hardware.program import TIME_LIMIT, Program, clean_lines, parse_pairs
+from ascend_session.hardware.program import Program, clean_lines, parse_pairs
 
 _ENTRY = re.compile(r"\s*([A-Za-z]\w{0,99}?)_([0-9]{1,9})\s*=\s*(.*)")
 _TLS = re.compile(r"\btls\s+switch\s*\[\s*([01])\s*\]", re.IGNORECASE)
-_TOOL_PLACES = ("usr/local/Ascend/driver/tools",)
 
 
 def parse_conf(text: str) -> Dict[int, Dict[str, str]]:
@@ -67,16 +65,8 @@ def parse_tls(text: str) -> Optional[bool]:
 class HccnTool(Program):
     """One round of questions to ``hccn_tool``; never raises, see `notes`."""
 
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        root: str = "/",
-        timeout: float = TIME_LIMIT,
-        total: float = math.inf,
-        say: Optional[Callable[[str], None]] = None,
-    ) -> None:
-        """Look for the program; the arguments are those of `Program`."""
-        super().__init__("hccn_tool", _TOOL_PLACES, environ, root, timeout, total, say)
+    name = "hccn_tool"
+    places = ("usr/local/Ascend/driver/tools",)
 
     def address(self, physical_id: int) -> Optional[str]:
         """Ask for the device's IPv4 address, else its IPv6 address; None if it has neither."""

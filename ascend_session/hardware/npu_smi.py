@@ -23,13 +23,6 @@ from ascend_session.ids import PhysicalDeviceId
 ChipKey = Tuple[int, int]
 """Card and chip, as ``npu-smi`` counts."""
 
-_PLACES = (
-    "usr/local/bin",
-    "usr/local/sbin",
-    "usr/bin",
-    "usr/sbin",
-    "usr/local/Ascend/driver/tools",
-)
 _MAPPED = re.compile(
     r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([0-9]{1,9}))?\s+([^\W\d_].*|[0-9]+[A-Za-z].*)"
 )
@@ -154,11 +147,20 @@ class SuperPodPlace(NamedTuple):
 class NpuSmi(Program):
     """One round of questions to ``npu-smi``; never raises, see `notes`."""
 
+    name = "npu-smi"
+    places = (
+        "usr/local/bin",
+        "usr/local/sbin",
+        "usr/bin",
+        "usr/sbin",
+        "usr/local/Ascend/driver/tools",
+    )
+
     def __init__(
         self, environ: Mapping[str, str], root: str = "/", timeout: float = TIME_LIMIT
     ) -> None:
         """Look for the program; the arguments are those of `Program`."""
-        super().__init__("npu-smi", _PLACES, environ, root, timeout)
+        super().__init__(environ, root, timeout)
         if not self.answers:
             self.note(
                 "npu-smi, which comes with the driver, was not found on PATH or in "
