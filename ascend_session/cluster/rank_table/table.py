@@ -160,8 +160,7 @@ class RankTable(Contents):
         used = report.visible if isinstance(report, DeviceReport) else report
         family = common_family(used)
         npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
-        place_of = None if npu_smi is None else npu_smi.super_pod
-        servers = build_from_devices(used, server_id, host_ip, place_of)
+        servers = build_from_devices(used, server_id, host_ip, npu_smi)
         table = cls._build(servers, family, force)
         table.text(version)  # which says what it lacks
         return table
