@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ascend_session.hardware.devices import DeviceReport
+from ascend_session.hardware.installation import operator_list
 from ascend_session.hardware.nodes import (
     control_node_notes,
     host_root,
@@ -15,7 +16,6 @@ from ascend_session.hardware.nodes import (
     processor_nodes,
 )
 from ascend_session.hardware.npu_smi import NpuSmi
-from ascend_session.hardware.operators import operator_list
 from hardware_tests import limits
 
 # That the packages are missing is for these tests to find out.

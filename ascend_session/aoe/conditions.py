@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, Un
 
 from ascend_session.aoe.machine import MOST_PARALLEL, Machine, Parallel
 from ascend_session.aoe.run import BANK, find_repository
-from ascend_session.checks.holders import Seen
+from ascend_session.checks.devices import Seen
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES

@@ -16,7 +16,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 import psutil
 
-from ascend_session.hardware.versions import below
+from ascend_session.hardware.installation import below
 
 MOST_PARALLEL = 64
 """The highest TUNING_PARALLEL_NUM."""

@@ -209,8 +209,7 @@ def _without_spinning(proto: Any) -> Any:
 def _signs_of_device(environ: Mapping[str, str]) -> List[str]:
     """List what lets one expect a device on this host, in half sentences."""
     from ascend_session.backends.npu import is_installed
-    from ascend_session.hardware.operators import OPP_VARIABLE
-    from ascend_session.hardware.versions import DEFAULT_PREFIX, TOOLKIT_VARIABLES
+    from ascend_session.hardware.installation import DEFAULT_PREFIX, OPP_VARIABLE, TOOLKIT_VARIABLES
 
     signs = [f"{name} is set" for name in (*TOOLKIT_VARIABLES, OPP_VARIABLE) if environ.get(name)]
     signs = signs[:1]  # set_env.sh sets all of them

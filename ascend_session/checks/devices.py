@@ -1,18 +1,39 @@
-"""Whether devices can be opened, and what ``npu-smi`` says of their health.
+"""Whether devices can be opened, what ``npu-smi`` says of their health, and who else holds them.
+
+Two jobs on one device fail in ways that say little, and the vendor's advice is to look who holds a
+device and to wait (guides/facts/failures.md#devices-in-use). Memory in use is no sign: an idle
+device uses some (guides/facts/devices.md#processes-on-a-device). So a holder is a process that has
+the node open, or that ``npu-smi`` lists.
 
 Sources: guides/facts/devices.md#device-nodes, guides/facts/devices.md#npu-smi-info (the words for
 health), guides/facts/devices.md#failures-of-npu-smi (it can fail for all devices because of one).
 """
 
-from typing import Iterator, List, Sequence
+import logging
+import time
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ascend_session.errors import DeviceTimeoutError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
-from ascend_session.hardware.devices import Device, DeviceReport
-from ascend_session.hardware.nodes import control_node_notes, node_note
+from ascend_session.hardware.devices import Device, DeviceReport, survey
+from ascend_session.hardware.nodes import control_node_notes, host_root, node_note
+from ascend_session.hardware.processes import Holder
+from ascend_session.hardware.program import DEVICES_HELD, TIME_LIMIT
 from ascend_session.ids import PhysicalDeviceId
-from ascend_session.text import format_ranges
+from ascend_session.text import format_ranges, one_line
 
 _NODES, _HEALTH = "device nodes", "health"
+
+HOLDERS = "holders"
+"""The name of the check."""
+
+_LONGEST_COMMAND = 100  # characters
+_MOST_NAMED = 3  # of the processes that hold a device
+_WAIT = "wait until it is free (wait_for_devices=600)"
+_LOOK_EVERY_S = 1.0
+_SHORTEST_ANSWER_S = 1.0  # that npu-smi is given in any case
+
+_logger = logging.getLogger(__name__)
 
 
 def check_nodes(root: str, physical: Sequence[PhysicalDeviceId]) -> Iterator[Finding]:
@@ -40,38 +61,210 @@ def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> 
     good: List[int] = []
     unknown: List[int] = []
     for number in (int(device) for device in physical if int(device) in devices):
-        health = (devices[number].health or "").lower()
+        device = devices[number]
+        health = (device.health or "").lower()
         if health == "ok":
             good.append(number)
-        elif health:
-            yield _report_ill(devices[number])
-        else:
+        elif not health:
             unknown.append(number)
-    if unknown:
-        yield _report_unknown(report, unknown)
-    if good:
-        yield Finding(OK, f"npu-smi reports OK for device(s) {format_ranges(good)}.", rule=_HEALTH)
-
-
-def _report_ill(device: Device) -> Finding:
-    severity = ERROR if str(device.health).lower() in ("alarm", "critical") else WARNING
-    message = f"npu-smi reports the health of device {device.physical_id} as {device.health}."
-    hint = "Use other devices."
-    if device.npu_id is not None:
-        hint = f"Look with `npu-smi info -t health -i {device.npu_id}`, or use other devices."
-    return Finding(severity, message, hint, rule=_HEALTH)
-
-
-def _report_unknown(report: DeviceReport, unknown: Sequence[int]) -> Finding:
-    if any(device.health for device in report) and not report.unanswered:
+        else:
+            severity = ERROR if health in ("alarm", "critical") else WARNING
+            message = f"npu-smi reports the health of device {number} as {device.health}."
+            hint = "Use other devices."
+            if device.npu_id is not None:
+                command = f"npu-smi info -t health -i {device.npu_id}"
+                hint = f"Look with `{command}`, or use other devices."
+            yield Finding(severity, message, hint, rule=_HEALTH)
+    if unknown and any(device.health for device in report) and not report.unanswered:
         message = (
             f"npu-smi lists other devices, but not {format_ranges(unknown)}: it may have dropped "
             "off the bus, or another container holds it."
         )
-        return Finding(
-            ERROR, message, "Use other devices, or look at the host's log.", rule=_HEALTH
+        hint = "Use other devices, or look at the host's log."
+        yield Finding(ERROR, message, hint, rule=_HEALTH)
+    elif unknown:
+        why = " ".join(report.unanswered) or "npu-smi does not say it."
+        message = f"The health of device(s) {format_ranges(unknown)}: {why}"
+        yield Finding(NOT_CHECKED, message, rule=_HEALTH)
+    if good:
+        yield Finding(OK, f"npu-smi reports OK for device(s) {format_ranges(good)}.", rule=_HEALTH)
+
+
+# Who holds them
+
+
+class Seen(NamedTuple):
+    """The holders of devices at one moment.
+
+    Attributes:
+        held: The other processes that hold a device, by the device's name.
+        hidden: Whether another container holds a device, which hides all holders.
+        notes: Everything that could not be looked at, in sentences.
+        blind: The notes that may hide a holder.
+    """
+
+    held: Dict[str, List[Holder]]
+    hidden: bool
+    notes: Tuple[str, ...]
+    blind: Tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, report: DeviceReport, ids: Optional[Sequence[int]] = None) -> "Seen":
+        """Read from a report who holds the devices with these logical ids; all if None."""
+        held = {}
+        for device in report:
+            others = [holder for holder in device.holders if not holder.own]
+            if others and (ids is None or device.logical_id in ids):
+                held[_name_device(device)] = others
+        # Who npu-smi lists is known whatever /proc shows, and the other way round.
+        blind = [note for note in report.notes if note.startswith(("/proc ", "The open files "))]
+        return cls(
+            held=held,
+            hidden=DEVICES_HELD in report.notes,
+            notes=report.notes,
+            blind=(*report.unanswered, *blind) if report.unanswered and blind else (),
         )
-    why = " ".join(report.unanswered) or "npu-smi does not say it."
-    return Finding(
-        NOT_CHECKED, f"The health of device(s) {format_ranges(unknown)}: {why}", rule=_HEALTH
-    )
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no holder was seen."""
+        return not self.held and not self.hidden
+
+    def __str__(self) -> str:
+        """The holders in words; empty if there are none."""
+        parts = [_describe(name, holders) for name, holders in self.held.items()]
+        if self.hidden:
+            parts.append("a device is held by another container, which hides the process")
+        return "; ".join(parts)
+
+
+def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Seen:
+    """Look who else holds the devices with these logical ids.
+
+    Args:
+        ids: Their logical ids.
+        environ: The environment to go by.
+        timeout: Seconds that one answer of ``npu-smi`` may take.
+    """
+    return Seen.of(survey(environ, host_root(environ), timeout, addresses=False), ids)
+
+
+def check_holders(seen: Seen) -> Iterator[Finding]:
+    """Say who holds devices: a finding for each device."""
+    for name, holders in seen.held.items():
+        here = [str(holder.pid) for holder in holders if holder.here]
+        which = "it" if len(holders) == 1 else "them"
+        end = f"End {which} (kill {' '.join(here)}), " if here else ""
+        if len(here) > _MOST_NAMED:  # a job of many processes ends with the one that started it
+            end = f"End them (`fuser -v /dev/davinci*` lists all {len(holders)}), "
+        hint = f"{end}{_WAIT}, or use another device."
+        yield Finding(ERROR, f"{_upper(_describe(name, holders))}.", _upper(hint), rule=HOLDERS)
+    if seen.hidden:
+        yield Finding(ERROR, DEVICES_HELD, f"{_upper(_WAIT)}.", rule=HOLDERS)
+    elif not seen.held and seen.blind:
+        yield Finding(NOT_CHECKED, f"Who holds the devices: {' '.join(seen.blind)}", rule=HOLDERS)
+    elif not seen.held:
+        yield Finding(OK, "No other process was found to use the devices.", rule=HOLDERS)
+
+
+def _name_device(device: Device) -> str:
+    if device.physical_id is None:
+        return f"chip {device.chip_id} of card {device.npu_id}"
+    node = f"/dev/davinci{device.physical_id}"
+    return node if device.logical_id is None else f"device {device.logical_id} ({node})"
+
+
+def _describe(name: str, holders: Sequence[Holder]) -> str:
+    named = [_name_holder(holder) for holder in holders[:_MOST_NAMED]]
+    if len(holders) > _MOST_NAMED:
+        named.append(f"{len(holders) - _MOST_NAMED} more")
+    return f"{name} is held by {' and '.join(named)}"
+
+
+def _name_holder(holder: Holder) -> str:
+    command = f" ({one_line(holder.command, _LONGEST_COMMAND)})" if holder.command else ""
+    user = "" if holder.user is None else f" of user {holder.user}"
+    where = "" if holder.here else " on the host or in another container"
+    return f"process {holder.pid}{command}{user}{where}"
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def await_free(
+    ids: Sequence[int],
+    seconds: float,
+    environ: Mapping[str, str],
+    say: Optional[Callable[[str], None]] = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until no other process holds the devices.
+
+    Args:
+        ids: Their logical ids.
+        seconds: How long to wait at most; 0 does not look at all.
+        environ: The environment to go by.
+        say: Called with a sentence that names the holders, whenever they change; None logs it.
+        sleep: Sleeps between two looks; what it raises ends the wait.
+
+    Raises:
+        DeviceTimeoutError: Naming who holds which device, if that has not changed in time.
+    """
+    if seconds == 0:
+        return
+    timeout = max(min(TIME_LIMIT, seconds), _SHORTEST_ANSWER_S)
+    seen = Seen({}, False, ())
+
+    def describe_holders() -> str:
+        nonlocal seen
+        seen = look(ids, environ, timeout)
+        return str(seen)
+
+    _wait(describe_holders, seconds, say, sleep)
+    if not seen.is_free:
+        others = [holder for holders in seen.held.values() for holder in holders]
+        here = " ".join(map(str, sorted({other.pid for other in others if other.here})))
+        end = f"end it (kill {here}), " if here else ""
+        raise DeviceTimeoutError(
+            f"After {seconds:g} s {seen}.", hint=f"Wait longer, {end}or use another device."
+        )
+    if seen.notes:
+        _logger.info("No process was found to use the device. %s", " ".join(seen.notes))
+
+
+def await_gone(
+    find: Callable[[], Sequence[Finding]],
+    seconds: float,
+    say: Optional[Callable[[str], None]] = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until no obstacle is left, or the time is over.
+
+    Args:
+        find: Looks for obstacles.
+        seconds: How long to wait at most.
+        say: Called with a sentence that names the obstacles, whenever they change; None logs it.
+        sleep: Sleeps between two looks; what it raises ends the wait.
+    """
+    _wait(lambda: " ".join(finding.message for finding in find()).rstrip("."), seconds, say, sleep)
+
+
+def _wait(
+    describe: Callable[[], str],
+    seconds: float,
+    say: Optional[Callable[[str], None]],
+    sleep: Callable[[float], None],
+) -> None:
+    """Look every second until ``describe`` finds no obstacle to name, or the time is over."""
+    start = time.monotonic()
+    announced = ""
+    while True:
+        obstacle = describe()
+        left_s = seconds - (time.monotonic() - start)
+        if not obstacle or left_s <= 0:
+            return
+        if obstacle != announced:
+            announced = obstacle
+            (say or _logger.warning)(f"Waiting for at most {left_s:.0f} s: {obstacle}.")
+        sleep(min(_LOOK_EVERY_S, left_s))

@@ -7,9 +7,10 @@ Sources: guides/facts/failures.md#interpreter-and-packages; the vendor's install
 "Running Dependencies" (TensorFlow 1.15 goes with Python 3.7.5 to 3.7.11).
 """
 
+import contextlib
 import json
 import re
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional
 
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.program import run_program
@@ -92,7 +93,12 @@ def inspect_interpreter(
     text = f"MARK = {_MARK!r}\n{_PROGRAM}"
     words = [program, "-c", text, *(["adapter"] if with_adapter else [])]
     answer = run_program(words, environ, timeout, name=f"{program} -c ...")
-    facts = dict(_parse_facts(answer.text))
+    facts: Dict[str, Any] = {}
+    for line in answer.text.splitlines():
+        if line.startswith(_MARK):
+            with contextlib.suppress(ValueError, TypeError, RecursionError):
+                name, value = json.loads(line[len(_MARK) :])
+                facts[str(name)] = value
     problem = answer.problem
     if problem is None and not facts.get("done"):
         problem = f"{program} ended before it had listed its packages."
@@ -105,16 +111,6 @@ def inspect_interpreter(
         errors={part: one_line(str(error), _LONGEST_ERROR) for part, error in errors.items()},
         problem=problem,
     )
-
-
-def _parse_facts(text: str) -> Iterator[Tuple[str, Any]]:
-    for line in text.splitlines():
-        if line.startswith(_MARK):
-            try:
-                name, value = json.loads(line[len(_MARK) :])
-            except (ValueError, TypeError, RecursionError):
-                continue
-            yield str(name), value
 
 
 def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Finding]:

@@ -11,8 +11,16 @@ import shlex
 from typing import Iterator, List, Mapping, Optional, Tuple
 
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
-from ascend_session.hardware.operators import OPP_VARIABLE, operator_list
-from ascend_session.hardware.versions import Component, Versions, below, keys_of
+from ascend_session.hardware.installation import (
+    OPP_VARIABLE,
+    TOOLKIT_VARIABLES,
+    Component,
+    Versions,
+    below,
+    keys_of,
+    operator_list,
+)
+from ascend_session.hardware.nodes import read_host_file
 
 _VERSIONS, _SOURCED, _OPERATORS = "versions", "set_env.sh", "operators"
 _PLACES = (
@@ -21,9 +29,7 @@ _PLACES = (
     "usr/local/Ascend/cann/set_env.sh",
     "usr/local/Ascend/cann-*/set_env.sh",
 )
-_HOMES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
 _EXPORT = re.compile(r"\s*export\s+([A-Za-z_][A-Za-z0-9_]*)=")
-_MOST_CHARACTERS = 100000
 # Set everywhere, so that they say nothing of what was sourced.
 _COMMON = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 _RELEASE = re.compile(r"V[0-9]+R[0-9]+C[0-9]+")
@@ -35,8 +41,10 @@ def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
     """Check which variables of the toolkit's ``set_env.sh`` are set; reads it, never runs it."""
     path = _find_script(environ, root)
     script = "" if path is None else f"/{os.path.relpath(path, root)}"
-    exported = [name for name in _read_exports(path) if name not in _COMMON] if path else []
-    names = exported or [*_HOMES, OPP_VARIABLE]
+    lines = (read_host_file(path) or "").splitlines() if path else []
+    matches = filter(None, map(_EXPORT.match, lines))
+    exported = list(dict.fromkeys(match[1] for match in matches if match[1] not in _COMMON))
+    names = exported or [*TOOLKIT_VARIABLES, OPP_VARIABLE]
     have = [name for name in names if environ.get(name)]
     lacking = [name for name in names if not environ.get(name)]
     source = f"source {shlex.quote(script)}"
@@ -93,8 +101,11 @@ def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Ite
         findings += _check_firmware(driver, firmware, root)
     if driver and toolkit:
         findings += _check_toolkit(driver, toolkit, root)
-    if toolkit and machine is not None:
-        findings += _check_machine(toolkit, root, machine)
+    made_for = keys_of(root, toolkit).get("arch", machine) if toolkit else machine
+    if toolkit and machine is not None and made_for != machine:
+        message = f"The toolkit {toolkit.version} is for {made_for}, but this machine is {machine}."
+        hint = f"Install the toolkit for {machine}."
+        findings.append(Finding(ERROR, message, hint, rule=_VERSIONS))
     yield from findings
     if driver and toolkit and not findings:
         message = "The version files of driver, firmware and toolkit do not contradict each other."
@@ -132,13 +143,6 @@ def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator
         yield Finding(WARNING, message, hint, rule=_VERSIONS)
 
 
-def _check_machine(toolkit: Component, root: str, machine: str) -> Iterator[Finding]:
-    made_for = keys_of(root, toolkit).get("arch", machine)
-    if made_for != machine:
-        message = f"The toolkit {toolkit.version} is for {made_for}, but this machine is {machine}."
-        yield Finding(ERROR, message, f"Install the toolkit for {machine}.", rule=_VERSIONS)
-
-
 def _release(inner: Optional[str]) -> Optional[str]:
     match = _RELEASE.match(inner or "")
     return match.group() if match else None
@@ -150,7 +154,7 @@ def _numbers(version: str) -> Tuple[int, ...]:
 
 def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
     """Find the first ``set_env.sh``: that of the toolkit which the environment names counts."""
-    homes = [below(root, environ[name]) for name in _HOMES if environ.get(name)]
+    homes = [below(root, environ[name]) for name in TOOLKIT_VARIABLES if environ.get(name)]
     named = [f"{place}/set_env.sh" for home in homes for place in (home, f"{home}/..")]
     if environ.get("HOME"):
         # Where whoever is not root installs it: the manual, page "Subgraph/Operator Tuning".
@@ -161,16 +165,6 @@ def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
             if os.path.isfile(path):
                 return str(os.path.normpath(path))
     return None
-
-
-def _read_exports(path: str) -> List[str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(_MOST_CHARACTERS)
-    except OSError:
-        return []
-    matches = (_EXPORT.match(line) for line in text.splitlines())
-    return list(dict.fromkeys(match.group(1) for match in matches if match))
 
 
 def check_operators(environ: Mapping[str, str], root: str) -> Iterator[Finding]:

@@ -7,18 +7,17 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session import __version__
 from ascend_session.backends import backend_class, choose
-from ascend_session.checks.devices import check_health, check_nodes
-from ascend_session.checks.environment import (
+from ascend_session.checks.devices import Seen, check_health, check_holders, check_nodes
+from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
+from ascend_session.checks.job import (
+    FOLDER,
+    check_folder,
     check_hccl_variables,
     check_job_variables,
     check_limits,
     check_visible,
 )
-from ascend_session.checks.holders import Seen, check_holders
-from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
-from ascend_session.checks.job_files import FOLDER, check_folder
-from ascend_session.checks.network import Interfaces, may_have_interfaces, need_of
-from ascend_session.checks.ports import check_ports
+from ascend_session.checks.network import Interfaces, check_ports, may_have_interfaces, need_of
 from ascend_session.checks.tables import check_table, read_table
 from ascend_session.checks.toolkit import (
     check_installed,
@@ -31,9 +30,9 @@ from ascend_session.errors import BackendError
 from ascend_session.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from ascend_session.hardware.devices import DeviceReport, common_family, survey
 from ascend_session.hardware.hccn import HccnTool
+from ascend_session.hardware.installation import Component, read_versions
 from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.program import TIME_LIMIT
-from ascend_session.hardware.versions import Component, read_versions
 
 _IMPORTS_S = 120.0  # TensorFlow alone takes twenty on a slow disk
 _ALL_ANSWERS_S = 60.0  # for all that hccn_tool is asked

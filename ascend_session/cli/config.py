@@ -222,8 +222,8 @@ def _compare_with_toolkit(
     report: OptionFileReport, toolkit: Optional[str], soc: Optional[str]
 ) -> OptionFileReport:
     """Compare a mix list with the lists of a toolkit, which may know several kinds of processor."""
+    from ascend_session.hardware.installation import ops_info_files
     from ascend_session.hardware.nodes import host_root
-    from ascend_session.hardware.operators import ops_info_files
     from ascend_session.option_files import MixList, built_in_lists
 
     files = ops_info_files(os.environ, host_root(os.environ), toolkit)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ascend_session.hardware.devices import Device, DeviceReport
+    from ascend_session.hardware.installation import Component
     from ascend_session.hardware.processes import Holder
-    from ascend_session.hardware.versions import Component
 
 _INTERVAL_S, _SHORTEST_INTERVAL_S = 2.0, 0.5
 _SHORTEST_TIMEOUT_S = 0.1

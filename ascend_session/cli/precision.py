@@ -281,8 +281,8 @@ class _ModeLists(NamedTuple):
 
 def _find_lists(toolkit: Optional[str]) -> _ModeLists:
     """Look into ``toolkit``, or where the host has one."""
+    from ascend_session.hardware.installation import ALL_MODES, impl_mode_folder
     from ascend_session.hardware.nodes import host_root
-    from ascend_session.hardware.operators import ALL_MODES, impl_mode_folder
     from ascend_session.option_files import implemented_modes
 
     folder = impl_mode_folder(os.environ, host_root(os.environ), toolkit)

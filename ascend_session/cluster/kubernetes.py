@@ -92,7 +92,7 @@ def find_mounted_place(environ: Mapping[str, str], identity: Identity) -> Option
     if identity.rank is not None or identity.size is not None:
         return None
     from ascend_session.cluster.rank_table.contents import COMPLETED
-    from ascend_session.cluster.rank_table.nodes import read_nodes
+    from ascend_session.cluster.rank_table.host import find_nodes
     from ascend_session.cluster.rank_table.table import RankTable
 
     path = given or mounted
@@ -101,7 +101,7 @@ def find_mounted_place(environ: Mapping[str, str], identity: Identity) -> Option
         raise _refuse_mounted("that is not completed", path)
     if table.size == 1:
         return None
-    nodes = read_nodes(path, environ)
+    nodes = find_nodes(table, environ)
     own = None if nodes.own is None else nodes.nodes[nodes.own]
     if own is None or not own.mine or len(own.devices) != 1:
         raise _refuse_mounted(f"of {table.size} ranks", path)

@@ -219,15 +219,13 @@ def _read_claims(environ: Mapping[str, str]) -> List[Claim]:
 
 def _drop_daemons(claims: Sequence[Claim]) -> List[Claim]:
     """Leave out the Slurm step of Open MPI's daemons, and name it in what Open MPI says."""
-    step = next((claim.where for claim in claims if claim.key == "slurm"), None)
-    kept = []
-    for claim in claims:
-        if claim.key == "open-mpi" and step is not None:
-            where = f"{claim.where}, " if claim.where else ""
-            claim = claim._replace(where=f"{where}below daemons that are Slurm's {step}")
-        if claim.key != "slurm":
-            kept.append(claim)
-    return kept
+    claim_of = {claim.key: claim for claim in claims}
+    step, job = claim_of.pop("slurm", None), claim_of.get("open-mpi")
+    if step is not None and job is not None:
+        where = f"{job.where}, " if job.where else ""
+        where += f"below daemons that are Slurm's {step.where}"
+        claim_of["open-mpi"] = job._replace(where=where)
+    return list(claim_of.values())
 
 
 def _merge(claims: Sequence[Claim]) -> Identity:

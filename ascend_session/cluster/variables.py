@@ -7,7 +7,7 @@ manual's pages on environment variables (tfa_env).
 import json
 import os
 import re
-from typing import Any, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from ascend_session.errors import JobError
 from ascend_session.text import join_words
@@ -89,8 +89,7 @@ def uses_collectives(environ: Mapping[str, str]) -> bool:
 
 def read_task(environ: Mapping[str, str]) -> Any:
     """Read the ``task`` of ``TF_CONFIG``, whatever it is; None without one."""
-    config = _read_tf_config(environ)
-    return config.get("task") if isinstance(config, dict) else None
+    return _read_tf_config(environ).get("task")
 
 
 def read_task_type(environ: Mapping[str, str]) -> Optional[str]:
@@ -102,17 +101,17 @@ def read_task_type(environ: Mapping[str, str]) -> Optional[str]:
 
 def has_parameter_servers(environ: Mapping[str, str]) -> bool:
     """Whether ``TF_CONFIG`` describes a job with parameter servers, or a process that is one."""
-    config = _read_tf_config(environ)
-    cluster = config.get("cluster") if isinstance(config, dict) else None
+    cluster = _read_tf_config(environ).get("cluster")
     has_servers = isinstance(cluster, dict) and bool(cluster.get("ps"))
     return has_servers or read_task_type(environ) == "ps"
 
 
-def _read_tf_config(environ: Mapping[str, str]) -> Any:
+def _read_tf_config(environ: Mapping[str, str]) -> Dict[str, Any]:
     try:
-        return json.loads(environ.get("TF_CONFIG") or "null")
+        config = json.loads(environ.get("TF_CONFIG") or "{}")
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return config if isinstance(config, dict) else {}
 
 
 def find_traps(environ: Mapping[str, str]) -> List[str]:
@@ -123,19 +122,31 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
     """
     traps = []
     table, chief = environ.get("RANK_TABLE_FILE"), environ.get("CM_CHIEF_IP")
+    size, rank = environ.get("RANK_SIZE"), environ.get("RANK_ID")
+    workers = environ.get("CM_WORKER_SIZE")
     if table and chief:
         traps.append("RANK_TABLE_FILE and CM_CHIEF_IP are both set.")
     if table:
-        traps += _find_table_traps(environ)
+        if workers:
+            traps.append("RANK_TABLE_FILE and CM_WORKER_SIZE are both set.")
+        number = read_number(environ, "RANK_SIZE")
+        if number is not None and (number == 0 or number < -1):
+            traps.append(f"RANK_TABLE_FILE is set, but RANK_SIZE={number}.")
+        if rank and read_number(environ, "RANK_ID") is None:
+            traps.append(
+                f"RANK_ID={rank!r} is not a rank; current HCCL ends the process, with a rank table "
+                "of version 1.0."
+            )
     if chief:
-        traps += _find_chief_traps(environ)
-    if environ.get("TF_CONFIG"):
-        traps += _find_task_traps(environ)
-    return traps
-
-
-def _find_task_traps(environ: Mapping[str, str]) -> List[str]:
-    traps = []
+        if size:
+            traps.append("CM_CHIEF_IP and RANK_SIZE are both set.")
+        missing = [name for name in _CHIEF_VARIABLES if not environ.get(name)]
+        if missing:
+            verb = "is" if len(missing) == 1 else "are"
+            traps.append(f"CM_CHIEF_IP is set, but {join_words(missing)} {verb} not.")
+        number = read_number(environ, "CM_WORKER_SIZE")
+        if workers and (number is None or number < 1):
+            traps.append(f"CM_WORKER_SIZE={workers!r} is not a number of processes.")
     if not isinstance(read_task(environ), (dict, type(None))):
         traps.append("The task in TF_CONFIG is not an object; the adapter ends the process.")
     task_type = read_task_type(environ)
@@ -173,33 +184,3 @@ def find_wrong_numbers(environ: Mapping[str, str]) -> List[str]:
     if rank and read_number(environ, "RANK_ID") is None and (read_size(environ) or 1) > 1:
         problems.append(f"RANK_ID={rank!r} is not a rank: give each process a number from 0.")
     return problems
-
-
-def _find_table_traps(environ: Mapping[str, str]) -> List[str]:
-    traps = []
-    if environ.get("CM_WORKER_SIZE"):
-        traps.append("RANK_TABLE_FILE and CM_WORKER_SIZE are both set.")
-    size = read_number(environ, "RANK_SIZE")
-    if size is not None and (size == 0 or size < -1):
-        traps.append(f"RANK_TABLE_FILE is set, but RANK_SIZE={size}.")
-    rank = environ.get("RANK_ID")
-    if rank and read_number(environ, "RANK_ID") is None:
-        traps.append(
-            f"RANK_ID={rank!r} is not a rank; current HCCL ends the process, with a rank table of "
-            "version 1.0."
-        )
-    return traps
-
-
-def _find_chief_traps(environ: Mapping[str, str]) -> List[str]:
-    traps = []
-    if environ.get("RANK_SIZE"):
-        traps.append("CM_CHIEF_IP and RANK_SIZE are both set.")
-    missing = [name for name in _CHIEF_VARIABLES if not environ.get(name)]
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        traps.append(f"CM_CHIEF_IP is set, but {join_words(missing)} {verb} not.")
-    size = read_number(environ, "CM_WORKER_SIZE")
-    if environ.get("CM_WORKER_SIZE") and (size is None or size < 1):
-        traps.append(f"CM_WORKER_SIZE={environ['CM_WORKER_SIZE']!r} is not a number of processes.")
-    return traps

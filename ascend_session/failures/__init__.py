@@ -13,9 +13,8 @@ from ascend_session.failures.failure import (
     RetryPolicy,
     Role,
 )
-from ascend_session.failures.scanner import classify, root_cause
+from ascend_session.failures.scanner import classify, explain, failure_of, root_cause, translate
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
-from ascend_session.failures.translation import explain, failure_of, translate
 
 __all__ = [
     "JOB_CANNOT_GO_ON",

@@ -1,4 +1,4 @@
-"""How the known failures are found in a text, and which of several is the one to act upon.
+"""How the known failures are found in a text or an exception, and which one to act upon.
 
 A text is searched block by block, each in one pass for each kind. Letter codes (``EJ0001``) count
 wherever they stand alone. The vendor prints its aclError numbers in many ways. These count, with
@@ -17,25 +17,24 @@ no ``0x507015``, and no number that is part of a longer one. Hexadecimal codes (
 inner codes with a numbering of their own and are not converted.
 """
 
+import logging
 import re
 from functools import lru_cache
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple, Type
 
-from ascend_session.failures.failure import (
-    Definition,
-    Failure,
-    FailureClass,
-    Message,
-    Role,
-)
+from ascend_session.errors import AscendError, InitializationError
+from ascend_session.failures.failure import Definition, Failure, FailureClass, Message, Role
 from ascend_session.failures.table import ROWS
 from ascend_session.text import blanked
+
+_logger = logging.getLogger(__name__)
 
 LINE_LENGTH = 240  # characters of a line that a Failure keeps
 _LEAD = 80  # of these, before the code, if the line has to be cut
 _NEAR = 400  # characters before a common wording in which the word it needs must stand
 _BLOCK = 1 << 16  # characters that are looked at together
 _REACH = 48  # characters before a number in which it must be called a return code
+_NODE = "[[{{node"  # begins a line in which TensorFlow says where the error is from
 
 # In a printed exception a line begins with the two characters \n.
 _STANDS_ALONE = r"(?:(?<![0-9A-Za-z_/-]E)|(?<=\\[nrt]E))"
@@ -71,14 +70,6 @@ class _Hit(NamedTuple):
     code: str
     definition: Definition
     by_words: bool
-
-
-class _Wording(NamedTuple):
-    """A message in the form that the search needs."""
-
-    message: Message
-    pattern: Pattern[str]
-    definition: Definition
 
 
 def classify(text: str) -> List[Failure]:
@@ -143,9 +134,11 @@ def _order(failure: Failure) -> Tuple[int, int]:
 def _find_hits(block: str, known: Set[str]) -> List[_Hit]:
     """Find what stands in the block for the first time, in order; not what is in ``known``."""
     hits: List[_Hit] = []
-    for wording in _list_wordings():
-        if wording.message.words in block and wording.message.name not in known:
-            hits += _find_wording(block, wording)
+    for message, pattern, row in _list_messages():
+        if message.words in block and message.name not in known:
+            start = _find_message(block, message, pattern)
+            if start is not None:
+                hits.append(_Hit(start, message.name, row, True))
     hits += _find_codes(block, known)
     return sorted(hits, key=lambda hit: hit.start)
 
@@ -175,14 +168,14 @@ def _is_return_code(text: str, start: int, end: int) -> bool:
     return bool(in_bracket or _BEFORE.search(before))
 
 
-def _find_wording(block: str, wording: _Wording) -> Iterator[_Hit]:
-    """Find where the wording stands first in the block, next to the word it needs."""
-    for match in wording.pattern.finditer(block):
+def _find_message(block: str, message: Message, pattern: Pattern[str]) -> Optional[int]:
+    """Find where the message stands first in the block, next to the word it needs."""
+    for match in pattern.finditer(block):
         start = match.start()
         before = block[max(0, start - _NEAR) : start]
-        if wording.message.near in before[before.rfind("\n") + 1 :]:
-            yield _Hit(start, wording.message.name, wording.definition, True)
-            return
+        if message.near in before[before.rfind("\n") + 1 :]:
+            return start
+    return None
 
 
 def _make_failure(block: str, hit: _Hit) -> Failure:
@@ -211,9 +204,82 @@ def _index_codes() -> Dict[str, Definition]:
 
 
 @lru_cache(maxsize=1)
-def _list_wordings() -> List[_Wording]:
+def _list_messages() -> List[Tuple[Message, Pattern[str], Definition]]:
     return [
-        _Wording(message, re.compile(message.pattern or re.escape(message.words)), row)
+        (message, re.compile(message.pattern or re.escape(message.words)), row)
         for row in ROWS
         for message in row.messages
     ]
+
+
+# In an exception
+
+
+def translate(
+    error: BaseException,
+    *,
+    action: str = "initialize_system",
+    into: Type[AscendError] = InitializationError,
+) -> AscendError:
+    """Make an error of this package out of a foreign one; the caller raises it ``from`` that.
+
+    Its ``hint`` is the advice for the root cause, ``failure`` the Failure and ``failure_class`` the
+    FailureClass; all are None if the text of the error holds no known failure.
+
+    Args:
+        error: Any exception.
+        action: What was to be done, as the beginning of a sentence.
+        into: The class of the result, a leaf of ``errors``.
+    """
+    text = _get_text(error)
+    failure = root_cause(classify(text))
+    if failure is None:
+        line = _find_line(text)[:LINE_LENGTH]
+        message = f"{action} failed with {type(error).__name__}" + (f": '{line}'" if line else ".")
+        return into(message)
+    code = f" with {failure.code} ({failure.meaning})" if failure.meaning else ""
+    result = into(f"{action} failed{code}: '{failure.line}'", hint=failure.advice)
+    result.failure, result.failure_class = failure, failure.failure_class
+    return result
+
+
+def explain(error: BaseException) -> Optional[Failure]:
+    """Add to a foreign error what is known about it; its type and message stay as they are.
+
+    The advice is logged and, from Python 3.11 on, a note of the error; `failure_of` finds the
+    failure. Nothing happens to an error in which no known failure is found, or to one of ours.
+    """
+    known = failure_of(error)
+    if known is not None or isinstance(error, AscendError):
+        return known
+    failure = root_cause(classify(_get_text(error)))
+    if failure is None:
+        return None
+    kind = failure.failure_class
+    text = f"{failure.code} is a known failure ({kind.value}). {failure.advice}"
+    vars(error).update(failure=failure, failure_class=kind)
+    _logger.error("%s", text)
+    add_note = getattr(error, "add_note", None)
+    if add_note is not None:
+        add_note(text)
+    return failure
+
+
+def failure_of(error: BaseException) -> Optional[Failure]:
+    """Give the failure that `translate` or `explain` found for this error, or None."""
+    failure = getattr(error, "failure", None)
+    return failure if isinstance(failure, Failure) else None
+
+
+def _get_text(error: BaseException) -> str:
+    """Give an exception's ``message``, as TensorFlow's errors have one, else ``str(error)``."""
+    message = getattr(error, "message", None)
+    return message if isinstance(message, str) and message else str(error)
+
+
+def _find_line(text: str) -> str:
+    """Find the line with what went wrong: TensorFlow 2 puts where it happened around it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    nodes = [number for number, line in enumerate(lines) if line.startswith(_NODE)]
+    number = nodes[0] - 1 if nodes else 0
+    return lines[max(number, 0)] if lines else ""

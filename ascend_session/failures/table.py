@@ -4,6 +4,7 @@ The abbreviations of their sources (EC, RTC, FD ...) are explained in
 guides/facts/failures.md#sources-of-the-table.
 """
 
+from functools import partial
 from typing import Optional, Tuple, Union
 
 from ascend_session.failures.failure import (
@@ -22,12 +23,6 @@ JOB_CANNOT_GO_ON = "The job cannot go on: "
 The sentence stands in one line, in the text of the error that the rank's ``run`` raises.
 """
 
-TRANSIENT = FailureClass.TRANSIENT
-SECONDARY = FailureClass.SECONDARY
-PERMANENT = FailureClass.PERMANENT
-HARDWARE = FailureClass.HARDWARE
-AMBIGUOUS = FailureClass.AMBIGUOUS
-
 
 def _row(
     failure_class: FailureClass,
@@ -43,6 +38,13 @@ def _row(
     return Definition(failure_class, advice, source, codes, messages, otherwise, wait_seconds, role)
 
 
+_transient = partial(_row, FailureClass.TRANSIENT)
+_secondary = partial(_row, FailureClass.SECONDARY)
+_permanent = partial(_row, FailureClass.PERMANENT)
+_hardware = partial(_row, FailureClass.HARDWARE)
+_ambiguous = partial(_row, FailureClass.AMBIGUOUS)
+
+
 def _stage(stage: str, keyword: str) -> Message:
     """Make the message by which HCCL says in which stage it failed (HCCL-DOC debug_thinking)."""
     if stage == "TaskExecStage":
@@ -54,8 +56,7 @@ def _stage(stage: str, keyword: str) -> Message:
 
 ROWS: Tuple[Definition, ...] = (
     # Processes that start on the device first: HCCP (EJ codes) and TSD
-    _row(
-        TRANSIENT,
+    _transient(
         "EC; FD AISW_MindSpore_Ascend_Backend_01; LlamaFactory #3839; verl #332",
         "A process of the previous job may still hold the device. Wait 10 seconds after the last "
         "process has ended, look with 'npu-smi info' whether one is left, and start again in a "
@@ -64,47 +65,41 @@ ROWS: Tuple[Definition, ...] = (
         Message("Failed to initialize the HCCP process", "EJ0001"),
         wait_seconds=10,
     ),
-    _row(
-        TRANSIENT,
+    _transient(
         "FD AISW_CANN_HCCL_011",
         "Either a process of the previous job is left on the device, or two ranks were given the "
         "same device. Check that every rank has a device of its own, wait 10 seconds after the "
         "last process has ended, and start again.",
         Message("Open TsdClient failed"),
-        otherwise=Alternative(PERMANENT, Condition.SHARED_BY_RANKS),
+        otherwise=Alternative(FailureClass.PERMANENT, Condition.SHARED_BY_RANKS),
         wait_seconds=10,
     ),
-    _row(
-        TRANSIENT,
+    _transient(
         "FD AISW_CANN_TSD_05",
         "The device refused to start its helper processes. Start again in a new process.",
         Message("TsdOpen failed", pattern=r"TsdOpen failed[,.] ?dev(?:ice)?Id"),
         wait_seconds=10,
     ),
-    _row(
-        TRANSIENT,
+    _transient(
         "FD AISW_CANN_Runtime_056",
         "The device did not start its AI CPU process. Start again in a new process.",
         Message("Start aicpu executor failed"),
         wait_seconds=10,
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "issues; src/tsd of the CANN runtime",
         "The device did not answer while its helper processes started. The code next to this line "
         "says why. If there is none, see with 'npu-smi info' who holds the device and try once "
         "more.",
         Message("tsd client wait response fail"),
     ),
-    _row(
-        TRANSIENT,
+    _transient(
         "FD",
         "The connection between host and device was interrupted. Start the job again.",
         Message("HDC recv msg err ret(16)"),
         wait_seconds=10,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "HCCL-DOC cluster_info_nego, param_link_stage; vllm-ascend #405, #4725, #16205",
         "Another process listens on the port that HCCL needs (60000 to 60031 on the host, 16666 "
         "on the device). Find it with 'ss -ltnp'. If it is a job of yours that is ending, wait "
@@ -120,11 +115,10 @@ ROWS: Tuple[Definition, ...] = (
             "EI0019",
             r"listen on ip\[[^\]\n]{0,80}\] and specific port\[\d{1,5}\] fail",
         ),
-        otherwise=Alternative(TRANSIENT, Condition.HELD_BY_ENDING_JOB),
+        otherwise=Alternative(FailureClass.TRANSIENT, Condition.HELD_BY_ENDING_JOB),
         wait_seconds=10,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC; TFA FAQ",
         "The rank table gives a device_ip that the card does not have. Compare it with 'hccn_tool "
         "-i N -ip -g' for each device N, and correct the rank table.",
@@ -141,8 +135,7 @@ ROWS: Tuple[Definition, ...] = (
             r"hccl_init[^\n]{0,40}?ret[^\n0-9-]{0,4}-17(?![0-9])",
         ),
     ),
-    _row(
-        HARDWARE,
+    _hardware(
         "FD AISW_CANN_ERRMSG_Custom_06",
         "The network port of the device is down. Look with 'hccn_tool -i N -link -g'; an "
         "administrator can restore its settings with 'hccn_tool -i N -cfg recovery', or has to "
@@ -155,24 +148,21 @@ ROWS: Tuple[Definition, ...] = (
         ),
     ),
     # AI CPU, and the package that is loaded to it (E3 codes)
-    _row(
-        TRANSIENT,
+    _transient(
         "EC",
         "The device has as many user processes as it takes. Try again 10 seconds after the last "
         "job on it has ended.",
         Code("E30003", "too many user processes on the device"),
         wait_seconds=10,
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "EC",
         "A process on the device started too slowly, or the connection between host and device is "
         "faulty. Try once more; if it comes back, keep the host and device logs and ask the "
         "vendor's support.",
         Code("E39007", "a process on the device did not start in time"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The CANN package is damaged or does not fit, or the device's memory is. Install the "
         "operator package (OPP) that fits the driver. If it is in order, have an administrator "
@@ -180,17 +170,15 @@ ROWS: Tuple[Definition, ...] = (
         Code("E30006", "the operator package was not accepted by the device"),
         Code("E30004", "the program for the device is damaged"),
         Code("E30009", "the signature of a package was not accepted by the device"),
-        otherwise=Alternative(HARDWARE, Condition.DEVICE_FAULTY),
+        otherwise=Alternative(FailureClass.HARDWARE, Condition.DEVICE_FAULTY),
     ),
-    _row(
-        HARDWARE,
+    _hardware(
         "EC",
         "The host does not reach the device. An administrator has to restart the device; keep the "
         "host and device logs for the vendor's support.",
         Code("E30005", "the device cannot be connected"),
     ),
-    _row(
-        HARDWARE,
+    _hardware(
         "EC",
         "A system process of the device failed. Keep the host and device logs and ask the "
         "administrator or the vendor's support; use another device meanwhile.",
@@ -199,8 +187,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("E39005", "the task daemon of the device did not start properly"),
         Code("E39006", "the operator package was not sent to the device"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC; TFA FAQ",
         "An operator on the AI CPU took too long; with GetNext it is the data pipeline that is "
         "slow. Speed up the preprocessing (prefetch, fewer or smaller inputs), or shrink the "
@@ -208,16 +195,14 @@ ROWS: Tuple[Definition, ...] = (
         Code("E30008", "an AI CPU operator took too long"),
     ),
     # The driver and what it shares out: devices, memory, streams (EL codes, dcmi)
-    _row(
-        TRANSIENT,
+    _transient(
         "EC",
         "The device is in use, is being reset, or is not ready yet. End the processes that "
         "'npu-smi info' shows on it, wait a minute and try again.",
         Code("EL0005", "the device is busy"),
         wait_seconds=60,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The device has run out of events, streams, notify registers or models. If another "
         "process holds the device, close it and try again after a minute; if not, the job itself "
@@ -227,11 +212,10 @@ ROWS: Tuple[Definition, ...] = (
         Code("EL0009", "the device is out of streams"),
         Code("EL0010", "the device is out of notify registers"),
         Code("EL0011", "the device is out of models"),
-        otherwise=Alternative(TRANSIENT, Condition.HELD_BY_OTHERS),
+        otherwise=Alternative(FailureClass.TRANSIENT, Condition.HELD_BY_OTHERS),
         wait_seconds=60,
     ),
-    _row(
-        TRANSIENT,
+    _transient(
         "FD; RTC",
         "The driver had no event, stream, notify register or model left, often because the "
         "previous job is still giving them back. Wait about a minute and start again in a new "
@@ -246,24 +230,21 @@ ROWS: Tuple[Definition, ...] = (
         ),
         wait_seconds=60,
     ),
-    _row(
-        TRANSIENT,
+    _transient(
         "issues",
         "Another container holds the device. Wait until it has ended, or choose a device that no "
         "other container was given.",
         Message("ret is -8020", "dcmi ret is -8020", r"ret is -8020(?![0-9])", near="dcmi"),
         wait_seconds=60,
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "vllm-ascend #2698; HAMi #23",
         "The device management library cannot start: the container lacks a mount of the driver, "
         "the driver is not loaded, or the device is in use. Check the mounts and 'npu-smi info' "
         "on the host, then try once more.",
         Message("ret is -8005", "dcmi ret is -8005", r"ret is -8005(?![0-9])", near="dcmi"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC; RTC",
         "The device is out of memory. If 'npu-smi info' shows another process on it, end that one "
         "and try again; if not, take a smaller batch or model, or a smaller HCCL_BUFFSIZE.",
@@ -272,25 +253,22 @@ ROWS: Tuple[Definition, ...] = (
         Code("EL0004", "the driver ran out of memory"),
         Code("207001", "out of memory"),
         Code("207018", "out of device memory"),
-        otherwise=Alternative(TRANSIENT, Condition.HELD_BY_OTHERS),
+        otherwise=Alternative(FailureClass.TRANSIENT, Condition.HELD_BY_OTHERS),
         wait_seconds=60,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "This user may not use the device, or another container was given it. Check the rights of "
         "/dev/davinci* and the user's groups, and which container has the device.",
         Code("EL0007", "no permission for the device"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The device belongs to another container, or processes of an ended container are left. "
         "Check which container was given the device and end what is left of it.",
         Code("EL0015", "the device may not be accessed from here"),
     ),
-    _row(
-        HARDWARE,
+    _hardware(
         "EC; RTC",
         "The device is not there or has dropped out. See with 'npu-smi info' which devices the "
         "driver still knows; if one is missing, an administrator has to look at it.",
@@ -299,33 +277,29 @@ ROWS: Tuple[Definition, ...] = (
         Code("E39002", "the driver does not list the devices"),
     ),
     # Communication between ranks (EI codes)
-    _row(
-        SECONDARY,
+    _secondary(
         "EC; HCCL-DOC cluster_info_nego",
         "Not all ranks came together in time. Check that every rank was started and look for one "
         "that failed first; then check HCCL_SOCKET_IFNAME and the firewall between the hosts.",
         Code("EI0015", "the ranks did not find each other in time"),
-        otherwise=Alternative(TRANSIENT, Condition.NO_PRIMARY),
+        otherwise=Alternative(FailureClass.TRANSIENT, Condition.NO_PRIMARY),
         wait_seconds=10,
     ),
-    _row(
-        SECONDARY,
+    _secondary(
         "EC",
         "This rank waited for another one. Look for the rank that reports another code or none at "
         "all. If all report this one, compare how far apart they started with "
         "HCCL_CONNECT_TIMEOUT (120 seconds unless set).",
         Code("EI0006", "a connection between ranks was not made in time"),
     ),
-    _row(
-        SECONDARY,
+    _secondary(
         "EC",
         "Another rank ended or is much slower than this one. Look for the rank that failed first. "
         "If none did, the work is uneven: raise HCCL_EXEC_TIMEOUT, and give every rank the same "
         "number of steps.",
         Code("EI0002", "another rank did not answer in time"),
     ),
-    _row(
-        SECONDARY,
+    _secondary(
         "EC; HCCL-DOC task_exec_stage",
         "The rank at the other end ended early, or the link between the devices failed. Look for "
         "the rank that failed first; if there is none, have an administrator check the link "
@@ -334,73 +308,63 @@ ROWS: Tuple[Definition, ...] = (
         Code("EI0013", "the network card reported a lost packet"),
         Message("Heartbeat Lost"),
         Message("recv fail", near="HCC"),
-        otherwise=Alternative(HARDWARE, Condition.NO_PRIMARY),
+        otherwise=Alternative(FailureClass.HARDWARE, Condition.NO_PRIMARY),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "Correct the HCCL environment variable that the message names.",
         Code("EI0001", "an HCCL environment variable has an invalid value"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "Correct the argument of the collective call that the message names.",
         Code("EI0003", "a collective was called with an invalid argument"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The file that RANK_TABLE_FILE names cannot be read or is no valid rank table. Check "
         "path, rights and content; every value in it is a JSON string.",
         Code("EI0004", "the rank table cannot be read or is invalid"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The rank table does not describe the devices that the ranks have opened. Its device_id "
         "is the physical id (the N of /dev/davinciN), also where ASCEND_RT_VISIBLE_DEVICES or a "
         "container counts from 0.",
         Code("EI0014", "the rank table does not fit the devices"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "Add the key that the message names to the rank table.",
         Code("EI0017", "a key is missing in the rank table"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "HCCL-DOC cluster_info_verify_fail",
         "The devices are configured differently, most often TLS is on for some and off for "
         "others. Compare 'hccn_tool -i N -tls -g' over all devices and hosts, and set them alike.",
         Code("EI0016", "the ranks are configured differently"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The ranks run different graphs, arguments or rank tables. Start all of them with the "
         "same script, the same arguments and the same rank table.",
         Code("EI0005", "the ranks call collectives with different arguments"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "Install the same CANN version on all hosts of the job.",
         Code("EI0008", "the ranks have different HCCL versions"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The devices of this host cannot talk to each other directly. Set "
         "HCCL_INTRA_ROCE_ENABLE=1; if 'npu-smi info' shows a device that is not OK, have an "
         "administrator look at it.",
         Code("EI0010", "two devices of the host cannot exchange memory directly"),
-        otherwise=Alternative(HARDWARE, Condition.DEVICE_FAULTY),
+        otherwise=Alternative(FailureClass.HARDWARE, Condition.DEVICE_FAULTY),
     ),
     # The runtime (EE codes, aclError numbers), and the inner errors of all parts
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "RTC; FD",
         "The connection between host and device is slow or broken. Try once more; if it comes "
         "back, have an administrator check the device.",
@@ -408,16 +372,14 @@ ROWS: Tuple[Definition, ...] = (
         Code("507051", "a message to the device could not be sent"),
         Code("507901", "the connection to the device was lost"),
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "RTC; vllm-ascend #4284",
         "The device could not be opened. Seen when the operator package does not fit, when "
         "ASCEND_RT_VISIBLE_DEVICES is wrong, and when another process holds the device: check "
         "these, then try once more.",
         Code("507033", "the device could not be set up"),
     ),
-    _row(
-        SECONDARY,
+    _secondary(
         "EC; RTC",
         "The work on the device did not end in time. Look at the other ranks first; if none "
         "failed, check stream_sync_timeout, event_sync_timeout and the network.",
@@ -426,17 +388,15 @@ ROWS: Tuple[Definition, ...] = (
         Code("507046", "a stream was not finished in time"),
         Code("507047", "an event was not reached in time"),
         Code("107020", "a task was not finished in time"),
-        otherwise=Alternative(AMBIGUOUS, Condition.NO_PRIMARY),
+        otherwise=Alternative(FailureClass.AMBIGUOUS, Condition.NO_PRIMARY),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "Correct the environment variable that the message names. For ASCEND_RT_VISIBLE_DEVICES: "
         "ids from 0, ascending, each once, commas and no spaces.",
         Code("EE2002", "an environment variable has an invalid value"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC; RTC",
         "The runtime was asked for a device that does not exist, or with another invalid "
         "argument. Check session_device_id, ASCEND_DEVICE_ID and ASCEND_RT_VISIBLE_DEVICES "
@@ -448,15 +408,13 @@ ROWS: Tuple[Definition, ...] = (
         Code("EL0002", "the device id is invalid"),
         Code("EL0003", "an argument of the driver is invalid"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC; RTC",
         "Driver, CANN and processor do not fit together. Upgrade the driver and firmware.",
         Code("EE1015", "the driver is too old"),
         Code("507008", "the processor is not the one the software is for"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "RTC",
         "An operator failed on the device, because of the operator or of the data it was given. "
         "The lines around name it; try it with smaller or other input, and look for NaN, indices "
@@ -470,8 +428,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("507048", "operator of a task group took too long"),
         Code("507049", "operator of a task group failed"),
     ),
-    _row(
-        HARDWARE,
+    _hardware(
         "RTC",
         "The device or its memory is faulty. Move the job to another device and have an "
         "administrator look at this one.",
@@ -483,16 +440,14 @@ ROWS: Tuple[Definition, ...] = (
         # Also seen with EL0005, where the device is only busy.
         Code("507899", "internal error of the driver", vague=True),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "RTC",
         "The runtime was initialised twice. Initialise and shut down once in a process, and do "
         "not mix this with another library that does it too.",
         Code("100002", "initialised twice"),
         Code("207015", "initialised twice"),
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "EC",
         "This code only says that something failed inside. The lines below it and the process's "
         "own log (plog) say what; do not try again because of it alone.",
@@ -504,44 +459,38 @@ ROWS: Tuple[Definition, ...] = (
         role=Role.WRAPPER,
     ),
     # The TensorFlow adapter and the graph engine's compilers (E2, E4 codes)
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The operator compiler does not find a Python that fits or one of its modules. Run "
         "'source set_env.sh' of the CANN toolkit in this shell and check the Python version.",
         Code("E40002", "the Python version does not fit"),
         Code("E40020", "a Python module cannot be imported"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "EC",
         "The graph has a part that the fusion pass named here cannot handle. Switch that pass off "
         "in the file of fusion_switch_file, or change that part of the graph.",
         Code("E20007", "a graph fusion pass failed"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "TFA ge_plugin.cc",
         "Unset CM_CHIEF_IP or RANK_TABLE_FILE. With both set the adapter goes on without "
         "collectives, and every rank trains alone.",
         Message("CM_CHIEF_IP and RANK_TABLE_FILE cannot be configured at the same time"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "TFA npu_attrs.cc",
         "Set ASCEND_DEVICE_ID to the device's logical id, a whole number from 0.",
         Message("ASCEND_DEVICE_ID is invalid"),
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "TFA init_collective_communication.md",
         "A collective or a rank query came before the collectives were initialised. Call it "
         "inside 'with ascend_system(...)', that is after initialize_system.",
         Message("get rank id error"),
         Message("Call hcom_bind_model failed"),
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "TFA ge_plugin.cc",
         "The graph engine did not start. The code in the lines below, after 'Error Message is', "
         "says why; if there is none, read the process's own log (plog).",
@@ -549,16 +498,14 @@ ROWS: Tuple[Definition, ...] = (
         Message("GEInitialize failed"),
         role=Role.WRAPPER,
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "TFA ge_plugin.cc",
         "The data channel to the device did not open, and the process aborts after 3 seconds. The "
         "code in the lines around, or the process's own log (plog), says why.",
         Message("[GePlugin] Tdt host init failed"),
         role=Role.WRAPPER,
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "TFA ge_plugin.cc",
         "The graph engine's parser did not start, and the process aborts after 3 seconds. The code "
         "in the lines around, or the process's own log (plog), says why; where there is none, "
@@ -566,8 +513,7 @@ ROWS: Tuple[Definition, ...] = (
         Message("Initialize parser failed", near="[GePlugin]"),
         role=Role.WRAPPER,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "TFA ge_plugin.cc",
         "This is no failure: a second initialisation in the process was ignored, and the options "
         "of the first one stay in force.",
@@ -576,15 +522,13 @@ ROWS: Tuple[Definition, ...] = (
     ),
     # The stage in which HCCL failed, as it says from CANN 8.5 on. The manual gives the last three
     # no class; here they only say where it failed.
-    _row(
-        PERMANENT,
+    _permanent(
         "HCCL-DOC debug_thinking",
         "Correct the HCCL environment variable that the line names.",
         _stage("InitGroupStage", "EnvConfig"),
         role=Role.STAGE,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "HCCL-DOC debug_thinking",
         "HCCL refused the rank table, or what the ranks told each other about their devices. "
         "Correct what the line names.",
@@ -592,30 +536,26 @@ ROWS: Tuple[Definition, ...] = (
         _stage("InitGroupStage", "RanktableCheck"),
         role=Role.STAGE,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "HCCL-DOC debug_thinking",
         "Two ranks call a collective with different arguments. Start all ranks with the same "
         "script, the same arguments and the same data.",
         _stage("InitChannelStage", "ParameterConflict"),
         role=Role.STAGE,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "HCCL-DOC debug_thinking",
         "Install the same CANN version on all hosts of the job.",
         _stage("InitChannelStage", "VersionConflict"),
         role=Role.STAGE,
     ),
-    _row(
-        PERMANENT,
+    _permanent(
         "HCCL-DOC debug_thinking",
         "Correct the argument of the collective that the line names.",
         _stage("TaskExecStage", "InvalidArgument"),
         role=Role.STAGE,
     ),
-    _row(
-        SECONDARY,
+    _secondary(
         "HCCL-DOC debug_thinking",
         "This rank waited for others that did not come. Look for the rank that failed first or "
         "was never started; then check HCCL_CONNECT_TIMEOUT and the network.",
@@ -623,8 +563,7 @@ ROWS: Tuple[Definition, ...] = (
         _stage("InitChannelStage", "Timeout"),
         role=Role.STAGE,
     ),
-    _row(
-        SECONDARY,
+    _secondary(
         "HCCL-DOC debug_thinking",
         "Another rank ended, hangs or is much slower than this one. Look for the rank that failed "
         "first; then check HCCL_EXEC_TIMEOUT.",
@@ -632,8 +571,7 @@ ROWS: Tuple[Definition, ...] = (
         _stage("TaskExecStage", "HeartbeatAbnormal"),
         role=Role.STAGE,
     ),
-    _row(
-        AMBIGUOUS,
+    _ambiguous(
         "HCCL-DOC debug_thinking (no class given there)",
         "HCCL failed in this stage; the rest of the line and the codes around say why.",
         _stage("InitGroupStage", "Resource"),
@@ -642,13 +580,12 @@ ROWS: Tuple[Definition, ...] = (
         role=Role.WRAPPER,
     ),
     # The stub
-    _row(
-        SECONDARY,
+    _secondary(
         "backends/exchange of this package",
         "The ranks of this job need each other, and one did not do its part. Start all ranks with "
         "the same script, arguments and data, give each the same number of steps, and read what "
         "the rank that the sentence names has written.",
         Message(JOB_CANNOT_GO_ON, JOB_CANNOT_GO_ON[:-2]),
-        otherwise=Alternative(PERMANENT, Condition.NO_PRIMARY),
+        otherwise=Alternative(FailureClass.PERMANENT, Condition.NO_PRIMARY),
     ),
 )

@@ -10,19 +10,16 @@ guides/facts/devices.md#other-questions-to-npu-smi (``npu-smi info -t topo``: th
 the matrix ends without it (vllm-project/vllm-ascend, issue 10463).
 """
 
-import os
 import re
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ascend_session.hardware.chip_ids import ChipKey, physical_ids
-from ascend_session.hardware.nodes import host_root, processor_nodes
-from ascend_session.hardware.npu_smi import Affinity, NpuSmi
+from ascend_session.hardware.nodes import host_root, processor_nodes, read_host_file
+from ascend_session.hardware.npu_smi import Affinity, ChipKey, NpuSmi, physical_ids
 from ascend_session.hardware.program import TIME_LIMIT, parse_cpus, parse_number
 from ascend_session.ids import PhysicalDeviceId
 
 _Cpus = Dict[PhysicalDeviceId, Tuple[int, ...]]
 
-_MOST_CHARACTERS = 65536
 _BUS = re.compile(r"([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-9A-Fa-f])")
 _SIBLINGS = ("core_cpus_list", "thread_siblings_list")
 
@@ -61,12 +58,11 @@ def near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> NearCp
     if set(nodes) <= set(by_npu_smi):
         return NearCpus(by_npu_smi, {})
     chips = npu_smi.info().chips
-    mapping = npu_smi.mapping() if npu_smi.answers else ()
-    physical = physical_ids(nodes, chips, mapping, npu_smi.remap)
+    physical = physical_ids(nodes, chips, npu_smi.mapping(), npu_smi.remap)
     by_npu_smi.update(_cpus_by_label([row for row in rows if not row.physical], physical))
     by_node: _Cpus = {}
     for chip in chips:
-        device = physical.get((chip.npu_id, chip.chip_id))
+        device = physical.get(chip.key)
         cpus = node_cpus(chip.bus_id, root) if chip.bus_id else ()
         if device is not None and cpus:
             by_node[device] = cpus
@@ -94,16 +90,13 @@ def cores_of(cpus: Iterable[int], root: str) -> List[Tuple[int, ...]]:
     cores = []
     for cpu in sorted(left):
         if cpu in left:
-            core = tuple(sorted(left.intersection({cpu, *_siblings(root, cpu)})))
+            folder = f"sys/devices/system/cpu/cpu{cpu}/topology"
+            texts = (read_host_file(root, folder, name) for name in _SIBLINGS)
+            siblings = parse_cpus(next((text for text in texts if text and text.strip()), ""))
+            core = tuple(sorted(left.intersection({cpu, *siblings})))
             left.difference_update(core)
             cores.append(core)
     return cores
-
-
-def _siblings(root: str, cpu: int) -> Tuple[int, ...]:
-    folder = f"sys/devices/system/cpu/cpu{cpu}/topology"
-    texts = (_read(root, folder, name) for name in _SIBLINGS)
-    return next((parse_cpus(text) for text in texts if text), ())
 
 
 def node_cpus(bus_id: str, root: str) -> Tuple[int, ...]:
@@ -117,15 +110,7 @@ def node_cpus(bus_id: str, root: str) -> Tuple[int, ...]:
     if match is None:
         return ()
     name = "{:04x}:{:02x}:{:02x}.{:x}".format(*(int(part, 16) for part in match.groups()))
-    node = parse_number(_read(root, "sys/bus/pci/devices", name, "numa_node") or "")
+    node = parse_number(read_host_file(root, "sys/bus/pci/devices", name, "numa_node") or "")
     if node is None:
         return ()
-    return parse_cpus(_read(root, "sys/devices/system/node", f"node{node}", "cpulist") or "")
-
-
-def _read(root: str, *path: str) -> Optional[str]:
-    try:
-        with open(os.path.join(root, *path), encoding="utf-8", errors="replace") as file:
-            return file.read(_MOST_CHARACTERS).strip()
-    except (OSError, ValueError):
-        return None
+    return parse_cpus(read_host_file(root, f"sys/devices/system/node/node{node}/cpulist") or "")

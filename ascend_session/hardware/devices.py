@@ -21,15 +21,9 @@ from typing import (
 )
 
 from ascend_session.errors import DeviceError, with_short_traceback
-from ascend_session.hardware.chip_ids import (
-    ChipKey,
-    driver_ids,
-    keys_of,
-    logical_ids,
-    physical_ids,
-)
 from ascend_session.hardware.families import family, has_nic
-from ascend_session.hardware.hccn import HccnTool, Interface, conf_address, read_conf
+from ascend_session.hardware.hccn import HccnTool, conf_address, read_conf
+from ascend_session.hardware.installation import Component, read_versions
 from ascend_session.hardware.nodes import (
     VISIBLE_VARIABLE,
     Visible,
@@ -39,14 +33,21 @@ from ascend_session.hardware.nodes import (
     processor_nodes,
     read_visible,
 )
-from ascend_session.hardware.npu_smi import NpuSmi
-from ascend_session.hardware.npu_smi_info import Chip, Process
+from ascend_session.hardware.npu_smi import (
+    Chip,
+    ChipKey,
+    NpuSmi,
+    Process,
+    driver_ids,
+    keys_of,
+    logical_ids,
+    physical_ids,
+)
 from ascend_session.hardware.processes import Holder, Occupancy, list_holders, occupancy
 from ascend_session.hardware.program import TIME_LIMIT
-from ascend_session.hardware.versions import Component, Versions, read_versions
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 
-_AskAddress = Callable[[int], Optional[Interface]]
+_AskAddress = Callable[[int], Optional[str]]
 
 _MOST_NOTES = 4  # of one program that fails
 
@@ -176,7 +177,10 @@ def devices(
         DeviceError: If an argument is of another type, or there is no time.
     """
     environ, root = _choose_host(environ, root)
-    _check_timeout(timeout)
+    given: Any = timeout
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if not is_number or not given > 0:
+        raise DeviceError(f"timeout takes a number of seconds above 0, not {timeout!r}.")
     return survey(environ, root, timeout)
 
 
@@ -202,12 +206,6 @@ def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str
 def is_available(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> bool:
     """Tell whether this process gets at least one device; see `device_count`."""
     return device_count(environ, root) > 0
-
-
-def _check_timeout(timeout: Any) -> None:
-    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if not is_number or not timeout > 0:
-        raise DeviceError(f"timeout takes a number of seconds above 0, not {timeout!r}.")
 
 
 def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
@@ -244,10 +242,15 @@ def survey(
     npu_smi = NpuSmi(environ, root, timeout)
     if not nodes and not npu_smi.answers:
         note = "This machine has no Ascend device (there is no /dev/davinci<N>)."
-        return _report((), versions, versions.driver, [note])
+        installed = (versions.driver, versions.firmware, versions.toolkits)
+        return DeviceReport((), *installed, notes=tuple(dict.fromkeys([note, *versions.notes])))
     listing = _read_listing(npu_smi, nodes)
     visible = read_visible(environ.get(VISIBLE_VARIABLE), len(nodes))
-    occupied = occupancy(root, listing.processes)
+    physical_of = listing.physical
+    listed = {
+        physical_of[key]: each for key, each in listing.processes.items() if key in physical_of
+    }
+    occupied = occupancy(root, listed)
     described = [
         _describe(physical, key, listing, occupied, visible, environ, root)
         for physical, key in _pair_nodes(nodes, listing)
@@ -263,29 +266,18 @@ def survey(
     if addresses:
         tool = tool or HccnTool(environ, root, timeout)
         described = _add_addresses(described, tool, root, notes)
-    described = [replace(device, index=index) for index, device in enumerate(described)]
     driver = versions.driver
     if driver is None and listing.driver_version:
         driver = Component(listing.driver_version, None, None)
-    report = _report(described, versions, driver, notes, unanswered)
-    return report.with_ask_address(HccnTool(environ, root, timeout).address)
-
-
-def _report(
-    described: Sequence[Device],
-    versions: Versions,
-    driver: Optional[Component],
-    notes: Sequence[str],
-    unanswered: Sequence[str] = (),
-) -> DeviceReport:
-    return DeviceReport(
-        devices=tuple(described),
+    report = DeviceReport(
+        devices=tuple(replace(device, index=index) for index, device in enumerate(described)),
         driver=driver,
         firmware=versions.firmware,
         toolkits=versions.toolkits,
         notes=tuple(dict.fromkeys([*notes, *versions.notes])),
         unanswered=tuple(unanswered),
     )
+    return report.with_ask_address(HccnTool(environ, root, timeout).address)
 
 
 class _Listing(NamedTuple):
@@ -297,8 +289,7 @@ class _Listing(NamedTuple):
         chips: The rows of those that the table has.
         physical: The physical ids, as far as they could be found out.
         driver: The runtime's number of each node.
-        processes: The processes on each device whose physical id is known.
-        unplaced: The processes on each of the other chips.
+        processes: The processes on each chip.
     """
 
     driver_version: Optional[str]
@@ -306,33 +297,24 @@ class _Listing(NamedTuple):
     chips: Dict[ChipKey, Chip]
     physical: Dict[ChipKey, PhysicalDeviceId]
     driver: Dict[PhysicalDeviceId, int]
-    processes: Dict[PhysicalDeviceId, List[Process]]
-    unplaced: Dict[ChipKey, List[Process]]
+    processes: Dict[ChipKey, List[Process]]
 
 
 def _read_listing(npu_smi: NpuSmi, nodes: Sequence[PhysicalDeviceId]) -> _Listing:
-    table = npu_smi.info()
-    mapping = npu_smi.mapping() if npu_smi.answers else ()
+    table, mapping = npu_smi.info(), npu_smi.mapping()
     physical = physical_ids(nodes, table.chips, mapping, npu_smi.remap)
-    chips = {(chip.npu_id, chip.chip_id): chip for chip in table.chips}
-    names = {(mapped.npu_id, mapped.chip_id): mapped.name for mapped in mapping}
-    names.update({key: chip.name for key, chip in chips.items() if chip.name})
-    processes: Dict[PhysicalDeviceId, List[Process]] = {}
-    unplaced: Dict[ChipKey, List[Process]] = {}
+    names = {mapped.key: mapped.name for mapped in mapping}
+    names.update({chip.key: chip.name for chip in table.chips if chip.name})
+    processes: Dict[ChipKey, List[Process]] = {}
     for process in table.processes:
-        key = (process.npu_id, process.chip_id)
-        if key in physical:
-            processes.setdefault(physical[key], []).append(process)
-        else:
-            unplaced.setdefault(key, []).append(process)
+        processes.setdefault(process.key, []).append(process)
     return _Listing(
         driver_version=table.driver_version,
         names={key: names.get(key, "") for key in keys_of(table.chips, mapping)},
-        chips=chips,
+        chips={chip.key: chip for chip in table.chips},
         physical=physical,
         driver=driver_ids(nodes, physical, logical_ids(table.chips, mapping)),
         processes=processes,
-        unplaced=unplaced,
     )
 
 
@@ -366,7 +348,7 @@ def _describe(
     if physical is not None:
         holders = occupied.holders.get(physical, ())
     elif key is not None:
-        holders = list_holders(root, listing.unplaced.get(key, ()))
+        holders = list_holders(root, listing.processes.get(key, ()))
     # Where there is HBM the column for DDR counts the chip's own processor, or shows 0 / 0.
     memory = None if chip is None else chip.hbm or chip.ddr
     notes: List[Optional[str]] = []
@@ -426,9 +408,8 @@ def _add_addresses(
     for device in described:
         address = None
         if device.physical_id is not None and (device.family is None or has_nic(device.family)):
-            address = conf_address(conf.get(int(device.physical_id), {}))
-            interface = None if address else tool.address(int(device.physical_id))
-            address = interface.address if interface else address
+            number = int(device.physical_id)
+            address = conf_address(conf.get(number, {})) or tool.address(number)
         with_address.append(replace(device, address=address))
     notes += _first_notes(tool.notes)
     return with_address

@@ -6,23 +6,14 @@ Source: guides/facts/devices.md#hccn.
 """
 
 import ipaddress
-import math
 import os
 import re
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional
+from typing import Dict, List, Mapping, Optional
 
-from ascend_session.hardware.program import TIME_LIMIT, Program, clean_lines, parse_pairs
+from ascend_session.hardware.program import Program, clean_lines, parse_pairs
 
 _ENTRY = re.compile(r"\s*([A-Za-z]\w{0,99}?)_([0-9]{1,9})\s*=\s*(.*)")
 _TLS = re.compile(r"\btls\s+switch\s*\[\s*([01])\s*\]", re.IGNORECASE)
-_TOOL_PLACES = ("usr/local/Ascend/driver/tools",)
-
-
-class Interface(NamedTuple):
-    """Address of a device's network interface; the netmask is None for IPv6."""
-
-    address: str
-    netmask: Optional[str]
 
 
 def parse_conf(text: str) -> Dict[int, Dict[str, str]]:
@@ -53,11 +44,10 @@ def read_conf(root: str, notes: List[str]) -> Dict[int, Dict[str, str]]:
         return {}
 
 
-def parse_address(text: str) -> Optional[Interface]:
+def parse_address(text: str) -> Optional[str]:
     """Read ``-ip -g`` and ``-ip -inet6 -g``; None if no valid address is in it."""
     values = dict(parse_pairs(text))
-    address = _parse_ip(values.get("ipaddr", "")) or _parse_ip(values.get("ipv6_address", ""))
-    return None if address is None else Interface(address, _parse_ip(values.get("netmask", "")))
+    return _parse_ip(values.get("ipaddr", "")) or _parse_ip(values.get("ipv6_address", ""))
 
 
 def parse_link(text: str) -> Optional[bool]:
@@ -75,18 +65,10 @@ def parse_tls(text: str) -> Optional[bool]:
 class HccnTool(Program):
     """One round of questions to ``hccn_tool``; never raises, see `notes`."""
 
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        root: str = "/",
-        timeout: float = TIME_LIMIT,
-        total: float = math.inf,
-        say: Optional[Callable[[str], None]] = None,
-    ) -> None:
-        """Look for the program; the arguments are those of `Program`."""
-        super().__init__("hccn_tool", _TOOL_PLACES, environ, root, timeout, total, say)
+    name = "hccn_tool"
+    places = ("usr/local/Ascend/driver/tools",)
 
-    def address(self, physical_id: int) -> Optional[Interface]:
+    def address(self, physical_id: int) -> Optional[str]:
         """Ask for the device's IPv4 address, else its IPv6 address; None if it has neither."""
         device = ("-i", str(int(physical_id)), "-ip")
         # A device without an address is no fault of the tool's.

@@ -24,6 +24,7 @@ _NODE = re.compile(r"(v?)davinci([0-9]{1,9})")
 _MOUNT = "In a container, pass the node in with --device; on a host, check the driver."
 _GROUP = "The user usually has to be in the group HwHiAiUser."
 _LONGEST_LIST = 128  # characters
+_MOST_CHARACTERS = 100_000
 # Only the characters that the C library calls digits.
 _LIST = re.compile(r"[0-9]+(?:,[0-9]+)*")
 
@@ -31,6 +32,15 @@ _LIST = re.compile(r"[0-9]+(?:,[0-9]+)*")
 def host_root(environ: Mapping[str, str]) -> str:
     """Give the root of the host to read: ``ASCEND_SESSION_HOST_ROOT``, default ``/``."""
     return environ.get(HOST_ROOT_VARIABLE) or "/"
+
+
+def read_host_file(root: str, *path: str) -> Optional[str]:
+    """Read the first 100,000 characters of a file below ``root``; None if it cannot be read."""
+    try:
+        with open(os.path.join(root, *path), encoding="utf-8", errors="replace") as file:
+            return file.read(_MOST_CHARACTERS)
+    except (OSError, ValueError):
+        return None
 
 
 def device_nodes(root: str) -> List[PhysicalDeviceId]:

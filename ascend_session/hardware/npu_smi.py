@@ -1,30 +1,28 @@
-"""The questions that ``npu-smi`` is asked besides its table, and how its answers are read.
+"""What ``npu-smi`` is asked, how its answers are read, and which of its chips is which device node.
 
-Source: guides/facts/devices.md#other-questions-to-npu-smi; the manual of HCCL,
-rank_table_config_a3.md (``SDID`` and ``Super Pod ID``).
+Sources: guides/facts/devices.md#npu-smi-info (layouts of 1.9.3 to 26.0.rc2),
+guides/facts/devices.md#other-questions-to-npu-smi, guides/facts/devices.md#numbers-of-a-device; the
+manual of HCCL, rank_table_config_a3.md (``SDID`` and ``Super Pod ID``).
 """
 
 import re
-from typing import Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ascend_session.hardware.npu_smi_info import InfoTable, parse_info
 from ascend_session.hardware.program import (
     TIME_LIMIT,
     Program,
     clean_lines,
     parse_cpus,
+    parse_decimal,
     parse_number,
     parse_pairs,
     quote_first_line,
 )
+from ascend_session.ids import PhysicalDeviceId
 
-_PLACES = (
-    "usr/local/bin",
-    "usr/local/sbin",
-    "usr/bin",
-    "usr/sbin",
-    "usr/local/Ascend/driver/tools",
-)
+ChipKey = Tuple[int, int]
+"""Card and chip, as ``npu-smi`` counts."""
+
 _MAPPED = re.compile(
     r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([0-9]{1,9}))?\s+([^\W\d_].*|[0-9]+[A-Za-z].*)"
 )
@@ -36,6 +34,80 @@ _TOPOLOGY = re.compile(
 _SUPER_POD_NUMBER = re.compile(r"[0-9]{1,10}")
 
 
+class Memory(NamedTuple):
+    """Memory of a chip in MB; None for what the table leaves open."""
+
+    used: Optional[int]
+    total: Optional[int]
+
+
+class Chip(NamedTuple):
+    """One chip, which is one device; an A3 processor has two.
+
+    Attributes:
+        npu_id: Number of the card, as ``npu-smi`` counts: not always a physical id.
+        chip_id: Number of the chip on its card.
+        name: ``910B3``, ``310P3``, ...; empty if the tool does not know it.
+        health: ``OK``, ``Warning``, ``Alarm``, ``Critical`` or ``UNKNOWN``, as printed.
+        power: In watts.
+        temperature: In degrees Celsius.
+        bus_id: PCI address.
+        ddr: The column ``Memory-Usage(MB)``.
+        hbm: The column ``HBM-Usage(MB)``; None where there is no such column.
+        physical_id: From the column ``Phy-ID`` (A3).
+        logical_id: From the column ``Device`` (tables without HBM).
+    """
+
+    npu_id: int
+    chip_id: int
+    name: str
+    health: str
+    power: Optional[float]
+    temperature: Optional[int]
+    bus_id: Optional[str]
+    ddr: Memory
+    hbm: Optional[Memory]
+    physical_id: Optional[int]
+    logical_id: Optional[int]
+
+    @property
+    def key(self) -> ChipKey:
+        """Card and chip."""
+        return self.npu_id, self.chip_id
+
+
+class Process(NamedTuple):
+    """One process on a chip; its memory in MB; the pid in its container on newest tables only."""
+
+    npu_id: int
+    chip_id: int
+    pid: int
+    name: str
+    memory: Optional[int]
+    container_pid: Optional[int]
+
+    @property
+    def key(self) -> ChipKey:
+        """Card and chip."""
+        return self.npu_id, self.chip_id
+
+
+class InfoTable(NamedTuple):
+    """What ``npu-smi info`` printed.
+
+    Attributes:
+        driver_version: The ``Version:`` of the first line.
+        chips: In the order of the table.
+        processes: In the order of the table.
+        unread: Rows that have none of the known shapes, or lack their other half.
+    """
+
+    driver_version: Optional[str]
+    chips: Tuple[Chip, ...]
+    processes: Tuple[Process, ...]
+    unread: Tuple[str, ...]
+
+
 class Mapped(NamedTuple):
     """One chip as ``-m`` or ``-t phyid-remap`` names it; None for a number that is not given."""
 
@@ -44,6 +116,11 @@ class Mapped(NamedTuple):
     logical_id: Optional[int]
     physical_id: Optional[int]
     name: str
+
+    @property
+    def key(self) -> ChipKey:
+        """Card and chip."""
+        return self.npu_id, self.chip_id
 
 
 class Affinity(NamedTuple):
@@ -70,11 +147,20 @@ class SuperPodPlace(NamedTuple):
 class NpuSmi(Program):
     """One round of questions to ``npu-smi``; never raises, see `notes`."""
 
+    name = "npu-smi"
+    places = (
+        "usr/local/bin",
+        "usr/local/sbin",
+        "usr/bin",
+        "usr/sbin",
+        "usr/local/Ascend/driver/tools",
+    )
+
     def __init__(
         self, environ: Mapping[str, str], root: str = "/", timeout: float = TIME_LIMIT
     ) -> None:
         """Look for the program; the arguments are those of `Program`."""
-        super().__init__("npu-smi", _PLACES, environ, root, timeout)
+        super().__init__(environ, root, timeout)
         if not self.answers:
             self.note(
                 "npu-smi, which comes with the driver, was not found on PATH or in "
@@ -125,14 +211,11 @@ def parse_mapping(text: str) -> Tuple[Mapped, ...]:
         match = _MAPPED.fullmatch(line)
         if match is None:
             continue
-        first, second, third = (int(match.group(group)) for group in (1, 2, 3))
-        fourth = parse_number(match.group(4) or "")
-        name = " ".join(match.group(5).split())
-        if with_slot:
-            chip = Mapped(first, third, None, fourth, name)
-        else:
-            chip = Mapped(first, second, third, fourth, name)
-        chips.setdefault((chip.npu_id, chip.chip_id), chip)
+        first, second, third = (int(match[group]) for group in (1, 2, 3))
+        chip_id, logical_id = (third, None) if with_slot else (second, third)
+        name = " ".join(match[5].split())
+        chip = Mapped(first, chip_id, logical_id, parse_number(match[4] or ""), name)
+        chips.setdefault(chip.key, chip)
     return tuple(chips.values())
 
 
@@ -161,3 +244,270 @@ def parse_super_pod(text: str) -> Optional[SuperPodPlace]:
     if _SUPER_POD_NUMBER.fullmatch(device) and _SUPER_POD_NUMBER.fullmatch(pod):
         return SuperPodPlace(device, pod)
     return None
+
+
+# The two tables of ``npu-smi info``
+#
+# No version's columns or words are relied on, for headers may be translated: the first block of
+# header rows opens the table of devices, the next header opens that of processes.
+#
+# A device has two rows: ``id name | health | power temperature [hugepages]`` and
+# ``chip [number] | bus | [load] memory [HBM]``, each usage written ``used / total``. On the newest
+# tables id and name have cells of their own and the chip has no number. No two shapes overlap, so
+# a process is never taken for a device, whatever the headers say.
+
+_VALUE = r"(?:[0-9]{1,9}(?:\.[0-9]{1,3})?|NA|N/A|-)"
+_USAGE = rf"({_VALUE})\s*/\s*({_VALUE})"
+_FIRST_READINGS = re.compile(rf"({_VALUE})\s+(-?{_VALUE})(?:\s+{_USAGE})?")
+_CHIP_READINGS = re.compile(rf"(?:{_VALUE}\s+)?{_USAGE}(?:\s+{_USAGE})?")
+_ID_AND_NAME = re.compile(r"([0-9]{1,9})(?:\s+(\S.*))?")
+_ONE_OR_TWO_IDS = re.compile(r"([0-9]{1,9})(?:\s+([0-9]{1,9}))?")
+_WORD = re.compile(r"[^\W\d_][^\W\d_ ]*")
+_BUS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{1,4}|NA|N/A|-")
+_UNKNOWN = ("-", "NA", "N/A")
+_BANNER = re.compile(r"npu-smi\s+(\S+)(?:.*[:\uff1a]\s*(\S+))?", re.IGNORECASE)
+_FEWEST_PROCESS_CELLS = 4
+
+
+class First(NamedTuple):
+    """The first row of a device; its fields are those of `Chip`."""
+
+    npu_id: int
+    name: str
+    health: str
+    power: Optional[float]
+    temperature: Optional[int]
+    wide: bool
+
+
+def parse_info(text: str) -> InfoTable:
+    """Read the tables of any version, whole or cut off; never raises, never makes up a device."""
+    version: Optional[str] = None
+    chips: Dict[ChipKey, Chip] = {}
+    processes: List[Process] = []
+    unread: List[str] = []
+    first: Optional[First] = None  # of a device whose second row is still to come
+    header_ended = False
+    process_cells = 0  # of a row in the table of processes; 0 before that table
+    physical: Optional[bool] = None
+    for line in map(str.strip, clean_lines(text)):
+        if line.startswith("+="):
+            header_ended = True
+        if len(line) < 3 or line[0] != "|" or line[-1] != "|":
+            continue
+        cells = [cell.strip() for cell in line[1:-1].split("|")]
+        if len(cells) == 1:
+            match = _BANNER.match(cells[0])
+            if match:
+                version = match[2] or match[1]
+                header_ended, process_cells, physical = False, 0, None
+            continue
+        # No cell of a header has a digit, and all rows with data have some.
+        if not any(re.search("[0-9]", cell) for cell in cells):
+            if len(cells) >= _FEWEST_PROCESS_CELLS and cells[0] and header_ended:
+                process_cells = len(cells)
+            words = cells[0].lower()
+            if "phy" in words or "device" in words:
+                physical = "phy" in words
+            continue
+        header_ended = True  # also where no rule stands above the data
+        if process_cells:
+            try:
+                processes += process_row(cells, process_cells)
+            except ValueError:
+                unread.append(line)
+            continue
+        following = first_row(cells)
+        chip = chip_row(first, cells, physical) if first and not following else None
+        if chip:
+            chips.setdefault(chip.key, chip)
+            first = None
+        elif following:
+            unread += _name_lone(first)
+            first = following
+        else:
+            unread.append(line)
+    unread += _name_lone(first)
+    return InfoTable(version, tuple(chips.values()), tuple(processes), tuple(unread))
+
+
+def _name_lone(first: Optional[First]) -> List[str]:
+    return [f"NPU {first.npu_id} {first.name}: one row only"] if first else []
+
+
+def first_row(cells: Sequence[str]) -> Optional[First]:
+    """Read the first row of a device; None if the cells are none."""
+    wide = len(cells) == 4
+    if len(cells) not in (3, 4) or (wide and parse_number(cells[1]) is not None):
+        return None
+    named = _ID_AND_NAME.fullmatch(f"{cells[0]} {cells[1]}".strip() if wide else cells[0])
+    readings = _FIRST_READINGS.fullmatch(cells[-1])
+    if not (named and readings and (named.group(2) or _WORD.fullmatch(cells[-2]))):
+        return None
+    temperature = parse_decimal(readings.group(2))
+    return First(
+        npu_id=int(named.group(1)),
+        name=named.group(2) or "",
+        health=cells[-2],
+        power=parse_decimal(readings.group(1)),
+        temperature=None if temperature is None else int(temperature),
+        wide=wide,
+    )
+
+
+def chip_row(first: First, cells: Sequence[str], physical: Optional[bool]) -> Optional[Chip]:
+    """Read the second row of the device that ``first`` began; None if the cells are none.
+
+    Args:
+        first: The row above.
+        cells: This row.
+        physical: Whether a second number is a physical id (else a logical one); None if the
+            header does not say. Tables with HBM have physical ids there, those without logical.
+    """
+    if len(cells) != (4 if first.wide else 3) or (first.wide and any(cells[:2])):
+        return None
+    ids = _ONE_OR_TWO_IDS.fullmatch("0" if first.wide else cells[0])
+    readings = _CHIP_READINGS.fullmatch(cells[-1])
+    if not (ids and readings and _BUS.fullmatch(cells[-2])):
+        return None
+    numbers = [parse_number(text or "") for text in readings.groups()]
+    second = parse_number(ids.group(2) or "")
+    has_hbm = readings.group(3) is not None
+    is_physical = has_hbm if physical is None else physical
+    return Chip(
+        npu_id=first.npu_id,
+        chip_id=int(ids.group(1)),
+        name=first.name,
+        health=first.health,
+        power=first.power,
+        temperature=first.temperature,
+        bus_id=None if cells[-2] in _UNKNOWN else cells[-2],
+        ddr=Memory(numbers[0], numbers[1]),
+        hbm=Memory(numbers[2], numbers[3]) if has_hbm else None,
+        physical_id=second if is_physical else None,
+        logical_id=None if is_physical else second,
+    )
+
+
+def process_row(cells: Sequence[str], width: int) -> List[Process]:
+    """Read the process in a row of a table that is ``width`` cells wide; none for ``NA``.
+
+    Raises:
+        ValueError: If the cells are no row of such a table.
+    """
+    ids = _ONE_OR_TWO_IDS.fullmatch(cells[0])
+    pid = parse_number(cells[1])
+    # A name may have the separator in it; what follows the name has not.
+    after = width - 3
+    known = [
+        cell in _UNKNOWN or parse_number(cell) is not None for cell in (cells[1], *cells[-after:])
+    ]
+    if ids is None or len(cells) < width or not all(known):
+        raise ValueError(cells)
+    process = Process(
+        npu_id=int(ids.group(1)),
+        chip_id=int(ids.group(2) or 0),
+        pid=pid or 0,
+        name="|".join(cells[2:-after]),
+        memory=parse_number(cells[-after]),
+        container_pid=parse_number(cells[-1]) if after > 1 else None,
+    )
+    return [process] if pid else []
+
+
+# Which node is which chip
+#
+# The runtime counts devices from 0 (logical ids), nodes carry physical ids, and ``npu-smi`` has a
+# number per card, sparse on inference cards, and one per chip. Only A3 tables print physical ids.
+
+
+_Row = Union[Chip, Mapped]
+
+
+def keys_of(chips: Sequence[Chip], mapping: Sequence[Mapped]) -> List[ChipKey]:
+    """List the chips that the table has, or, if it has none, those of the mapping."""
+    rows: Sequence[_Row] = chips or mapping
+    return [row.key for row in rows]
+
+
+def logical_ids(chips: Sequence[Chip], mapping: Sequence[Mapped]) -> Dict[ChipKey, int]:
+    """Find the driver's number of each chip, as far as ``-m`` or the table gives it."""
+    rows: List[_Row] = [*chips, *mapping]
+    ids = {row.key: row.logical_id for row in rows}
+    return {key: number for key, number in ids.items() if number is not None}
+
+
+def physical_ids(
+    nodes: Sequence[PhysicalDeviceId],
+    chips: Sequence[Chip],
+    mapping: Sequence[Mapped],
+    remap: Callable[[int], Optional[Mapped]],
+) -> Dict[ChipKey, PhysicalDeviceId]:
+    """Find the physical id of each chip, as far as that is possible.
+
+    Args:
+        nodes: The device nodes, ascending.
+        chips: The table of ``npu-smi info``.
+        mapping: The rows of ``npu-smi info -m``.
+        remap: Asks ``npu-smi`` which chip a physical id is. Called only if the counts of nodes
+            and chips differ, so that their order says nothing.
+    """
+    keys = keys_of(chips, mapping)
+    printed = _printed_ids(chips, mapping)
+    if printed:
+        if all(key in printed for key in keys):
+            return printed
+        missing = [node for node in nodes if node not in printed.values()]
+        return {**_ask_remap(missing, remap), **printed}
+    if len(keys) == len(nodes):
+        logical = logical_ids(chips, mapping)
+        # A sick chip may lack its number: then the numbers say nothing of its place.
+        if len({logical[key] for key in keys if key in logical}) < len(keys):
+            logical = {}
+        return dict(zip(sorted(keys, key=lambda key: (logical.get(key, 0), key)), nodes))
+    remapped = _ask_remap(nodes, remap)
+    if remapped or any(chip_id for _, chip_id in keys):
+        return remapped
+    # On cards with one chip each it is the card's number, where there is such a node.
+    by_number = {int(node): node for node in nodes}
+    return {(npu, chip): by_number[npu] for npu, chip in keys if npu in by_number}
+
+
+def driver_ids(
+    nodes: Sequence[PhysicalDeviceId],
+    physical: Mapping[ChipKey, PhysicalDeviceId],
+    logical: Mapping[ChipKey, int],
+) -> Dict[PhysicalDeviceId, int]:
+    """Find the runtime's number for each node, before ``ASCEND_RT_VISIBLE_DEVICES``.
+
+    It is what ``npu-smi`` says if that numbers all nodes without a gap, else their order.
+    """
+    listed = {physical[key]: number for key, number in logical.items() if key in physical}
+    if set(listed) == set(nodes) and sorted(listed.values()) == list(range(len(nodes))):
+        return listed
+    return {node: place for place, node in enumerate(nodes)}
+
+
+def _printed_ids(
+    chips: Sequence[Chip], mapping: Sequence[Mapped]
+) -> Dict[ChipKey, PhysicalDeviceId]:
+    """Collect the physical ids that the tables print; the first row of a chip or id counts."""
+    ids: Dict[ChipKey, PhysicalDeviceId] = {}
+    rows: List[_Row] = [*mapping, *chips]
+    for row in rows:
+        if row.physical_id is None or row.key in ids or row.physical_id in ids.values():
+            continue
+        ids[row.key] = PhysicalDeviceId(row.physical_id)
+    return ids
+
+
+def _ask_remap(
+    nodes: Sequence[PhysicalDeviceId], remap: Callable[[int], Optional[Mapped]]
+) -> Dict[ChipKey, PhysicalDeviceId]:
+    ids: Dict[ChipKey, PhysicalDeviceId] = {}
+    for node in nodes:
+        mapped = remap(int(node))
+        # A device that has dropped off the bus gives no answer; the others still do.
+        if mapped is not None and mapped.physical_id == int(node):
+            ids[mapped.key] = node
+    return ids

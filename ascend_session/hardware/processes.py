@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from ascend_session.hardware.npu_smi_info import Process
+from ascend_session.hardware.npu_smi import Process
 from ascend_session.ids import PhysicalDeviceId
 
 _DEVICE = re.compile(r"(.*)/dev/v?davinci([0-9]{1,9})(?: \(deleted\))?")
@@ -63,17 +63,12 @@ class Occupancy(NamedTuple):
     notes: List[str]
 
 
-def occupancy(
-    root: str,
-    listed: Mapping[PhysicalDeviceId, Sequence[Process]],
-    own_pid: Optional[int] = None,
-) -> Occupancy:
+def occupancy(root: str, listed: Mapping[PhysicalDeviceId, Sequence[Process]]) -> Occupancy:
     """Find out who holds which device.
 
     Args:
         root: Root of the host to look at.
         listed: What ``npu-smi`` lists for each device; may be empty.
-        own_pid: The process to mark as this one; the calling one if None.
     """
     opened = open_devices(root)
     notes = []
@@ -89,27 +84,20 @@ def occupancy(
             "at; a holder among them is known only if npu-smi lists it."
         )
     holders = {
-        device: list_holders(root, listed.get(device, ()), opened.pids.get(device, ()), own_pid)
+        device: list_holders(root, listed.get(device, ()), opened.pids.get(device, ()))
         for device in sorted({*opened.pids, *listed}, key=int)
     }
     return Occupancy(holders, notes)
 
 
-def list_holders(
-    root: str,
-    listed: Sequence[Process],
-    pids: Sequence[int] = (),
-    own_pid: Optional[int] = None,
-) -> List[Holder]:
+def list_holders(root: str, listed: Sequence[Process], pids: Sequence[int] = ()) -> List[Holder]:
     """List who holds one device.
 
     Args:
         root: Root of the host to look at.
         listed: What ``npu-smi`` lists.
         pids: The processes that have its node open; none for a device whose node is not known.
-        own_pid: The process to mark as this one; the calling one if None.
     """
-    own = os.getpid() if own_pid is None else own_pid
     by_pid: Dict[int, Optional[Process]] = dict.fromkeys(pids)
     by_pid.update({process.container_pid or process.pid: process for process in listed})
     holders = []
@@ -124,9 +112,9 @@ def list_holders(
                 command=command or (process.name if process else ""),
                 since=start_of(root, pid) if here else None,
                 memory_mb=process.memory if process else None,
-                own=here and pid == own,
+                own=here and pid == os.getpid(),
                 here=here,
-                user=user_of(root, pid) if here else None,
+                user=_user_of(root, pid) if here else None,
             )
         )
     return holders
@@ -140,9 +128,14 @@ def _is_another(root: str, pid: int, process: Process, command: str) -> bool:
     """
     # npu-smi cuts long names.
     name = os.path.basename(process.name)[:15].rstrip(".")
-    if process.container_pid or not name or not files_known(root, pid):
+    if process.container_pid or not name:
         return False
-    return name not in command and name not in (name_of(root, pid) or "")
+    try:
+        _devices_of(root, pid)
+    except OSError:
+        return False
+    has_files = os.path.isdir(os.path.join(root, "proc", str(pid), "fd"))
+    return has_files and name not in command and name not in (_name_of(root, pid) or "")
 
 
 def open_devices(root: str) -> OpenDevices:
@@ -177,22 +170,18 @@ def _devices_of(root: str, pid: int) -> Set[PhysicalDeviceId]:
     devices = set()
     try:
         for name in os.listdir(folder):
-            match = _DEVICE.fullmatch(_target(os.path.join(folder, name)))
-            if match and (root == "/" or match.group(1) in own_places):
-                devices.add(PhysicalDeviceId(int(match.group(2))))
+            try:
+                target = os.readlink(os.path.join(folder, name))
+            except PermissionError:
+                raise
+            except OSError:  # closed meanwhile
+                continue
+            match = _DEVICE.fullmatch(target)
+            if match and (root == "/" or match[1] in own_places):
+                devices.add(PhysicalDeviceId(int(match[2])))
     except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
         pass
     return devices
-
-
-def _target(link: str) -> str:
-    try:
-        return os.readlink(link)
-    except PermissionError:
-        raise
-    except OSError:
-        # Closed meanwhile.
-        return ""
 
 
 def proc_problem(root: str) -> Optional[str]:
@@ -204,23 +193,14 @@ def proc_problem(root: str) -> Optional[str]:
     return None
 
 
-def files_known(root: str, pid: int) -> bool:
-    """Tell whether this user can see which files a process that runs here has open."""
-    try:
-        _devices_of(root, pid)
-    except OSError:
-        return False
-    return os.path.isdir(os.path.join(root, "proc", str(pid), "fd"))
-
-
 def command_of(root: str, pid: int) -> Optional[str]:
     """Give the command line, blanks between arguments, else the short name; None if gone."""
     line = _read(root, pid, "cmdline") or b""
     words = [word.decode("utf-8", "replace") for word in line.split(b"\0") if word]
-    return " ".join(words) if words else name_of(root, pid)
+    return " ".join(words) if words else _name_of(root, pid)
 
 
-def name_of(root: str, pid: int) -> Optional[str]:
+def _name_of(root: str, pid: int) -> Optional[str]:
     """Give the short name, of at most 15 characters; None if the process is gone."""
     name = _read(root, pid, "comm")
     return None if name is None else name.decode("utf-8", "replace").strip()
@@ -238,7 +218,7 @@ def start_of(root: str, pid: int) -> Optional[float]:
         return None
 
 
-def user_of(root: str, pid: int) -> Optional[str]:
+def _user_of(root: str, pid: int) -> Optional[str]:
     """Give the name of the process's user, else the number; None if the process is gone."""
     try:
         number = os.stat(os.path.join(root, "proc", str(pid))).st_uid

@@ -312,24 +312,25 @@ class Program:
     """One round of questions to a program; never raises, see `notes`.
 
     Attributes:
+        name: Its name.
+        places: Folders below the host's root where it is besides those on the ``PATH``.
         notes: A sentence for each thing that failed, and how.
     """
 
+    name: str
+    places: Tuple[str, ...]
+
     def __init__(
         self,
-        name: str,
-        places: Sequence[str],
         environ: Mapping[str, str],
-        root: str,
-        timeout: float,
+        root: str = "/",
+        timeout: float = TIME_LIMIT,
         total: float = math.inf,
         say: Optional[Callable[[str], None]] = None,
     ) -> None:
         """Look for the program.
 
         Args:
-            name: Its name.
-            places: Folders below ``root`` where it is besides those on the ``PATH``.
             environ: The environment that it is looked for and runs in.
             root: Root of the host to look at.
             timeout: Seconds for one answer. After one that did not come no more is asked.
@@ -337,11 +338,10 @@ class Program:
             say: Is told once if the answers take long.
         """
         self.notes: List[str] = []
-        self._name = name
         self._environ = environ
         self._timeout_s = timeout
         self._total_s, self._spent_s, self._say = total, 0.0, say
-        self._path = find_program(name, environ, root, places)
+        self._path = find_program(self.name, environ, root, self.places)
 
     @property
     def answers(self) -> bool:
@@ -365,7 +365,7 @@ class Program:
         parsed = parse(answer.text)
         problems = [answer.problem, *explain_failures(f"{answer.errors}\n{answer.text}")]
         if parsed == nothing and not may_be_empty and not any(problems):
-            command = " ".join([self._name, *arguments])
+            command = " ".join([self.name, *arguments])
             problems.append(
                 f"{command!r} printed nothing that could be read: {quote_first_line(answer.text)}."
             )
@@ -373,7 +373,7 @@ class Program:
             self.note(problem)
         if answer.hung:
             self._path = None
-            self.note(f"{self._name} is not asked again: a faulty card can block it.")
+            self.note(f"{self.name} is not asked again: a faulty card can block it.")
         return parsed
 
     def note(self, note: Optional[str]) -> None:
@@ -389,8 +389,8 @@ class Program:
         self._spent_s += time.monotonic() - start
         if self._spent_s >= self._total_s and not answer.hung:
             self._path = None
-            self.note(f"{self._name} was too slow to answer everything within {self._total_s:g} s.")
+            self.note(f"{self.name} was too slow to answer everything within {self._total_s:g} s.")
         elif self._say is not None and self._spent_s >= _SLOW_S:
-            self._say(f"{self._name} is slow; waiting up to {self._total_s:g} s for it.")
+            self._say(f"{self.name} is slow; waiting up to {self._total_s:g} s for it.")
             self._say = None
         return answer

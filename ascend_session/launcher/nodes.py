@@ -28,7 +28,7 @@ from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.devices import RankDevice, choose_devices
 
 if TYPE_CHECKING:
-    from ascend_session.cluster.rank_table.nodes import TableNode, TableNodes
+    from ascend_session.cluster.rank_table.host import TableNode, TableNodes
     from ascend_session.launcher.plan import Plan
 
 _START_ONE_PER_NODE = {
@@ -324,7 +324,7 @@ def _read_table(plan: "Plan", has_several_nodes: bool) -> "Optional[TableNodes]"
     if path is None:
         return None
     environ = plan.environment
-    from ascend_session.cluster.rank_table.nodes import may_have_several_nodes, read_nodes
+    from ascend_session.cluster.rank_table.host import may_have_several_nodes, read_nodes
 
     is_mounted = path == find_mounted_table(environ)
     try:

@@ -9,7 +9,7 @@ import os
 from typing import Callable, List, Mapping, Optional, Sequence
 
 from ascend_session.backends import backend_class
-from ascend_session.checks.job_files import (
+from ascend_session.checks.job import (
     FOLDER,
     PROGRAM,
     check_folder,

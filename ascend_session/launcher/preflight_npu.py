@@ -11,11 +11,24 @@ from typing import Callable, List, Optional
 import tenacity
 
 from ascend_session.backends.npu_devices import Devices
-from ascend_session.checks.devices import check_health, check_nodes
-from ascend_session.checks.environment import check_hccl_variables, check_job_variables
-from ascend_session.checks.holders import HOLDERS, Seen, await_free, await_gone, check_holders, look
-from ascend_session.checks.network import Interfaces, may_have_interfaces, need_of
-from ascend_session.checks.ports import PORTS, check_ports
+from ascend_session.checks.devices import (
+    HOLDERS,
+    Seen,
+    await_free,
+    await_gone,
+    check_health,
+    check_holders,
+    check_nodes,
+    look,
+)
+from ascend_session.checks.job import check_hccl_variables, check_job_variables
+from ascend_session.checks.network import (
+    PORTS,
+    Interfaces,
+    check_ports,
+    may_have_interfaces,
+    need_of,
+)
 from ascend_session.checks.tables import check_table, read_table
 from ascend_session.errors import PreflightError
 from ascend_session.findings import Finding, errors_of

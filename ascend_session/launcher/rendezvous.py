@@ -9,7 +9,7 @@ import socket
 from typing import TYPE_CHECKING, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.backends import backend_class
-from ascend_session.checks.ports import ports_of_hccl
+from ascend_session.checks.network import ports_of_hccl
 from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.rank_table.source import find_name_fault
 from ascend_session.errors import JobError

@@ -5,7 +5,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session.checks import ports
+from ascend_session.checks import network
 from tests.checks.healthy import Healthy, free_base_port
 
 
@@ -14,6 +14,6 @@ def healthy(tmp_path: Path, monkeypatch: Any) -> Iterator[Healthy]:
     """The host."""
     made = Healthy(tmp_path)
     # The real one may be taken by another run of these tests.
-    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    monkeypatch.setattr(network, "DEVICE_PORT", free_base_port())
     yield made
     made.host.close()

@@ -6,7 +6,7 @@ import shutil
 import socket
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from ascend_session.checks import ports
+from ascend_session.checks import network
 from tests.checks.healthy import DEVICES, Healthy, addresses, python_answers, table
 from tests.fake_host import (
     USER,
@@ -125,7 +125,7 @@ def _taken(healthy: Healthy) -> _Close:
 
 
 def _device_port_taken(healthy: Healthy) -> _Close:
-    return _listening(ports.DEVICE_PORT).close
+    return _listening(network.DEVICE_PORT).close
 
 
 def _full(healthy: Healthy) -> _Close:

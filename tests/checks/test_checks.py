@@ -9,11 +9,16 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from ascend_session.checks import ports
-from ascend_session.checks.environment import check_hccl_variables, check_limits
-from ascend_session.checks.holders import check_holders, look
+from ascend_session.checks import network
+from ascend_session.checks.devices import check_holders, look
 from ascend_session.checks.interpreter import check_interpreter, inspect_interpreter
-from ascend_session.checks.job_files import check_folder, check_module, check_script
+from ascend_session.checks.job import (
+    check_folder,
+    check_hccl_variables,
+    check_limits,
+    check_module,
+    check_script,
+)
 from ascend_session.checks.network import Interfaces, Need, need_of
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.rank_table.contents import TableServer
@@ -133,39 +138,39 @@ def test_a_module_is_looked_for_without_importing_it(tmp_path, name, said) -> No
 
 
 def test_a_port_that_only_a_connection_has_is_no_reason_not_to_start(monkeypatch) -> None:
-    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    monkeypatch.setattr(network, "DEVICE_PORT", free_base_port())
     base = free_base_port()
     with socket.socket() as server, socket.socket() as client:
         server.bind(("127.0.0.1", 0))
         server.listen(1)
         client.bind(("127.0.0.1", base + 3))
         client.connect(server.getsockname())
-        found = _one(ports.check_ports({"HCCL_IF_BASE_PORT": str(base)}))
+        found = _one(network.check_ports({"HCCL_IF_BASE_PORT": str(base)}))
     assert found.severity == "warning"
     assert (
         f"Port(s) {base + 3} of HCCL are used by a connection of process {os.getpid()}"
         in found.message
     )
-    assert f"ip_local_reserved_ports={ports.DEVICE_PORT},{base}-{base + 31}" in str(found.hint)
+    assert f"ip_local_reserved_ports={network.DEVICE_PORT},{base}-{base + 31}" in str(found.hint)
 
 
 def test_ports_of_the_vendors_own_choice_are_not_looked_at(monkeypatch) -> None:
-    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    monkeypatch.setattr(network, "DEVICE_PORT", free_base_port())
     base = free_base_port()
     with socket.socket() as server:
         server.bind(("", base))
         server.listen(1)
         environ = {"HCCL_IF_BASE_PORT": str(base), "HCCL_HOST_SOCKET_PORT_RANGE": "auto"}
-        assert _one(ports.check_ports(environ)).severity == "ok"
+        assert _one(network.check_ports(environ)).severity == "ok"
 
 
 def _ports_of(base: int, physical=None) -> List[Tuple[str, str]]:
-    found = ports.check_ports({"HCCL_IF_BASE_PORT": str(base)}, physical)
+    found = network.check_ports({"HCCL_IF_BASE_PORT": str(base)}, physical)
     return [(one.severity, one.message) for one in found]
 
 
 def test_a_job_on_other_devices_has_other_ports(monkeypatch) -> None:
-    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    monkeypatch.setattr(network, "DEVICE_PORT", free_base_port())
     base = free_base_port()
     with socket.socket() as theirs, socket.socket() as more:
         for one, port in ((theirs, base + 3), (more, base + 8 + 2)):
@@ -179,16 +184,16 @@ def test_a_job_on_other_devices_has_other_ports(monkeypatch) -> None:
 
 @pytest.mark.parametrize("offset", [0, None])
 def test_who_listens_on_this_hosts_own_address_only_is_not_in_the_way(monkeypatch, offset) -> None:
-    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    monkeypatch.setattr(network, "DEVICE_PORT", free_base_port())
     base = free_base_port()
     with socket.socket() as server:
-        server.bind(("127.0.0.1", ports.DEVICE_PORT if offset is None else base))
+        server.bind(("127.0.0.1", network.DEVICE_PORT if offset is None else base))
         server.listen(1)
         assert [severity for severity, _ in _ports_of(base)] == ["ok"]
 
 
 def test_a_port_that_nobody_is_seen_to_have_is_no_reason_not_to_start(monkeypatch) -> None:
-    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    monkeypatch.setattr(network, "DEVICE_PORT", free_base_port())
     base = free_base_port()
     with socket.socket() as server:
         server.bind(("", base))  # and does not listen
@@ -198,7 +203,7 @@ def test_a_port_that_nobody_is_seen_to_have_is_no_reason_not_to_start(monkeypatc
 
 
 def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
-    monkeypatch.setattr(ports, "DEVICE_PORT", free_base_port())
+    monkeypatch.setattr(network, "DEVICE_PORT", free_base_port())
     base = free_base_port()
     with socket.socket() as server:
         server.bind(("", base))
@@ -207,7 +212,7 @@ def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
             server.close()
             return {}
 
-        monkeypatch.setattr(ports, "_find_users", gone)
+        monkeypatch.setattr(network, "_find_users", gone)
         assert [severity for severity, _ in _ports_of(base)] == ["ok"]
 
 

@@ -4,9 +4,15 @@ from typing import Dict, List, Optional, Sequence
 
 import pytest
 
-from ascend_session.hardware.chip_ids import driver_ids, keys_of, logical_ids, physical_ids
-from ascend_session.hardware.npu_smi import Mapped
-from ascend_session.hardware.npu_smi_info import Chip, parse_info
+from ascend_session.hardware.npu_smi import (
+    Chip,
+    Mapped,
+    driver_ids,
+    keys_of,
+    logical_ids,
+    parse_info,
+    physical_ids,
+)
 from ascend_session.ids import PhysicalDeviceId
 from tests.fake_host import FakeChip, a2_chips, a3_chips, inference_chips
 from tests.fake_host.layouts import draw

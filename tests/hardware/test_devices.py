@@ -14,7 +14,7 @@ from ascend_session.hardware.devices import (
     devices,
     is_available,
 )
-from ascend_session.hardware.versions import Component
+from ascend_session.hardware.installation import Component
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from tests.fake_host import (
     FakeHost,

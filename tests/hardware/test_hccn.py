@@ -6,7 +6,6 @@ import pytest
 
 from ascend_session.hardware.hccn import (
     HccnTool,
-    Interface,
     conf_address,
     parse_address,
     parse_conf,
@@ -80,16 +79,16 @@ def test_a_file_that_cannot_be_read_is_a_note(host: FakeHost) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("ipaddr:10.20.0.10\nnetmask:255.255.255.0\n", Interface("10.20.0.10", "255.255.255.0")),
-        ("ipaddr:10.20.0.10\n", Interface("10.20.0.10", None)),
-        ("ipv6_address:fd00::10\n", Interface("fd00::10", None)),
-        ("ipv6_address : FD00::0010/64\n", Interface("fd00::10", None)),
+        ("ipaddr:10.20.0.10\nnetmask:255.255.255.0\n", "10.20.0.10"),
+        ("ipaddr:10.20.0.10\n", "10.20.0.10"),
+        ("ipv6_address:fd00::10\n", "fd00::10"),
+        ("ipv6_address : FD00::0010/64\n", "fd00::10"),
         ("ipaddr:\nnetmask:\n", None),
         ("no ip\n", None),
         ("", None),
     ],
 )
-def test_addresses(text: str, found: Optional[Interface]) -> None:
+def test_addresses(text: str, found: Optional[str]) -> None:
     assert parse_address(text) == found
 
 
@@ -117,7 +116,7 @@ def test_tls_switches(text: str, on: Optional[bool]) -> None:
 def test_the_tool_is_found_where_the_driver_has_it(host: FakeHost) -> None:
     host.hccn_tool(hccn_answers({0: "10.20.0.10"}, link="DOWN", tls=1))
     tool = HccnTool(host.environ, str(host.root), 30.0)
-    assert tool.address(0) == Interface("10.20.0.10", "255.255.255.0")
+    assert tool.address(0) == "10.20.0.10"
     assert tool.link(0) is False
     assert tool.tls(0) is True
     assert tool.notes == []
@@ -127,7 +126,7 @@ def test_the_tool_is_found_where_the_driver_has_it(host: FakeHost) -> None:
 def test_ipv6_is_asked_for_after_ipv4(host: FakeHost) -> None:
     host.hccn_tool(hccn_answers({3: "fd00::3"}))
     tool = HccnTool(host.environ, str(host.root), 30.0)
-    assert tool.address(3) == Interface("fd00::3", None)
+    assert tool.address(3) == "fd00::3"
     assert [call.arguments for call in host.calls()] == ["-i 3 -ip -g", "-i 3 -ip -inet6 -g"]
     assert tool.notes == []
 

@@ -4,7 +4,7 @@ from typing import Any, List, Optional, Tuple
 
 import pytest
 
-from ascend_session.hardware.npu_smi_info import (
+from ascend_session.hardware.npu_smi import (
     Chip,
     First,
     InfoTable,

@@ -305,8 +305,13 @@ def words(text: str) -> List[str]:
     return text.split()
 
 
+class AskedProgram(Program):
+    name = "npu-smi"
+    places = ("usr/local/bin",)
+
+
 def asked_program(host: FakeHost, timeout: float = 30.0) -> Program:
-    return Program("npu-smi", ["usr/local/bin"], host.environ, str(host.root), timeout)
+    return AskedProgram(host.environ, str(host.root), timeout)
 
 
 def test_answers_are_parsed(host: FakeHost) -> None:

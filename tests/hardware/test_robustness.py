@@ -14,11 +14,11 @@ from ascend_session.hardware.hccn import (
 )
 from ascend_session.hardware.nodes import read_visible
 from ascend_session.hardware.npu_smi import (
+    parse_info,
     parse_mapping,
     parse_remap,
     parse_topology,
 )
-from ascend_session.hardware.npu_smi_info import parse_info
 from ascend_session.hardware.program import explain_failures
 from tests.fake_host import a2_chips, a3_chips
 from tests.fake_host.npu_smi import (

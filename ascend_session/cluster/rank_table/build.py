@@ -6,7 +6,7 @@ A table is written under another name and renamed, for HCCL fails at once on hal
 import json
 import socket
 from itertools import count
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ascend_session.cluster.rank_table.contents import (
     V1_0,
@@ -20,7 +20,7 @@ from ascend_session.errors import JobError
 from ascend_session.hardware.devices import Device
 from ascend_session.hardware.families import family as family_of
 from ascend_session.hardware.families import find_ring_fault
-from ascend_session.hardware.npu_smi import SuperPodPlace
+from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 
 Addresses = Union[str, Sequence[str], None]
@@ -30,8 +30,6 @@ _TRAINING = family_of("910A")
 _LONGEST_ID = 64
 _MOST_NAMED = 3
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
-
-_PlaceOf = Callable[[int, int], Optional[SuperPodPlace]]
 
 
 def build_from_lists(servers: Mapping[str, Mapping[int, Addresses]]) -> Tuple[TableServer, ...]:
@@ -56,11 +54,11 @@ def build_from_devices(
     devices: Sequence[Device],
     server_id: Optional[str] = None,
     host_ip: Optional[str] = None,
-    place_of: Optional[_PlaceOf] = None,
+    npu_smi: Optional[NpuSmi] = None,
 ) -> Tuple[TableServer, ...]:
     """Build this host as the one server of a table; see `RankTable.of_host`.
 
-    ``place_of`` says where a card's chip is in its superpod; it is None without superpods.
+    ``npu_smi`` is asked where each chip is in its superpod; it is None without superpods.
     """
     if not devices:
         raise JobError(
@@ -77,8 +75,8 @@ def build_from_devices(
                 hint="`ascend-session devices` shows what is known.",
             )
         place = None
-        if place_of is not None and device.npu_id is not None and device.chip_id is not None:
-            place = place_of(device.npu_id, device.chip_id)
+        if npu_smi is not None and device.npu_id is not None and device.chip_id is not None:
+            place = npu_smi.super_pod(device.npu_id, device.chip_id)
         addresses = () if device.address is None else (device.address,)
         sdid = None if place is None else place.device
         table_devices.append(

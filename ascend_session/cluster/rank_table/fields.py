@@ -9,97 +9,108 @@ import re
 import socket
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ascend_session.cluster.rank_table.findings import make_finding
 from ascend_session.findings import ERROR, INFO, WARNING, Finding
 from ascend_session.text import did_you_mean
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
-_LARGEST_NUMBER, _MODULUS = 0xFFFFFFFF, 1 << 64
+_LARGEST_NUMBER, _MODULUS, _MOST_DIGITS = 0xFFFFFFFF, 1 << 64, 20
 _LARGEST_PORT = 65535
 _LONGEST_SHOWN = 60  # characters of a value
 _MOST_UNKNOWN = 20  # keys for which a known one is looked for
 _ABSENT = object()
 
-Objects = List[Tuple[str, Dict[str, Any]]]
-"""Objects of a list, each with its place."""
 
-
-class Fields:
-    """Reads the fields of objects and collects what is wrong with them.
+class Faults:
+    """What is wrong with the fields of a table.
 
     Attributes:
-        findings: What is wrong.
+        findings: The faults themselves.
         is_complete: Whether every device could be read; rules on all of them need that.
+        nearest: The known key that was meant by each unknown one, None for none.
     """
 
-    def __init__(self, findings: Optional[List[Finding]] = None, severity: str = ERROR) -> None:
-        self.findings: List[Finding] = [] if findings is None else findings
+    def __init__(self, findings: List[Finding]) -> None:
+        self.findings = findings
         self.is_complete = True
-        self._severity = severity
-        self._nearest: Dict[str, Optional[str]] = {}
+        self.nearest: Dict[str, Optional[str]] = {}
 
-    def lenient(self) -> "Fields":
-        """Read on for fields that HCCL does not read in every job: what is wrong is a warning."""
-        return Fields(self.findings, WARNING)
 
-    def add(
-        self, severity: str, rule: str, place: str, message: str, hint: Optional[str] = None
+class JsonObject:
+    """An object of a table, whose fields are read one by one.
+
+    Attributes:
+        value: The object itself.
+        place: Its path; empty for the table.
+        faults: Where all that is wrong is collected.
+    """
+
+    def __init__(
+        self, value: Mapping[str, Any], place: str, faults: Faults, severity: str = ERROR
     ) -> None:
-        """Add a finding."""
-        self.findings.append(make_finding(severity, rule, place, message, hint))
+        self.value, self.place, self.faults = value, place, faults
+        self._severity = severity
 
-    def refuse(self, rule: str, place: str, message: str, hint: Optional[str] = None) -> None:
-        """Add an error; a warning where these fields are read leniently."""
-        self.add(self._severity, rule, place, message, hint)
+    def lenient(self) -> "JsonObject":
+        """Read on for fields that HCCL does not read in every job: what is wrong is a warning."""
+        return JsonObject(self.value, self.place, self.faults, WARNING)
 
-    def text(
-        self, holder: Mapping[str, Any], key: str, place: str, *, needed: bool = True
-    ) -> Optional[str]:
+    def path(self, key: str) -> str:
+        """Give the path of a field."""
+        return f"{self.place}.{key}" if self.place else key
+
+    def warn(self, rule: str, key: str, message: str, hint: Optional[str] = None) -> None:
+        """Add a warning about a field."""
+        self._add(WARNING, rule, key, message, hint)
+
+    def refuse(self, rule: str, key: str, message: str, hint: Optional[str] = None) -> None:
+        """Add an error about a field; a warning where the object is read leniently."""
+        self._add(self._severity, rule, key, message, hint)
+
+    def _add(
+        self, severity: str, rule: str, key: str, message: str, hint: Optional[str] = None
+    ) -> None:
+        self.faults.findings.append(Finding(severity, message, hint, rule, None, self.path(key)))
+
+    def text(self, key: str, *, needed: bool = True) -> Optional[str]:
         """Read a text; None if it is not there or is no text that could be meant."""
-        value = holder.get(key, _ABSENT)
+        value = self.value.get(key, _ABSENT)
         if isinstance(value, str):
             return value
         if value is _ABSENT:
             if needed:
-                self.refuse(f"no {key}", join_path(place, key), "is missing; HCCL needs it.")
+                self.refuse(f"no {key}", key, "is missing; HCCL needs it.")
             return None
         is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
         text = str(value) if is_whole else None
         hint = None if text is None else f'Write "{key}": "{text}".'
-        message = f"is {describe(value)}; HCCL takes texts only."
-        self.refuse(f"type {key}", join_path(place, key), message, hint)
+        self.refuse(f"type {key}", key, f"is {describe(value)}; HCCL takes texts only.", hint)
         return text
 
-    def number(
-        self, holder: Mapping[str, Any], key: str, place: str, *, needed: bool = True
-    ) -> Optional[int]:
+    def number(self, key: str, *, needed: bool = True) -> Optional[int]:
         """Read a number that is written as a text; None if there is none."""
-        text = self.text(holder, key, place, needed=needed)
+        text = self.text(key, needed=needed)
         if text is None:
             return None
-        value = parse_number(text)
+        value = _parse_number(text)
         if value is None:
             message = f"is {describe(text)}, no number from 0 to {_LARGEST_NUMBER}."
-            self.refuse(f"number {key}", join_path(place, key), message)
-        elif not _is_plain(text):
+            self.refuse(f"number {key}", key, message)
+        elif not (text.isdigit() and text.isascii() and len(text) <= _MOST_DIGITS):
             message = f"is {describe(text)}, which HCCL reads as {value}."
-            self.add(WARNING, f"odd {key}", join_path(place, key), message, f'Write "{value}".')
+            self.warn(f"odd {key}", key, message, f'Write "{value}".')
         return value
 
-    def port(self, holder: Mapping[str, Any], key: str, place: str) -> Optional[int]:
+    def port(self, key: str) -> Optional[int]:
         """Read a port; None if there is none."""
-        port = self.number(holder, key, place, needed=False)
+        port = self.number(key, needed=False)
         if port is not None and not 1 <= port <= _LARGEST_PORT:
-            message = f"is {port}, no port from 1 to {_LARGEST_PORT}."
-            self.refuse(f"port {key}", join_path(place, key), message)
+            self.refuse(f"port {key}", key, f"is {port}, no port from 1 to {_LARGEST_PORT}.")
             return None
         return port
 
-    def addresses(
-        self, holder: Mapping[str, Any], key: str, place: str, *, several: bool = True
-    ) -> Tuple[str, ...]:
+    def addresses(self, key: str, *, several: bool = True) -> Tuple[str, ...]:
         """Read addresses between commas; none if the text is empty or not there."""
-        text = self.text(holder, key, place, needed=False)
+        text = self.text(key, needed=False)
         if not text:
             return ()
         parts = text.split(",") if several else [text]
@@ -109,56 +120,45 @@ class Fields:
         if len(good) < len(parts):
             wrong = next(part for part in parts if part not in good)
             message = f"is {describe(text)}; {describe(wrong)} is no IPv4 or IPv6 address."
-            self.refuse(f"address {key}", join_path(place, key), message)
+            self.refuse(f"address {key}", key, message)
         return good
 
-    def objects(self, holder: Mapping[str, Any], key: str, place: str) -> Objects:
+    def objects(self, key: str) -> "List[JsonObject]":
         """Read the objects of a list, which may not be empty."""
-        path = join_path(place, key)
-        values = holder.get(key, _ABSENT)
-        if not isinstance(values, list) or not values:
-            self.is_complete = False
-            if values is _ABSENT:
-                self.refuse(f"no {key}", path, "is missing; HCCL needs it.")
-            elif isinstance(values, list):
-                self.refuse(f"empty {key}", path, "is an empty list; HCCL refuses that.")
-            else:
-                self.refuse(f"type {key}", path, f"is {describe(values)}, not a list.")
-            return []
+        values = self.value.get(key, _ABSENT)
+        if values is _ABSENT:
+            self.refuse(f"no {key}", key, "is missing; HCCL needs it.")
+        elif not isinstance(values, list):
+            self.refuse(f"type {key}", key, f"is {describe(values)}, not a list.")
+        elif not values:
+            self.refuse(f"empty {key}", key, "is an empty list; HCCL refuses that.")
+        listed = values if isinstance(values, list) else []
         objects = []
-        for index, value in enumerate(values):
+        for index, value in enumerate(listed):
             if isinstance(value, dict):
-                objects.append((f"{path}[{index}]", value))
+                place = self.path(f"{key}[{index}]")
+                objects.append(JsonObject(value, place, self.faults, self._severity))
             else:
-                self.is_complete = False
                 message = f"is {describe(value)}, not an object."
-                self.refuse("no object", f"{path}[{index}]", message)
+                self.refuse("no object", f"{key}[{index}]", message)
+        # Of what is read leniently no device depends.
+        if self._severity == ERROR and not (objects and len(objects) == len(listed)):
+            self.faults.is_complete = False
         return objects
 
-    def report_unread(
-        self, holder: Mapping[str, Any], known: Sequence[str], others: Sequence[str], place: str
-    ) -> None:
+    def report_unread(self, known: Sequence[str], others: Sequence[str]) -> None:
         """Report the keys that HCCL does not read; ``others`` are those that other tools write."""
         message = "is not read by HCCL, and left out."
-        for key in sorted(holder.keys() - known):
-            near = None if key in others else self._find_near(key, known)
-            rule = f"unread {key}" if key in self._nearest or key in others else "unread"
+        nearest = self.faults.nearest
+        for key in sorted(self.value.keys() - known):
+            if key not in others and key not in nearest and len(nearest) < _MOST_UNKNOWN:
+                nearest[key] = did_you_mean(key, known, 0.8)
+            near = None if key in others else nearest.get(key)
+            rule = f"unread {key}" if key in nearest or key in others else "unread"
             if near is None:
-                self.add(INFO, rule, join_path(place, key), message)
+                self._add(INFO, rule, key, message)
             else:
-                hint = f"Did you mean {near!r}?"
-                self.add(WARNING, rule, join_path(place, key), message, hint)
-
-    def _find_near(self, key: str, known: Sequence[str]) -> Optional[str]:
-        """Find the key that was meant; of very many unknown keys only for the first."""
-        if key not in self._nearest and len(self._nearest) < _MOST_UNKNOWN:
-            self._nearest[key] = did_you_mean(key, known, 0.8)
-        return self._nearest.get(key)
-
-
-def join_path(place: str, key: str) -> str:
-    """Give the path of a key of the object at ``place``, which is empty for the table itself."""
-    return f"{place}.{key}" if place else key
+                self.warn(rule, key, message, f"Did you mean {near!r}?")
 
 
 def describe(value: Any) -> str:
@@ -173,26 +173,18 @@ def describe(value: Any) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
-def parse_number(text: str) -> Optional[int]:
+def _parse_number(text: str) -> Optional[int]:
     """Read a number as HCCL does, 0 to 4294967295; None if HCCL refuses it.
 
     Leading blanks and a sign are skipped, and what comes behind the digits is ignored: HCOMM's
     SalStrToULong is std::stoull into 32 bits.
     """
-    if _is_plain(text):
-        value = int(text)
-        return value if value <= _LARGEST_NUMBER else None
     match = _NUMBER.match(text)
     digits = match[2].lstrip("0") or "0" if match else ""
-    if match is None or len(digits) > 20 or int(digits) >= _MODULUS:
+    if match is None or len(digits) > _MOST_DIGITS or int(digits) >= _MODULUS:
         return None
     value = -int(digits) % _MODULUS if match[1] == "-" else int(digits)
     return value if value <= _LARGEST_NUMBER else None
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a text is nothing but a few digits."""
-    return text.isdigit() and text.isascii() and len(text) <= 20
 
 
 def address_family(text: str) -> Optional[int]:

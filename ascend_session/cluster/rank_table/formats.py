@@ -1,12 +1,18 @@
-"""From a table's JSON to what it says: which format it is, and version 1.0 and 1.2.
+"""From a table's JSON to what it says: which of four formats it has, and what its fields mean.
 
-The older formats are read by `groups`.
+Versions 1.0 and 1.2 have ``server_list[].device[]``. The two older formats have
+``group_list[].instance_list[].devices[]`` and no version, and all groups are one job. Template 2
+has containers (``pod_name``), by which a rank finds itself, and no ranks: HCCL numbers them by
+server_id and device_id. The "lab" variant has ``deploy_mode`` and one device in each instance, with
+its rank.
 
 Source: HCOMM, topoinfo_ranktableConcise.cc (GetSingleDevice, GetSingleSuperPod,
-GetSingleSuperPodSever), and HCCL's manual on rank tables for what other versions are for.
+GetSingleSuperPodSever) and topoinfo_ranktableStandard.cc; HCCL's manual on rank tables for what
+other versions are for.
 """
 
-from typing import AbstractSet, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from itertools import groupby
+from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional
 
 from ascend_session.cluster.rank_table.contents import (
     COMPLETED,
@@ -18,11 +24,10 @@ from ascend_session.cluster.rank_table.contents import (
     TableDevice,
     TableServer,
 )
-from ascend_session.cluster.rank_table.fields import Fields, describe
-from ascend_session.cluster.rank_table.groups import read_lab, read_template_2
+from ascend_session.cluster.rank_table.fields import Faults, JsonObject, describe
 from ascend_session.cluster.rank_table.source import parse_json
 from ascend_session.errors import JobError
-from ascend_session.findings import WARNING, Finding
+from ascend_session.findings import Finding
 from ascend_session.ids import PhysicalDeviceId
 
 _OTHER_VERSIONS = {
@@ -33,23 +38,6 @@ _KNOWN_VERSIONS = (
     "Versions 1.0 and 1.2 are read here, and the older formats, which have a group_list and no "
     "version."
 )
-_LONGEST_SERVER_ID, _LONGEST_POD_ID = 64, 127  # bytes
-
-_TOP = ("version", "status", "server_count", "server_list")
-_SERVER = ("server_id", "host_ip", "device")
-_DEVICE = frozenset(("device_id", "device_ip", "rank_id"))
-_RARE = (
-    "device_port",
-    "device_vnic_port",
-    "backup_device_ip",
-    "backup_device_port",
-    "host_port",
-    "net_position",
-    "net_protocol",
-)
-# Keys that generators of tables write, and HCCL does not read.
-_OTHER_TOOLS = ("container_ip", "hardware_type", "host_nic_ip", "server_ip", "super_pod_list")
-_OTHER_TOOLS_OF_DEVICE = ("device_logical_id", "server_ip", "super_device_id")
 
 
 class TableReading(NamedTuple):
@@ -77,166 +65,334 @@ def parse_table(name: str, text: str, super_pods: bool = True) -> TableReading:
     Raises:
         JobError: If it is no JSON, no object, or of a version that is not read here.
     """
-    table, findings = parse_json(name, text)
-    if not isinstance(table, dict):
+    value, findings = parse_json(name, text)
+    if not isinstance(value, dict):
         raise JobError(
-            f"{name}: is {describe(table)}; a rank table is an object with status and server_list.",
+            f"{name}: is {describe(value)}; a rank table is an object with status and server_list.",
             hint="`ascend-session ranktable make` makes one.",
         )
-    fields = Fields(findings)
-    kind, servers = _read_servers(name, fields, table, super_pods)
-    status = fields.text(table, "status", "")
+    table = JsonObject(value, "", Faults(findings))
+    kind = _find_format(name, table)
+    if kind == LAB:
+        servers = _read_lab(table)
+    elif kind == TEMPLATE_2:
+        servers = _read_template_2(table)
+    else:
+        servers = _read_server_list(table, kind == V1_2, super_pods)
+    status = table.text("status")
     # Without one the table is refused already, and its status is not worth a second sentence.
     contents = Contents(kind, COMPLETED if status is None else status, tuple(servers))
-    return TableReading(contents, fields.findings, fields.is_complete)
+    return TableReading(contents, findings, table.faults.is_complete)
 
 
-def _read_servers(
-    name: str, fields: Fields, table: Mapping[str, Any], super_pods: bool
-) -> Tuple[str, List[TableServer]]:
-    """Find out which format a table has, and read its servers."""
-    if "version" not in table:
-        if "group_list" not in table and "server_list" in table:
+def _find_format(name: str, table: JsonObject) -> str:
+    keys = table.value
+    if "version" not in keys:
+        if "group_list" not in keys and "server_list" in keys:
             raise JobError(
                 f"{name}: has a server_list but no version, so that HCCL reads it as template 2, "
                 "and refuses it.",
                 hint='Write "version": "1.0".',
             )
-        if "deploy_mode" in table:
-            return LAB, read_lab(fields, table)
-        return TEMPLATE_2, read_template_2(fields, table)
-    version = fields.text(table, "version", "")
+        return LAB if "deploy_mode" in keys else TEMPLATE_2
+    version = table.text("version")
     if version in _OTHER_VERSIONS:
         purpose = _OTHER_VERSIONS[version]
         raise JobError(f"{name}: has version {version}, which is for {purpose}. {_KNOWN_VERSIONS}")
     if version not in (V1_0, V1_2):
-        value = describe(table["version"])
+        value = describe(keys["version"])
         raise JobError(
             f"{name}: version is {value}, which HCCL does not take. {_KNOWN_VERSIONS}",
             hint='Write "version": "1.0".',
         )
-    return version, _read_server_list(fields, table, version == V1_2, super_pods)
+    return version
 
 
-def _read_server_list(
-    fields: Fields, table: Mapping[str, Any], with_pods: bool, super_pods: bool
-) -> List[TableServer]:
-    known = (*_TOP, "super_pod_list") if with_pods else _TOP
-    fields.report_unread(table, known, _OTHER_TOOLS, "")
-    objects = fields.objects(table, "server_list", "")
-    if "server_count" in table:
-        count = fields.number(table, "server_count", "")
-        listed = table.get("server_list")
+# Versions 1.0 and 1.2
+
+_LONGEST_SERVER_ID, _LONGEST_POD_ID = 64, 127  # bytes
+
+_TOP = ("version", "status", "server_count", "server_list")
+_SERVER = ("server_id", "host_ip", "device")
+_DEVICE = frozenset(("device_id", "device_ip", "rank_id"))
+_RARE = (
+    "device_port",
+    "device_vnic_port",
+    "backup_device_ip",
+    "backup_device_port",
+    "host_port",
+    "net_position",
+    "net_protocol",
+)
+# Keys that generators of tables write, and HCCL does not read.
+_OTHER_TOOLS = ("container_ip", "hardware_type", "host_nic_ip", "server_ip", "super_pod_list")
+_OTHER_TOOLS_OF_DEVICE = ("device_logical_id", "server_ip", "super_device_id")
+
+
+def _read_server_list(table: JsonObject, with_pods: bool, super_pods: bool) -> List[TableServer]:
+    table.report_unread((*_TOP, "super_pod_list") if with_pods else _TOP, _OTHER_TOOLS)
+    objects = table.objects("server_list")
+    if "server_count" in table.value:
+        count = table.number("server_count")
+        listed = table.value.get("server_list")
         if count is not None and isinstance(listed, list) and count != len(listed) > 0:
             message = f"is {count}, but server_list has {len(listed)} servers."
-            fields.refuse("count", "server_count", message, f'Write "{len(listed)}".')
+            table.refuse("count", "server_count", message, f'Write "{len(listed)}".')
     else:
         message = "is missing; HCCL counts server_list and warns, the manual wants it."
-        fields.add(WARNING, "no count", "server_count", message)
-    servers = [_read_server(fields, server, place, with_pods) for place, server in objects]
-    if with_pods and "super_pod_list" in table:
+        table.warn("no count", "server_count", message)
+    servers = [_read_server(server, with_pods) for server in objects]
+    if with_pods and "super_pod_list" in table.value:
         ids = {server.server_id for server in servers}
-        pods = _read_super_pods(fields if super_pods else fields.lenient(), table, ids)
+        pods = _read_super_pods(table if super_pods else table.lenient(), ids)
         servers = [server._replace(super_pod_id=pods.get(server.server_id)) for server in servers]
     return servers
 
 
-def _read_server(
-    fields: Fields, server: Dict[str, Any], place: str, with_pods: bool
-) -> TableServer:
-    fields.report_unread(server, _SERVER, _OTHER_TOOLS, place)
-    server_id = fields.text(server, "server_id", place)
+def _read_server(server: JsonObject, with_pods: bool) -> TableServer:
+    server.report_unread(_SERVER, _OTHER_TOOLS)
+    server_id = server.text("server_id")
     if server_id == "":
-        fields.refuse("empty server_id", f"{place}.server_id", "is empty; HCCL refuses that.")
+        server.refuse("empty server_id", "server_id", "is empty; HCCL refuses that.")
     elif server_id and len(server_id.encode()) > _LONGEST_SERVER_ID:
         message = f"is {describe(server_id)}, longer than {_LONGEST_SERVER_ID} bytes."
-        fields.refuse("long server_id", f"{place}.server_id", message)
-    addresses = fields.addresses(server, "host_ip", place, several=False)
-    if server.get("host_ip") == "":
+        server.refuse("long server_id", "server_id", message)
+    addresses = server.addresses("host_ip", several=False)
+    if server.value.get("host_ip") == "":
         message = "is empty; HCCL takes an address or nothing."
-        fields.refuse("empty host_ip", f"{place}.host_ip", message, "Leave it out.")
+        server.refuse("empty host_ip", "host_ip", message, "Leave it out.")
     host_ip = addresses[0] if addresses else None
     devices = [
-        _read_device(fields, device, path, server_id or "", host_ip, with_pods)
-        for path, device in fields.objects(server, "device", place)
+        _read_device(device, server_id or "", host_ip, with_pods)
+        for device in server.objects("device")
     ]
     known = tuple(device for device in devices if device is not None)
     return TableServer(server_id or "", known, host_ip)
 
 
 def _read_device(
-    fields: Fields,
-    device: Dict[str, Any],
-    place: str,
-    server_id: str,
-    host_ip: Optional[str],
-    with_pods: bool,
+    device: JsonObject, server_id: str, host_ip: Optional[str], with_pods: bool
 ) -> Optional[TableDevice]:
     """Read a device of a server; None if nobody can say which it is."""
-    rank_id = fields.number(device, "rank_id", place)
-    device_id = fields.number(device, "device_id", place)
+    rank_id, device_id = device.number("rank_id"), device.number("device_id")
     # Beside a host_ip, HCCL takes a device_ip that is no text for none.
-    is_text = host_ip is None or isinstance(device.get("device_ip"), str)
-    addresses = (fields if is_text else fields.lenient()).addresses(device, "device_ip", place)
+    is_text = host_ip is None or isinstance(device.value.get("device_ip"), str)
+    addresses = (device if is_text else device.lenient()).addresses("device_ip")
     rare: Dict[str, Any] = {}
-    if device.keys() - _DEVICE:  # most devices of large tables have nothing else
+    if device.value.keys() - _DEVICE:  # most devices of large tables have nothing else
         known = (*_RARE, "super_device_id") if with_pods else _RARE
-        fields.report_unread(device, (*_DEVICE, *known), _OTHER_TOOLS_OF_DEVICE, place)
-        rare = {key: _read_rare(fields, device, key, place) for key in known if key in device}
+        device.report_unread((*_DEVICE, *known), _OTHER_TOOLS_OF_DEVICE)
+        rare = {key: _read_rare(device, key) for key in known if key in device.value}
     if rank_id is None or device_id is None:
-        fields.is_complete = False
+        device.faults.is_complete = False
         return None
     physical = PhysicalDeviceId(device_id)
     return TableDevice(rank_id, physical, server_id, addresses, host_ip, **rare)
 
 
-def _read_rare(fields: Fields, device: Dict[str, Any], key: str, place: str) -> Any:
+def _read_rare(device: JsonObject, key: str) -> Any:
     """Read a field that few tables have."""
     # HCCL looks at the virtual port only beside a device_port, and at the backup only where it
     # retries between superpods.
     is_backup = key.startswith("backup_")
-    if is_backup or (key == "device_vnic_port" and "device_port" not in device):
-        fields = fields.lenient()
+    if is_backup or (key == "device_vnic_port" and "device_port" not in device.value):
+        device = device.lenient()
     if key.endswith("_port"):
-        return fields.port(device, key, place)
+        return device.port(key)
     if key == "backup_device_ip":
-        return fields.addresses(device, key, place)
+        return device.addresses(key)
     if key == "super_device_id":
-        number = fields.number(device, key, place, needed=False)
+        number = device.number(key, needed=False)
         return None if number is None else str(number)
-    return fields.text(device, key, place, needed=False)
+    return device.text(key, needed=False)
 
 
-def _read_super_pods(
-    fields: Fields, table: Mapping[str, Any], server_ids: AbstractSet[str]
-) -> Dict[str, str]:
+def _read_super_pods(table: JsonObject, server_ids: AbstractSet[str]) -> Dict[str, str]:
     """Read the superpod of each server that ``super_pod_list`` has."""
     pod_of: Dict[str, str] = {}
     seen: Dict[str, str] = {}
-    for place, pod in fields.objects(table, "super_pod_list", ""):
-        pod_id = fields.text(pod, "super_pod_id", place) or ""
-        pod_place = f"{place}.super_pod_id"
-        if pod.get("super_pod_id") == "":
-            fields.refuse("empty pod", pod_place, "is empty; HCCL refuses that.")
+    for pod in table.objects("super_pod_list"):
+        pod_id = pod.text("super_pod_id") or ""
+        if pod.value.get("super_pod_id") == "":
+            pod.refuse("empty pod", "super_pod_id", "is empty; HCCL refuses that.")
         elif pod_id in seen:
             message = f"is {describe(pod_id)}, as is {seen[pod_id]}; a superpod is listed once."
-            fields.refuse("pod twice", pod_place, message)
+            pod.refuse("pod twice", "super_pod_id", message)
         elif len(pod_id.encode()) > _LONGEST_POD_ID:
             message = f"is {describe(pod_id)}, longer than {_LONGEST_POD_ID} bytes."
-            fields.refuse("long pod", pod_place, message)
-        seen.setdefault(pod_id, pod_place)
-        for path, server in fields.objects(pod, "server_list", place):
-            server_id = fields.text(server, "server_id", path)
+            pod.refuse("long pod", "super_pod_id", message)
+        seen.setdefault(pod_id, pod.path("super_pod_id"))
+        for server in pod.objects("server_list"):
+            server_id = server.text("server_id")
             if server_id is None:
                 continue
-            server_place = f"{path}.server_id"
             if pod_of.setdefault(server_id, pod_id) != pod_id:
                 message = f"is {describe(server_id)} again; HCCL takes the last superpod, "
                 message += f"{describe(pod_id)}."
-                hint = "List a server once."
-                fields.add(WARNING, "server in two pods", server_place, message, hint)
+                server.warn("server in two pods", "server_id", message, "List a server once.")
             pod_of[server_id] = pod_id
             if server_id not in server_ids:
                 message = f"is {describe(server_id)}, which the table's own server_list has not."
-                fields.refuse("pod server", server_place, message)
+                server.refuse("pod server", "server_id", message)
     return pod_of
+
+
+# The older formats
+
+_LARGEST_DEVICE = 7
+_LONGEST_NAME = 127  # bytes
+_PER_SERVER = (1, 2, 4, 8, 16)
+
+_GROUPS_TOP = ("status", "group_count", "group_list")
+_LAB_TOP = (*_GROUPS_TOP, "deploy_mode", "para_plane_nic_location")
+_GROUP = ("group_name", "instance_count", "instance_list")
+_INSTANCE = ("server_id", "devices")
+_OTHER_TOOLS_OF_GROUPS = (
+    "board_id",
+    "chip_info",
+    "para_plane_nic_name",
+    "para_plane_nic_num",
+    "pod_name",
+    "server_list",
+)
+
+
+def _read_template_2(table: JsonObject) -> List[TableServer]:
+    """Read the servers in the order of their ids, with the ranks that HCCL gives the devices."""
+    table.report_unread(_GROUPS_TOP, _OTHER_TOOLS_OF_GROUPS)
+    devices: List[TableDevice] = []
+    pods: Dict[str, str] = {}
+    for group in _read_groups(table):
+        group.report_unread((*_GROUP, "device_count"), _OTHER_TOOLS_OF_GROUPS)
+        instances = _read_instances(group)
+        device_count = 0
+        for instance in instances:
+            instance.report_unread((*_INSTANCE, "pod_name"), _OTHER_TOOLS_OF_GROUPS)
+            pod_name = _read_name(instance, "pod_name", pods)
+            listed = instance.objects("devices")
+            device_count += len(listed)
+            server_id = instance.text("server_id") or ""
+            for each in listed:
+                device = _read_grouped_device(each, server_id, len(instances) > 1)
+                if device is None:
+                    continue
+                if int(device.device_id) > _LARGEST_DEVICE:
+                    message = f"is {device.device_id}; in this format HCCL takes 0 to "
+                    message += f"{_LARGEST_DEVICE}."
+                    each.refuse("large device_id", "device_id", message)
+                devices.append(device._replace(pod_name=pod_name))
+        _read_count(group, "device_count", device_count, "devices")
+    # Ranks as HCCL gives them: servers by the bytes of their ids, devices by number.
+    devices.sort(key=lambda each: (each.server_id.encode(), int(each.device_id)))
+    devices = [device._replace(rank_id=rank) for rank, device in enumerate(devices)]
+    return [
+        TableServer(server_id, tuple(of_server))
+        for server_id, of_server in groupby(devices, key=lambda each: each.server_id)
+    ]
+
+
+def _read_lab(table: JsonObject) -> List[TableServer]:
+    """Read the servers in the order in which their first device stands in the table."""
+    table.report_unread(_LAB_TOP, _OTHER_TOOLS_OF_GROUPS)
+    location = table.text("para_plane_nic_location")
+    if location not in ("device", None):
+        message = f"is {describe(location)}; HCCL takes 'device' only."
+        table.refuse("location", "para_plane_nic_location", message)
+    devices_of: Dict[str, List[TableDevice]] = {}
+    server_counts: List[Optional[int]] = []
+    for group in _read_groups(table):
+        group.report_unread((*_GROUP, "device_num", "server_num"), _OTHER_TOOLS_OF_GROUPS)
+        instances = _read_instances(group)
+        device_count = _read_count(group, "device_num", len(instances), "instances")
+        server_counts.append(_read_server_count(group, device_count))
+        for instance in instances:
+            instance.report_unread((*_INSTANCE, "rank_id"), _OTHER_TOOLS_OF_GROUPS)
+            device = _read_lab_device(instance)
+            if device is None:
+                table.faults.is_complete = False
+            else:
+                devices_of.setdefault(device.server_id, []).append(device)
+    server_count = sum(count or 0 for count in server_counts)
+    is_known = table.faults.is_complete and None not in server_counts
+    if is_known and server_count != len(devices_of):
+        message = f"is {server_count} in all groups, but the instances name {len(devices_of)} by "
+        table.refuse("servers", "server_num", f"{message}server_id.")
+    return [TableServer(server_id, tuple(devices)) for server_id, devices in devices_of.items()]
+
+
+def _read_server_count(group: JsonObject, device_count: Optional[int]) -> Optional[int]:
+    """Read how many servers a group is said to have."""
+    count = group.number("server_num")
+    if count == 0:
+        group.refuse("no server", "server_num", "is 0; HCCL refuses that.")
+    elif device_count is not None and count and device_count / count not in _PER_SERVER:
+        message = f"is {device_count} on {count} servers; HCCL takes 1, 2, 4, 8 or 16 for each."
+        group.refuse("average", "device_num", message)
+    return count
+
+
+def _read_lab_device(instance: JsonObject) -> Optional[TableDevice]:
+    """Read the one device of an instance; None if nobody can say which it is."""
+    objects = instance.objects("devices")
+    if len(objects) > 1:
+        message = f"has {len(objects)} devices; an instance has one rank_id and so one device."
+        instance.refuse("one device", "devices", message)
+        instance.faults.is_complete = False
+    server_id = instance.text("server_id") or ""
+    rank_id = instance.number("rank_id")
+    device = _read_grouped_device(objects[0], server_id, True) if objects else None
+    return None if device is None or rank_id is None else device._replace(rank_id=rank_id)
+
+
+def _read_groups(table: JsonObject) -> List[JsonObject]:
+    groups = table.objects("group_list")
+    _read_count(table, "group_count", len(groups), "groups")
+    names: Dict[str, str] = {}
+    for group in groups:
+        _read_name(group, "group_name", names)
+    return groups
+
+
+def _read_instances(group: JsonObject) -> List[JsonObject]:
+    instances = group.objects("instance_list")
+    _read_count(group, "instance_count", len(instances), "instances")
+    return instances
+
+
+def _read_grouped_device(
+    device: JsonObject, server_id: str, needs_address: bool
+) -> Optional[TableDevice]:
+    """Read a device, without its rank; HCCL needs its address key unless it is alone."""
+    device.report_unread(("device_id", "device_ip"), (*_OTHER_TOOLS_OF_GROUPS, "rank_id"))
+    device_id = device.number("device_id")
+    if needs_address and "device_ip" not in device.value:
+        device.refuse("no device_ip", "device_ip", "is missing; HCCL needs it.")
+    holder = device if needs_address else device.lenient()
+    addresses = holder.addresses("device_ip", several=False)
+    if device_id is None:
+        device.faults.is_complete = False
+        return None
+    return TableDevice(0, PhysicalDeviceId(device_id), server_id, addresses)
+
+
+def _read_count(holder: JsonObject, key: str, actual: int, kind: str) -> Optional[int]:
+    """Read a count, which has to be the actual one."""
+    count = holder.number(key)
+    if count is not None and count != actual:
+        holder.refuse(f"count {key}", key, f"is {count}, but there are {actual} {kind}.")
+    return count
+
+
+def _read_name(holder: JsonObject, key: str, seen: Dict[str, str]) -> Optional[str]:
+    """Read a name, which HCCL takes once; ``seen`` are the places of the others."""
+    name = holder.text(key)
+    if name is None:
+        return None
+    if name in seen:
+        message = f"is {describe(name)}, as is {seen[name]}; HCCL takes a {key} once."
+        holder.refuse(f"{key} twice", key, message)
+    elif len(name.encode()) > _LONGEST_NAME:
+        message = f"is {describe(name)}, longer than {_LONGEST_NAME} bytes."
+        holder.refuse(f"long {key}", key, message)
+    seen.setdefault(name, holder.path(key))
+    return name

@@ -1,11 +1,15 @@
-"""HCCL's rules on what a rank table says; their sources stand in `findings`.
+"""HCCL's rules on what a rank table says, and where each of them is laid down.
+
+What HCCL's loader refuses is an error. What it takes although the manual says otherwise is a
+warning. The rules of the loader are read from HCOMM's sources, those of the manual from the pages
+on rank tables in the documentation of HCCL.
 
 Rules that HCCL has for one product only are looked at where the product is known; where it is not,
 what would be wrong on some of them is "not checked".
 """
 
 from collections import Counter
-from typing import Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.cluster.rank_table.contents import (
     COMPLETED,
@@ -17,10 +21,19 @@ from ascend_session.cluster.rank_table.contents import (
     Spot,
 )
 from ascend_session.cluster.rank_table.fields import address_family, pack_address
-from ascend_session.cluster.rank_table.findings import make_finding, tidy_findings
-from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
+from ascend_session.errors import JobError
+from ascend_session.findings import (
+    ERROR,
+    NOT_CHECKED,
+    WARNING,
+    Finding,
+    errors_of,
+    limit_repeats,
+    sort_by_severity,
+)
 from ascend_session.hardware.families import family as family_of
 from ascend_session.hardware.families import find_count_fault, find_ring_fault
+from ascend_session.text import printable
 
 _TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
 _310P, _A5 = family_of("310P3"), family_of("950")
@@ -30,6 +43,76 @@ _MOST_RANKS_NAMED = 8
 _INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
 
 _Findings = Iterator[Finding]
+
+_CONCISE = "HCOMM, topoinfo_ranktableConcise.cc"
+_CONFIG = "HCOMM, config.cc"
+_MANUAL = "HCCL manual, cluster_info_config"
+_TRAINING_MANUAL = "TensorFlow adapter manual, distributed_training.md"
+
+_SOURCES = {
+    "file name": "HCCL's error EI0004 (is not a valid real path)",
+    "status": "HCOMM, HCCL_RANKTABLE_TIMEOUT_S",
+    "server twice": "HCCL's error EI0004 (used repeatedly)",
+    "device twice": f"{_CONFIG}, CheckDeviceId",
+    "host_port": f"{_MANUAL}, version 1.2",
+    "rank too large": f"{_CONFIG}, CheckRankListInfo",
+    "rank twice": f"{_CONFIG}, CheckRankListInfo",
+    "rank missing": f"{_CONFIG}, CheckRankListInfo",
+    "grouping": _MANUAL,
+    # Addresses
+    "address twice": f"{_CONCISE}, GetSingleDeviceIp",
+    "address alike": f"{_CONCISE}, GetSingleDeviceIp",
+    "addresses": f"{_CONCISE}, GetSingleDeviceIp",
+    "kind": f"{_CONFIG}, CheckRankIpFamily",
+    "address wanted": _MANUAL,
+    "address missing": f"{_CONCISE}, CheckNicDeployConsistence",
+    # The product
+    "product": _MANUAL,
+    "device_id": f"{_CONCISE}, GetSingleDevice",
+    "counts": f"{_CONFIG}, CheckDeviceNumValid",
+    "rings": _TRAINING_MANUAL,
+    # Superpods
+    "no pods": f"{_CONCISE}, CheckSuperPodInfo",
+    "pods elsewhere": "HCOMM, GetSuperPodList",
+    "no pod": f"{_CONCISE}, CheckSuperPodInfo",
+    "no sdid": f"{_CONCISE}, CheckSuperPodInfo",
+    "sdid twice": f"{_CONCISE}, CheckSuperPodInfo",
+    "pods mixed": f"{_MANUAL}, version 1.2",
+    # The host
+    "no rank": "HCCL's error EI0014",
+    "opened": "HCCL's error EI0014",
+    "no node": "HCCL's error EI0014",
+    "hidden": "HCCL's error EI0014",
+    "address": "HCCL's error EJ0004",
+}
+
+
+def make_finding(
+    severity: str, rule: str, place: str, message: str, hint: Optional[str] = None
+) -> Finding:
+    """Make a finding of a rule, with the source of that."""
+    return Finding(severity, message, hint, rule, None, place, _SOURCES.get(rule))
+
+
+def tidy_findings(findings: Iterable[Finding]) -> List[Finding]:
+    """Count what repeats, put errors first, and escape what others wrote into the table."""
+    return [
+        finding._replace(
+            message=printable(finding.message), place=printable(str(finding.place or ""))
+        )
+        for finding in sort_by_severity(limit_repeats(findings))
+    ]
+
+
+def refuse_table(name: str, findings: Sequence[Finding]) -> JobError:
+    """Make one error of all findings that are errors; it has the others as well."""
+    errors = errors_of(findings)
+    if len(errors) == 1:
+        message = f"{name}: {errors[0]._replace(hint=None)}"
+        return JobError(message, hint=errors[0].hint, findings=findings)
+    lines = [f"{name}: {len(errors)} problems:"]
+    lines += [f"  {number}. {error}" for number, error in enumerate(errors, 1)]
+    return JobError("\n".join(lines), findings=findings)
 
 
 def check_rules(
@@ -53,7 +136,9 @@ def check_rules(
     findings = [*_check_status(table)]
     if table.status != INITIALIZING:
         findings += [*_check_servers(table), *_check_devices(table)]
-        if not _hides_addresses(table):
+        # HCCL does not look at the addresses of template 2 with one instance.
+        is_one_pod = len({device.pod_name for device in table.devices}) == 1
+        if table.format != TEMPLATE_2 or not is_one_pod:
             findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
             if len(table.servers) > 1:
                 findings += _check_address_kinds(table)
@@ -173,11 +258,6 @@ def _check_grouping(table: Contents) -> _Findings:
 
 
 # Addresses of devices and servers
-
-
-def _hides_addresses(table: Contents) -> bool:
-    """Template 2 with one instance: HCCL does not look at its addresses."""
-    return table.format == TEMPLATE_2 and len({each.pod_name for each in table.devices}) == 1
 
 
 def _check_repeated_addresses(table: Contents) -> _Findings:

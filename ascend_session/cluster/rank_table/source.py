@@ -14,7 +14,6 @@ import time
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2
-from ascend_session.cluster.rank_table.findings import make_finding
 from ascend_session.errors import JobError
 from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.findings import WARNING, Finding, TextPlaces
@@ -124,11 +123,9 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     """
     findings: List[Finding] = []
 
-    def warn(message: str, place: str = "") -> None:
-        findings.append(make_finding(WARNING, "text", place, message))
-
     if text.startswith(BOM):
-        warn("The file begins with a byte order mark, which other readers refuse.")
+        message = "The file begins with a byte order mark, which other readers refuse."
+        findings.append(Finding(WARNING, message, rule="text", place=""))
     if not text.strip(_BLANKS + BOM):
         raise UnfinishedError(
             f"{name}: is empty.",
@@ -142,9 +139,11 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     rest = text[end:]
     if rest:
         line = TextPlaces(text).of(end).line
-        warn(f"From line {line} on, {rest[:20]!r} follows the table; HCCL never reads it.")
+        message = f"From line {line} on, {rest[:20]!r} follows the table; HCCL never reads it."
+        findings.append(Finding(WARNING, message, rule="text", place=""))
     for path, key in repeated[:_MOST_KEYS_TWICE]:
-        warn(f"The key {key!r} occurs twice here; HCCL takes the last one.", path)
+        message = f"The key {key!r} occurs twice here; HCCL takes the last one."
+        findings.append(Finding(WARNING, message, rule="text", place=path))
     return value, findings
 
 

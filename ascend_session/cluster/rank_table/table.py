@@ -22,10 +22,14 @@ from ascend_session.cluster.rank_table.contents import (
     Contents,
     TableServer,
 )
-from ascend_session.cluster.rank_table.findings import make_finding, refuse_table, tidy_findings
 from ascend_session.cluster.rank_table.formats import parse_table
-from ascend_session.cluster.rank_table.host import check_host
-from ascend_session.cluster.rank_table.rules import check_rules, reads_super_pods
+from ascend_session.cluster.rank_table.rules import (
+    check_rules,
+    make_finding,
+    reads_super_pods,
+    refuse_table,
+    tidy_findings,
+)
 from ascend_session.cluster.rank_table.source import (
     Tell,
     find_name_fault,
@@ -156,8 +160,7 @@ class RankTable(Contents):
         used = report.visible if isinstance(report, DeviceReport) else report
         family = common_family(used)
         npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
-        place_of = None if npu_smi is None else npu_smi.super_pod
-        servers = build_from_devices(used, server_id, host_ip, place_of)
+        servers = build_from_devices(used, server_id, host_ip, npu_smi)
         table = cls._build(servers, family, force)
         table.text(version)  # which says what it lacks
         return table
@@ -225,6 +228,8 @@ class RankTable(Contents):
         names: Optional[Sequence[str]] = None,
     ) -> List[Finding]:
         """Check that the table fits a host; see `cluster.rank_table.host.check_host`."""
+        from ascend_session.cluster.rank_table.host import check_host  # which reads tables itself
+
         return check_host(self, report, opened, names)
 
     @with_short_traceback

@@ -1,0 +1,245 @@
+"""What a job brings along: its variables and limits, its script or module, the folder of its logs.
+
+Variables can make something else of a job than it looks like. Paths of scripts and programs are
+looked at where the command is put together, for without them there is no command; here is what
+Python itself would find out only in the ranks.
+
+Sources: guides/facts/launch.md#collectives-that-are-switched-off,
+guides/facts/launch.md#hccl-timeouts, guides/facts/devices.md#visible-devices; HCOMM,
+externalinput.cc, SetHccLExecTimeOut.
+"""
+
+import importlib.machinery
+import os
+import resource
+import sys
+from typing import Any, Iterator, List, Mapping, Optional, Sequence
+
+from ascend_session.cluster.variables import (
+    find_traps,
+    find_wrong_numbers,
+    read_number,
+    read_seconds,
+)
+from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
+from ascend_session.hardware.families import family
+from ascend_session.hardware.nodes import VISIBLE_VARIABLE, read_visible
+
+_VARIABLES = "environment"
+_VISIBLE = "visible devices"
+_LIMITS = "limits"
+_LEAST_FILES = 1024
+_SMALL_MB = 64  # what Docker gives a container that asks for nothing
+_CONNECT = "HCCL_CONNECT_TIMEOUT"
+_EXEC = "HCCL_EXEC_TIMEOUT"
+_LONGEST_WAIT_S = 2147483647
+_LONGEST_ELSEWHERE_S = 17340  # on other products than these
+_LONG_WAITS = (family("910B"), family("910C"), family("950"))
+_WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
+
+
+def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Look at the variables of a rank that describe its job."""
+    problems = [*find_traps(environ), *find_wrong_numbers(environ)]
+    for problem in problems:
+        hint = "Correct or unset the variables; the adapter does not report this."
+        yield Finding(ERROR, problem, hint, rule=_VARIABLES)
+    if not problems:
+        message = "The variables that describe a job do not contradict each other."
+        yield Finding(OK, message, rule=_VARIABLES)
+
+
+def check_hccl_variables(
+    environ: Mapping[str, str], product: Optional[str] = None
+) -> Iterator[Finding]:
+    """Check whether HCCL takes its time limits; one that it does not take ends the ranks (EI0001).
+
+    Args:
+        environ: The environment of a rank.
+        product: The family of the devices; None if not known, when the widest limits count.
+    """
+    given, link = environ.get(_CONNECT), read_number(environ, _CONNECT)
+    if given and (link is None or not 120 <= link <= 7200):
+        yield _refuse(_CONNECT, given, "from 120 to 7200 seconds")
+    given, wait = environ.get(_EXEC), read_seconds(environ, _EXEC)
+    if not given:
+        return
+    if product is None or product in _LONG_WAITS:
+        if wait is None or wait > _LONGEST_WAIT_S:
+            yield _refuse(_EXEC, given, f"from 0 to {_LONGEST_WAIT_S} seconds")
+    elif not wait or wait > _LONGEST_ELSEWHERE_S:
+        limits = f"above 0 and at most {_LONGEST_ELSEWHERE_S} seconds on {product}"
+        yield _refuse(_EXEC, given, limits)
+
+
+def _refuse(name: str, given: str, limits: str) -> Finding:
+    message = f"{name}={given!r} is not {limits}; HCCL refuses it."
+    return Finding(ERROR, message, f"Correct or unset {name}.", rule=_VARIABLES)
+
+
+def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:
+    """Look at the variables that choose among the ``count`` devices of the driver."""
+    visible = read_visible(environ.get(VISIBLE_VARIABLE), count)
+    severity = WARNING if visible.ids else ERROR
+    for trap in visible.traps:
+        yield Finding(severity, trap, f"Correct or unset {VISIBLE_VARIABLE}.", rule=_VISIBLE)
+    if environ.get(_WRONG_VISIBLE) and VISIBLE_VARIABLE not in environ:
+        message = f"{_WRONG_VISIBLE}={environ[_WRONG_VISIBLE]!r} has no effect on the runtime."
+        yield Finding(WARNING, message, f"The runtime reads {VISIBLE_VARIABLE}.", rule=_VISIBLE)
+    elif not visible.traps:
+        given = environ.get(VISIBLE_VARIABLE)
+        setting = " is not set" if given is None else f"={given}"
+        devices = f"{len(visible.ids)} of {count} device(s)"
+        message = f"{VISIBLE_VARIABLE}{setting}: a process gets {devices}."
+        yield Finding(OK, message, rule=_VISIBLE)
+
+
+def check_limits(shared: str = "/dev/shm", least_mb: int = _SMALL_MB) -> Iterator[Finding]:
+    """Look at open files and shared memory.
+
+    Args:
+        shared: The folder of shared memory.
+        least_mb: The least size that is enough, MB.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < _LEAST_FILES:
+        message = f"A process may have {soft} files open (ulimit -n), less than the usual 1024."
+        most = "more" if hard == resource.RLIM_INFINITY else f"up to {hard}"
+        yield Finding(WARNING, message, f"ulimit -n allows {most}.", rule=_LIMITS)
+    else:
+        count = "any number of" if soft == resource.RLIM_INFINITY else str(soft)
+        yield Finding(OK, f"A process may have {count} files open (ulimit -n).", rule=_LIMITS)
+    try:
+        disk = os.statvfs(shared)
+    except OSError as error:
+        yield Finding(NOT_CHECKED, f"Shared memory, {shared}: {error.strerror}.", rule=_LIMITS)
+        return
+    room_mb = disk.f_blocks * disk.f_frsize >> 20
+    if room_mb <= least_mb:
+        message = (
+            f"Shared memory, {shared}, has {room_mb} MB: loaders of data that use it may fail."
+        )
+        hint = "Start the container with a larger --shm-size, or remount the folder."
+        yield Finding(WARNING, message, hint, rule=_LIMITS)
+    else:
+        yield Finding(OK, f"Shared memory, {shared}, has {room_mb} MB.", rule=_LIMITS)
+
+
+# Files
+
+PROGRAM = "program"
+"""The name of the checks of what is run."""
+
+FOLDER = "log folder"
+"""The name of the check whether a folder can be made and written to."""
+
+_SPACE = "disk space"
+
+
+def check_script(path: str) -> Iterator[Finding]:
+    """Check whether a script can be read; a folder has to have a ``__main__.py``.
+
+    Args:
+        path: The absolute path of the script. A missing one yields nothing.
+    """
+    main = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
+    if not os.path.exists(path):
+        return
+    if not os.path.exists(main):
+        message = f"The script {path} is a folder without a __main__.py, which Python cannot run."
+        yield Finding(ERROR, message, "Give the path of a file.", rule=PROGRAM)
+    elif not os.access(main, os.R_OK, effective_ids=True):
+        message = f"This user may not read the script {main}."
+        yield Finding(ERROR, message, f"Check its permissions: ls -l {main}", rule=PROGRAM)
+    else:
+        yield Finding(OK, f"The script {main} can be read.", rule=PROGRAM)
+
+
+def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Look for a module as this interpreter would in the ranks; imports nothing.
+
+    Args:
+        name: The module, as after ``python -m``.
+        folder: Working directory of the ranks, which comes first.
+        environ: The environment of the ranks, for ``PYTHONPATH``.
+    """
+    given = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    places = [folder, *(os.path.join(folder, path) for path in given), *sys.path]
+    missing = _find_missing(name.split("."), places)
+    if missing is None:
+        yield Finding(OK, f"The module {name} is found.", rule=PROGRAM)
+    elif "." not in missing:
+        message = f"There is no module {missing} in {folder}, in PYTHONPATH or in this Python."
+        yield Finding(ERROR, message, "Give cwd, or add its folder to PYTHONPATH.", rule=PROGRAM)
+    else:
+        # Some packages, such as TensorFlow 1.15, find their parts in their own way.
+        message = f"The module {missing} is not found where its package is."
+        hint = "Check the name, unless the package creates it when it runs."
+        yield Finding(WARNING, message, hint, rule=PROGRAM)
+
+
+def _find_missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
+    """Name the first of a package, its package in turn, ... that is missing; None if none is."""
+    within: Any = places
+    for number in range(1, len(parts) + 1):
+        name = ".".join(parts[:number])
+        spec: Any = None
+        if within is not None:
+            spec = importlib.machinery.PathFinder.find_spec(name, within)
+        if spec is None and number == 1:  # such as that of a package installed to be edited
+            finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+            specs = (finder.find_spec(name, None) for finder in finders)
+            spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None:
+            return name
+        within = spec.submodule_search_locations
+    return None
+
+
+def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterator[Finding]:
+    """Look at a folder that is there or has to be made; makes nothing.
+
+    Args:
+        path: The folder, absolute.
+        least_mb: With less room than this, MB, a disk counts as full.
+        scarce_mb: With less than this, it counts as nearly full.
+    """
+    nearest = path
+    while not os.path.lexists(nearest) and os.path.dirname(nearest) != nearest:
+        nearest = os.path.dirname(nearest)
+    fault = _find_fault(nearest)
+    if fault:
+        message = f"The folder {path} cannot be made: {nearest} {fault}."
+        hint = "Give log_dir, a folder in which this user may write."
+        yield Finding(ERROR, message, hint, rule=FOLDER)
+        return
+    try:
+        disk = os.statvfs(nearest)
+    except OSError as error:
+        yield Finding(NOT_CHECKED, f"The disk of {nearest}: {error.strerror}.", rule=_SPACE)
+        return
+    name = f"The disk of {nearest}, to which logs are written,"
+    hint = "Make room, or give log_dir on another disk."
+    free_mb = (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize >> 20
+    if disk.f_blocks == 0:
+        yield Finding(NOT_CHECKED, f"{name} does not report its free space.", rule=_SPACE)
+    elif disk.f_files > 0 and disk.f_ffree == 0:
+        yield Finding(ERROR, f"{name} takes no more files.", hint, rule=_SPACE)
+    elif free_mb < least_mb:
+        yield Finding(ERROR, f"{name} has {free_mb} MB left.", hint, rule=_SPACE)
+    elif free_mb < scarce_mb:
+        yield Finding(WARNING, f"{name} has only {free_mb} MB left.", hint, rule=_SPACE)
+    else:
+        message = f"Logs can be written to {path}; {free_mb} MB are free there."
+        yield Finding(OK, message, rule=FOLDER)
+
+
+def _find_fault(path: str) -> Optional[str]:
+    """Say why no folder can be made there, as the end of a sentence; None if one can."""
+    if not os.path.exists(path):
+        return "is a link to something that is not there"
+    if not os.path.isdir(path):
+        return "is not a folder"
+    if not os.access(path, os.W_OK | os.X_OK, effective_ids=True):
+        return "is a folder in which this user may not write"
+    return None

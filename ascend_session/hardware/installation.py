@@ -1,0 +1,285 @@
+"""What is installed: driver, firmware and toolkit, and the lists of operators that the latter has.
+
+Without the list of supported operators every graph stays on the CPU. The adapter looks for it below
+``ASCEND_OPP_PATH`` once in a process, and says nothing if it finds none.
+
+Sources: guides/facts/devices.md#paths-and-versions;
+guides/facts/adapter.md#graphs-that-stay-on-the-cpu; npu_ops_identifier.cc; the manual of ATC, page
+"--op_select_implmode" (folder of the implementation modes; the toolkit of a user is in
+``$HOME/Ascend``); the manual, page "NPURunConfig Options"
+(``config/<soc_version>/aic-<soc_version>-ops-info.json`` beside it); hicann/ge,
+op_impl_mode_config_parser.cc (below ``ASCEND_OPP_PATH``).
+"""
+
+import glob
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ascend_session.hardware.nodes import read_host_file
+from ascend_session.hardware.program import clean_lines
+
+_KEY_VALUE = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
+_INSTALL_INFO = "etc/ascend_install.info"
+DEFAULT_PREFIX = "usr/local/Ascend"
+TOOLKIT_VARIABLES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
+_TOOLKIT_PLACES = (
+    "usr/local/Ascend/ascend-toolkit/latest",
+    "usr/local/Ascend/cann",
+    "usr/local/Ascend/cann-*",
+)
+_TOOLKIT_FILES = ("*-linux/ascend_toolkit_install.info", "ascend_toolkit_install.info")
+
+
+@dataclass(frozen=True)
+class Component:
+    """One thing that is installed.
+
+    Attributes:
+        version: As in ``24.1.rc2``.
+        inner_version: The vendor's build, as in ``V100R001C18SPC001B233``; None if not given.
+        path: The file that says so, seen from the host's root; None if a program said it.
+    """
+
+    version: str
+    inner_version: Optional[str]
+    path: Optional[str]
+
+
+class Versions(NamedTuple):
+    """What is installed; None or empty for what is not found.
+
+    Attributes:
+        driver: The driver.
+        firmware: The firmware.
+        toolkits: The toolkits (CANN), the one that the environment selects first.
+        notes: What is wrong with an installation, in sentences.
+    """
+
+    driver: Optional[Component]
+    firmware: Optional[Component]
+    toolkits: Tuple[Component, ...]
+    notes: Tuple[str, ...]
+
+
+def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
+    """Read all version files below ``root``; never raises.
+
+    Args:
+        environ: Its ``ASCEND_TOOLKIT_HOME`` and ``ASCEND_HOME_PATH`` name the toolkit in use.
+        root: Root of the host to look at.
+    """
+    notes: List[str] = []
+    installed = _read(root, _INSTALL_INFO)
+    status = installed.get("driver_install_status", "complete")
+    if status != "complete":
+        notes.append(
+            f"/{_INSTALL_INFO} says Driver_Install_Status={status}: install the driver again."
+        )
+    toolkits: List[Component] = []
+    for variable in TOOLKIT_VARIABLES:
+        home = environ.get(variable)
+        selected = _find_toolkits(root, glob.escape(below(root, home))) if home else []
+        if home and not selected:
+            notes.append(
+                f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."
+            )
+        toolkits += selected
+    for place in _TOOLKIT_PLACES:
+        toolkits += _find_toolkits(root, place)
+    return Versions(
+        driver=_component(root, installed, "driver"),
+        firmware=_component(root, installed, "firmware"),
+        toolkits=tuple({toolkit.path: toolkit for toolkit in reversed(toolkits)}.values())[::-1],
+        notes=tuple(notes),
+    )
+
+
+def keys_of(root: str, component: Component) -> Dict[str, str]:
+    """Read a component's version file, keys in lower case; empty if it has none."""
+    return {} if component.path is None else _read(root, component.path.lstrip("/"))
+
+
+def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[Component]:
+    prefix = installed.get(f"{name}_install_path_param", "").strip("/")
+    places = [f"{folder}/{name}/version.info" for folder in (prefix, DEFAULT_PREFIX) if folder]
+    components = (_describe(root, path) for path in [*places, f"var/davinci/{name}/version.info"])
+    return next(filter(None, components), None)
+
+
+def _find_toolkits(root: str, place: str) -> List[Component]:
+    folder = os.path.join(glob.escape(root), place)
+    paths = [path for name in _TOOLKIT_FILES for path in glob.glob(os.path.join(folder, name))]
+    toolkits = (_describe(root, below(root, os.path.realpath(path))) for path in sorted(paths))
+    return [toolkit for toolkit in toolkits if toolkit]
+
+
+def below(root: str, path: str) -> str:
+    """Cut the host's root off the front of a path."""
+    for prefix in (root, os.path.realpath(root)):
+        if prefix != "/" and os.path.join(path, "").startswith(os.path.join(prefix, "")):
+            return os.path.relpath(path, prefix)
+    return path.lstrip("/")
+
+
+def _describe(root: str, path: str) -> Optional[Component]:
+    values = _read(root, path)
+    # Newer driver packages have a component's number in Version and their own in package_version.
+    version = values.get("version", "")
+    if os.path.dirname(path).endswith("driver"):
+        version = values.get("package_version") or version
+    inner = values.get("innerversion") or None
+    return Component(version, inner, f"/{path}") if version else None
+
+
+def _read(root: str, path: str) -> Dict[str, str]:
+    """Read a version file, keys in lower case; empty if there is none."""
+    matches = map(_KEY_VALUE.fullmatch, clean_lines(read_host_file(root, path) or ""))
+    return {match[1].lower(): match[2].strip('"') for match in matches if match}
+
+
+# Operators
+
+OPP_VARIABLE = "ASCEND_OPP_PATH"
+
+_CUSTOM_VARIABLE = "ASCEND_CUSTOM_OPP_PATH"
+_DEFAULT_OPP = "/usr/local/Ascend/opp"
+_OPERATORS_FILE = "npu_supported_ops.json"
+_LONGEST_PATH = 1024 * 1024
+
+
+class OperatorList(NamedTuple):
+    """What the adapter finds.
+
+    Attributes:
+        folder: The operator package that it looks in.
+        files: The files that it looks for, the vendor's own first.
+        operators: How many operators they name together; with 0 nothing is ever offloaded.
+    """
+
+    folder: str
+    files: Tuple[str, ...]
+    operators: int
+
+
+def operator_list(environ: Mapping[str, str], root: str = "/") -> OperatorList:
+    """Read the list as the adapter does; never raises.
+
+    Args:
+        environ: Its ``ASCEND_OPP_PATH`` and ``ASCEND_CUSTOM_OPP_PATH`` say where to look.
+        root: Root of the host; what is not found where the text says is looked for below it.
+    """
+    folder = environ.get(OPP_VARIABLE)
+    if folder is None or len(folder) >= _LONGEST_PATH:
+        folder = _DEFAULT_OPP
+    operators = _read_operators(folder, environ, root)
+    if operators.operators or root == "/":
+        return operators
+    return _read_operators(_on_host(root, folder), environ, root)
+
+
+def _read_operators(folder: str, environ: Mapping[str, str], root: str) -> OperatorList:
+    files = _operator_files(folder, environ, root)
+    names = {name for path in files for name in _read_operator_names(path)}
+    return OperatorList(folder, tuple(files), len(names))
+
+
+def _on_host(root: str, path: str) -> str:
+    return os.path.join(root, path.lstrip("/"))
+
+
+def _operator_files(folder: str, environ: Mapping[str, str], root: str) -> List[str]:
+    # Put together as the adapter does it, which makes an empty folder the root.
+    older = f"{folder}/framework/custom/tensorflow/{_OPERATORS_FILE}"
+    if not os.path.isdir(f"{folder}/built-in"):
+        return [f"{folder}/framework/built-in/tensorflow/{_OPERATORS_FILE}", older]
+    custom = [path for path in environ.get(_CUSTOM_VARIABLE, "").split(":") if path]
+    custom += [_on_host(root, path) for path in custom] if root != "/" else []
+    vendors = [f"{folder}/vendors/{name}" for name in _read_vendors(folder)]
+    places = [*(path for path in custom if os.path.isdir(path)), *vendors]
+    added = [os.path.join(place, "framework/tensorflow", _OPERATORS_FILE) for place in places]
+    own = f"{folder}/built-in/framework/tensorflow/{_OPERATORS_FILE}"
+    return [own, *added, *([] if vendors else [older])]
+
+
+def _read_vendors(folder: str) -> List[str]:
+    """Read the names in the first line of ``vendors/config.ini``: ``load_priority=a,b``."""
+    try:
+        with open(f"{folder}/vendors/config.ini", encoding="utf-8") as file:
+            parts = file.readline().strip().split("=")
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [name.strip() for name in parts[1].split(",") if name.strip()] if len(parts) == 2 else []
+
+
+def _read_operator_names(path: str) -> List[str]:
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            known: Any = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return []
+    if not isinstance(known, dict):
+        return []
+    # The adapter counts an operator as supported if its entry is an object.
+    return [name for name, entry in known.items() if isinstance(entry, dict)]
+
+
+ALL_MODES = "all_ops_impl_mode.ini"
+
+_BELOW_OPP = os.path.join("built-in", "op_impl", "ai_core", "tbe")
+_OPS_INFO = "aic-*ops-info*.json"
+_OPP_PLACES = (
+    "usr/local/Ascend/ascend-toolkit/latest",
+    "usr/local/Ascend/cann",
+    "usr/local/Ascend/latest",
+)
+
+
+def impl_mode_folder(
+    environ: Mapping[str, str], root: str = "/", toolkit: Optional[str] = None
+) -> Optional[str]:
+    """Find the folder with the lists of implementation modes, None if there is none.
+
+    Args:
+        environ: Its ``ASCEND_OPP_PATH``, ``ASCEND_TOOLKIT_HOME``, ``ASCEND_HOME_PATH`` and ``HOME``
+            say where to look.
+        root: Root of the host.
+        toolkit: Where to look instead: the toolkit, its ``opp`` or the folder itself.
+    """
+    return _implementation_folder(environ, root, toolkit, "impl_mode")
+
+
+def ops_info_files(
+    environ: Mapping[str, str], root: str = "/", toolkit: Optional[str] = None
+) -> Dict[str, Tuple[str, ...]]:
+    """Find the files that describe operators by kind of processor; see `impl_mode_folder`."""
+    folder = _implementation_folder(environ, root, toolkit, "config")
+    if folder is None:
+        return {}
+    files_of = {
+        soc: tuple(
+            sorted(glob.glob(os.path.join(glob.escape(os.path.join(folder, soc)), _OPS_INFO)))
+        )
+        for soc in sorted(os.listdir(folder))
+    }
+    return {soc: files for soc, files in files_of.items() if files}
+
+
+def _implementation_folder(
+    environ: Mapping[str, str], root: str, toolkit: Optional[str], name: str
+) -> Optional[str]:
+    if toolkit is not None:
+        places = [os.path.join(toolkit, opp, _BELOW_OPP, name) for opp in ("opp", "")]
+        if os.path.basename(os.path.normpath(toolkit)) == name:
+            places.append(toolkit)
+    else:
+        homes = [environ[variable] for variable in TOOLKIT_VARIABLES if environ.get(variable)]
+        homes += _OPP_PLACES
+        if environ.get("HOME"):
+            homes.append(os.path.join(environ["HOME"], "Ascend/ascend-toolkit/latest"))
+        opps = [environ[OPP_VARIABLE]] if environ.get(OPP_VARIABLE) else []
+        opps += [os.path.join(home, "opp") for home in homes]
+        places = [os.path.join(root, below(root, opp), _BELOW_OPP, name) for opp in opps]
+    return next((os.path.normpath(place) for place in places if os.path.isdir(place)), None)
