@@ -18,7 +18,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.errors import CollectiveError, LifecycleError, warn
-from ascend_session.session.registry import current_system
+from ascend_session.session import current_system
 from ascend_session.vendor import WORLD_GROUP
 
 __all__ = ["BROADCAST", "MOVED", "Arguments", "OperatorArguments"]

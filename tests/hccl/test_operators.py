@@ -11,7 +11,7 @@ import pytest
 
 from ascend_session import ascend_system, hccl, vendor
 from ascend_session.backends.npu_collectives import NpuCollectives
-from ascend_session.hccl.operators import allreduce_many
+from ascend_session.hccl import allreduce_many
 from ascend_session.session import graphs
 from tests.hccl.recorder import Recorder
 

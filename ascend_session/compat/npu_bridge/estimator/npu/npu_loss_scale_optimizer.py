@@ -9,7 +9,7 @@ from typing import Any, List, Optional
 from ascend_session.compat.optimizers import applied_if_finite, downscaled, rank_count, scaled
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names
-from ascend_session.training.overflow import Overflow
+from ascend_session.training.loss_scale import Overflow
 
 __getattr__, __all__ = mirror_names(
     __name__,
