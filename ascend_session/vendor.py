@@ -10,26 +10,6 @@ tf_adapter/util/npu_plugin.h; the vendor's hccl package (manage/api.py, split/ap
 
 from typing import Dict
 
-__all__ = [
-    "CONNECT_SECONDS",
-    "CONNECT_SECONDS_MORE",
-    "EXECUTION_SECONDS",
-    "HCCL_MANAGE",
-    "HCCL_OPS",
-    "HCCL_PACKAGE",
-    "HCCL_SPLIT",
-    "HELPER",
-    "ITERATION_OP",
-    "NPU_BRIDGE",
-    "NPU_INIT",
-    "NPU_OPS",
-    "NPU_PLUGIN",
-    "NPU_UTIL",
-    "TF_ADAPTER",
-    "VENDOR_MODULES",
-    "WORLD_GROUP",
-]
-
 NPU_BRIDGE = "npu_bridge"
 HCCL_PACKAGE = "hccl"
 
@@ -58,100 +38,83 @@ ITERATION_OP = "IterationOp"
 
 _GROUP = f'group="{WORLD_GROUP}"'
 
-# npu_bridge/estimator/npu_ops.py
-_NPU_OPS: Dict[str, str] = {
-    "NPUInit": "(name=None)",
-    "NPUShutdown": "(name=None)",
-    "initialize_system": "(name=None)",
-    "shutdown_system": "(name=None)",
-    "dropout": "(x, keep_prob, noise_shape=None, seed=None, name=None)",
-}
-
-# npu_bridge/hccl/hccl_ops.py
-_HCCL_OPS: Dict[str, str] = {
-    "allreduce": f"(tensor, reduction, fusion=1, fusion_id=-1, {_GROUP})",
-    "allgather": f"(tensor, rank_size, {_GROUP}, fusion=0, fusion_id=-1)",
-    "broadcast": f"(tensor, root_rank, fusion=2, fusion_id=0, {_GROUP})",
-    "reduce": f"(tensor, reduction, root_rank, fusion=0, fusion_id=-1, {_GROUP})",
-    "reduce_scatter": f"(tensor, reduction, rank_size, {_GROUP}, fusion=0, fusion_id=-1)",
-    "send": f"(tensor, sr_tag, dest_rank, {_GROUP})",
-    "receive": f"(shape, data_type, sr_tag, src_rank, {_GROUP})",
-    "remote_read": "(tensorRemote, data_type)",
-    "remote_ref_read": "(tensorRemote, cache, offset)",
-    "remote_write": "(tensorRemote, tensorLocal, data_type)",
-    "remote_scatter_write": "(tensorRemote, tensorLocal, offset)",
-    "gather_all_to_all_v": (
-        "(addrinfo, addrinfo_count_per_rank, recv_counts, recv_displacements, dtype, addr_length, "
-        f"{_GROUP})"
-    ),
-    "all_to_all_v": (
-        f"(send_data, send_counts, send_displacements, recv_counts, recv_displacements, {_GROUP})"
-    ),
-    "all_to_all_v_c": f"(send_data, send_count_matrix, rank, fusion=0, fusion_id=-1, {_GROUP})",
-}
-
-# npu_bridge/estimator/npu/npu_plugin.py, from npu_resource_init to npu_close
-_NPU_PLUGIN: Dict[str, str] = {
-    "npu_resource_init": (
-        "(graph_run_mode=1, op_debug_level=0, enable_profiling=False, profiling_options=None, "
-        "precision_mode=None, enable_scope_fusion_passes=None, enable_exception_dump=2, "
-        "aoe_mode=None, work_path=None, op_compiler_cache_mode=None, op_compiler_cache_dir=None, "
-        "debug_dir=None, hcom_multi_mode=False, distribute_config=None, aoe_config_file=None, "
-        "precision_mode_v2=None, export_compile_stat=1, aicore_num=None, oo_constant_folding=True, "
-        'input_batch_cpy=False, oo_level="O3", optimization_switch=None)'
-    ),
-    "npu_resource_shutdown": "()",
-    "npu_close": "()",
-}
-
-# npu_bridge/estimator/npu/util.py, what loops on the device need
-_NPU_UTIL: Dict[str, str] = {
-    "create_or_get_var": "(var_name)",
-    "set_iteration_per_loop": "(sess, train_op, iterations_per_loop=1)",
-    "IterationPerLoop": "()",
-}
-
-# npu_bridge/npu_init.py
-_NPU_INIT: Dict[str, str] = {
-    "npu_config_proto": "(config_proto=None)",
-    "npu_graph_options": "(graph_options=None)",
-    "npu_optimizer_options": "(optimizer_options=None)",
-    "init_resource": "(config=None)",
-    "shutdown_resource": "(sess, npu_shutdown)",
-    "close_session": "(sess)",
-    "get_npu_rank_id": "()",
-    "get_npu_local_rank_id": "()",
-    "get_npu_rank_size": "()",
-    "get_npu_local_rank_size": "()",
-}
-
-# hccl/manage/api.py
-_HCCL_MANAGE: Dict[str, str] = {
-    "create_group": "(group, rank_num, rank_ids)",
-    "destroy_group": "(group)",
-    "get_rank_size": f"({_GROUP})",
-    "get_rank_id": f"({_GROUP})",
-    "get_local_rank_size": f"({_GROUP})",
-    "get_local_rank_id": f"({_GROUP})",
-    "get_world_rank_from_group_rank": "(group, group_rank_id)",
-    "get_group_rank_from_world_rank": "(world_rank_id, group)",
-}
-
-# hccl/split/api.py
-_HCCL_SPLIT: Dict[str, str] = {
-    "set_split_strategy_by_idx": f"(idxList, {_GROUP})",
-    "set_split_strategy_by_size": f"(dataSizeList, {_GROUP})",
-}
-
 VENDOR_MODULES: Dict[str, Dict[str, str]] = {
     NPU_BRIDGE: {},
-    NPU_INIT: _NPU_INIT,
-    NPU_OPS: _NPU_OPS,
-    HCCL_OPS: _HCCL_OPS,
-    NPU_PLUGIN: _NPU_PLUGIN,
-    NPU_UTIL: _NPU_UTIL,
+    NPU_INIT: {
+        "npu_config_proto": "(config_proto=None)",
+        "npu_graph_options": "(graph_options=None)",
+        "npu_optimizer_options": "(optimizer_options=None)",
+        "init_resource": "(config=None)",
+        "shutdown_resource": "(sess, npu_shutdown)",
+        "close_session": "(sess)",
+        "get_npu_rank_id": "()",
+        "get_npu_local_rank_id": "()",
+        "get_npu_rank_size": "()",
+        "get_npu_local_rank_size": "()",
+    },
+    NPU_OPS: {
+        "NPUInit": "(name=None)",
+        "NPUShutdown": "(name=None)",
+        "initialize_system": "(name=None)",
+        "shutdown_system": "(name=None)",
+        "dropout": "(x, keep_prob, noise_shape=None, seed=None, name=None)",
+    },
+    HCCL_OPS: {
+        "allreduce": f"(tensor, reduction, fusion=1, fusion_id=-1, {_GROUP})",
+        "allgather": f"(tensor, rank_size, {_GROUP}, fusion=0, fusion_id=-1)",
+        "broadcast": f"(tensor, root_rank, fusion=2, fusion_id=0, {_GROUP})",
+        "reduce": f"(tensor, reduction, root_rank, fusion=0, fusion_id=-1, {_GROUP})",
+        "reduce_scatter": f"(tensor, reduction, rank_size, {_GROUP}, fusion=0, fusion_id=-1)",
+        "send": f"(tensor, sr_tag, dest_rank, {_GROUP})",
+        "receive": f"(shape, data_type, sr_tag, src_rank, {_GROUP})",
+        "remote_read": "(tensorRemote, data_type)",
+        "remote_ref_read": "(tensorRemote, cache, offset)",
+        "remote_write": "(tensorRemote, tensorLocal, data_type)",
+        "remote_scatter_write": "(tensorRemote, tensorLocal, offset)",
+        "gather_all_to_all_v": (
+            "(addrinfo, addrinfo_count_per_rank, recv_counts, recv_displacements, dtype, "
+            f"addr_length, {_GROUP})"
+        ),
+        "all_to_all_v": (
+            "(send_data, send_counts, send_displacements, recv_counts, recv_displacements, "
+            f"{_GROUP})"
+        ),
+        "all_to_all_v_c": f"(send_data, send_count_matrix, rank, fusion=0, fusion_id=-1, {_GROUP})",
+    },
+    # From npu_resource_init to npu_close
+    NPU_PLUGIN: {
+        "npu_resource_init": (
+            "(graph_run_mode=1, op_debug_level=0, enable_profiling=False, profiling_options=None, "
+            "precision_mode=None, enable_scope_fusion_passes=None, enable_exception_dump=2, "
+            "aoe_mode=None, work_path=None, op_compiler_cache_mode=None, "
+            "op_compiler_cache_dir=None, debug_dir=None, hcom_multi_mode=False, "
+            "distribute_config=None, aoe_config_file=None, precision_mode_v2=None, "
+            "export_compile_stat=1, aicore_num=None, oo_constant_folding=True, "
+            'input_batch_cpy=False, oo_level="O3", optimization_switch=None)'
+        ),
+        "npu_resource_shutdown": "()",
+        "npu_close": "()",
+    },
+    # What loops on the device need
+    NPU_UTIL: {
+        "create_or_get_var": "(var_name)",
+        "set_iteration_per_loop": "(sess, train_op, iterations_per_loop=1)",
+        "IterationPerLoop": "()",
+    },
     HELPER: {"get_gen_ops": "()"},
     TF_ADAPTER: {"GetDeviceSatMode": "()"},
-    HCCL_MANAGE: _HCCL_MANAGE,
-    HCCL_SPLIT: _HCCL_SPLIT,
+    HCCL_MANAGE: {
+        "create_group": "(group, rank_num, rank_ids)",
+        "destroy_group": "(group)",
+        "get_rank_size": f"({_GROUP})",
+        "get_rank_id": f"({_GROUP})",
+        "get_local_rank_size": f"({_GROUP})",
+        "get_local_rank_id": f"({_GROUP})",
+        "get_world_rank_from_group_rank": "(group, group_rank_id)",
+        "get_group_rank_from_world_rank": "(world_rank_id, group)",
+    },
+    HCCL_SPLIT: {
+        "set_split_strategy_by_idx": f"(idxList, {_GROUP})",
+        "set_split_strategy_by_size": f"(dataSizeList, {_GROUP})",
+    },
 }

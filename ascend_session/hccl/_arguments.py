@@ -21,8 +21,6 @@ from ascend_session.errors import CollectiveError, LifecycleError, warn
 from ascend_session.session import current_system
 from ascend_session.vendor import WORLD_GROUP
 
-__all__ = ["BROADCAST", "MOVED", "Arguments", "OperatorArguments"]
-
 REDUCED = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
 MULTIPLIED = ("int8", "int32", "int64", "float16", "float32")  # no product has others
 MOVED = (*REDUCED, "uint8", "uint16", "uint32", "uint64", "float64")
