@@ -112,7 +112,23 @@ class FanOut:
         """
         with self._working(fn):
             self._check_datasets()
-            return self._call_all(fn)
+            with ThreadPoolExecutor(len(self), "ascend-session-fan-out") as pool:
+                try:
+                    futures = {device: pool.submit(self._call, device, fn) for device in self}
+                    wait(futures.values())
+                except BaseException as error:  # of a signal handler, or no thread can be started
+                    self.end(f"was ended by {type(error).__name__}")
+                    close_all([("session", session.close) for session in self.sessions.values()])
+                    raise
+        raised = {device: future.exception() for device, future in futures.items()}
+        failures = {device: error for device, error in raised.items() if error is not None}
+        results = {device: f.result() for device, f in futures.items() if device not in failures}
+        if not failures:
+            return list(results.values())
+        for failure in failures.values():
+            if not isinstance(failure, Exception):  # sys.exit() in fn is meant for the program
+                raise failure
+        raise device_failures("map", failures, results) from next(iter(failures.values()))
 
     @contextlib.contextmanager
     def _working(self, fn: Any) -> Iterator[None]:
@@ -146,25 +162,6 @@ class FanOut:
                 "that are initialised at the same time can open each other's data channels. "
                 "Initialise them first: devices.each(lambda session, built: session.run(...))."
             )
-
-    def _call_all(self, fn: Callable[[Any, Any], Any]) -> List[Any]:
-        with ThreadPoolExecutor(len(self), "ascend-session-fan-out") as pool:
-            try:
-                futures = {device: pool.submit(self._call, device, fn) for device in self}
-                wait(futures.values())
-            except BaseException as error:  # of a signal handler, or no thread can be started
-                self.end(f"was ended by {type(error).__name__}")
-                close_all([("session", session.close) for session in self.sessions.values()])
-                raise
-        raised = {device: future.exception() for device, future in futures.items()}
-        failures = {device: error for device, error in raised.items() if error is not None}
-        if not failures:
-            return [future.result() for future in futures.values()]
-        for failure in failures.values():
-            if not isinstance(failure, Exception):  # sys.exit() in fn is meant for the program
-                raise failure
-        results = {device: f.result() for device, f in futures.items() if device not in failures}
-        raise device_failures("map", failures, results) from next(iter(failures.values()))
 
     def _call(self, device_id: int, fn: Callable[[Any, Any], Any]) -> Any:
         session = self.sessions[device_id]
@@ -309,11 +306,7 @@ def _start(session: Any) -> None:
 
 
 def _check_ids(device_ids: Any) -> Tuple[int, ...]:
-    """Return ``device_ids`` as plain ints.
-
-    Raises:
-        DeviceError: With everything that is wrong with them.
-    """
+    """Return ``device_ids`` as plain ints, or say everything that is wrong with them."""
     try:
         values = list(device_ids)
     except TypeError:
@@ -343,11 +336,7 @@ def _check_ids(device_ids: Any) -> Tuple[int, ...]:
 
 
 def _check_present(backend: str, device_ids: Tuple[int, ...]) -> None:
-    """Check that this process gets all of these devices, before anything is started.
-
-    Raises:
-        DeviceError: With all that it does not get.
-    """
+    """Check that this process gets all of these devices, before anything is started."""
     check = device_check(backend)
     refusals: Dict[int, DeviceError] = {}
     for device_id in device_ids:

@@ -10,7 +10,7 @@ guides/facts/process.md#values-that-stay-in-the-process; variable_placement: the
 NPURunConfig Options.
 """
 
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1
 from ascend_session.config.ascend_config import AscendConfig
@@ -65,13 +65,7 @@ def check_conditions(
     environ: Mapping[str, str],
     size: Optional[int] = None,
 ) -> None:
-    """Check ``graph`` and ``environ`` against the options a session opens with.
-
-    Args:
-        graph: The graph that the session will run.
-        parameters: The keys and values of its NpuOptimizer entry.
-        environ: The environment to go by.
-        size: The number of ranks of the job, if it is known.
+    """Check ``graph``, ``environ`` and the job's size against the options a session opens with.
 
     Raises:
         LifecycleError: For a graph that cannot work with them.
@@ -92,10 +86,6 @@ def check_conditions(
         check_tailing(bool(tailing), parameters, "this session's configuration")
     if size is not None:
         _check_ranks(graph, size)
-
-
-def _op_types(graph: Any) -> List[str]:
-    return [op.type for op in graph.get_operations()]
 
 
 def refuse_one_shot(graph: Any, loops: int) -> None:
@@ -148,7 +138,7 @@ def _check_ranks(graph: Any, size: int) -> None:
 
 
 def _check_profiles(graph: Any) -> None:
-    count = _op_types(graph).count("IteratorGetNext")
+    count = [op.type for op in graph.get_operations()].count("IteratorGetNext")
     if count > 1:
         raise LifecycleError(
             f"dynamic_dims works with one dataset input, but the graph reads from {count} "
@@ -157,7 +147,7 @@ def _check_profiles(graph: Any) -> None:
 
 
 def _check_host_variables(graph: Any) -> None:
-    old = sorted(set(_op_types(graph)) & _V1_CONTROL_FLOW)
+    old = sorted({op.type for op in graph.get_operations()} & _V1_CONTROL_FLOW)
     remedy = "Call tf.enable_control_flow_v2() and tf.enable_resource_variables() before building."
     if old:
         raise LifecycleError(

@@ -1,7 +1,7 @@
 """What a graph is built for: backend and ranks of the open system, else of the environment."""
 
 import os
-from typing import Any, Dict, Mapping
+from typing import Any, Dict
 
 from ascend_session.backends import choose, create
 from ascend_session.backends.base import Backend
@@ -54,10 +54,8 @@ def job_size(what: str) -> int:
             "take the gradients of all workers.",
         )
     system = current_system()
-    return system.size if system is not None else _size_in(environ, what)
-
-
-def _size_in(environ: Mapping[str, str], what: str) -> int:
+    if system is not None:
+        return system.size
     if environ.get("RANK_SIZE") and environ.get("CM_WORKER_SIZE"):
         # util.py, get_ranksize: ValueError; ge_plugin.cc leaves collectives off without a word
         raise JobError(

@@ -6,18 +6,7 @@ import os
 import threading
 import time
 from functools import partial
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends import Choice, create
 from ascend_session.backends._tensorflow import destroy, disown, graph_or_default
@@ -141,10 +130,6 @@ class OpenSession:
         with self.closing:
             self.session.close()
 
-    def forget_in_child(self) -> None:
-        """Refuse runs in a forked process, and leave the parent's session alone there."""
-        disown(self.session)
-
 
 def check_backend(backend: Backend, job: Job, parameters: Dict[str, Any]) -> None:
     """Refuse what the backend cannot do; warn of what is not as it seems on it."""
@@ -153,7 +138,7 @@ def check_backend(backend: Backend, job: Job, parameters: Dict[str, Any]) -> Non
         warn(remark)
 
 
-def close_all(closers: Sequence[Closer]) -> Failed:
+def close_all(closers: List[Closer]) -> Failed:
     """Run every closer, whatever the others do; return what failed, with its exception."""
     failed: Failed = []
     for what, closer in closers:
@@ -164,15 +149,11 @@ def close_all(closers: Sequence[Closer]) -> Failed:
     return failed
 
 
-def close_at_once(closers: Sequence[Closer], head_start_s: float = 0) -> None:
-    """Run every closer in a thread of its own, and wait for all of them.
+def close_at_once(closers: List[Closer], head_start_s: float = 0) -> None:
+    """Run every closer in a thread of its own, and wait for all; the others wait for the first.
 
     For a signal: closing a session waits for its run, which may not react, and must not keep the
     others from being closed. What fails here fails again when the blocks are left.
-
-    Args:
-        closers: What to run.
-        head_start_s: How long the others wait for the first.
     """
     threads: List[threading.Thread] = []
     for closer in closers:
@@ -398,7 +379,7 @@ class AscendSystem:
             InitializationError: If the initialisation itself fails.
         """
         self._check_beforehand()
-        if self.choice.automatic:
+        if self.choice.automatic and self.local_rank == 0:
             self._warn_of_choice()
         if self.job.origin:
             self.events.record("job", self.job.origin)
@@ -444,9 +425,9 @@ class AscendSystem:
                 os.environ.pop(name, None)
 
     def _warn_of_choice(self) -> None:
-        """Warn of what nobody chose: training on the CPU; in one process of a host."""
+        """Warn of what nobody chose: training on the CPU."""
         warning = self._backend.explain_automatic(self.choice.reason)
-        if warning is not None and self.local_rank == 0:
+        if warning is not None:
             _warn_once(warning)
 
     def _set_place(self, job: Job) -> None:
@@ -455,12 +436,7 @@ class AscendSystem:
         self.local_rank, self.local_size = job.local_rank, job.local_size
 
     def _wait_and_probe(self) -> None:
-        """Wait for the device, and try it in another process, if the caller wants that.
-
-        Raises:
-            DeviceTimeoutError: If the device is still held after that time.
-            InitializationError: If the attempts in other processes all failed.
-        """
+        """Wait for the device, and try it in another process, if the caller wants that."""
         system = self._protos.of_system
         if self._wait_s:
             self._backend.await_device(self.job, system.parameters, self._wait_s)
@@ -548,5 +524,5 @@ class AscendSystem:
     def forget_in_child(self) -> None:
         """Have a forked process leave alone what belongs to this one."""
         for opened in self._sessions:
-            opened.forget_in_child()
+            disown(opened.session)
         self._backend.forget_in_child()

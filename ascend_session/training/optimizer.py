@@ -161,17 +161,13 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
     else:
         _check_keras(optimizer, loss_scale_manager is not None or is_tailing_optimization)
         distributed = _distribute_keras(optimizer, name)
-    _note_tailing(is_tailing_optimization)
-    return distributed
-
-
-def _note_tailing(is_tailing: bool) -> None:
     system = current_system()
     if system is not None:
-        check_tailing(is_tailing, system.parameters, "the open system's configuration")
-    graph = tf1().get_default_graph()
-    if int(is_tailing) not in graph.get_collection(TAILING):
-        graph.add_to_collection(TAILING, int(is_tailing))
+        check_tailing(is_tailing_optimization, system.parameters, "the open system's configuration")
+    graph, noted = tf1().get_default_graph(), int(is_tailing_optimization)
+    if noted not in graph.get_collection(TAILING):
+        graph.add_to_collection(TAILING, noted)
+    return distributed
 
 
 class _DistributedTrain(_TrainOptimizer):  # type: ignore[misc]
