@@ -28,26 +28,6 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Type
 
 from ascend_session.findings import Finding
 
-__all__ = [
-    "AscendConfigWarning",
-    "AscendError",
-    "AuditError",
-    "BackendError",
-    "CollectiveError",
-    "ConfigError",
-    "DeviceError",
-    "DeviceTimeoutError",
-    "FanOutError",
-    "InitializationError",
-    "JobError",
-    "LifecycleError",
-    "PreflightError",
-    "ResultError",
-    "ShutdownError",
-    "UnsupportedError",
-]
-
-
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 

@@ -12,6 +12,7 @@ from ascend_session.errors import AscendError, ConfigError
 _OTHER_FILE = "Name the file itself."
 _MISSING = "Relative paths start in the working directory; ~ is not expanded."
 _DENIED = "Check that this user may read it."
+_MOST_BYTES = 64 << 20
 _DIGEST_DIGITS = 16  # of a SHA-256 in hexadecimal: enough that no two files ever share a name
 
 
@@ -71,19 +72,14 @@ def read_regular_file(path: str, most_bytes: int, what: str = "such a file") -> 
     return content
 
 
-def load_file(
-    path: str,
-    what: str,
-    error: Type[AscendError] = ConfigError,
-    most_bytes: int = 64 << 20,
-) -> bytes:
-    """Read a file as `read_regular_file` does.
+def load_file(path: str, what: str, error: Type[AscendError] = ConfigError) -> bytes:
+    """Read a file of at most 64 MiB as `read_regular_file` does.
 
     Raises:
         AscendError: Of the type ``error``, if that is not possible.
     """
     try:
-        return read_regular_file(path, most_bytes, what)
+        return read_regular_file(path, _MOST_BYTES, what)
     except UnreadableError as reason:
         raise error(f"{path}: {reason}.", hint=reason.hint) from reason
 

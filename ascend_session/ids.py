@@ -7,8 +7,6 @@ Source: guides/facts/devices.md#numbers-of-a-device.
 
 from typing import Any
 
-__all__ = ["LogicalDeviceId", "PhysicalDeviceId"]
-
 
 class _DeviceId(int):
     """A device number, 0 or more, that equals only numbers of its own kind or plain ints."""

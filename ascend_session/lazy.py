@@ -3,8 +3,6 @@
 import importlib
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
-__all__ = ["late_names"]
-
 
 def late_names(
     package: str, homes: Mapping[str, str], namespace: Dict[str, Any]

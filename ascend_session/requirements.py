@@ -9,8 +9,6 @@ import os
 import sys
 from typing import Tuple
 
-__all__ = ["EXAMPLES_COMMAND", "VENDOR_WHEEL_COMMAND", "protobuf_command", "tensorflow_hint"]
-
 EXAMPLES_COMMAND = "pip install scikit-learn matplotlib"
 VENDOR_WHEEL_COMMAND = "pip install --no-index DIR/npu_bridge-*.whl"
 _X86_64 = ("x86_64", "amd64")

@@ -169,12 +169,12 @@ def _restore(signals: Dict[str, Any]) -> None:
 
 def _shut_open_systems() -> List[str]:
     """Shuts down what is still open, so that the next test is not hurt; says what it was."""
-    registry = sys.modules.get("ascend_session.session.registry")
-    system = registry.current_system() if registry else None
-    if registry is None or system is None:
+    api = sys.modules.get("ascend_session.session.api")
+    system = api.current_system() if api else None
+    if api is None or system is None:
         return []
-    while registry.current_system() is system:
-        registry.leave(system)
+    while api.current_system() is system:
+        api.leave_system(system)
     return [", ".join(event.name for event in system.events)]
 
 

@@ -8,19 +8,6 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Sequence
 from ascend_session.files import replace_file
 from ascend_session.requirements import EXAMPLES_COMMAND
 
-__all__ = [
-    "Epoch",
-    "difference",
-    "load",
-    "print_both",
-    "print_table",
-    "require_packages",
-    "save",
-    "save_comparison",
-    "save_curve",
-    "save_numbers",
-]
-
 _NUMBERS = "history.json"
 _MOST_ROWS = 10  # of a table with two trainings
 

@@ -14,8 +14,6 @@ from ascend_session.backends import Choice, backend_class, choose
 from ascend_session.examples import digits
 from ascend_session.examples._report import Epoch, difference, load, print_both, save_comparison
 
-__all__ = ["RANKS", "choose_backends", "main", "verdict"]
-
 RANKS = 8
 EPOCHS = 30  # with 512 images in a step, fewer do not reach 95 % on images not trained on
 ROUNDING = 1e-4  # of a loss on the CPU: ranks add the same numbers in another order

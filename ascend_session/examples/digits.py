@@ -215,24 +215,20 @@ def batches(examples: Examples, epoch: int, share: Share = ALONE) -> Iterator[Ex
         yield Examples(examples.images[chosen], examples.labels[chosen])
 
 
-class Trained(NamedTuple):
-    """What training came to: the epochs that were trained now, and what stands for the weights."""
-
-    history: List[Epoch]
-    weights: str
-
-
 def train(
     system: AscendSystem,
     model: Model,
     examples: Examples,
     held_out: Examples,
     arguments: argparse.Namespace,
-) -> Trained:
+) -> Tuple[List[Epoch], str]:
     """Train from the beginning, or from the latest checkpoint; rank 0 saves the variables.
 
     Which images a step sees follows from the number of the step, so that training that is resumed
     goes on with the next ones.
+
+    Returns:
+        The epochs that were trained now, and what stands for the weights.
     """
     share = Share(system.rank, system.size, arguments.batch)
     steps = len(examples.labels) // (share.batch * share.size)  # in an epoch
@@ -251,7 +247,7 @@ def train(
         _, weights = model.weight_check.run(sess, 0.0)
         if share.rank == 0:
             sess.run_step_fn(lambda step_context: model.saver.save(step_context.session, path))
-    return Trained(history, weights)
+    return history, weights
 
 
 def training_session(system: AscendSystem, arguments: argparse.Namespace) -> Any:

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ascend_session import AscendConfig, ascend_system
-from ascend_session.examples._plane import SLOPES, points
-from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
+from ascend_session.examples._side_by_side import (
+    SLOPES,
+    hand_made_proto,
+    points,
+    side_by_side,
+)
 
 CONFIG = AscendConfig(graph_run_mode=0, precision_mode="allow_mix_precision")
 QUESTIONS = 8

@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ascend_session import AscendConfig, ascend_system, training
-from ascend_session.examples._plane import BATCH, EPOCHS, RATE, name_slopes, points, share_of_batch
-from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
+from ascend_session.examples._side_by_side import (
+    BATCH,
+    EPOCHS,
+    RATE,
+    hand_made_proto,
+    name_slopes,
+    points,
+    share_of_batch,
+    side_by_side,
+)
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 

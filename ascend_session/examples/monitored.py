@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Dict
 
 from ascend_session import AscendConfig, ascend_system, training
-from ascend_session.examples._plane import RATE, STEPS, batches, build_loss, load_slopes
-from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
+from ascend_session.examples._side_by_side import (
+    RATE,
+    STEPS,
+    batches,
+    build_loss,
+    hand_made_proto,
+    load_slopes,
+    side_by_side,
+)
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 

@@ -8,27 +8,19 @@ The operators take and give tensors of the default graph; groups and ranks can b
 * LifecycleError for an operator under eager execution, for a group without an open system;
 * CollectiveError for a group or a rank that is not there;
 * BackendError if the backend that is chosen cannot run here.
+
+Sources: npu_bridge/hccl/hccl_ops.py, hccl_ops.cc and the documentation of hccl_ops;
+hccl/manage/api.py, with shorter names.
 """
 
-from ascend_session.hccl.operators import (
-    all_to_all_v,
-    all_to_all_v_c,
-    allgather,
-    allreduce,
-    broadcast,
-    create_group,
-    destroy_group,
-    group_rank,
-    local_rank,
-    local_size,
-    rank,
-    receive,
-    reduce,
-    reduce_scatter,
-    send,
-    size,
-    world_rank,
-)
+from typing import Any, List, Sequence
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.collectives import Collectives, Shape, gathered, scattered
+from ascend_session.errors import LifecycleError, with_short_traceback
+from ascend_session.hccl._arguments import BROADCAST, Arguments, OperatorArguments
+from ascend_session.session import current_system
+from ascend_session.session.graphs import graph_backend
 from ascend_session.vendor import WORLD_GROUP
 
 __all__ = [
@@ -51,3 +43,392 @@ __all__ = [
     "size",
     "world_rank",
 ]
+
+
+@with_short_traceback
+def allreduce(
+    tensor: Any, reduction: str, fusion: int = 1, fusion_id: int = -1, group: str = WORLD_GROUP
+) -> Any:
+    """Reduce the tensors of the group's ranks, with the result on each of them.
+
+    Its gradient is the vendor's: the allreduced sum of the gradients over all ranks of the job.
+
+    Args:
+        tensor: int8, int16, int32, int64, float16, float32 or bfloat16, at most 8 GB; the same
+            shape on each rank.
+        reduction: ``sum``, ``max`` or ``min``; or ``prod``, but not of int16 and bfloat16.
+        fusion: How the device merges it with others; 0: not; 1: by the split of the gradients;
+            2: with those of the same ``fusion_id``. Only sums are merged.
+        fusion_id: From 0 for ``fusion=2``, else -1.
+        group: The group's name.
+
+    Returns:
+        A tensor of the same type and shape.
+
+    Warns:
+        AscendConfigWarning: For a reduction that is not merged although ``fusion`` is 2, and for a
+            variable as input.
+    """
+    (operand,), settings = _allreduce_arguments([tensor], reduction, fusion, fusion_id, group)
+    return graph_backend().collectives.allreduce(operand, *settings)
+
+
+@with_short_traceback
+def allreduce_many(
+    tensors: Sequence[Any],
+    reduction: str,
+    fusion: int = 1,
+    fusion_id: int = -1,
+    group: str = WORLD_GROUP,
+) -> List[Any]:
+    """Do what `allreduce` does for several tensors, in their order."""
+    operands, settings = _allreduce_arguments(tensors, reduction, fusion, fusion_id, group)
+    return graph_backend().collectives.allreduce_many(operands, *settings) if operands else []
+
+
+def _allreduce_arguments(
+    tensors: Sequence[Any], reduction: Any, fusion: Any, fusion_id: Any, group: Any
+) -> Any:
+    """Check the arguments of `allreduce`; return the tensors, and the others as a tuple."""
+    arguments = OperatorArguments("allreduce", group)
+    reduction = arguments.reduction(reduction)
+    fusion, fusion_id = arguments.fusion(fusion, fusion_id, (0, 1, 2), reduction)
+    operands = [arguments.operand(tensor, reduction) for tensor in tensors]
+    for operand in operands:
+        arguments.warn_of_variable(operand)
+    return operands, (reduction, fusion, fusion_id, group)
+
+
+@with_short_traceback
+def reduce(
+    tensor: Any,
+    reduction: str,
+    root_rank: int,
+    fusion: int = 0,
+    fusion_id: int = -1,
+    group: str = WORLD_GROUP,
+) -> Any:
+    """Reduce the tensors of the group's ranks, with the result on one of them.
+
+    Args:
+        tensor: As for `allreduce`.
+        reduction: As for `allreduce`.
+        root_rank: Rank in the group that gets the result.
+        fusion: 0: not merged; 2: with those of the same ``fusion_id``.
+        fusion_id: From 0 for ``fusion=2``.
+        group: The group's name.
+
+    Returns:
+        A tensor of the same type and shape; its values mean something on the root only.
+    """
+    arguments = OperatorArguments("reduce", group)
+    reduction = arguments.reduction(reduction)
+    root_rank = arguments.member("root_rank", root_rank)
+    fusion, fusion_id = arguments.fusion(fusion, fusion_id, reduction=reduction)
+    operand = arguments.operand(tensor, reduction)
+    collectives = graph_backend().collectives
+    return collectives.reduce(operand, reduction, root_rank, fusion, fusion_id, group)
+
+
+@with_short_traceback
+def reduce_scatter(
+    tensor: Any,
+    reduction: str,
+    rank_size: int,
+    group: str = WORLD_GROUP,
+    fusion: int = 0,
+    fusion_id: int = -1,
+) -> Any:
+    """Reduce the tensors of the group's ranks, and give each rank its part of the result.
+
+    Args:
+        tensor: As for `allreduce`; its first dimension is a multiple of ``rank_size``.
+        reduction: As for `allreduce`.
+        rank_size: The number of the group's ranks.
+        group: The group's name.
+        fusion: As for `reduce`.
+        fusion_id: As for `reduce`.
+
+    Returns:
+        A tensor of the same type; its first dimension is divided by ``rank_size``.
+    """
+    arguments = OperatorArguments("reduce_scatter", group)
+    reduction = arguments.reduction(reduction)
+    rank_size = arguments.rank_size(rank_size)
+    fusion, fusion_id = arguments.fusion(fusion, fusion_id, reduction=reduction)
+    operand = arguments.operand(tensor, reduction)
+    scattered(_shape_of(operand), rank_size)  # the adapter would end the process
+    collectives = graph_backend().collectives
+    return collectives.reduce_scatter(operand, reduction, rank_size, group, fusion, fusion_id)
+
+
+@with_short_traceback
+def allgather(
+    tensor: Any, rank_size: int, group: str = WORLD_GROUP, fusion: int = 0, fusion_id: int = -1
+) -> Any:
+    """Put the tensors of the group's ranks one behind the other, on each of them.
+
+    Args:
+        tensor: Any integer, float16, bfloat16, float32 or float64, of one dimension at least; the
+            same shape on each rank.
+        rank_size: The number of the group's ranks.
+        group: The group's name.
+        fusion: How the device merges it with others; 0: not; 2: with those of one ``fusion_id``.
+        fusion_id: From 0 for ``fusion=2``.
+
+    Returns:
+        A tensor of the same type; its first dimension is ``rank_size`` times as long.
+    """
+    arguments = OperatorArguments("allgather", group)
+    rank_size = arguments.rank_size(rank_size)
+    fusion, fusion_id = arguments.fusion(fusion, fusion_id)
+    tensor = arguments.tensor("tensor", tensor)
+    gathered(_shape_of(tensor), rank_size)
+    return graph_backend().collectives.allgather(tensor, rank_size, group, fusion, fusion_id)
+
+
+@with_short_traceback
+def broadcast(
+    tensor: Sequence[Any],
+    root_rank: int,
+    fusion: int = 2,
+    fusion_id: int = 0,
+    group: str = WORLD_GROUP,
+) -> List[Any]:
+    """Give each rank of the group the root's tensors.
+
+    A device changes variables in the list, too (GE, SyncBroadCastData2Var); the stub does not. What
+    assigns the results to them, as `training.broadcast_global_variables` does, is right on both.
+
+    Args:
+        tensor: A list of tensors or variables, of the types of `allgather` or bool; the same
+            types and shapes on each rank. TypeError for a tensor that is in no list.
+        root_rank: Rank in the group whose values all get.
+        fusion: As for `allgather`. Broadcasts of which one needs the other's result must not be
+            merged.
+        fusion_id: As for `allgather`.
+        group: The group's name.
+
+    Returns:
+        A list of as many tensors; nothing is sent for an empty one.
+    """
+    arguments = OperatorArguments("broadcast", group)
+    root_rank = arguments.member("root_rank", root_rank)
+    fusion, fusion_id = arguments.fusion(fusion, fusion_id)
+    if not isinstance(tensor, (list, tuple)):
+        raise TypeError(
+            f"hccl.broadcast takes a list of tensors and gives one; this is {tensor!r}. Write "
+            "hccl.broadcast([x], root_rank)[0]."
+        )
+    tensors = [
+        arguments.tensor(f"tensor[{place}]", element, BROADCAST)
+        for place, element in enumerate(tensor)
+    ]
+    if not tensors:
+        return []
+    return graph_backend().collectives.broadcast(tensors, root_rank, fusion, fusion_id, group)
+
+
+@with_short_traceback
+def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> Any:
+    """Send a tensor to one rank of the group, which must `receive` it.
+
+    Args:
+        tensor: Of the types of `allgather`.
+        sr_tag: The message's tag, from 0, the same on both sides.
+        dest_rank: Rank in the group that gets it.
+        group: The group's name.
+
+    Returns:
+        The operation that sends; run it.
+    """
+    arguments = OperatorArguments("send", group)
+    sr_tag = arguments.tag(sr_tag)
+    dest_rank = arguments.member("dest_rank", dest_rank)
+    tensor = arguments.tensor("tensor", tensor)
+    return graph_backend().collectives.send(tensor, sr_tag, dest_rank, group)
+
+
+@with_short_traceback
+def receive(
+    shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str = WORLD_GROUP
+) -> Any:
+    """Receive what one rank of the group sends to this one.
+
+    Args:
+        shape: The full shape of what is sent, a list or `tf.TensorShape`.
+        data_type: Its type, of those of `allgather`.
+        sr_tag: The message's tag, from 0, the same on both sides.
+        src_rank: Rank in the group that sends it.
+        group: The group's name.
+
+    Returns:
+        A tensor of this shape and type.
+    """
+    arguments = OperatorArguments("receive", group)
+    sr_tag = arguments.tag(sr_tag)
+    src_rank = arguments.member("src_rank", src_rank)
+    dtype = tf1().as_dtype(data_type).base_dtype
+    arguments.check_dtype("data_type", dtype)
+    full = tf1().TensorShape(shape)
+    if not full.is_fully_defined():
+        raise ValueError(
+            f"hccl.receive: shape={shape!r} must be known in full, for memory is taken before "
+            "anything arrives."
+        )
+    return graph_backend().collectives.receive(full, dtype, sr_tag, src_rank, group)
+
+
+@with_short_traceback
+def all_to_all_v(
+    send_data: Any,
+    send_counts: Any,
+    send_displacements: Any,
+    recv_counts: Any,
+    recv_displacements: Any,
+    group: str = WORLD_GROUP,
+) -> Any:
+    """Send a part of ``send_data`` to each rank of the group, and receive a part from each.
+
+    All counts and displacements are in elements, one for each rank, ints or an int64 tensor.
+
+    Args:
+        send_data: Any integer, float16, bfloat16, float32 or float64; taken as one row.
+        send_counts: How many elements go to each rank.
+        send_displacements: Where in ``send_data`` they begin.
+        recv_counts: How many elements come from each rank; what that one sends.
+        recv_displacements: Where in the result they begin.
+        group: The group's name.
+
+    Returns:
+        A tensor of the same type with one dimension, up to the last element received; the graph
+        does not know its shape.
+    """
+    arguments = OperatorArguments("all_to_all_v", group)
+    data = arguments.tensor("send_data", send_data)
+    lists = {
+        "send_counts": send_counts,
+        "send_displacements": send_displacements,
+        "recv_counts": recv_counts,
+        "recv_displacements": recv_displacements,
+    }
+    counts = {name: arguments.counts(name, value) for name, value in lists.items()}
+    arguments.check_lists(data, counts)
+    return graph_backend().collectives.all_to_all_v(data, group=group, **counts)
+
+
+@with_short_traceback
+def all_to_all_v_c(
+    send_data: Any,
+    send_count_matrix: Any,
+    rank: int,
+    fusion: int = 0,
+    fusion_id: int = -1,
+    group: str = WORLD_GROUP,
+) -> Any:
+    """Do what `all_to_all_v` does, where each rank knows what each sends to each.
+
+    Args:
+        send_data: As for `all_to_all_v`.
+        send_count_matrix: ``[i][j]``: how many elements rank i sends to rank j; ints or an int64
+            tensor, the same on each rank.
+        rank: This process's rank in the group.
+        fusion: How the device merges it with others; 0: not; 2: with those of one ``fusion_id``.
+        fusion_id: From 0 for ``fusion=2``.
+        group: The group's name.
+
+    Returns:
+        A tensor of the same type with one dimension, in which the parts lie side by side; the graph
+        does not know its length.
+    """
+    arguments = OperatorArguments("all_to_all_v_c", group)
+    rank = arguments.own_rank(rank)
+    fusion, fusion_id = arguments.fusion(fusion, fusion_id)
+    data = arguments.tensor("send_data", send_data)
+    matrix = arguments.counts("send_count_matrix", send_count_matrix)
+    arguments.check_matrix(data, matrix, rank)
+    collectives = graph_backend().collectives
+    return collectives.all_to_all_v_c(data, matrix, rank, fusion, fusion_id, group)
+
+
+def _shape_of(tensor: Any) -> Shape:
+    """Return the shape as far as the graph knows it; None for not even its rank."""
+    return None if tensor.shape.rank is None else tensor.shape.as_list()
+
+
+@with_short_traceback
+def create_group(group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
+    """Make a group. Call it on each of its ranks, and on no other, with the same arguments.
+
+    CollectiveError if the group exists, if this job has no such ranks, or if this process is not
+    one of them.
+
+    Args:
+        group: Its name: 1 to 127 bytes, not that of the whole job.
+        rank_num: The number of its ranks.
+        rank_ids: Their ranks in the job, each once. The group numbers them in ascending order,
+            however they are listed.
+    """
+    arguments = Arguments("create_group", group)
+    arguments.check_not_world()
+    ranks = arguments.new_group_ranks(rank_num, rank_ids)
+    _open_collectives(arguments).create_group(group, len(ranks), ranks)
+
+
+@with_short_traceback
+def destroy_group(group: str) -> None:
+    """End a group; its name is free again."""
+    arguments = Arguments("destroy_group", group)
+    arguments.check_not_world()
+    _open_collectives(arguments).destroy_group(group)
+
+
+@with_short_traceback
+def rank(group: str = WORLD_GROUP) -> int:
+    """Return this process's rank in the group."""
+    return _open_collectives(Arguments("rank", group)).rank(group)
+
+
+@with_short_traceback
+def size(group: str = WORLD_GROUP) -> int:
+    """Return the number of the group's ranks."""
+    return _open_collectives(Arguments("size", group)).size(group)
+
+
+@with_short_traceback
+def local_rank(group: str = WORLD_GROUP) -> int:
+    """Return this process's place among the group's ranks of its host."""
+    return _open_collectives(Arguments("local_rank", group)).local_rank(group)
+
+
+@with_short_traceback
+def local_size(group: str = WORLD_GROUP) -> int:
+    """Return how many of the group's ranks are on this host."""
+    return _open_collectives(Arguments("local_size", group)).local_size(group)
+
+
+@with_short_traceback
+def world_rank(group: str, group_rank: int) -> int:
+    """Return the rank in the job of a rank of the group."""
+    arguments = Arguments("world_rank", group)
+    number = arguments.rank("group_rank", group_rank)
+    return _open_collectives(arguments).world_rank(group, number)
+
+
+@with_short_traceback
+def group_rank(world_rank: int, group: str) -> int:
+    """Return the rank in the group of a rank of the job."""
+    arguments = Arguments("group_rank", group)
+    number = arguments.rank("world_rank", world_rank)
+    return _open_collectives(arguments).group_rank(number, group)
+
+
+def _open_collectives(arguments: Arguments) -> Collectives:
+    system = current_system()
+    if system is None:
+        raise LifecycleError(
+            f"hccl.{arguments.call} was called, but no Ascend system is open in this process; "
+            "ranks and groups are there only inside one.",
+            hint="Call it inside the block: with ascend_system() as system: ...",
+        )
+    return system.graph_backend.collectives

@@ -18,10 +18,8 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.errors import CollectiveError, LifecycleError, warn
-from ascend_session.session.registry import current_system
+from ascend_session.session import current_system
 from ascend_session.vendor import WORLD_GROUP
-
-__all__ = ["BROADCAST", "MOVED", "Arguments", "OperatorArguments"]
 
 REDUCED = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
 MULTIPLIED = ("int8", "int32", "int64", "float16", "float32")  # no product has others

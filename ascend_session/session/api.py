@@ -1,30 +1,29 @@
-"""The context managers `ascend_system` and `ascend_session`: what is opened is closed."""
+"""`ascend_system` and `ascend_session`: who comes first opens, who comes last closes.
 
+A process has one system. The blocks share it, and what was opened in a block is closed with it.
+"""
+
+import atexit
 import functools
 import inspect
+import logging
 import os
-from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, Tuple, TypeVar, cast
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, TypeVar, cast
 
 from ascend_session import backends
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.errors import (
-    AnyFunction,
-    AscendError,
-    LifecycleError,
-    ShutdownError,
-)
+from ascend_session.errors import AnyFunction, AscendError, LifecycleError, ShutdownError
 from ascend_session.failures import RetryPolicy, explain, translate
-from ascend_session.session import registry
-from ascend_session.session.conditions import warn_of_unused_loops
+from ascend_session.session.conditions import checked, warn_of_unused_loops
 from ascend_session.session.signals import Terminated
-from ascend_session.session.system import AscendSystem, OpenSession, checked
-from ascend_session.session.teardown import keep_body_error
+from ascend_session.session.system import AscendSystem, Failed, OpenSession, log_failures
 from ascend_session.text import did_you_mean
 
 if TYPE_CHECKING:
     from ascend_session.backends._tensorflow import Session
 
-Failed = List[Tuple[str, BaseException]]
+_logger = logging.getLogger(__name__)
 
 _Given = TypeVar("_Given")
 
@@ -125,6 +124,35 @@ def ascend_session(
     return SessionContext(checked(config), graph, device_id, session_config, known, None)
 
 
+class _Slot:
+    """The place for the system. Opening and closing take long, so they are noted, not locked.
+
+    Attributes:
+        system: The open system.
+        opening: The system that a thread is opening, for a process that is forked meanwhile.
+        owner: The process that has a system, or begins to open one; 0 if there is none.
+        users: The threads of the blocks that use it.
+        busy: Which thread opens or closes at this moment, empty if none does.
+    """
+
+    def __init__(self) -> None:
+        self.system: Optional[AscendSystem] = None
+        self.opening: Optional[AscendSystem] = None
+        self.owner = 0
+        self.users: List[int] = []
+        self.lock = threading.RLock()  # garbage collection may leave a block meanwhile
+        self.busy = ""
+
+
+_slot = _Slot()
+
+
+def current_system() -> Optional[AscendSystem]:
+    """Return the open `AscendSystem` of this process, or None."""
+    system = _slot.system
+    return system if system is not None and system.pid == os.getpid() else None
+
+
 def _enter_system(
     config: Optional[AscendConfig],
     backend: str,
@@ -132,28 +160,127 @@ def _enter_system(
     wait_s: float = 0,
     probe: Optional[RetryPolicy] = None,
 ) -> AscendSystem:
-    """Share the open system of this process if it is what the arguments ask for, or open one."""
-    environ = os.environ
+    """Share the open system of this process if it is what the arguments ask for, or open one.
 
-    def make() -> AscendSystem:
-        choice = backends.choose(backend, environ)
+    Raises:
+        LifecycleError: While another thread opens or closes, after a fork, or if the open system
+            uses another backend.
+    """
+    refuse_after_fork()
+    me = threading.get_ident()
+    with _slot.lock:
+        if _slot.busy:
+            raise LifecycleError(
+                f"{_slot.busy} the Ascend system of this process at this moment.",
+                hint="Open one ascend_system(...) first, then start threads that open sessions.",
+            )
+        if _slot.system is not None:
+            _check_shared(_slot.system, config, backend)
+            _slot.users.append(me)
+            return _slot.system
+        _slot.busy = f"Thread {threading.current_thread().name!r} is opening"
+        _slot.owner = os.getpid()
+    try:
+        choice = backends.choose(backend, os.environ)
         options = AscendConfig() if config is None else config
-        return AscendSystem(options, base, choice, environ, wait_s, probe)
+        system = _slot.opening = AscendSystem(options, base, choice, wait_s, probe)
+        system.open()
+        atexit.register(_close_at_exit, system)
+        _slot.system, _slot.users = system, [me]
+        return system
+    except BaseException:  # an interrupt may arrive after the last line of open()
+        _slot.system, _slot.users = None, []
+        if _slot.opening is not None:
+            log_failures(_slot.opening.close())
+        _slot.owner = 0  # a child that is forked before is told to start another way
+        raise
+    finally:
+        _slot.opening, _slot.busy = None, ""
 
-    def check(system: AscendSystem) -> None:
-        # "auto" means the open system, unless the environment names a backend.
-        if backend != "auto" or environ.get(backends.BACKEND_VARIABLE):
-            choice = backends.choose(backend, environ)
-            if choice.name != system.backend:
-                raise LifecycleError(
-                    f"The {choice.name} backend was chosen ({choice.reason}), but the open system "
-                    f"of this process uses the {system.backend}.",
-                    hint="Use one backend for all systems that are open at the same time.",
-                )
-        if config is not None and config is not system.config:
-            system.check_init_options(config)
 
-    return registry.enter(make, check)
+def _check_shared(system: AscendSystem, config: Optional[AscendConfig], backend: str) -> None:
+    """Refuse the open system if it is not what a block asks for."""
+    # "auto" means the open system, unless the environment names a backend.
+    if backend != "auto" or os.environ.get(backends.BACKEND_VARIABLE):
+        choice = backends.choose(backend, os.environ)
+        if choice.name != system.backend:
+            raise LifecycleError(
+                f"The {choice.name} backend was chosen ({choice.reason}), but the open system "
+                f"of this process uses the {system.backend}.",
+                hint="Use one backend for all systems that are open at the same time.",
+            )
+    if config is not None and config is not system.config:
+        system.check_init_options(config)
+
+
+def leave_system(system: AscendSystem, *, ending: bool = False) -> Failed:
+    """Take one user from ``system``; the last one out shuts it down.
+
+    Does nothing in a process that was forked from the system's own.
+
+    Args:
+        system: The system that a block of this thread has used.
+        ending: Whether the process ends, so that the last block of this thread shuts the system
+            down although other threads still use it.
+
+    Returns:
+        What failed while shutting down, each with its exception.
+    """
+    if system.pid != os.getpid():
+        return []
+    with _slot.lock:
+        if _slot.system is not system:
+            return []
+        me = threading.get_ident()
+        # A block may be left by another thread than the one that entered it.
+        _slot.users.remove(me if me in _slot.users else _slot.users[0])
+        if _slot.users and not (ending and me not in _slot.users):
+            return []
+        _slot.busy = f"Thread {threading.current_thread().name!r} is closing"
+    try:
+        return _shut(system)
+    finally:
+        _slot.busy = ""
+
+
+def _shut(system: AscendSystem) -> Failed:
+    try:
+        return system.close()
+    finally:
+        _slot.system, _slot.users, _slot.owner = None, [], 0
+        atexit.unregister(_close_at_exit)
+
+
+def refuse_after_fork() -> None:
+    """Raise LifecycleError in a process that was forked from one with a system, or opening one.
+
+    The latter also has to import nothing: a module that a thread of its parent was importing stays
+    locked for ever.
+    """
+    if _slot.owner not in (0, os.getpid()):
+        raise LifecycleError(
+            f"This process was forked from process {_slot.owner} while that process had "
+            "an Ascend system open; neither TensorFlow nor the device survives a fork.",
+            hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+        )
+
+
+def _close_at_exit(system: AscendSystem) -> None:
+    if system.pid == os.getpid() and _slot.system is system:
+        _logger.warning("An Ascend system was left open; it is shut down at exit.")
+        log_failures(_shut(system))
+
+
+def _forget_in_child() -> None:
+    """Have a forked process touch nothing of what its parent has open, nor at its exit."""
+    _slot.lock, _slot.busy = threading.RLock(), ""  # of threads that are not here
+    system = _slot.system or _slot.opening
+    if system is not None:
+        atexit.unregister(_close_at_exit)
+        system.forget_in_child()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
 
 
 class _Block(Generic[_Given]):
@@ -261,7 +388,10 @@ class SessionContext(_Block["Session"]):
 
     def _open(self) -> "Session":
         if self._given is not None:
-            self._system = registry.join(self._given)
+            with _slot.lock:
+                self._given.check_usable()
+                _slot.users.append(threading.get_ident())
+            self._system = self._given
         else:
             self._system = _enter_system(self._config, self._backend, self._arguments[2])
         try:
@@ -269,7 +399,7 @@ class SessionContext(_Block["Session"]):
                 self._config, *self._arguments, as_default=self._as_default
             )
         except BaseException as error:
-            cause = _finish(self._system, error, registry.leave(self._system))
+            cause = _finish(self._system, error, leave_system(self._system))
             if cause is not None:
                 raise cause from error
             raise
@@ -281,8 +411,8 @@ def device_check(backend: str) -> Callable[[int], None]:
 
     It asks the open system of this process, else the backend that one would open; starts nothing.
     """
-    registry.refuse_after_fork()
-    system = registry.current_system()
+    refuse_after_fork()
+    system = current_system()
     if system is not None:
         return system.check_device
     chosen = backends.create(backends.choose(backend, os.environ), os.environ)
@@ -302,7 +432,9 @@ def _leave(
     if isinstance(failure[1], Exception):
         explain(failure[1])
     with system.signals.deferring() as waiting:
-        if failure[1] is not None and registry.is_last_user(system):
+        with _slot.lock:
+            is_last_user = _slot.system is system and len(_slot.users) == 1
+        if failure[1] is not None and is_last_user:
             system.fail(failure[1])
         inner = [opened for opened in system.sessions_here() if opened not in before]
         failed: Failed = []
@@ -316,7 +448,7 @@ def _leave(
         for opened in reversed(inner):
             failed += _release(system, opened, ending)
         if own is None:
-            failed += registry.leave(system, ending=ending)
+            failed += leave_system(system, ending=ending)
         else:
             failed += _release(system, own, ending, *failure)
     return _finish(system, failure[1], failed + [("an interrupt", error) for error in waiting])
@@ -330,22 +462,16 @@ def _release(system: AscendSystem, opened: OpenSession, ending: bool, *failure: 
             return []
     except BaseException as error:  # an interrupt must not keep the device from closing
         failed = [("closing a session", error)]
-    return failed + registry.leave(system, ending=ending)
+    return failed + leave_system(system, ending=ending)
 
 
 def _finish(
     system: AscendSystem, body: Optional[BaseException], failed: Failed
 ) -> Optional[BaseException]:
     """Return what is to be raised instead of the body's exception; None if that stays."""
-    cause = system.signals.cause_of(body)
     errors = [_as_ours(what, error) for what, error in failed]
-    errors.sort(key=lambda error: isinstance(error, Exception))  # interrupts first
-    first = cause if cause is not None or not errors else errors.pop(0)
-    if first is None:
-        return None
-    for error in errors:
-        keep_body_error(first, error)
-    if first is body:
+    first = join_errors(system.signals.cause_of(body), errors)
+    if first is None or first is body:
         return None
     first.__cause__ = body or first.__cause__
     return first
@@ -357,3 +483,24 @@ def _as_ours(what: str, error: BaseException) -> BaseException:
     ours = translate(error, action=what, into=ShutdownError)
     ours.__cause__ = error
     return ours
+
+
+def join_errors(
+    first: Optional[BaseException], others: List[BaseException]
+) -> Optional[BaseException]:
+    """Return what the user sees of several errors: ``first``, else an interrupt, else any.
+
+    The others are logged and attached to it: in the attribute ``closing_errors`` and, from Python
+    3.11 on, in the notes.
+    """
+    others = sorted(others, key=lambda error: isinstance(error, Exception))
+    if first is None:
+        if not others:
+            return None
+        first = others.pop(0)
+    for error in others:
+        _logger.error("Closing failed after %s: %s", type(first).__name__, error, exc_info=error)
+        first.closing_errors = [*getattr(first, "closing_errors", []), error]  # type: ignore[attr-defined]
+        if hasattr(first, "add_note"):
+            first.add_note(f"Closing failed as well: {error}")
+    return first

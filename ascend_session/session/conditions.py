@@ -1,4 +1,4 @@
-"""What has to be so when a session opens: its options, its graph, the environment, the past.
+"""What a session opens with, and what has to fit then: its graph, the environment, the past.
 
 Some options are read only by the first initialisation in a process and silently ignored afterwards
 (scope ``init``); some of those stay in the process after their session has gone (``sticky``).
@@ -10,13 +10,16 @@ guides/facts/process.md#values-that-stay-in-the-process; variable_placement: the
 NPURunConfig Options.
 """
 
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.file_store import FileStore
 from ascend_session.config.grammars.accelerate import accelerate_trigger
 from ascend_session.config.option import options_by_key
-from ascend_session.errors import ConfigError, LifecycleError, warn
+from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
+from ascend_session.config.validation import validate
+from ascend_session.errors import ConfigError, LifecycleError, UnsupportedError, warn
 from ascend_session.findings import ERROR, Finding
 
 # Graph collections in which training helpers note what they have put into the graph: the loop
@@ -32,19 +35,37 @@ _V1_CONTROL_FLOW = frozenset(["Enter", "Exit", "LoopCond", "Merge", "NextIterati
 _ACCELERATION_VARIABLES = {"step": ("STEP_NOW", "TOTAL_STEP"), "loss": ("LOSS_NOW", "TARGET_LOSS")}
 
 
+def checked(config: Any) -> Optional[AscendConfig]:
+    """Return ``config`` if it is an AscendConfig or None.
+
+    Raises:
+        ConfigError: If it is something else, with what to write instead.
+        UnsupportedError: If it asks for parameter servers, which only NPURunConfig reads.
+    """
+    if isinstance(config, AscendConfig):
+        if config.distribute is not None:
+            raise UnsupportedError(
+                "distribute needs parameter servers, which only the vendor's NPUEstimator "
+                "supports: here each session would train alone.",
+                hint="Give it to NPUEstimator: NPURunConfig(**config.to_run_config_kwargs()).",
+            )
+        return config
+    if config is None:
+        return None
+    kind = type(config).__name__
+    hint = "Write AscendConfig(**options)." if isinstance(config, dict) else None
+    if kind == "ConfigProto":
+        hint = "Give it as session_config=, or read it with AscendConfig.from_config_proto()."
+    raise ConfigError(f"config must be an AscendConfig, this is {kind}.", hint=hint)
+
+
 def check_conditions(
     graph: Any,
     parameters: Mapping[str, Any],
     environ: Mapping[str, str],
     size: Optional[int] = None,
 ) -> None:
-    """Check ``graph`` and ``environ`` against the options a session opens with.
-
-    Args:
-        graph: The graph that the session will run.
-        parameters: The keys and values of its NpuOptimizer entry.
-        environ: The environment to go by.
-        size: The number of ranks of the job, if it is known.
+    """Check ``graph``, ``environ`` and the job's size against the options a session opens with.
 
     Raises:
         LifecycleError: For a graph that cannot work with them.
@@ -65,10 +86,6 @@ def check_conditions(
         check_tailing(bool(tailing), parameters, "this session's configuration")
     if size is not None:
         _check_ranks(graph, size)
-
-
-def _op_types(graph: Any) -> List[str]:
-    return [op.type for op in graph.get_operations()]
 
 
 def refuse_one_shot(graph: Any, loops: int) -> None:
@@ -121,7 +138,7 @@ def _check_ranks(graph: Any, size: int) -> None:
 
 
 def _check_profiles(graph: Any) -> None:
-    count = _op_types(graph).count("IteratorGetNext")
+    count = [op.type for op in graph.get_operations()].count("IteratorGetNext")
     if count > 1:
         raise LifecycleError(
             f"dynamic_dims works with one dataset input, but the graph reads from {count} "
@@ -130,7 +147,7 @@ def _check_profiles(graph: Any) -> None:
 
 
 def _check_host_variables(graph: Any) -> None:
-    old = sorted(set(_op_types(graph)) & _V1_CONTROL_FLOW)
+    old = sorted({op.type for op in graph.get_operations()} & _V1_CONTROL_FLOW)
     remedy = "Call tf.enable_control_flow_v2() and tf.enable_resource_variables() before building."
     if old:
         raise LifecycleError(
@@ -186,6 +203,58 @@ def _initial_value(of_system: Mapping[str, Any], key: str, default: Any) -> str:
     if key in of_system:
         return repr(of_system[key])
     return f"no {key}" if default is None else f"the default {default!r}"
+
+
+class Protos:
+    """Makes the protos; all of one system agree on what its initialisation has fixed.
+
+    Attributes:
+        of_system: What the system is initialised with, and its sessions by default.
+        files: Where the files go that configurations hold as objects.
+    """
+
+    def __init__(self, config: AscendConfig, base: Optional[Any], files: FileStore) -> None:
+        self._config = config
+        self._base = base
+        self.files = files
+        self.of_system = build_proto(config, base, self.files)
+
+    def for_session(
+        self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
+    ) -> SessionProto:
+        """Make what a session opens with: its own options, and the system's init-scope options.
+
+        Raises:
+            ConfigError: If something is given twice and differs, or contradicts the system.
+        """
+        if config is None:
+            config = self._config
+        if device_id is not None:
+            config = _on_device(config, device_id)
+        if config is self._config and base is self._base:
+            return self.of_system
+        proto, parameters = build_proto(config, base, self.files)
+        check_init_options(self.of_system.parameters, parameters)
+        # Whichever session starts the device decides on these, and the device goes down with the
+        # last session of the process, so every session has to carry them.
+        fixed = init_options(self.of_system.parameters)
+        missing = {key: value for key, value in fixed.items() if key not in parameters}
+        if missing:
+            validate({**parameters, **missing}, parameters, self.of_system.parameters)
+            add_to_entry(proto, missing)
+        return SessionProto(proto, {**parameters, **missing})
+
+
+def _on_device(config: AscendConfig, device_id: int) -> AscendConfig:
+    configured = config.session_device_id
+    if configured is not None and configured != device_id:
+        raise ConfigError(
+            f"The device was given twice: device_id={device_id} here, "
+            f"session_device_id={configured} in the AscendConfig.",
+            hint="Set it in one place only.",
+        )
+    AscendConfig(session_device_id=device_id)  # the same checks as in the configuration
+    return config.model_copy(update={"session_device_id": device_id})
 
 
 class Leftovers:

@@ -6,16 +6,7 @@ import os
 import threading
 import time
 from functools import partial
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Tuple,
-)
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends import Choice, create
 from ascend_session.backends._tensorflow import destroy, disown, graph_or_default
@@ -26,25 +17,18 @@ from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import adapter_part, flatten
 from ascend_session.config.file_store import FileStore
-from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
-from ascend_session.config.validation import validate, validate_opening
-from ascend_session.errors import (
-    AscendError,
-    ConfigError,
-    LifecycleError,
-    UnsupportedError,
-    warn,
-    with_short_traceback,
-)
+from ascend_session.config.proto import SessionProto
+from ascend_session.config.validation import validate_opening
+from ascend_session.errors import AscendError, LifecycleError, warn, with_short_traceback
 from ascend_session.failures import RetryPolicy, translate
 from ascend_session.session.conditions import (
     Leftovers,
+    Protos,
     check_conditions,
     check_init_options,
-    init_options,
+    checked,
 )
 from ascend_session.session.signals import SignalGuard
-from ascend_session.session.teardown import Closer, close_all, close_at_once, log_failures
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
@@ -53,6 +37,12 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _ANSWER_S = 0.25  # for ranks that hear of a signal, before sessions are closed
+
+Closer = Tuple[str, Callable[[], object]]
+"""What is closed, as the subject of a sentence, and how."""
+
+Failed = List[Tuple[str, BaseException]]
+"""What failed while closing, each with its exception."""
 
 LEFTOVERS = Leftovers()
 """What earlier systems of this process left behind in the adapter."""
@@ -140,101 +130,46 @@ class OpenSession:
         with self.closing:
             self.session.close()
 
-    def forget_in_child(self) -> None:
-        """Refuse runs in a forked process, and leave the parent's session alone there."""
-        disown(self.session)
-
-
-class Protos:
-    """Makes the protos; all of one system agree on what its initialisation has fixed.
-
-    Attributes:
-        of_system: What the system is initialised with, and its sessions by default.
-        files: Where the files go that configurations hold as objects.
-    """
-
-    def __init__(
-        self,
-        config: AscendConfig,
-        base: Optional[Any] = None,
-        files: Optional[FileStore] = None,
-    ) -> None:
-        self._config = config
-        self._base = base
-        self.files = FileStore() if files is None else files
-        self.of_system = build_proto(config, base, self.files)
-
-    def for_session(
-        self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
-    ) -> SessionProto:
-        """Make what a session opens with: its own options, and the system's init-scope options.
-
-        Raises:
-            ConfigError: If something is given twice and differs, or contradicts the system.
-        """
-        if config is None:
-            config = self._config
-        if device_id is not None:
-            config = _on_device(config, device_id)
-        if config is self._config and base is self._base:
-            return self.of_system
-        proto, parameters = build_proto(config, base, self.files)
-        check_init_options(self.of_system.parameters, parameters)
-        return SessionProto(proto, self._completed(proto, parameters))
-
-    def _completed(self, proto: Any, parameters: Dict[str, Any]) -> Dict[str, Any]:
-        """Add the system's init-scope options.
-
-        Whichever session starts the device decides on them, and the device goes down with the
-        last session of the process, so every session has to carry them.
-        """
-        fixed = init_options(self.of_system.parameters)
-        missing = {key: value for key, value in fixed.items() if key not in parameters}
-        if missing:
-            validate({**parameters, **missing}, parameters, self.of_system.parameters)
-            add_to_entry(proto, missing)
-        return {**parameters, **missing}
-
-
-def _on_device(config: AscendConfig, device_id: int) -> AscendConfig:
-    configured = config.session_device_id
-    if configured is not None and configured != device_id:
-        raise ConfigError(
-            f"The device was given twice: device_id={device_id} here, "
-            f"session_device_id={configured} in the AscendConfig.",
-            hint="Set it in one place only.",
-        )
-    AscendConfig(session_device_id=device_id)  # the same checks as in the configuration
-    return config.model_copy(update={"session_device_id": device_id})
-
-
-def checked(config: Any) -> Optional[AscendConfig]:
-    """Return ``config`` if it is an AscendConfig or None.
-
-    Raises:
-        ConfigError: If it is something else, with what to write instead.
-        UnsupportedError: If it asks for parameter servers, which only NPURunConfig reads.
-    """
-    if isinstance(config, AscendConfig) and config.distribute is not None:
-        raise UnsupportedError(
-            "distribute needs parameter servers, which only the vendor's NPUEstimator supports: "
-            "here each session would train alone.",
-            hint="Give it to NPUEstimator: NPURunConfig(**config.to_run_config_kwargs()).",
-        )
-    if config is None or isinstance(config, AscendConfig):
-        return config
-    kind = type(config).__name__
-    hint = "Write AscendConfig(**options)." if isinstance(config, dict) else None
-    if kind == "ConfigProto":
-        hint = "Give it as session_config=, or read it with AscendConfig.from_config_proto()."
-    raise ConfigError(f"config must be an AscendConfig, this is {kind}.", hint=hint)
-
 
 def check_backend(backend: Backend, job: Job, parameters: Dict[str, Any]) -> None:
     """Refuse what the backend cannot do; warn of what is not as it seems on it."""
     backend.require(job, parameters)
     for remark in backend.remarks(parameters):
         warn(remark)
+
+
+def close_all(closers: List[Closer]) -> Failed:
+    """Run every closer, whatever the others do; return what failed, with its exception."""
+    failed: Failed = []
+    for what, closer in closers:
+        try:
+            closer()
+        except BaseException as error:  # an interrupt must not keep the device from closing
+            failed.append((what, error))
+    return failed
+
+
+def close_at_once(closers: List[Closer], head_start_s: float = 0) -> None:
+    """Run every closer in a thread of its own, and wait for all; the others wait for the first.
+
+    For a signal: closing a session waits for its run, which may not react, and must not keep the
+    others from being closed. What fails here fails again when the blocks are left.
+    """
+    threads: List[threading.Thread] = []
+    for closer in closers:
+        thread = threading.Thread(target=close_all, args=([closer],), daemon=True)
+        thread.start()
+        if not threads:
+            thread.join(head_start_s)
+        threads.append(thread)
+    for thread in threads:
+        thread.join()
+
+
+def log_failures(failed: Failed) -> None:
+    """Log what failed while closing, where nobody is left to catch it."""
+    for what, error in failed:
+        _logger.error("%s failed: %s", what, error, exc_info=error)
 
 
 class AscendSystem:
@@ -267,7 +202,6 @@ class AscendSystem:
         config: AscendConfig,
         base: Optional[Any],
         choice: Choice,
-        environ: Mapping[str, str],
         wait_s: float = 0,
         probe: Optional[RetryPolicy] = None,
     ) -> None:
@@ -280,9 +214,8 @@ class AscendSystem:
         self.events = EventLog()
         self.pid = os.getpid()
         self.choice = choice
-        self._environ = environ
-        self._is_launched = bool(environ.get(RANK_FOLDER))
-        self._backend = create(choice, environ)
+        self._is_launched = bool(os.environ.get(RANK_FOLDER))
+        self._backend = create(choice, os.environ)
         self._sessions: List[OpenSession] = []
         self._state = "new"
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
@@ -395,7 +328,7 @@ class AscendSystem:
         self.check_usable()
         graph = graph_or_default(graph)
         proto, parameters = self._session_proto(config, base, device_id)
-        check_conditions(graph, parameters, self._environ, self.size)
+        check_conditions(graph, parameters, os.environ, self.size)
         self._bring_up()
         session = self._backend.session(graph, proto)
         opened = OpenSession(session, parameters, as_default)
@@ -418,7 +351,7 @@ class AscendSystem:
         """Make what a session opens with, checked as the system's own options were."""
         session_proto = self._protos.for_session(config, base, device_id)
         if session_proto is not self._protos.of_system:
-            validate_opening(self._protos.files.restored(session_proto.parameters), self._environ)
+            validate_opening(self._protos.files.restored(session_proto.parameters), os.environ)
             check_backend(self._backend, self.job, session_proto.parameters)
         return session_proto
 
@@ -446,7 +379,7 @@ class AscendSystem:
             InitializationError: If the initialisation itself fails.
         """
         self._check_beforehand()
-        if self.choice.automatic:
+        if self.choice.automatic and self.local_rank == 0:
             self._warn_of_choice()
         if self.job.origin:
             self.events.record("job", self.job.origin)
@@ -462,17 +395,16 @@ class AscendSystem:
 
     def _check_beforehand(self) -> None:
         """Check job, options, host and leftovers. Nothing is started."""
-        environ = self._environ
-        self._set_place(self._backend.find_job(environ))
+        self._set_place(self._backend.find_job(os.environ))
         if self.job.superseded:
             self._unset_superseded()
         if self._is_launched:
             member.join(self.rank)
         # A file that nobody reads is not written; what would be in it is checked all the same.
-        files = FileStore(environ, writes=self._backend.reads_option_files)
+        files = FileStore(os.environ, writes=self._backend.reads_option_files)
         self._protos = Protos(self.config, self._base, files)
         parameters = self._protos.of_system.parameters
-        validate_opening({**parameters, **flatten(self.config)}, environ)
+        validate_opening({**parameters, **flatten(self.config)}, os.environ)
         LEFTOVERS.check(parameters)
         check_backend(self._backend, self.job, parameters)
 
@@ -489,13 +421,13 @@ class AscendSystem:
             "ASCEND_DEVICE_ID": self.device_id,
         }
         for name in self.job.superseded:
-            if self._environ[name] != str(right.get(name)):
+            if os.environ[name] != str(right.get(name)):
                 os.environ.pop(name, None)
 
     def _warn_of_choice(self) -> None:
-        """Warn of what nobody chose: training on the CPU; in one process of a host."""
+        """Warn of what nobody chose: training on the CPU."""
         warning = self._backend.explain_automatic(self.choice.reason)
-        if warning is not None and self.local_rank == 0:
+        if warning is not None:
             _warn_once(warning)
 
     def _set_place(self, job: Job) -> None:
@@ -504,12 +436,7 @@ class AscendSystem:
         self.local_rank, self.local_size = job.local_rank, job.local_size
 
     def _wait_and_probe(self) -> None:
-        """Wait for the device, and try it in another process, if the caller wants that.
-
-        Raises:
-            DeviceTimeoutError: If the device is still held after that time.
-            InitializationError: If the attempts in other processes all failed.
-        """
+        """Wait for the device, and try it in another process, if the caller wants that."""
         system = self._protos.of_system
         if self._wait_s:
             self._backend.await_device(self.job, system.parameters, self._wait_s)
@@ -543,7 +470,7 @@ class AscendSystem:
             member.fail(error)
             self._backend.interrupt(f"{type(error).__name__}: {error}".rstrip(": "), error)
 
-    def close(self) -> List[Tuple[str, BaseException]]:
+    def close(self) -> Failed:
         """Close all sessions, shut the device down, give the signals back.
 
         A second call does nothing, but waits for a first one that is still at it: a process whose
@@ -597,5 +524,5 @@ class AscendSystem:
     def forget_in_child(self) -> None:
         """Have a forked process leave alone what belongs to this one."""
         for opened in self._sessions:
-            opened.forget_in_child()
+            disown(opened.session)
         self._backend.forget_in_child()

@@ -11,8 +11,6 @@ from typing import Any, Dict, Optional
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import ConfigError
 
-__all__ = ["TellMeStepOrLossHook"]
-
 _Hook: Any = tf1().train.SessionRunHook
 
 # geop_npu.cc takes a loss of 0 for "not known yet": the smallest float32 that is none.

@@ -18,9 +18,7 @@ from ascend_session import hccl
 from ascend_session.backends._tensorflow import graph_or_default, tf1
 from ascend_session.errors import CollectiveError, JobError, UnsupportedError
 from ascend_session.hccl._arguments import MOVED
-from ascend_session.training.ranks import job_size, note_size
-
-__all__ = ["BroadcastGlobalVariablesHook", "broadcast_global_variables"]
+from ascend_session.session.graphs import job_size, note_size
 
 _Hook: Any = tf1().train.SessionRunHook
 

@@ -16,8 +16,6 @@ from ascend_session.session.conditions import LOOPS_APPLIED, refuse_one_shot
 from ascend_session.session.graphs import graph_backend
 from ascend_session.vendor import ITERATION_OP
 
-__all__ = ["IterationsPerLoopHook", "iterations_per_loop"]
-
 _Hook: Any = tf1().train.SessionRunHook
 
 _ATTRIBUTE = "_ascend_session_loop"  # of a graph

@@ -15,11 +15,9 @@ from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.cluster.job import Job
 from ascend_session.errors import CollectiveError, LifecycleError
-from ascend_session.session.registry import current_system
+from ascend_session.session import current_system
+from ascend_session.session.graphs import job_size, note_size
 from ascend_session.training.progress import note_first_step
-from ascend_session.training.ranks import job_size, note_size
-
-__all__ = ["SaveOnPreemptionHook"]
 
 _logger = logging.getLogger(__name__)
 _Hook: Any = tf1().train.SessionRunHook

@@ -10,8 +10,13 @@ from typing import Any, Dict, List, NamedTuple, Optional
 import pytest
 
 from ascend_session import ascend_session
-from ascend_session.examples import _plane
-from ascend_session.examples._side_by_side import hand_made_proto
+from ascend_session.examples._side_by_side import (
+    POINTS,
+    SLOPES,
+    hand_made_proto,
+    points,
+    share_of_batch,
+)
 from ascend_session.requirements import tensorflow_hint
 from tests.backend_contract import entry
 from tests.examples.running import launch, run
@@ -94,9 +99,9 @@ def test_the_program_shows_that_both_ways_come_to_the_same(
     assert found.difference is not None
     assert found.difference <= ROUNDING
     if name in TRAINING:
-        assert list(found.ours.values()) == pytest.approx(list(_plane.SLOPES), abs=0.2)
+        assert list(found.ours.values()) == pytest.approx(list(SLOPES), abs=0.2)
     else:
-        answers = _plane.points()[0][:8].dot(_plane.SLOPES)
+        answers = points()[0][:8].dot(SLOPES)
         assert list(found.ours.values()) == pytest.approx(answers.tolist(), abs=2 * ROUNDING)
     assert not re.search("tensorflow|warning", complaints, re.IGNORECASE), complaints
     assert list(tmp_path.iterdir()) == []
@@ -152,7 +157,7 @@ def test_two_ranks_learn_as_one(
 
 
 def test_two_ranks_answer_every_second_question(job: Dict[str, List[str]]) -> None:
-    answers = _plane.points()[0][:8].dot(_plane.SLOPES).tolist()
+    answers = points()[0][:8].dot(SLOPES).tolist()
     for rank in range(2):
         expected = {f"answer {n}": answers[n] for n in range(rank, 8, 2)}
         assert shown(job["frozen_graph"][rank]).ours == rounded(expected)
@@ -161,18 +166,18 @@ def test_two_ranks_answer_every_second_question(job: Dict[str, List[str]]) -> No
 def test_a_rank_that_learned_from_its_share_alone_would_come_to_something_else() -> None:
     import numpy
 
-    halves = [numpy.linalg.lstsq(*_plane.points(rank, 2), rcond=None)[0] for rank in range(2)]
+    halves = [numpy.linalg.lstsq(*points(rank, 2), rcond=None)[0] for rank in range(2)]
     assert abs(halves[0] - halves[1]).max() > 1000 * ROUNDING
 
 
 def test_the_shares_of_all_ranks_are_all_points_once() -> None:
-    whole = {tuple(point) for point in _plane.points()[0]}
-    shares = [{tuple(point) for point in _plane.points(rank, 3)[0]} for rank in range(3)]
-    assert len(whole) == _plane.POINTS == sum(map(len, shares))
+    whole = {tuple(point) for point in points()[0]}
+    shares = [{tuple(point) for point in points(rank, 3)[0]} for rank in range(3)]
+    assert len(whole) == POINTS == sum(map(len, shares))
     assert whole == set().union(*shares)
-    assert [_plane.share_of_batch(size) for size in (1, 2, 8)] == [48, 24, 6]
+    assert [share_of_batch(size) for size in (1, 2, 8)] == [48, 24, 6]
     with pytest.raises(SystemExit, match="divides 48 points among the ranks, not among 5"):
-        _plane.share_of_batch(5)
+        share_of_batch(5)
 
 
 def test_a_missing_tensorflow_is_said_without_a_traceback(tmp_path: Path) -> None:

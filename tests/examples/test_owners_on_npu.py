@@ -7,8 +7,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session.examples import _plane
-from ascend_session.examples._side_by_side import difference
+from ascend_session.examples._side_by_side import STEPS, difference
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, live_host, loaded
 
@@ -44,7 +43,7 @@ def test_the_device_computes_the_same_and_is_shut_down(
     example = importlib.import_module(f"ascend_session.examples.{name}")
     ours = example.with_ascend_session(tmp_path / "with")
     offloaded = sum(run["offloaded"] for run in ge.of("Run"))
-    assert offloaded >= (1 if name == "frozen_graph" else _plane.STEPS)
+    assert offloaded >= (1 if name == "frozen_graph" else STEPS)
     (started,) = ge.of("GEInitialize")
     assert started["options"]["precision_mode"] == "allow_mix_precision"
     (session,) = ge.of("GESession")

@@ -9,10 +9,11 @@ from typing import Any, Callable, Dict, List
 import numpy as np
 import pytest
 
-from ascend_session import ascend_system, hccl, vendor
+from ascend_session import ascend_system, hccl
 from ascend_session.backends.npu_collectives import NpuCollectives
-from ascend_session.hccl.operators import allreduce_many
+from ascend_session.hccl import allreduce_many
 from ascend_session.session import graphs
+from tests.fake_host.signatures import HCCL_OPS, VENDOR_MODULES
 from tests.hccl.recorder import Recorder
 
 PUBLIC = (
@@ -22,7 +23,7 @@ PUBLIC = (
 
 
 def default_of(text: str) -> inspect.Signature:
-    """A signature from its text, as in `vendor`."""
+    """A signature from its text, as in VENDOR_MODULES."""
     scope: Dict[str, Any] = {}
     exec(f"def function{text}: pass", scope)
     return inspect.signature(scope["function"])
@@ -31,7 +32,7 @@ def default_of(text: str) -> inspect.Signature:
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_signatures_are_the_vendors(name: str) -> None:
     ours = inspect.signature(getattr(hccl, name)).parameters.values()
-    theirs = default_of(vendor.VENDOR_MODULES[vendor.HCCL_OPS][name]).parameters.values()
+    theirs = default_of(VENDOR_MODULES[HCCL_OPS][name]).parameters.values()
     assert [(p.name, p.default) for p in ours] == [(p.name, p.default) for p in theirs]
 
 
@@ -165,7 +166,7 @@ def test_the_vendors_function_is_called_with_the_vendors_arguments(
 ) -> None:
     x = tf.placeholder(tf.float32, [4])
     hccl.allreduce(x, "sum")  # loads the packages
-    module = importlib.import_module(vendor.HCCL_OPS)
+    module = importlib.import_module(HCCL_OPS)
     called = []
 
     def recording(function: str, text: str) -> Any:
@@ -179,7 +180,7 @@ def test_the_vendors_function_is_called_with_the_vendors_arguments(
 
         return record
 
-    for function, text in vendor.VENDOR_MODULES[vendor.HCCL_OPS].items():
+    for function, text in VENDOR_MODULES[HCCL_OPS].items():
         monkeypatch.setattr(module, function, recording(function, text))
     before = len(ge.calls)
     table[name](x)
@@ -220,7 +221,7 @@ def test_the_graph_has_what_the_vendors_function_builds_and_no_more(
 ) -> None:
     with tf.Graph().as_default() as ours:
         DEFAULTS[name](tf.placeholder(tf.float32, [4]))
-    vendors = importlib.import_module(vendor.HCCL_OPS)
+    vendors = importlib.import_module(HCCL_OPS)
     given = dict(ARGUMENTS[name][1])
     for key in given:
         if key.endswith(("counts", "displacements", "matrix")):

@@ -11,9 +11,10 @@ from ascend_session import backends
 from ascend_session.backends import npu
 from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.npu_devices import Devices
-from ascend_session.session import api, registry
+from ascend_session.session import api, conditions
 from ascend_session.session import system as systems
-from ascend_session.session.system import OpenSession, Protos
+from ascend_session.session.conditions import Protos
+from ascend_session.session.system import OpenSession
 from tests.fake_host import FakeHost
 from tests.rehearsal.holes import hole
 
@@ -73,14 +74,14 @@ def devices_are_not_checked(host: FakeHost) -> None:
 
 @hole
 def a_closed_system_stays_the_current_one(host: FakeHost) -> None:
-    shut = registry._shut
+    shut = api._shut
 
     def kept(system: Any) -> Any:
         failed = shut(system)
-        registry._slot.system = system
+        api._slot.system = system
         return failed
 
-    registry._shut = kept
+    api._shut = kept
 
 
 @hole
@@ -152,14 +153,14 @@ def an_entry_loses_its_device(host: FakeHost) -> None:
 
 @hole
 def the_callers_proto_is_changed(host: FakeHost) -> None:
-    made = systems.build_proto
+    made = conditions.build_proto
 
     def changing(config: Any, base: Any, *more: Any) -> Any:
         if base is not None:
             base.log_device_placement = True
         return made(config, base, *more)
 
-    systems.build_proto = changing
+    conditions.build_proto = changing
 
 
 @hole

@@ -22,7 +22,7 @@ from ascend_session import (
     current_system,
 )
 from ascend_session.backends.stub import StubBackend
-from ascend_session.session import registry
+from ascend_session.session import api
 from tests.backend_contract import open_and_close, steps
 from tests.session.backends import (
     WORDS,
@@ -276,7 +276,7 @@ class TestClosing:
     ) -> None:
         stub(FailingStop)
         system = ascend_system().__enter__()
-        registry._close_at_exit(system)
+        api._close_at_exit(system)
         said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
         assert len(said) == 1
         assert said[0].startswith("shutdown_system failed: ")

@@ -9,7 +9,7 @@ import pytest
 from ascend_session import AscendConfig, ConfigError
 from ascend_session.config.file_store import FileStore
 from ascend_session.option_files import OpPrecision
-from ascend_session.session.system import Protos
+from ascend_session.session.conditions import Protos
 
 
 def read(proto: Any) -> Any:
@@ -17,7 +17,7 @@ def read(proto: Any) -> Any:
 
 
 def protos_of(config: AscendConfig) -> Protos:
-    return Protos(config, None)
+    return Protos(config, None, FileStore())
 
 
 def test_the_systems_own_is_what_its_config_says() -> None:

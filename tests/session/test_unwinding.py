@@ -5,7 +5,8 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session.session.teardown import close_all, keep_body_error
+from ascend_session.session.api import join_errors
+from ascend_session.session.system import close_all
 
 
 def test_each_thing_is_closed_whatever_the_others_do() -> None:
@@ -36,8 +37,7 @@ def test_what_failed_while_closing_is_attached_and_logged(
 ) -> None:
     body: Any = ValueError("body")
     first, second = OSError("first"), OSError("second")
-    keep_body_error(body, first)
-    keep_body_error(body, second)
+    assert join_errors(body, [first, second]) is body
     assert body.closing_errors == [first, second]
     assert [record.getMessage() for record in caplog.records] == [
         "Closing failed after ValueError: first",
@@ -50,7 +50,7 @@ def test_what_failed_while_closing_is_attached_and_logged(
 
 def test_the_traceback_names_it_where_exceptions_take_notes() -> None:
     body: Any = ValueError("body")
-    keep_body_error(body, OSError("the door is stuck"))
+    join_errors(body, [OSError("the door is stuck")])
     if hasattr(body, "add_note"):
         assert body.__notes__ == ["Closing failed as well: the door is stuck"]
     else:

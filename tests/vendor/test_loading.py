@@ -7,8 +7,8 @@ from typing import Any, Callable
 
 import pytest
 
-from ascend_session.vendor import NPU_BRIDGE, NPU_INIT, VENDOR_MODULES
 from tests.fake_host import FakeHost
+from tests.fake_host.signatures import NPU_BRIDGE, NPU_INIT, VENDOR_MODULES
 from tests.fake_host.vendor import Loaded, loaded, recorded, run_on
 
 

@@ -5,8 +5,8 @@ from typing import Any, Callable, List
 
 import pytest
 
-from ascend_session.vendor import HELPER, NPU_UTIL, TF_ADAPTER
 from tests.fake_host import FakeHost
+from tests.fake_host.signatures import HELPER, NPU_UTIL, TF_ADAPTER
 from tests.fake_host.vendor import Loaded, loaded
 
 
