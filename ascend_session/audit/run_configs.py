@@ -13,13 +13,12 @@ from ascend_session.audit.options import (
 )
 from ascend_session.audit.values import UNKNOWN, Known, as_python
 from ascend_session.audit.vendor_classes import PART_MODELS
-from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.ascend_config import AscendConfig, find_ruined_options
 from ascend_session.config.entry import check_value
 from ascend_session.config.names import OBSOLETE, unknown_name
 from ascend_session.config.option import Option, option_fields, part_of
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules.rule import FlatOptions
-from ascend_session.config.run_config import find_ruined_options
 from ascend_session.findings import ERROR, Finding, Place
 
 

@@ -6,7 +6,7 @@ from typing import Dict, List, Set, Tuple, Type
 from pydantic import BaseModel
 
 from ascend_session.audit.source import SyntaxTree
-from ascend_session.config.parts import (
+from ascend_session.config.options import (
     DumpConfig,
     DynamicInputConfig,
     ExperimentalConfig,

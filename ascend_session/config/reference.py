@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from typing_extensions import get_args
 
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.grammars.grammar import Grammar
+from ascend_session.config.grammars import Grammar
 from ascend_session.config.grammars.profiling_options import MEMBERS
 from ascend_session.config.names import OBSOLETE, unknown_name, write_keyword
 from ascend_session.config.option import Option, adapter_options, option_fields, part_of

@@ -5,11 +5,19 @@ modify_mixlist_config_parser.cc; guides/facts/option_files.md#modify_mixlist.
 """
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
+from ascend_session.errors import ConfigError
+from ascend_session.files import load_file
 from ascend_session.jsonfile import Member
-from ascend_session.option_files.base import OptionFile, check_writable, unusable_value
+from ascend_session.option_files.base import (
+    OptionFile,
+    PathLike,
+    check_writable,
+    unusable_value,
+)
 from ascend_session.option_files.source import SourceFile, trim
 
 # What each list means for its operators when mixed precision is on
@@ -163,6 +171,33 @@ class MixList(OptionFile):
                 hint = "Give to-remove of the list that it is in."
                 source.skip(at, f"{operator!r}: {_GRAY_ALONE}", hint)
         return {field: tuple(operators) for field, operators in fields.items()}
+
+
+_LIST_OF_FLAG = {"true": "white-list", "false": "black-list"}
+
+
+def built_in_lists(path: PathLike) -> Dict[str, str]:
+    """Read ``{operator type: list}`` of an ``aic-<soc>-ops-info.json``, for `MixList.against`.
+
+    Source: guides/facts/option_files.md#lists-of-a-toolkit for ``precision_reduce``.
+
+    Raises:
+        ConfigError: If the file cannot be read, or is no JSON object of operators.
+    """
+    name = os.fspath(path)
+    content = load_file(name, "the toolkit's list of operators")
+    try:
+        operators = json.loads(content.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: this is not JSON: {error}.") from None
+    if not isinstance(operators, dict):
+        raise ConfigError(f"{name}: is no JSON object of operators.")
+    list_by_type: Dict[str, str] = {}
+    for operator, facts in operators.items():
+        reduce = facts.get("precision_reduce") if isinstance(facts, dict) else None
+        flag = reduce.get("flag") if isinstance(reduce, dict) else None
+        list_by_type[operator] = _LIST_OF_FLAG.get(str(flag).lower(), "gray-list")
+    return list_by_type
 
 
 def _is_known(source: SourceFile, member: Member, keys: Tuple[str, ...]) -> bool:

@@ -10,19 +10,22 @@ GetOpPrecisonModeStrFromConfigFile); guides/facts/precision.md#implementation-mo
 """
 
 import functools
+import os
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.errors import ConfigError
+from ascend_session.files import load_file
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
 from ascend_session.option_files.base import (
     FrozenDict,
     OptionFile,
+    PathLike,
     check_writable,
     unusable_value,
 )
-from ascend_session.option_files.source import SourceFile, trim
+from ascend_session.option_files.source import SourceFile, split_lines, trim
 from ascend_session.text import did_you_mean, shorten
 
 # What GE's parser takes, each with its meaning; norm_class stands in the parser only.
@@ -96,6 +99,24 @@ def decide_by_select(
     if listed is None:
         return Decision(None, f"{op_type} is not in {source}, and keeps its own default.")
     return Decision(listed, f"{listed}, by {source}.")
+
+
+def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
+    """Read ``{operator type: its modes}`` of all_ops_impl_mode.ini; others have one mode only.
+
+    Source: the vendor's build scripts, which read it as ``Type=mode,mode`` (hicann, gen_opcinfo).
+
+    Raises:
+        ConfigError: If the file cannot be read.
+    """
+    modes_by_type: Dict[str, Tuple[str, ...]] = {}
+    content = load_file(os.fspath(path), "the toolkit's list of modes")
+    for line in split_lines(content.decode("utf-8", "surrogateescape")):
+        operator, equals, modes = line.partition("=")
+        if equals and not line.startswith("#"):
+            known = tuple(trim(mode) for mode in modes.split(",") if trim(mode))
+            modes_by_type.setdefault(trim(operator), known)
+    return modes_by_type
 
 
 def find_missing_mode(op_type: str, mode: str, implemented: Optional[Mapping[str, Any]]) -> str:

@@ -24,10 +24,9 @@ from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.entry import adapter_part, flatten
-from ascend_session.config.file_store import FileStore
+from ascend_session.config.entry import FileStore, adapter_part, flatten
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
-from ascend_session.config.validation import validate, validate_opening
+from ascend_session.config.rules import validate, validate_opening
 from ascend_session.errors import (
     AscendError,
     ConfigError,

@@ -8,9 +8,8 @@ from typing_extensions import Annotated, Literal
 
 from ascend_session import AscendConfig
 from ascend_session.config.grammars.lists import CommaNames
-from ascend_session.config.grammars.single_values import PathText
 from ascend_session.config.reference import describe_values, value_schema
-from ascend_session.config.types import Switch
+from ascend_session.config.types import PathText, Switch
 
 
 class Inner(BaseModel):

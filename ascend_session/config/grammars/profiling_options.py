@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 from typing_extensions import Annotated, Literal
 
-from ascend_session.config.grammars.grammar import (
+from ascend_session.config.grammars import (
     TEXT,
     Grammar,
     UnusableError,

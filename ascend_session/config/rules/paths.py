@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Iterator, Optional, Tuple
 
-from ascend_session.config.file_store import is_file
+from ascend_session.config.entry import is_file
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
 from ascend_session.errors import ConfigError, UnsupportedError
