@@ -63,6 +63,9 @@ class _Entry(NamedTuple):
         """Whether an option is missing, or has a value that its definition counts up."""
         return key not in self.own or self.own[key] in _ALLOWED[key]
 
+    def is_lazy(self) -> bool:
+        return self.all.get("dynamic_graph_execute_mode") == "lazy_recompile"
+
     def has_profiles(self) -> bool:
         return all(key in self.all for key in PROFILE)
 
@@ -164,9 +167,20 @@ def _one_of(key: str, switch: Optional[str] = None) -> _Check:
     )
 
 
+def _number(key: str, is_taken: Callable[[int], bool], wants: str) -> _Check:
+    """Make a check for a number that the entry gives."""
+    return _Check(
+        key, lambda e: key in e.own and not is_taken(e.own[key]), f"the adapter takes {wants}"
+    )
+
+
 def _to_int32(number: int) -> int:
     """Cut a number to 32 bits, as a C++ cast does."""
     return (number + 2**31) % 2**32 - 2**31
+
+
+def _is_up_to_2(number: int) -> bool:
+    return _to_int32(number) in (0, 1, 2)
 
 
 def _split(text: str, separator: str) -> List[str]:
@@ -190,15 +204,14 @@ def _items_match(key: str, pattern: str, wants: str) -> _Check:
 def _is_dump_step(text: str) -> bool:
     """Whether checkDumpStep takes a text; it takes ``5-``, ``-5``, ``0|`` and an empty one, too."""
     parts = _split(text, "|")
-    return len(parts) <= 100 and all(map(_is_step, parts))
-
-
-def _is_step(part: str) -> bool:
-    ends = _split(part, "-")
-    if len(ends) not in (1, 2) or not all(re.fullmatch("[0-9]*", end) for end in ends):
-        return False
-    first, last = (_to_int32(min(int(end or 0), 2**63 - 1)) for end in (ends[0], ends[-1]))
-    return len(ends) == 1 or first < last
+    for part in parts:
+        ends = _split(part, "-")
+        if len(ends) not in (1, 2) or not all(re.fullmatch("[0-9]*", end) for end in ends):
+            return False
+        first, last = (_to_int32(min(int(end or 0), 2**63 - 1)) for end in (ends[0], ends[-1]))
+        if len(ends) == 2 and first >= last:
+            return False
+    return len(parts) <= 100
 
 
 def _is_shape_range(text: str) -> bool:
@@ -261,11 +274,7 @@ def _has_wrong_hybrid_mode(entry: _Entry) -> bool:
 # GetPassOptions reads these for each graph, also of sessions that are not offloaded.
 _PASS_CHECKS: Tuple[_Check, ...] = (
     _one_of("dynamic_graph_execute_mode", "dynamic_input"),
-    _Check(
-        "local_rank_id",
-        lambda e: not 0 <= e.own.get("local_rank_id", 0) <= 7,
-        "the adapter takes 0 to 7 only",
-    ),
+    _number("local_rank_id", lambda number: 0 <= number <= 7, "0 to 7 only"),
     _Check(
         "local_device_list",
         lambda e: not re.fullmatch("([0-9]+,)+", e.own.get("local_device_list", "0") + ","),
@@ -288,11 +297,7 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
     ),
     _one_of("dump_mode", "enable_dump"),
     _one_of("dump_debug_mode", "enable_dump_debug"),
-    _Check(
-        "graph_run_mode",
-        lambda e: e.own.get("graph_run_mode", 1) > 1,
-        "the adapter takes 0 and 1 only",
-    ),
+    _number("graph_run_mode", lambda number: number <= 1, "0 and 1 only"),
     _Check(
         "aoe_mode",
         lambda e: "aoe_mode" in e.own and e.tuning_mode() not in ("", *_ALLOWED["aoe_mode"]),
@@ -313,11 +318,7 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
     ),
     _one_of("precision_mode"),
     _one_of("precision_mode_v2"),
-    _Check(
-        "graph_max_parallel_model_num",
-        lambda e: e.own.get("graph_max_parallel_model_num", 1) < 1,
-        "the adapter takes numbers from 1 up",
-    ),
+    _number("graph_max_parallel_model_num", lambda number: number >= 1, "numbers from 1 up"),
     _one_of("enable_exception_dump"),
     _Check(
         "optypelist_for_implmode",
@@ -337,11 +338,7 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
         "the adapter takes names and dimensions, such as 'data:1,-1;label:-1'",
     ),
     _items_match("dynamic_dims", r"(\d+,)+", "the adapter takes numbers, such as '2,2;4,4'"),
-    _Check(
-        "dynamic_node_type",
-        lambda e: e.own.get("dynamic_node_type", 0) not in (0, 1),
-        "the adapter takes 0 and 1 only",
-    ),
+    _number("dynamic_node_type", lambda number: number in (0, 1), "0 and 1 only"),
     _Check(
         "compile_hybrid_mode",
         _has_wrong_hybrid_mode,
@@ -354,11 +351,7 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
         lambda e: "enable_compress_weight" in e.own and "compress_weight_conf" in e.own,
         "it excludes compress_weight_conf by presence",
     ),
-    _Check(
-        "session_device_id",
-        lambda e: e.own.get("session_device_id", 0) < 0,
-        "the adapter takes numbers from 0 up",
-    ),
+    _number("session_device_id", lambda number: number >= 0, "numbers from 0 up"),
     _Check(
         "modify_mixlist",
         _lacks_mixed_precision,
@@ -370,17 +363,10 @@ _ENTRY_CHECKS: Tuple[_Check, ...] = (
         lambda e: "precision_mode" in e.own and "precision_mode_v2" in e.own,
         "it excludes precision_mode_v2 by presence",
     ),
-    _Check(
-        "variable_use_1g_huge_page",
-        lambda e: _to_int32(e.own.get("variable_use_1g_huge_page", 0)) not in (0, 1, 2),
-        "the adapter takes 0, 1 and 2 only",
-    ),
+    _number("variable_use_1g_huge_page", _is_up_to_2, "0, 1 and 2 only"),
     _one_of("dump_data"),
-    _Check(
-        "export_compile_stat",  # the adapter does not look at it in another field
-        lambda e: _to_int32(e.own.get("export_compile_stat", 0)) not in (0, 1, 2),
-        "the adapter takes 0, 1 and 2 only",
-    ),
+    # The adapter does not look at it in another field.
+    _number("export_compile_stat", _is_up_to_2, "0, 1 and 2 only"),
     _one_of("jit_compile"),
     _one_of("shape_generalization_mode"),
     _one_of("graph_slice"),
@@ -401,13 +387,9 @@ _GRAPH_CHECKS: Tuple[_Check, ...] = (
 )
 
 
-def _is_lazy(entry: _Entry) -> bool:
-    return bool(entry.all.get("dynamic_graph_execute_mode") == "lazy_recompile")
-
-
 def _has_wrong_shape_range(entry: _Entry) -> bool:
     text = entry.all.get("dynamic_inputs_shape_range", "")
-    return text != "" and not _is_lazy(entry) and not _is_shape_range(text)
+    return text != "" and not entry.is_lazy() and not _is_shape_range(text)
 
 
 _VARIABLES = {"step": ("TOTAL_STEP", "STEP_NOW"), "loss": ("TARGET_LOSS", "LOSS_NOW")}
@@ -485,7 +467,7 @@ _OFFLOAD_CHECKS: Tuple[_Check, ...] = (
         "iterations_per_loop",
         lambda e: (
             e.is_on("dynamic_input")
-            and _is_lazy(e)
+            and e.is_lazy()
             and _to_int32(e.all.get("iterations_per_loop", 1)) > 1
         ),
         "dynamic_graph_execute_mode='lazy_recompile' needs 1",

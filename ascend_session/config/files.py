@@ -24,18 +24,15 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
     try:
         config, problems, _ = _load(model, name)
     except _DocumentError as error:
-        problem = _with_place(name, error.finding)
-        raise ConfigError(problem.message, hint=problem.hint) from None
+        place = _place_in(name, error.finding)
+        raise ConfigError(f"{place}: {error.finding.message}", hint=error.finding.hint) from None
     if problems:
-        raise ConfigError.of([_with_place(name, problem) for problem in problems], name)
+        placed = [
+            problem._replace(message=f"{_place_in(name, problem)}: {problem.message}", place=None)
+            for problem in problems
+        ]
+        raise ConfigError.of(placed, name)
     return config
-
-
-def _with_place(name: str, finding: Finding) -> Finding:
-    """Write file and line in front of the message."""
-    line = _line_of(finding)
-    place = name if line is None else f"{name}:{line}"
-    return finding._replace(message=f"{place}: {finding.message}", place=None)
 
 
 @dataclass(frozen=True)
@@ -65,8 +62,7 @@ class FileReport:
 
     def place_of(self, finding: Finding) -> str:
         """Give file and line, in the form that editors and terminals can jump to."""
-        line = _line_of(finding)
-        return self.file if line is None else f"{self.file}:{line}"
+        return _place_in(self.file, finding)
 
     def to_dict(self) -> Dict[str, Any]:
         """Put the report, without the configuration, into a form that JSON can hold."""
@@ -76,6 +72,11 @@ class FileReport:
             "problems": [_to_dict(finding) for finding in self.problems],
             "warnings": [_to_dict(finding) for finding in self.warnings],
         }
+
+
+def _place_in(file: str, finding: Finding) -> str:
+    line = _line_of(finding)
+    return file if line is None else f"{file}:{line}"
 
 
 def _to_dict(finding: Finding) -> Dict[str, Any]:
@@ -173,15 +174,6 @@ class _DocumentError(Exception):
         self.finding = Finding(ERROR, message, hint, place=place)
 
 
-def _explain_unreadable(error: OSError) -> Tuple[str, None, Optional[str]]:
-    """Say why a file cannot be read, and what to do about it."""
-    if isinstance(error, IsADirectoryError):
-        return "is a folder, not a file.", None, "Give the paths of the files in it."
-    if isinstance(error, FileNotFoundError):
-        return "does not exist.", None, None
-    return f"cannot be read: {error.strerror}.", None, None
-
-
 def _no_mapping(kind: str) -> _DocumentError:
     return _DocumentError(
         f"this is {kind}; write options as 'name: value' lines.",
@@ -222,8 +214,13 @@ def _read_document(name: str) -> _Document:
     try:
         with open(name, encoding="utf-8-sig") as stream:
             text = stream.read(_MOST_LETTERS + 1)
+    except IsADirectoryError:
+        hint = "Give the paths of the files in it."
+        raise _DocumentError("is a folder, not a file.", hint=hint) from None
+    except FileNotFoundError:
+        raise _DocumentError("does not exist.") from None
     except OSError as error:
-        raise _DocumentError(*_explain_unreadable(error)) from None
+        raise _DocumentError(f"cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise _DocumentError(f"is not UTF-8 text (byte {error.start}).") from None
     if len(text) > _MOST_LETTERS:
