@@ -11,7 +11,7 @@ from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
     from ascend_session.option_files.aipp import Aipp as Aipp
-    from ascend_session.option_files.aipp_fields import AippOp as AippOp
+    from ascend_session.option_files.aipp import AippOp as AippOp
     from ascend_session.option_files.aoe_config import AoeConfigFile as AoeConfigFile
     from ascend_session.option_files.base import OptionFile as OptionFile
     from ascend_session.option_files.customize_dtypes import CustomDtypes as CustomDtypes
@@ -36,7 +36,7 @@ _HOMES = {
     "LISTS": "mixlist",
     "MODES": "op_precision",
     "Aipp": "aipp",
-    "AippOp": "aipp_fields",
+    "AippOp": "aipp",
     "AoeConfigFile": "aoe_config",
     "CustomDtypes": "customize_dtypes",
     "Decision": "op_precision",

@@ -127,18 +127,14 @@ class OptionFile(Brief):
         return cls._build(*cls._examine(name, content, fix=True))
 
     @classmethod
-    def examined(cls, path: PathLike, *, fix: bool = False) -> ExaminedFile:
+    def examined(cls, path: PathLike) -> ExaminedFile:
         """Tell all there is to say about a file, also if the vendor's reader refuses it.
-
-        Args:
-            path: Its name.
-            fix: Whether to take what a person means; see `fixed`.
 
         Raises:
             ConfigError: If the file cannot be read.
             UnsupportedError: If what it takes to read it is not installed.
         """
-        source, fields = cls._examine(os.fspath(path), cls._load(path), fix)
+        source, fields = cls._examine(os.fspath(path), cls._load(path))
         errors = source.errors()
         file = cls(**fields) if not errors and source.unknown is None else None
         return ExaminedFile(file, errors, source.warnings())

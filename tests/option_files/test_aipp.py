@@ -13,7 +13,7 @@ import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError, UnsupportedError
 from ascend_session.option_files import Aipp, AippOp
-from ascend_session.option_files.aipp_fields import AIPP_MODES, INPUT_FORMATS, aipp_fields
+from ascend_session.option_files.aipp import AIPP_MODES, INPUT_FORMATS, aipp_fields
 
 SAMPLE = """\
 # 静态 AIPP
