@@ -14,13 +14,11 @@ RULES = RuleBook()
 
 MIXED = ("allow_mix_precision", "allow_mix_precision_fp16", "allow_mix_precision_bf16")
 MIXED_V2 = ("mixed_float16", "mixed_bfloat16", "mixed_hif8")
+_PRECISION_MODES = ("precision_mode", "precision_mode_v2")
+DUMPS = ("enable_dump", "enable_dump_debug")
 
 
-@RULES.add(
-    "precision_mode",
-    "precision_mode_v2",
-    source="guides/facts/precision.md#precision-modes; npu_attrs.cc",
-)
+@RULES.add(*_PRECISION_MODES, source="guides/facts/precision.md#precision-modes; npu_attrs.cc")
 def one_precision_mode(entry: FlatOptions) -> RuleFindings:
     """precision_mode and precision_mode_v2 exclude each other, whatever their values."""
     if "precision_mode" in entry and "precision_mode_v2" in entry:
@@ -33,8 +31,7 @@ def one_precision_mode(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "modify_mixlist",
-    "precision_mode",
-    "precision_mode_v2",
+    *_PRECISION_MODES,
     source="guides/facts/precision.md#precision-modes; npu_attrs.cc",
 )
 def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
@@ -56,8 +53,7 @@ def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "customize_dtypes",
-    "precision_mode",
-    "precision_mode_v2",
+    *_PRECISION_MODES,
     source="guides/facts/precision.md#dtypes-of-single-operators; manual, NPURunConfig Options",
 )
 def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
@@ -75,8 +71,7 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "experimental_accelerate_train_mode",
-    "precision_mode",
-    "precision_mode_v2",
+    *_PRECISION_MODES,
     source="guides/facts/precision.md#accelerated-training; "
     "geop_npu.cc CheckAndModifyPrecisionMode; manual, ExperimentalConfig Constructor",
 )
@@ -175,13 +170,12 @@ def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
 
 @RULES.add(
     "dump_path",
-    "enable_dump",
-    "enable_dump_debug",
+    *DUMPS,
     source="guides/facts/dumps.md#data-dump; npu_attrs.cc; manual, initialize_system",
 )
 def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug need dump_path."""
-    switch = next((k for k in ("enable_dump", "enable_dump_debug") if entry.is_on(k)), None)
+    switch = next((k for k in DUMPS if entry.is_on(k)), None)
     if switch and "dump_path" not in entry:
         yield error(
             f"{switch}=True needs dump_path, an existing folder that you may read and write.",
@@ -189,7 +183,7 @@ def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("enable_dump", "enable_dump_debug", source="guides/facts/dumps.md#data-dump; GE E10001")
+@RULES.add(*DUMPS, source="guides/facts/dumps.md#data-dump; GE E10001")
 def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug exclude each other."""
     if entry.is_on("enable_dump") and entry.is_on("enable_dump_debug"):
@@ -205,8 +199,7 @@ def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     "dump_mode",
     "dump_debug_mode",
     "dump_path",
-    "enable_dump",
-    "enable_dump_debug",
+    *DUMPS,
     source="guides/facts/dumps.md#data-dump; npu_attrs.cc",
 )
 def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
@@ -215,26 +208,20 @@ def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
         ("dump_step", ("enable_dump",)),
         ("dump_mode", ("enable_dump",)),
         ("dump_debug_mode", ("enable_dump_debug",)),
-        ("dump_path", ("enable_dump", "enable_dump_debug")),
+        ("dump_path", DUMPS),
     )
     for detail, switches in pairs:
-        if detail in entry and not any(entry.is_on(switch) for switch in switches):
+        if detail in entry and not any(map(entry.is_on, switches)):
             needed = " or ".join(f"{switch}=True" for switch in switches)
             yield no_effect(
                 f"{entry.text(detail)} has no effect: it is read with {needed}.", option=detail
             )
 
 
-@RULES.add(
-    "enable_exception_dump",
-    "enable_dump",
-    "enable_dump_debug",
-    source="guides/facts/dumps.md#exception-dump",
-)
+@RULES.add("enable_exception_dump", *DUMPS, source="guides/facts/dumps.md#exception-dump")
 def exception_dump_beside_dump(entry: FlatOptions) -> RuleFindings:
     """enable_exception_dump=1 suppresses the other dumps on dynamic-shape graphs."""
-    dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
-    if entry.get("enable_exception_dump") == 1 and dumps:
+    if entry.get("enable_exception_dump") == 1 and any(map(entry.is_on, DUMPS)):
         yield warning(
             "enable_exception_dump=1 together with a dump: on dynamic-shape graphs only the "
             "exception dump is written."

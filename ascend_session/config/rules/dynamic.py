@@ -71,9 +71,7 @@ def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "compile_hybrid_mode",
-    *PROFILE,
-    source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc",
+    "compile_hybrid_mode", *PROFILE, source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc"
 )
 def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 needs the three profile keys, with dynamic_node_type=1."""

@@ -1,19 +1,16 @@
 """Host rules about paths and files: what must exist or be writable here, and what stands in it."""
 
 import os
-from typing import TYPE_CHECKING, Iterator, Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 from ascend_session.config.entry import is_file
 from ascend_session.config.grammars import profiling_options
+from ascend_session.config.rules.accuracy import DUMPS
 from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
 from ascend_session.errors import ConfigError, UnsupportedError
 from ascend_session.files import load_file
 from ascend_session.findings import Finding
 from ascend_session.option_files import FILE_OPTIONS, file_type
-
-if TYPE_CHECKING:
-    from ascend_session.option_files.base import OptionFile
-
 
 RULES = RuleBook()
 OPENING_RULES = RuleBook()
@@ -52,11 +49,11 @@ def _remedy(path: str, reason: str) -> Optional[str]:
     return f"mkdir -p {path}" if "exist" in reason else None
 
 
-@RULES.add("dump_path", "enable_dump", "enable_dump_debug", source="npu_attrs.cc CheckPath")
+@RULES.add("dump_path", *DUMPS, source="npu_attrs.cc CheckPath")
 def dump_directory(entry: FlatOptions) -> RuleFindings:
     """dump_path is an existing folder that you may read and write."""
-    dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
-    reason = unusable_directory(entry["dump_path"]) if dumps and "dump_path" in entry else None
+    dumps = any(map(entry.is_on, DUMPS)) and "dump_path" in entry
+    reason = unusable_directory(entry["dump_path"]) if dumps else None
     if reason:
         yield error(
             f"dump_path={entry['dump_path']!r} {reason}; the adapter fails at the first run.",
@@ -227,32 +224,22 @@ def _find_remarks(option: str, path: str, content: bytes) -> Iterator[Finding]:
 
 
 @RULES.add(
-    _AOE,
-    "aoe_mode",
-    source="guides/facts/option_files.md#aoe_config_file",
-    variables=("AOE_MODE",),
+    _AOE, "aoe_mode", source="guides/facts/option_files.md#aoe_config_file", variables=("AOE_MODE",)
 )
 def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
     """The feature deeper_opat needs aoe_mode 2, nonhomo_split needs aoe_mode 1."""
     mode = tuning_mode(entry)
     given = entry.get(_AOE)
-    file = _aoe_file(given) if mode is not None else None
-    if file is None:
+    if mode is None or given is None:
         return
-    from ascend_session.option_files.aoe_config import AoeConfigFile
+    from ascend_session.option_files import AoeConfigFile
 
-    assert isinstance(file, AoeConfigFile)
-    where = f"{given}: " if isinstance(given, str) else ""
-    for fault in file.against(mode or ""):
+    file, where = given, ""
+    if not is_file(given):
+        where = f"{given}: "
+        try:
+            file = AoeConfigFile.read(given)
+        except ConfigError:  # files_say_what_ge_reads reports it
+            return
+    for fault in file.against(mode):
         yield error(f"{_AOE}: {where}{fault}", option=_AOE)
-
-
-def _aoe_file(given: object) -> "Optional[OptionFile]":
-    if is_file(given):
-        return given  # type: ignore[return-value]
-    if not isinstance(given, str) or not os.path.isfile(given):
-        return None
-    try:
-        return file_type(_AOE).read(given)
-    except ConfigError:
-        return None

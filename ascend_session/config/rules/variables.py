@@ -6,6 +6,7 @@ import re
 from typing import Optional
 
 from ascend_session.config.grammars.profiling_options import profiling_members
+from ascend_session.config.rules.accuracy import DUMPS
 from ascend_session.config.rules.paths import tuning_mode
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -26,9 +27,12 @@ def whole_number(text: Optional[str]) -> Optional[int]:
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
+_SIZES = ("RANK_SIZE", "CM_WORKER_SIZE")
+
+
 def _job_size(entry: FlatOptions) -> int:
-    environ = entry.environ
-    return whole_number(environ.get("RANK_SIZE") or environ.get("CM_WORKER_SIZE")) or 1
+    given = (entry.environ.get(name) for name in _SIZES)
+    return whole_number(next(filter(None, given), None)) or 1
 
 
 @RULES.add(
@@ -70,8 +74,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
             yield warning(f"aoe_mode={entry['aoe_mode']!r} takes precedence over AOE_MODE={mode}.")
     elif mode not in ("1", "2", "4"):
         yield error(
-            f"AOE_MODE={mode!r} is not 1, 2 or 4; every session fails with it.",
-            option="AOE_MODE",
+            f"AOE_MODE={mode!r} is not 1, 2 or 4; every session fails with it.", option="AOE_MODE"
         )
 
 
@@ -81,7 +84,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
     "profiling_mode",
     "dynamic_dims",
     source="guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
-    variables=("AOE_MODE", "PROFILING_MODE", "RANK_SIZE", "CM_WORKER_SIZE"),
+    variables=("AOE_MODE", "PROFILING_MODE", *_SIZES),
 )
 def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
@@ -113,8 +116,7 @@ def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "enable_dump",
-    "enable_dump_debug",
+    *DUMPS,
     "enable_exception_dump",
     source="guides/facts/dumps.md#data-dump",
     variables=("NPU_COLLECT_PATH",),
@@ -124,7 +126,7 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
     path = entry.environ.get("NPU_COLLECT_PATH")
     if not path:
         return
-    for switch in ("enable_dump", "enable_dump_debug"):
+    for switch in DUMPS:
         if entry.is_on(switch):
             yield no_effect(
                 f"{switch}=True has no effect while NPU_COLLECT_PATH is set.", option=switch
@@ -138,9 +140,7 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "profiling_mode",
-    source="guides/facts/dumps.md#profiling",
-    variables=("PROFILING_MODE",),
+    "profiling_mode", source="guides/facts/dumps.md#profiling", variables=("PROFILING_MODE",)
 )
 def profiling_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_MODE=true profiles even with enable_profiling=False."""
@@ -196,7 +196,7 @@ def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
     "stream_sync_timeout",
     "hccl_timeout",
     source="guides/facts/options.md#time-limits; manual, NPURunConfig Options",
-    variables=("HCCL_EXEC_TIMEOUT", "RANK_SIZE", "CM_WORKER_SIZE"),
+    variables=("HCCL_EXEC_TIMEOUT", *_SIZES),
 )
 def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
@@ -217,9 +217,7 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "hccl_timeout",
-    source="guides/facts/options.md#time-limits",
-    variables=("HCCL_EXEC_TIMEOUT",),
+    "hccl_timeout", source="guides/facts/options.md#time-limits", variables=("HCCL_EXEC_TIMEOUT",)
 )
 def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
@@ -232,9 +230,7 @@ def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "deterministic",
-    source="guides/facts/options.md#determinism",
-    variables=("HCCL_DETERMINISTIC",),
+    "deterministic", source="guides/facts/options.md#determinism", variables=("HCCL_DETERMINISTIC",)
 )
 def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     """HCCL_DETERMINISTIC takes precedence over deterministic for collectives."""
@@ -288,7 +284,7 @@ def _has_cluster(text: str) -> bool:
 @RULES.add(
     "is_tailing_optimization",
     source="guides/facts/options.md#tailing-optimization; manual, NPURunConfig Options",
-    variables=("RANK_SIZE", "CM_WORKER_SIZE"),
+    variables=_SIZES,
 )
 def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     """is_tailing_optimization is for distributed training."""
@@ -313,9 +309,7 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add(
-    "hccl_timeout",
-    source="guides/facts/launch.md#hccl-timeouts",
-    variables=("HCCL_EXEC_TIMEOUT",),
+    "hccl_timeout", source="guides/facts/launch.md#hccl-timeouts", variables=("HCCL_EXEC_TIMEOUT",)
 )
 def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
     """HCCL_EXEC_TIMEOUT is a number of seconds."""
