@@ -8,7 +8,7 @@ part of a name; guides/facts/options.md.
 
 import ast
 import re
-from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, List, Mapping, Sequence, Tuple, Union
 
 from typing_extensions import Annotated
 
@@ -311,15 +311,11 @@ def in_out_pair(value: object) -> str:
     operator names, neither empty (the adapter silently skips other pairs).
     """
     if isinstance(value, str):
-        reason = _find_text_fault(value)
-        if reason is not None:
-            raise UnusableError(reason, str(_PAIRS_EXAMPLE))
+        _check_pairs_text(value)
         return value
     if not is_list(value):
         raise UnusableError
-    reason = _find_pair_fault(value)
-    if reason is not None:
-        raise UnusableError(reason)
+    _check_pairs(value, _PAIRS_EXAMPLE)
     return _write_pairs(value)
 
 
@@ -328,37 +324,42 @@ InOutPair = Annotated[
 ]
 
 
-def _find_text_fault(text: str) -> Optional[str]:
+def _check_pairs_text(text: str) -> None:
+    example = str(_PAIRS_EXAMPLE)
     if '"' in text:
-        return "the adapter takes double quotes into the names, so single quotes are needed"
+        reason = "the adapter takes double quotes into the names, so single quotes are needed"
+        raise UnusableError(reason, example)
     if "\\" in text:  # also keeps Python from warning about escapes
-        return "an operator name has no backslash"
+        raise UnusableError("an operator name has no backslash", example)
     try:
         pairs: object = ast.literal_eval(text.strip(" \t"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pairs = None
-    reason = _find_pair_fault(pairs)
-    if reason is None and _drop_blanks(text) != _drop_blanks(_write_pairs(pairs)):
-        return "it is not as str() writes it, and the adapter's parser does not know all of Python"
-    return reason
+    _check_pairs(pairs, example)
+    # The adapter drops blanks and tabs.
+    rewritten = _write_pairs(pairs)
+    if re.sub("[ \t]", "", text) != re.sub("[ \t]", "", rewritten):
+        reason = (
+            "it is not as str() writes it, and the adapter's parser does not know all of Python"
+        )
+        raise UnusableError(reason, example)
 
 
-def _find_pair_fault(pairs: object) -> Optional[str]:
+def _check_pairs(pairs: object, example: object) -> None:
     if not is_list(pairs) or not pairs:
-        return "it is not a list of [inputs, outputs] pairs"
+        raise UnusableError("it is not a list of [inputs, outputs] pairs", example)
     for pair in pairs:
         if not is_list(pair) or len(pair) != 2:
-            return f"{pair!r} is not a pair of two lists, [inputs, outputs]"
+            reason = "is not a pair of two lists, [inputs, outputs]"
+            raise UnusableError(f"{pair!r} {reason}", example)
         for names in pair:
             if not is_list(names) or not names:
-                return f"{names!r} is not a list of at least one operator name"
+                reason = "is not a list of at least one operator name"
+                raise UnusableError(f"{names!r} {reason}", example)
             for name in names:
                 if not _is_operator_name(name):
-                    return (
-                        f"{name!r} is not an operator name (text, no blank, quote, bracket or "
-                        "colon)"
-                    )
-    return None
+                    reason = "is not an operator name (text, no blank, quote, bracket or colon)"
+                    raise UnusableError(f"{name!r} {reason}", example)
 
 
 def _is_operator_name(name: object) -> bool:
@@ -370,8 +371,3 @@ def _is_operator_name(name: object) -> bool:
 def _write_pairs(pairs: Any) -> str:
     """Write checked pairs; tuples become lists, whose brackets the adapter counts."""
     return str([[[str(name) for name in names] for names in pair] for pair in pairs])
-
-
-def _drop_blanks(text: str) -> str:
-    """Leave out what the adapter drops."""
-    return text.replace(" ", "").replace("\t", "")
