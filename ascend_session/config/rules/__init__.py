@@ -22,6 +22,7 @@ from ascend_session.config.rules.rule import (
     applicable,
     apply_rules,
     no_effect,
+    source,
     warning,
 )
 from ascend_session.errors import ConfigError, warn
@@ -40,7 +41,8 @@ __all__ = [
 DEPRECATIONS = RuleBook()
 
 
-@DEPRECATIONS.add(source="guides/facts/former.md#former-releases; manual, NPURunConfig Options")
+@DEPRECATIONS.add()
+@source("guides/facts/former.md#former-releases; manual, NPURunConfig Options")
 def deprecated_options(entry: FlatOptions) -> RuleFindings:
     """Warn of deprecated options and name what replaces them."""
     known = options_by_key(AdapterOptions)
