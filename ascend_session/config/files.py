@@ -21,11 +21,7 @@ _MOST_LETTERS = 10_000_000
 def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
     """Build ``model`` from a file; see `AscendConfig.from_file`."""
     name = os.fspath(path)
-    try:
-        config, problems, _ = _load(model, name)
-    except _DocumentError as error:
-        place = _place_in(name, error.finding)
-        raise ConfigError(f"{place}: {error.finding.message}", hint=error.finding.hint) from None
+    config, problems, _ = _load(model, name)
     if problems:
         placed = [
             problem._replace(message=f"{_place_in(name, problem)}: {problem.message}", place=None)
@@ -100,12 +96,9 @@ def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileR
         name: The file, YAML or JSON.
         environ: The environment for the host rules; None leaves them out.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AscendConfigWarning)
-            config, problems, places = _load(AscendConfig, name)
-    except _DocumentError as error:
-        return FileReport(name, None, (error.finding,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AscendConfigWarning)
+        config, problems, places = _load(AscendConfig, name)
     if config is None or problems:
         return FileReport(name, None, tuple(problems))
     rules = RULES if environ is None else RULES + HOST_RULES
@@ -132,11 +125,11 @@ def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
 
     Returns:
         The configuration, if it can be built; what is wrong, each with its place; the places.
-
-    Raises:
-        _DocumentError: If there is nothing to build it from.
     """
-    document = _read_document(name)
+    try:
+        document = _read_document(name)
+    except _DocumentError as error:
+        return None, [error.finding], {}
     values, problems = document.values, document.problems
     objects = [option.name for option in adapter_options(model) if option.is_object]
     problems += [
