@@ -45,12 +45,10 @@ class ExaminedFile(NamedTuple):
     """What there is to say of a file.
 
     Attributes:
-        file: What it says; None if it is refused, or says something that is not known here.
         refused: Why the vendor's reader refuses it.
         remarks: What that reader skips, or takes differently, without telling.
     """
 
-    file: Optional["OptionFile"]
     refused: Tuple[Finding, ...]
     remarks: Tuple[Finding, ...]
 
@@ -134,10 +132,8 @@ class OptionFile(Brief):
             ConfigError: If the file cannot be read.
             UnsupportedError: If what it takes to read it is not installed.
         """
-        source, fields = cls._examine(os.fspath(path), cls._load(path))
-        errors = source.errors()
-        file = cls(**fields) if not errors and source.unknown is None else None
-        return ExaminedFile(file, errors, source.warnings())
+        source, _ = cls._examine(os.fspath(path), cls._load(path))
+        return ExaminedFile(source.errors(), source.warnings())
 
     def text(self) -> str:
         """Write the content of a file that says this, as the vendor's reader takes it."""

@@ -7,7 +7,7 @@ modify_mixlist_config_parser.cc; guides/facts/option_files.md#modify_mixlist.
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
@@ -35,22 +35,6 @@ _FIELDS: Dict[Tuple[str, str], str] = {
     ("gray-list", "to-add"): "gray_add",
     ("gray-list", "to-remove"): "gray_remove",
 }
-_ALLOWED: FrozenSet[FrozenSet[str]] = frozenset(
-    frozenset(fields.split())
-    for fields in (
-        "black_remove",
-        "white_remove",
-        "gray_add",
-        "gray_add black_remove",
-        "gray_add white_remove",
-        "white_add",
-        "white_add gray_remove",
-        "white_add black_remove",
-        "black_add",
-        "black_add gray_remove",
-        "black_add white_remove",
-    )
-)
 _COMBINING = (
     "Give to-add of one list, to-remove of black-list or white-list, or to-add of one list with "
     "to-remove of another."
@@ -95,7 +79,7 @@ class MixList(OptionFile):
                 raise unusable_value(self.OPTION, message)
             object.__setattr__(self, field, tuple(dict.fromkeys(types)))
         for operator, fields in _fields_by_operator(vars(self)).items():
-            if frozenset(fields) not in _ALLOWED:
+            if not _can_combine(fields):
                 raise unusable_value(self.OPTION, _refusal_of(operator, fields), _COMBINING)
             check_writable(self.OPTION, repr(operator), operator, strict=True)
 
@@ -165,7 +149,7 @@ class MixList(OptionFile):
                     _read_operators(source, update, fields.setdefault(field, {}))
         for operator, changes in _fields_by_operator(fields).items():
             at = max(fields[field][operator] for field in changes)
-            if frozenset(changes) not in _ALLOWED:
+            if not _can_combine(changes):
                 source.refuse(at, _refusal_of(operator, changes), _COMBINING)
             elif changes == ["gray_add"]:
                 hint = "Give to-remove of the list that it is in."
@@ -233,6 +217,14 @@ def _fields_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
         for operator in operators.get(field, ()):
             fields.setdefault(operator, []).append(field)
     return fields
+
+
+def _can_combine(fields: List[str]) -> bool:
+    """Whether GE takes these changes of one operator; `_COMBINING` has the rule in words."""
+    adds = [field for field in fields if field.endswith("_add")]
+    lists = {_list_of(field) for field in fields}
+    is_pair = len(adds) <= 1 and len(fields) - len(adds) <= 1 and len(lists) == len(fields)
+    return is_pair and fields != ["gray_remove"]
 
 
 def _list_of(field: str) -> str:
