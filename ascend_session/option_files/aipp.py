@@ -296,10 +296,7 @@ _FIELD = re.compile(r"\b([A-Za-z_]\w*)[ \t\r\n]*[:{<]")
 _BLOCK_START = re.compile(rf"\b{_BLOCK}\b")
 # What protobuf says of a field or value that a newer message may have; outside of a block there is
 # nothing else in any.
-_UNKNOWN = re.compile(
-    r'"domi\.AippOpParams" has no field named "(\w+)"'
-    r'|"domi\.AippOpParams\.\w+" has no value named (\w+)'
-)
+_UNKNOWN = re.compile(r'"domi\.AippOpParams(?:\.\w+)?" has no (?:field|value) named "?(\w+)')
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -331,7 +328,13 @@ class Aipp(OptionFile):
         """Write the blocks in protobuf's text form, only what is set."""
         lines: List[str] = [] if self.ops else ["# no input is preprocessed"]
         for op in self.ops:
-            lines += [f"{_BLOCK} {{", *_write_fields(op), "}"]
+            lines.append(f"{_BLOCK} {{")
+            for field in aipp_fields():
+                value = getattr(op, field.name)
+                for item in value if field.form == "many" else (value,):
+                    if item is not None and (field.form != "one" or item not in _UNSET):
+                        lines.append(f"    {field.name}: {_write_value(field, item)}")
+            lines.append("}")
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
@@ -428,30 +431,25 @@ def _parse_known(source: SourceFile, places: _FieldPlaces, text: str) -> Any:
         text_format.ParseError: If protobuf refuses the text.
     """
     text_format = _import_protobuf("text_format")
-    unknown = None
+    unknown: List[Tuple[str, Place]] = []
     for is_lenient in (False, True):
         message = _message_class()()
         try:
             text_format.Parse(text, message, allow_unknown_field=is_lenient)
             break
         except text_format.ParseError as error:
-            if _UNKNOWN.search(str(error)) is None:
+            match = _UNKNOWN.search(str(error))
+            if match is None:
                 raise
-            unknown, message = error, None
-    if unknown is not None:
-        _note_unknown(source, places, unknown)
-    return message
-
-
-def _note_unknown(source: SourceFile, places: _FieldPlaces, error: Any) -> None:
-    """Note fields of a block, or a value, that the message as it is known here does not have."""
-    match = _UNKNOWN.search(str(error))
-    word = (match.group(1) or match.group(2)) if match else ""
+            unknown, message = [(match.group(1), _place_of(error))], None
     known = [field.name for field in aipp_fields()]
-    for name, place in places.others((*known, *_OTHER_FIELDS)) or [(word, _place_of(error))]:
-        quoted = shorten(name)
-        message = f"{quoted!r} is unknown here; if GE does not know it either, it refuses the file."
-        source.skip_unknown(place, message, functools.partial(_field_hint, name, known))
+    if unknown:
+        unknown = places.others((*known, *_OTHER_FIELDS)) or unknown
+    for name, place in unknown:
+        what = repr(shorten(name))
+        reason = f"{what} is unknown here; if GE does not know it either, it refuses the file."
+        source.skip_unknown(place, reason, functools.partial(_field_hint, name, known))
+    return message
 
 
 def _field_hint(name: str, known: Sequence[str]) -> str:
@@ -488,14 +486,6 @@ def _find_clashes(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Tuple[int, st
             yield number, field, message
         elif first != number:
             yield number, field, f"{field}: {block[field]!r} has block {first + 1} already."
-
-
-def _write_fields(op: AippOp) -> Iterator[str]:
-    for field in aipp_fields():
-        value = getattr(op, field.name)
-        for item in value if field.form == "many" else (value,):
-            if item is not None and (field.form != "one" or item not in _UNSET):
-                yield f"    {field.name}: {_write_value(field, item)}"
 
 
 def _write_value(field: AippField, value: Any) -> str:
