@@ -120,12 +120,12 @@ class CustomDtypes(OptionFile):
     def _read(cls, source: SourceFile) -> Dict[str, Any]:
         entries: Dict[bool, Dict[str, Dtypes]] = {False: {}, True: {}}
         first_lines: Dict[Tuple[bool, str], int] = {}
-        for number, line in source.lines():
+        for place, line in source.lines():
             if source.is_hopeless:
                 break
             if not source.fix and len(encode(line)) > _MOST_BYTES:
                 source.skip(
-                    Place(number, 1),
+                    place,
                     f"GE stops reading here: the line has more than {_MOST_BYTES} bytes. It "
                     "reports no error, and what follows is not read either.",
                 )
@@ -133,20 +133,20 @@ class CustomDtypes(OptionFile):
             if source.fix and (not line or line.startswith(_COMMENTS)):
                 continue
             if "\0" in line:
-                place = Place(number, line.index("\0") + 1)
-                source.skip(place, "GE reads this line up to its zero byte only.")
+                zero_byte = place._replace(column=line.index("\0") + 1)
+                source.skip(zero_byte, "GE reads this line up to its zero byte only.")
                 line = line.partition("\0")[0]
             try:
                 parsed = _parse_line(line)
             except _LineError as error:
-                _refuse_line(source, number, line, error)
+                _refuse_line(source, place, line, error)
                 continue
-            first = first_lines.setdefault((parsed.is_type, parsed.name), number)
-            if first != number:
+            first = first_lines.setdefault((parsed.is_type, parsed.name), place.line)
+            if first != place.line:
                 kind = "type" if parsed.is_type else "name"
                 message = f"the {kind} {parsed.name!r} is already in line {first}."
-                source.skip(Place(number, 1), f"GE skips this line: {message}")
-            elif not _note_strange_line(source, Place(number, 1), parsed):
+                source.skip(place, f"GE skips this line: {message}")
+            elif not _note_strange_line(source, place, parsed):
                 entries[parsed.is_type][parsed.name] = parsed.dtypes
         return {"by_name": entries[False], "by_type": entries[True]}
 
@@ -251,7 +251,7 @@ def _note_strange_line(source: SourceFile, place: Place, line: _Line) -> bool:
     return False
 
 
-def _refuse_line(source: SourceFile, number: int, line: str, error: _LineError) -> None:
+def _refuse_line(source: SourceFile, place: Place, line: str, error: _LineError) -> None:
     entry = trim(line)
     hint: Optional[str] = _TAKE_OUT
     if not entry:
@@ -263,7 +263,7 @@ def _refuse_line(source: SourceFile, number: int, line: str, error: _LineError) 
         )
     else:
         message, hint = f"GE refuses the whole file for this line: {error}", None
-    source.refuse(Place(number, error.column), message, hint)
+    source.refuse(place._replace(column=error.column), message, hint)
 
 
 def _to_dtypes(value: Any) -> Any:

@@ -153,12 +153,11 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
     first_lines: Dict[str, int] = {}
     hint = "Write JSON, as fixed() and `config check-file --fix` do."
     source.skip(Place(1, 1), _OLD_FORM, hint)
-    for number, line in source.lines():
+    for place, line in source.lines():
         if source.is_hopeless:
             break
         if not line or (source.fix and line.startswith(("#", "//"))):
             continue
-        place = Place(number, 1)
         name, colon, value = line.partition(":")
         column = len(name) + 2
         name, value = trim(name), trim(value)
@@ -171,7 +170,7 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
             source.refuse(place, message)
         elif value not in ("on", "off"):
             message = f"The switch of {name!r} must be on or off, not {shorten(value, 40)!r}."
-            source.refuse(Place(number, column), message)
+            source.refuse(place._replace(column=column), message)
         elif not name:
             source.skip(place, "GE skips this line: it names no pass.")
         elif find_stray_byte(name) is not None:
@@ -181,7 +180,7 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
             message = f"The pass {name!r} is already in line {first_lines[name]}."
             source.refuse(place, message)
         else:
-            first_lines[name] = number
+            first_lines[name] = place.line
             switches[name] = value == "on"
             if name.startswith(BOM):
                 message = f"A byte order mark is part of the name for GE: {name!r}."

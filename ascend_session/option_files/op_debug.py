@@ -86,8 +86,8 @@ class OpDebugConfig(OptionFile):
 def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
     """Find the two lines that GE looks for; the last of each counts."""
     lines: Dict[str, Tuple[Place, str]] = {}
-    for number, line in source.lines():
-        place, line = Place(number, 1), trim(line.partition("#")[0] if source.fix else line)
+    for place, line in source.lines():
+        line = trim(line.partition("#")[0] if source.fix else line)
         if not line or line.startswith("#"):
             continue
         key = next((key for key in (_CONFIG, _LIST) if key in line), None)
@@ -98,7 +98,7 @@ def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
             hint = f"Write {key}=..., or # in front."
             source.skip(place, f"GE reads this line as {key}, because the word occurs in it.", hint)
         if key in lines:
-            source.skip(lines[key][0], f"Only the last line for {key} counts, line {number}.")
+            source.skip(lines[key][0], f"Only the last line for {key} counts, line {place.line}.")
         lines[key] = (place, line)
     return lines
 
