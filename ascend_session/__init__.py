@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ascend_session.config.grammars.profiling_options import (
         ProfilingOptions as ProfilingOptions,
     )
-    from ascend_session.config.parts import DumpConfig as DumpConfig
-    from ascend_session.config.parts import DynamicInputConfig as DynamicInputConfig
-    from ascend_session.config.parts import ExperimentalConfig as ExperimentalConfig
-    from ascend_session.config.parts import (
+    from ascend_session.config.options import DumpConfig as DumpConfig
+    from ascend_session.config.options import DynamicInputConfig as DynamicInputConfig
+    from ascend_session.config.options import ExperimentalConfig as ExperimentalConfig
+    from ascend_session.config.options import (
         GraphMemoryOptimizeConfig as GraphMemoryOptimizeConfig,
     )
-    from ascend_session.config.parts import MemoryConfig as MemoryConfig
-    from ascend_session.config.parts import ProfilingConfig as ProfilingConfig
+    from ascend_session.config.options import MemoryConfig as MemoryConfig
+    from ascend_session.config.options import ProfilingConfig as ProfilingConfig
     from ascend_session.errors import AscendConfigWarning as AscendConfigWarning
     from ascend_session.errors import AscendError as AscendError
     from ascend_session.errors import AuditError as AuditError
@@ -66,10 +66,10 @@ _HOMES = {
     "ConfigError": "errors",
     "DeviceError": "errors",
     "DeviceTimeoutError": "errors",
-    "DumpConfig": "config.parts",
-    "DynamicInputConfig": "config.parts",
-    "ExperimentalConfig": "config.parts",
-    "GraphMemoryOptimizeConfig": "config.parts",
+    "DumpConfig": "config.options",
+    "DynamicInputConfig": "config.options",
+    "ExperimentalConfig": "config.options",
+    "GraphMemoryOptimizeConfig": "config.options",
     "FanOut": "fanout",
     "FanOutError": "errors",
     "InitializationError": "errors",
@@ -77,9 +77,9 @@ _HOMES = {
     "LaunchConfig": "launcher.config",
     "LaunchResult": "launcher.result",
     "LifecycleError": "errors",
-    "MemoryConfig": "config.parts",
+    "MemoryConfig": "config.options",
     "PreflightError": "errors",
-    "ProfilingConfig": "config.parts",
+    "ProfilingConfig": "config.options",
     "ProfilingOptions": "config.grammars.profiling_options",
     "RankTable": "cluster.rank_table",
     "ResultError": "errors",

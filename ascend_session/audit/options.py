@@ -42,7 +42,7 @@ from ascend_session.audit.objects import (
 )
 from ascend_session.audit.source import SyntaxTree, is_vendor_module
 from ascend_session.config.adapter_checks import ends_by_itself
-from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.ascend_config import AscendConfig, find_ruined_options
 from ascend_session.config.entry import check_value
 from ascend_session.config.grammars.profiling_options import profiling_members
 from ascend_session.config.names import OBSOLETE, unknown_name
@@ -53,8 +53,8 @@ from ascend_session.config.option import (
     options_by_key,
     part_of,
 )
-from ascend_session.config.options import AdapterOptions
-from ascend_session.config.parts import (
+from ascend_session.config.options import (
+    AdapterOptions,
     DumpConfig,
     DynamicInputConfig,
     ExperimentalConfig,
@@ -65,7 +65,6 @@ from ascend_session.config.parts import (
 from ascend_session.config.reference import values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
-from ascend_session.config.run_config import find_ruined_options
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
 

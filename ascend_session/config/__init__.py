@@ -1,8 +1,8 @@
 """What the user asks for: the options of the Ascend adapter, typed and checked.
 
-``options.py`` and ``parts.py`` have every option on one line; ``types.py`` the types of plain
-values and files, ``grammars/`` those of texts in a little language; ``rules/`` what options demand
-of each other and of the host. ``entry.py`` is what the adapter reads of an entry, and
-``adapter_checks.py`` what of that ends a run. ``proto.py``, ``files.py`` and ``run_config.py`` are
-the other ways in and out; ``reference.py`` is for readers.
+``options.py`` has every option on one line; ``types.py`` the types of plain values and files,
+``grammars/`` those of texts in a little language; ``rules/`` what options demand of each other and
+of the host. ``entry.py`` is what the adapter reads of an entry, and ``adapter_checks.py`` what of
+that ends a run. ``proto.py`` and ``files.py`` are the other ways in and out; ``reference.py`` is
+for readers.
 """

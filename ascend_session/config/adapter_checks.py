@@ -16,13 +16,11 @@ from typing import (
     Callable,
     Dict,
     Iterable,
+    Iterator,
     List,
     Mapping,
     NamedTuple,
-    Optional,
     Sequence,
-    Tuple,
-    Union,
 )
 
 from ascend_session.config.entry import EntryReading
@@ -59,10 +57,6 @@ class _Entry(NamedTuple):
     def is_on(self, key: str) -> bool:
         return self.all.get(key) is True
 
-    def is_allowed(self, key: str) -> bool:
-        """Whether an option is missing, or has a value that its definition counts up."""
-        return key not in self.own or self.own[key] in _ALLOWED[key]
-
     def has_profiles(self) -> bool:
         return all(key in self.all for key in PROFILE)
 
@@ -70,18 +64,16 @@ class _Entry(NamedTuple):
         return str(self.own.get("aoe_mode", self.environ.get("AOE_MODE", "")))
 
 
-class _Check(NamedTuple):
-    """A check of the adapter.
+class _Refusal(NamedTuple):
+    """Why a check of the adapter ends the run.
 
     Attributes:
-        about: The option or variable that it is about; of several the first that is there.
-        fails: Whether it ends the run.
+        about: The option or variable that it is about.
         wants: What it wants, as half a sentence.
         needs_others: Whether other options or variables decide with it.
     """
 
-    about: Union[str, Tuple[str, ...]]
-    fails: Callable[[_Entry], bool]
+    about: str
     wants: str
     needs_others: bool = False
 
@@ -98,19 +90,17 @@ def find_refusals(
     if not views:
         return {}
     last = views[-1]
-    failed = [(check, view) for view in views for check in _PASS_CHECKS if check.fails(view)]
+    failed = [(refusal, view) for view in views for refusal in _check_passes(view)]
     if last.all.get("job") not in ("ps", "default"):
-        failed += [(check, view) for view in views for check in _ENTRY_CHECKS if check.fails(view)]
-        failed += [(check, last) for check in _GRAPH_CHECKS if check.fails(last)]
+        failed += [(refusal, view) for view in views for refusal in _check_entry(view)]
+        failed += [(refusal, last) for refusal in _check_graph(last)]
         if last.all.get("use_off_line") is not False:
-            failed += [(check, last) for check in _OFFLOAD_CHECKS if check.fails(last)]
+            failed += [(refusal, last) for refusal in _check_offload(last)]
     refusals: Dict[str, Finding] = {}
-    for check, view in failed:
-        names = (check.about,) if isinstance(check.about, str) else check.about
-        name = next((name for name in names if name in view.own), names[0])
+    for (name, wants, _), view in failed:
         given: Mapping[str, Any] = view.all if name in view.all else view.environ
         written = f"{name}={given[name]!r}" if name in given else name
-        message = f"{written} ends the run on a device: {check.wants}."
+        message = f"{written} ends the run on a device: {wants}."
         refusals.setdefault(name, Finding(ERROR, message, option=name))
     return refusals
 
@@ -118,9 +108,11 @@ def find_refusals(
 def ends_by_itself(key: str, value: Any) -> bool:
     """Whether a value, as the adapter reads it, ends each run that is offloaded."""
     (alone,) = _read_in_turn([{key: value}], {})
-    checks = (*_PASS_CHECKS, *_ENTRY_CHECKS, *_GRAPH_CHECKS, *_OFFLOAD_CHECKS)
+    phases = (_check_passes, _check_entry, _check_graph, _check_offload)
     return any(
-        check.about == key and not check.needs_others and check.fails(alone) for check in checks
+        refusal.about == key and not refusal.needs_others
+        for check in phases
+        for refusal in check(alone)
     )
 
 
@@ -156,17 +148,28 @@ _ALLOWED = {
 }
 
 
-def _one_of(key: str, switch: Optional[str] = None) -> _Check:
-    """Make a check for the values that the definition counts up; with ``switch`` if that is on."""
-    wants = "the adapter takes " + ", ".join(map(repr, _ALLOWED[key])) + " only"
-    return _Check(
-        key, lambda e: (switch is None or e.is_on(switch)) and not e.is_allowed(key), wants
-    )
+def _check_words(entry: _Entry, *keys: str) -> Iterator[_Refusal]:
+    """Check the options of which the definition counts up the values."""
+    for key in keys:
+        if key in entry.own and entry.own[key] not in _ALLOWED[key]:
+            words = ", ".join(map(repr, _ALLOWED[key]))
+            yield _Refusal(key, f"the adapter takes {words} only")
+
+
+def _check_number(
+    entry: _Entry, key: str, is_taken: Callable[[int], bool], wants: str
+) -> Iterator[_Refusal]:
+    if key in entry.own and not is_taken(entry.own[key]):
+        yield _Refusal(key, f"the adapter takes {wants}")
 
 
 def _to_int32(number: int) -> int:
     """Cut a number to 32 bits, as a C++ cast does."""
     return (number + 2**31) % 2**32 - 2**31
+
+
+def _is_up_to_2(number: int) -> bool:
+    return _to_int32(number) in (0, 1, 2)
 
 
 def _split(text: str, separator: str) -> List[str]:
@@ -175,30 +178,23 @@ def _split(text: str, separator: str) -> List[str]:
     return parts if parts[-1] else parts[:-1]
 
 
-def _items_match(key: str, pattern: str, wants: str) -> _Check:
-    """Make a check for the items between the semicolons of a text of dynamic profiles."""
-
-    def fails(entry: _Entry) -> bool:
-        if not entry.has_profiles():
-            return False
-        items = _split(entry.all[key], ";")
-        return not items or any(not re.fullmatch(pattern, f"{item},", re.ASCII) for item in items)
-
-    return _Check(key, fails, wants)
+def _items_match(text: str, pattern: str) -> bool:
+    """Whether there are items between the semicolons of a text, and all of them match."""
+    items = _split(text, ";")
+    return bool(items) and all(re.fullmatch(pattern, f"{item},", re.ASCII) for item in items)
 
 
 def _is_dump_step(text: str) -> bool:
     """Whether checkDumpStep takes a text; it takes ``5-``, ``-5``, ``0|`` and an empty one, too."""
     parts = _split(text, "|")
-    return len(parts) <= 100 and all(map(_is_step, parts))
-
-
-def _is_step(part: str) -> bool:
-    ends = _split(part, "-")
-    if len(ends) not in (1, 2) or not all(re.fullmatch("[0-9]*", end) for end in ends):
-        return False
-    first, last = (_to_int32(min(int(end or 0), 2**63 - 1)) for end in (ends[0], ends[-1]))
-    return len(ends) == 1 or first < last
+    for part in parts:
+        ends = _split(part, "-")
+        if len(ends) not in (1, 2) or not all(re.fullmatch("[0-9]*", end) for end in ends):
+            return False
+        first, last = (_to_int32(min(int(end or 0), 2**63 - 1)) for end in (ends[0], ends[-1]))
+        if len(ends) == 2 and first >= last:
+            return False
+    return len(parts) <= 100
 
 
 def _is_shape_range(text: str) -> bool:
@@ -237,12 +233,6 @@ def _fails_as_directory(path: str) -> bool:
     return unusable_directory(path.partition("\0")[0]) is not None
 
 
-def _lacks_dump_path(entry: _Entry) -> bool:
-    if not entry.is_on("enable_dump") and not entry.is_on("enable_dump_debug"):
-        return False
-    return _fails_as_directory(entry.own.get("dump_path", ""))
-
-
 def _lacks_mixed_precision(entry: _Entry) -> bool:
     if "precision_mode" in entry.own:
         is_mixed = entry.own["precision_mode"] in MIXED
@@ -258,156 +248,83 @@ def _has_wrong_hybrid_mode(entry: _Entry) -> bool:
     return mode not in (0, 1) or (mode == 1 and entry.own["dynamic_node_type"] != 1)
 
 
-# GetPassOptions reads these for each graph, also of sessions that are not offloaded.
-_PASS_CHECKS: Tuple[_Check, ...] = (
-    _one_of("dynamic_graph_execute_mode", "dynamic_input"),
-    _Check(
-        "local_rank_id",
-        lambda e: not 0 <= e.own.get("local_rank_id", 0) <= 7,
-        "the adapter takes 0 to 7 only",
-    ),
-    _Check(
-        "local_device_list",
-        lambda e: not re.fullmatch("([0-9]+,)+", e.own.get("local_device_list", "0") + ","),
-        "the adapter takes numbers with commas between",
-    ),
-    _one_of("variable_placement"),
-)
-
-# SetNpuOptimizerAttr, in its order; for jobs other than ps and default.
-_ENTRY_CHECKS: Tuple[_Check, ...] = (
-    _Check(
-        "dump_path",
-        _lacks_dump_path,
-        "a dump needs an existing folder that you may read and write",
-    ),
-    _Check(
-        "dump_step",
-        lambda e: e.is_on("enable_dump") and not _is_dump_step(e.own.get("dump_step", "")),
-        "the adapter takes at most 100 steps and rising ranges, such as '0|3-5|10'",
-    ),
-    _one_of("dump_mode", "enable_dump"),
-    _one_of("dump_debug_mode", "enable_dump_debug"),
-    _Check(
-        "graph_run_mode",
-        lambda e: e.own.get("graph_run_mode", 1) > 1,
-        "the adapter takes 0 and 1 only",
-    ),
-    _Check(
-        "aoe_mode",
-        lambda e: "aoe_mode" in e.own and e.tuning_mode() not in ("", *_ALLOWED["aoe_mode"]),
-        "the adapter takes '1', '2' and '4' only",
-    ),
-    _Check(
-        "AOE_MODE",
-        lambda e: "aoe_mode" not in e.own and e.tuning_mode() not in ("", *_ALLOWED["aoe_mode"]),
-        "the adapter takes 1, 2 and 4 only",
-    ),
-    _Check(
-        "work_path",
-        lambda e: (
-            e.tuning_mode() in _ALLOWED["aoe_mode"]
-            and _fails_as_directory(e.own.get("work_path", "./"))
-        ),
-        "AOE needs an existing folder that you may read and write",
-    ),
-    _one_of("precision_mode"),
-    _one_of("precision_mode_v2"),
-    _Check(
-        "graph_max_parallel_model_num",
-        lambda e: e.own.get("graph_max_parallel_model_num", 1) < 1,
-        "the adapter takes numbers from 1 up",
-    ),
-    _one_of("enable_exception_dump"),
-    _Check(
-        "optypelist_for_implmode",
-        lambda e: "optypelist_for_implmode" in e.own and "op_select_implmode" not in e.own,
-        "it needs op_select_implmode",
-        needs_others=True,
-    ),
-    _one_of("op_select_implmode"),
-    _Check(
-        PROFILE,
-        lambda e: 0 < sum(key in e.own for key in PROFILE) < len(PROFILE),
-        f"{', '.join(PROFILE)} are given together",
-    ),
-    _items_match(
-        "input_shape",
-        r"[\s\S]+:((\d+|-\d+),)+",
-        "the adapter takes names and dimensions, such as 'data:1,-1;label:-1'",
-    ),
-    _items_match("dynamic_dims", r"(\d+,)+", "the adapter takes numbers, such as '2,2;4,4'"),
-    _Check(
-        "dynamic_node_type",
-        lambda e: e.own.get("dynamic_node_type", 0) not in (0, 1),
-        "the adapter takes 0 and 1 only",
-    ),
-    _Check(
-        "compile_hybrid_mode",
-        _has_wrong_hybrid_mode,
-        "with dynamic profiles it is 0 or 1, and 1 needs dynamic_node_type=1",
-        needs_others=True,
-    ),
-    _one_of("buffer_optimize"),
-    _Check(
-        "enable_compress_weight",
-        lambda e: "enable_compress_weight" in e.own and "compress_weight_conf" in e.own,
-        "it excludes compress_weight_conf by presence",
-    ),
-    _Check(
-        "session_device_id",
-        lambda e: e.own.get("session_device_id", 0) < 0,
-        "the adapter takes numbers from 0 up",
-    ),
-    _Check(
-        "modify_mixlist",
-        _lacks_mixed_precision,
-        "it needs a precision_mode or precision_mode_v2 that is mixed",
-        needs_others=True,
-    ),
-    _Check(
-        "precision_mode",
-        lambda e: "precision_mode" in e.own and "precision_mode_v2" in e.own,
-        "it excludes precision_mode_v2 by presence",
-    ),
-    _Check(
-        "variable_use_1g_huge_page",
-        lambda e: _to_int32(e.own.get("variable_use_1g_huge_page", 0)) not in (0, 1, 2),
-        "the adapter takes 0, 1 and 2 only",
-    ),
-    _one_of("dump_data"),
-    _Check(
-        "export_compile_stat",  # the adapter does not look at it in another field
-        lambda e: _to_int32(e.own.get("export_compile_stat", 0)) not in (0, 1, 2),
-        "the adapter takes 0, 1 and 2 only",
-    ),
-    _one_of("jit_compile"),
-    _one_of("shape_generalization_mode"),
-    _one_of("graph_slice"),
-)
-
-# ProcessGraph, also with use_off_line=False
-_GRAPH_CHECKS: Tuple[_Check, ...] = (
-    _Check(
-        "iterations_per_loop",
-        lambda e: _to_int32(e.all.get("iterations_per_loop", 1)) < 1,
-        "the adapter reads 32 bits of it, and takes numbers from 1 up",
-    ),
-    _Check(
-        "task_index",
-        lambda e: _to_int32(e.all.get("task_index", 0)) < 0,
-        "the adapter reads 32 bits of it, and takes numbers from 0 up",
-    ),
-)
+def _check_passes(e: _Entry) -> Iterator[_Refusal]:
+    """Check what GetPassOptions reads for each graph, also of sessions that are not offloaded."""
+    if e.is_on("dynamic_input"):
+        yield from _check_words(e, "dynamic_graph_execute_mode")
+    yield from _check_number(e, "local_rank_id", lambda rank: 0 <= rank <= 7, "0 to 7 only")
+    if not re.fullmatch("([0-9]+,)+", e.own.get("local_device_list", "0") + ","):
+        yield _Refusal("local_device_list", "the adapter takes numbers with commas between")
+    yield from _check_words(e, "variable_placement")
 
 
-def _is_lazy(entry: _Entry) -> bool:
-    return bool(entry.all.get("dynamic_graph_execute_mode") == "lazy_recompile")
+def _check_entry(e: _Entry) -> Iterator[_Refusal]:
+    """Check what SetNpuOptimizerAttr does, in its order; for jobs other than ps and default."""
+    own = e.own
+    dumps = e.is_on("enable_dump") or e.is_on("enable_dump_debug")
+    if dumps and _fails_as_directory(own.get("dump_path", "")):
+        yield _Refusal("dump_path", "a dump needs an existing folder that you may read and write")
+    if e.is_on("enable_dump") and not _is_dump_step(own.get("dump_step", "")):
+        wants = "the adapter takes at most 100 steps and rising ranges, such as '0|3-5|10'"
+        yield _Refusal("dump_step", wants)
+    if e.is_on("enable_dump"):
+        yield from _check_words(e, "dump_mode")
+    if e.is_on("enable_dump_debug"):
+        yield from _check_words(e, "dump_debug_mode")
+    yield from _check_number(e, "graph_run_mode", lambda mode: mode <= 1, "0 and 1 only")
+    mode, modes = e.tuning_mode(), _ALLOWED["aoe_mode"]
+    if mode not in ("", *modes) and "aoe_mode" in own:
+        yield _Refusal("aoe_mode", "the adapter takes '1', '2' and '4' only")
+    elif mode not in ("", *modes):
+        yield _Refusal("AOE_MODE", "the adapter takes 1, 2 and 4 only")
+    if mode in modes and _fails_as_directory(own.get("work_path", "./")):
+        yield _Refusal("work_path", "AOE needs an existing folder that you may read and write")
+    yield from _check_words(e, "precision_mode", "precision_mode_v2")
+    yield from _check_number(
+        e, "graph_max_parallel_model_num", lambda count: count >= 1, "numbers from 1 up"
+    )
+    yield from _check_words(e, "enable_exception_dump")
+    if "optypelist_for_implmode" in own and "op_select_implmode" not in own:
+        wants = "it needs op_select_implmode"
+        yield _Refusal("optypelist_for_implmode", wants, needs_others=True)
+    yield from _check_words(e, "op_select_implmode")
+    profile = [key for key in PROFILE if key in own]
+    if 0 < len(profile) < len(PROFILE):
+        wants = f"{', '.join(PROFILE)} are given together"
+        yield _Refusal(profile[0], wants, needs_others=True)
+    if e.has_profiles() and not _items_match(e.all["input_shape"], r"[\s\S]+:((\d+|-\d+),)+"):
+        wants = "the adapter takes names and dimensions, such as 'data:1,-1;label:-1'"
+        yield _Refusal("input_shape", wants)
+    if e.has_profiles() and not _items_match(e.all["dynamic_dims"], r"(\d+,)+"):
+        yield _Refusal("dynamic_dims", "the adapter takes numbers, such as '2,2;4,4'")
+    yield from _check_number(e, "dynamic_node_type", lambda kind: kind in (0, 1), "0 and 1 only")
+    if _has_wrong_hybrid_mode(e):
+        wants = "with dynamic profiles it is 0 or 1, and 1 needs dynamic_node_type=1"
+        yield _Refusal("compile_hybrid_mode", wants, needs_others=True)
+    yield from _check_words(e, "buffer_optimize")
+    if "enable_compress_weight" in own and "compress_weight_conf" in own:
+        yield _Refusal("enable_compress_weight", "it excludes compress_weight_conf by presence")
+    yield from _check_number(e, "session_device_id", lambda id_: id_ >= 0, "numbers from 0 up")
+    if _lacks_mixed_precision(e):
+        wants = "it needs a precision_mode or precision_mode_v2 that is mixed"
+        yield _Refusal("modify_mixlist", wants, needs_others=True)
+    if "precision_mode" in own and "precision_mode_v2" in own:
+        yield _Refusal("precision_mode", "it excludes precision_mode_v2 by presence")
+    yield from _check_number(e, "variable_use_1g_huge_page", _is_up_to_2, "0, 1 and 2 only")
+    yield from _check_words(e, "dump_data")
+    # The adapter does not look at it in another field.
+    yield from _check_number(e, "export_compile_stat", _is_up_to_2, "0, 1 and 2 only")
+    yield from _check_words(e, "jit_compile", "shape_generalization_mode", "graph_slice")
 
 
-def _has_wrong_shape_range(entry: _Entry) -> bool:
-    text = entry.all.get("dynamic_inputs_shape_range", "")
-    return text != "" and not _is_lazy(entry) and not _is_shape_range(text)
+def _check_graph(e: _Entry) -> Iterator[_Refusal]:
+    """Check what ProcessGraph does, also with use_off_line=False."""
+    if _to_int32(e.all.get("iterations_per_loop", 1)) < 1:
+        wants = "the adapter reads 32 bits of it, and takes numbers from 1 up"
+        yield _Refusal("iterations_per_loop", wants)
+    if _to_int32(e.all.get("task_index", 0)) < 0:
+        wants = "the adapter reads 32 bits of it, and takes numbers from 0 up"
+        yield _Refusal("task_index", wants)
 
 
 _VARIABLES = {"step": ("TOTAL_STEP", "STEP_NOW"), "loss": ("TARGET_LOSS", "LOSS_NOW")}
@@ -448,72 +365,40 @@ def _is_float(text: str) -> bool:
     return len(text) <= LONGEST_NUMBER and re.fullmatch(pattern, word) is not None
 
 
-def _wrong_device_variable(name: str) -> _Check:
-    def fails(entry: _Entry) -> bool:
-        if name == "DEVICE_ID" and entry.environ.get("ASCEND_DEVICE_ID"):
-            return False
-        text = entry.environ.get(name)
-        number = whole_number(text)
-        return bool(text) and (number is None or number < 0)
-
-    return _Check(name, fails, "the adapter takes whole numbers from 0 up")
-
-
-# ProcessGraph and the operator GeOp, where graphs are offloaded
-_OFFLOAD_CHECKS: Tuple[_Check, ...] = (
-    _Check(
-        "dynamic_dims",
-        lambda e: e.has_profiles() and e.is_on("mix_compile_mode"),
-        "dynamic profiles exclude mix_compile_mode",
-    ),
-    _Check(
-        "dynamic_dims",
-        lambda e: e.has_profiles() and e.is_on("compile_dynamic_mode"),
-        "dynamic profiles exclude compile_dynamic_mode",
-    ),
-    _Check(
-        "dynamic_dims",
-        lambda e: e.has_profiles() and e.tuning_mode() != "",
-        "dynamic profiles exclude tuning with AOE",
-    ),
-    _Check(
-        "dynamic_inputs_shape_range",
-        _has_wrong_shape_range,
-        "the adapter takes one or two groups, such as 'getnext:[128,-1];data:[1]'",
-    ),
-    _Check(
-        "iterations_per_loop",
-        lambda e: (
-            e.is_on("dynamic_input")
-            and _is_lazy(e)
-            and _to_int32(e.all.get("iterations_per_loop", 1)) > 1
-        ),
-        "dynamic_graph_execute_mode='lazy_recompile' needs 1",
-    ),
-    _Check(
-        "in_out_pair",
-        lambda e: e.all.get("in_out_pair", "") != "" and not _has_pairs(e.all["in_out_pair"]),
-        "the adapter takes pairs of lists, such as \"[[['conv1'], ['relu9']]]\"",
-    ),
-    _Check(
-        "in_out_pair",
-        lambda e: e.all.get("in_out_pair", "") != "" and not e.is_on("mix_compile_mode"),
-        "it needs mix_compile_mode=True",
-        needs_others=True,
-    ),
-    _Check(
-        "dynamic_input",
-        lambda e: e.is_on("dynamic_input") and e.is_on("compile_dynamic_mode"),
-        "it excludes compile_dynamic_mode",
-    ),
-    _Check(
-        "experimental_accelerate_train_mode",
-        _has_wrong_acceleration,
-        "it needs a form such as 'fast|step|0.9', a precision mode that leaves something to "
-        "accelerate, and TOTAL_STEP and STEP_NOW, or TARGET_LOSS and LOSS_NOW, in the environment "
-        "when the session opens (TellMeStepOrLossHook sets them)",
-        needs_others=True,
-    ),
-    _wrong_device_variable("ASCEND_DEVICE_ID"),
-    _wrong_device_variable("DEVICE_ID"),
-)
+def _check_offload(e: _Entry) -> Iterator[_Refusal]:
+    """Check what ProcessGraph and the operator GeOp do where graphs are offloaded."""
+    if e.has_profiles() and e.is_on("mix_compile_mode"):
+        yield _Refusal("dynamic_dims", "dynamic profiles exclude mix_compile_mode")
+    if e.has_profiles() and e.is_on("compile_dynamic_mode"):
+        yield _Refusal("dynamic_dims", "dynamic profiles exclude compile_dynamic_mode")
+    if e.has_profiles() and e.tuning_mode() != "":
+        yield _Refusal("dynamic_dims", "dynamic profiles exclude tuning with AOE")
+    is_lazy = e.all.get("dynamic_graph_execute_mode") == "lazy_recompile"
+    shape_range = e.all.get("dynamic_inputs_shape_range", "")
+    if shape_range != "" and not is_lazy and not _is_shape_range(shape_range):
+        wants = "the adapter takes one or two groups, such as 'getnext:[128,-1];data:[1]'"
+        yield _Refusal("dynamic_inputs_shape_range", wants)
+    loops = _to_int32(e.all.get("iterations_per_loop", 1))
+    if e.is_on("dynamic_input") and is_lazy and loops > 1:
+        wants = "dynamic_graph_execute_mode='lazy_recompile' needs 1"
+        yield _Refusal("iterations_per_loop", wants)
+    pairs = e.all.get("in_out_pair", "")
+    if pairs != "" and not _has_pairs(pairs):
+        wants = "the adapter takes pairs of lists, such as \"[[['conv1'], ['relu9']]]\""
+        yield _Refusal("in_out_pair", wants)
+    if pairs != "" and not e.is_on("mix_compile_mode"):
+        yield _Refusal("in_out_pair", "it needs mix_compile_mode=True", needs_others=True)
+    if e.is_on("dynamic_input") and e.is_on("compile_dynamic_mode"):
+        yield _Refusal("dynamic_input", "it excludes compile_dynamic_mode")
+    if _has_wrong_acceleration(e):
+        wants = (
+            "it needs a form such as 'fast|step|0.9', a precision mode that leaves something to "
+            "accelerate, and TOTAL_STEP and STEP_NOW, or TARGET_LOSS and LOSS_NOW, in the "
+            "environment when the session opens (TellMeStepOrLossHook sets them)"
+        )
+        yield _Refusal("experimental_accelerate_train_mode", wants, needs_others=True)
+    device_variable = "ASCEND_DEVICE_ID" if e.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
+    device = e.environ.get(device_variable)
+    number = whole_number(device)
+    if device and (number is None or number < 0):
+        yield _Refusal(device_variable, "the adapter takes whole numbers from 0 up")

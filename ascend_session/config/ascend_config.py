@@ -1,13 +1,16 @@
 """AscendConfig: the options of options.py, checked together, and the ways in and out."""
 
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
+import sys
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
-from ascend_session.config.options import AdapterOptions
-from ascend_session.config.parts import MemoryConfig
+from ascend_session.config.entry import FileStore, adapter_part, flatten, unflatten
+from ascend_session.config.model import ConfigPart
+from ascend_session.config.option import adapter_options
+from ascend_session.config.options import AdapterOptions, MemoryConfig
+from ascend_session.config.rules import refusal_of, validate, validate_host
 from ascend_session.config.tuning import TUNING_OPTIONS, mode_number
-from ascend_session.config.validation import refusal_of, validate, validate_host
 from ascend_session.errors import ConfigError, with_short_traceback
-from ascend_session.findings import Finding
+from ascend_session.findings import ERROR, Finding
 
 
 class AscendConfig(AdapterOptions):
@@ -45,8 +48,6 @@ class AscendConfig(AdapterOptions):
 
     def values(self) -> Dict[str, Any]:
         """Give all that is set, flat: ``{vendor key or NPURunConfig keyword: value}``."""
-        from ascend_session.config.entry import flatten
-
         return flatten(self)
 
     def parameter_map(self) -> Dict[str, Any]:
@@ -55,8 +56,6 @@ class AscendConfig(AdapterOptions):
         Needs no TensorFlow, and writes nothing: of a file that is given as an object it has the
         path that it will get. `to_config_proto` writes the same values into a proto.
         """
-        from ascend_session.config.entry import adapter_part
-
         return adapter_part(self)
 
     @with_short_traceback
@@ -128,8 +127,6 @@ class AscendConfig(AdapterOptions):
         Raises:
             ConfigError: On keys that the adapter does not read, and as from the constructor.
         """
-        from ascend_session.config.entry import unflatten
-
         return unflatten(cls, parameters)
 
     @with_short_traceback
@@ -154,7 +151,6 @@ class AscendConfig(AdapterOptions):
         Warns:
             AscendConfigWarning: Where ``base`` sets rewriter options to something else.
         """
-        from ascend_session.config.file_store import FileStore
         from ascend_session.config.proto import build_proto
 
         return build_proto(self, base, FileStore(), allow_soft_placement).proto
@@ -212,6 +208,51 @@ class AscendConfig(AdapterOptions):
         Raises:
             ConfigError: For options that NPURunConfig has no argument for, or ruins.
         """
-        from ascend_session.config.run_config import run_config_kwargs
+        raw_only = {option.name for option in adapter_options(type(self)) if option.raw_only}
+        problems = [
+            Finding(
+                ERROR, f"{name}={value!r}: NPURunConfig has no argument of this name.", option=name
+            )
+            for name, value in self.given().items()
+            if name in raw_only
+        ]
+        problems += find_ruined_options(self.given())
+        if problems:
+            raise ConfigError.of(problems, "what NPURunConfig can be given")
+        stored = FileStore().stored(self)
+        return {name: _argument(name, value) for name, value in stored.given().items()}
 
-        return run_config_kwargs(self)
+
+def find_ruined_options(given: Mapping[str, Any]) -> List[Finding]:
+    """Report what NPURunConfig takes and NPUEstimator then ruins."""
+    if "compress_weight_conf" not in given:
+        return []
+    return [
+        Finding(
+            ERROR,
+            "compress_weight_conf through NPURunConfig aborts the process: NPUEstimator always "
+            "writes enable_compress_weight beside it.",
+            "Use a raw session, with to_config_proto().",
+            option="compress_weight_conf",
+        )
+    ]
+
+
+def _argument(name: str, value: Any) -> Any:
+    """Give an argument of NPURunConfig; a part as the vendor's own class, if that is loaded.
+
+    The vendor's package is never imported here: one who calls NPURunConfig has imported it. Source:
+    npu_config.py; guides/facts/adapter.md#npurunconfig-and-npuestimator.
+    """
+    if name == "insert_op_file":
+        return value.encode()  # NPUEstimator assigns it to a bytes field as it is
+    module = sys.modules.get("npu_bridge.estimator.npu.npu_config")
+    vendor = getattr(module, type(value).__name__, None)
+    if not isinstance(value, ConfigPart) or vendor is None:
+        return value
+    arguments = {inner: _argument(inner, each) for inner, each in value.given().items()}
+    if type(value).__name__ == "DynamicInputConfig":
+        # Four mandatory arguments; one None and NPUEstimator drops all of them.
+        for option in adapter_options(type(value)):
+            arguments.setdefault(option.name, option.adapter)
+    return vendor(**arguments)

@@ -1,20 +1,36 @@
 """The NpuOptimizer entry: flat ``{vendor key: value}``, from a configuration and back to one.
 
 What the adapter reads of an entry belongs here: the entry's name, the keys that are there, the
-protobuf field of each, and its value. `proto` moves it in and out of a ``tf.ConfigProto``.
+protobuf field of each, and its value, which may be the path of a file that the configuration holds
+as an object. `proto` moves it in and out of a ``tf.ConfigProto``.
 Source: guides/facts/adapter.md#reading-the-entry; npu_attrs.cc SetNpuOptimizerAttr.
 """
 
+import os
 from functools import lru_cache
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
 from pydantic import BaseModel
 
-from ascend_session.config.file_store import FileStore, is_file
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
+
+if TYPE_CHECKING:
+    from ascend_session.option_files.base import OptionFile
 
 ENTRY_NAME = "NpuOptimizer"
 
@@ -22,6 +38,63 @@ ZERO: Mapping[str, Any] = {"s": "", "i": 0, "b": False}
 """What a protobuf field reads as when the value stands in another one."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
+
+
+def is_file(value: object) -> bool:
+    """Whether an option's value is a file as an object, and not its path."""
+    if value is None or type(value) in (str, int, bool, float):
+        return False
+    from ascend_session.option_files.base import OptionFile
+
+    return isinstance(value, OptionFile)
+
+
+class FileStore:
+    """Puts files into one folder, which stays the same whatever the working directory becomes.
+
+    A file has a digest of its content in its name: ranks and systems that say the same share it,
+    and one that is in use never changes.
+
+    Args:
+        environ: Where ``ASCEND_WORK_PATH`` is looked for; None means ``os.environ``.
+        writes: Whether files are written at all; their paths are the same if not.
+
+    Attributes:
+        folder: ``ascend_option_files`` below ``ASCEND_WORK_PATH``, else the working directory.
+    """
+
+    def __init__(self, environ: Optional[Mapping[str, str]] = None, writes: bool = True) -> None:
+        environ = os.environ if environ is None else environ
+        parent = os.path.abspath(environ.get("ASCEND_WORK_PATH") or os.curdir)
+        self.folder = os.path.join(parent, "ascend_option_files")
+        self._writes = writes
+        self._files: Dict[str, OptionFile] = {}
+
+    def stored(self, config: Any) -> Any:
+        """Copy ``config`` with paths instead of objects, whose files are there then.
+
+        Raises:
+            ConfigError: If a file cannot be written.
+        """
+        paths = {name: self.path(file) for name, file in config.given().items() if is_file(file)}
+        return config.model_copy(update=paths) if paths else config
+
+    def path(self, file: "OptionFile") -> str:
+        """Give the path of a file, which is there then; see `stored`.
+
+        Files that are equal have one path, also if their text has another order.
+        """
+        file = next((known for known in self._files.values() if known == file), file)
+        path = file.store(self.folder) if self._writes else file.path_in(self.folder)
+        self._files[path] = file
+        return path
+
+    def restored(self, values: Mapping[str, Any]) -> Dict[str, Any]:
+        """Copy ``values`` with the objects whose paths they have from here."""
+        return {
+            key: self._files.get(value, value) if isinstance(value, str) else value
+            for key, value in values.items()
+        }
 
 
 def flatten(config: BaseModel) -> Dict[str, Any]:

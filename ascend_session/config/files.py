@@ -21,21 +21,14 @@ _MOST_LETTERS = 10_000_000
 def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
     """Build ``model`` from a file; see `AscendConfig.from_file`."""
     name = os.fspath(path)
-    try:
-        config, problems, _ = _load(model, name)
-    except _DocumentError as error:
-        problem = _with_place(name, error.finding)
-        raise ConfigError(problem.message, hint=problem.hint) from None
+    config, problems, _ = _load(model, name)
     if problems:
-        raise ConfigError.of([_with_place(name, problem) for problem in problems], name)
+        placed = [
+            problem._replace(message=f"{_place_in(name, problem)}: {problem.message}", place=None)
+            for problem in problems
+        ]
+        raise ConfigError.of(placed, name)
     return config
-
-
-def _with_place(name: str, finding: Finding) -> Finding:
-    """Write file and line in front of the message."""
-    line = _line_of(finding)
-    place = name if line is None else f"{name}:{line}"
-    return finding._replace(message=f"{place}: {finding.message}", place=None)
 
 
 @dataclass(frozen=True)
@@ -65,8 +58,7 @@ class FileReport:
 
     def place_of(self, finding: Finding) -> str:
         """Give file and line, in the form that editors and terminals can jump to."""
-        line = _line_of(finding)
-        return self.file if line is None else f"{self.file}:{line}"
+        return _place_in(self.file, finding)
 
     def to_dict(self) -> Dict[str, Any]:
         """Put the report, without the configuration, into a form that JSON can hold."""
@@ -76,6 +68,11 @@ class FileReport:
             "problems": [_to_dict(finding) for finding in self.problems],
             "warnings": [_to_dict(finding) for finding in self.warnings],
         }
+
+
+def _place_in(file: str, finding: Finding) -> str:
+    line = _line_of(finding)
+    return file if line is None else f"{file}:{line}"
 
 
 def _to_dict(finding: Finding) -> Dict[str, Any]:
@@ -99,12 +96,9 @@ def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileR
         name: The file, YAML or JSON.
         environ: The environment for the host rules; None leaves them out.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AscendConfigWarning)
-            config, problems, places = _load(AscendConfig, name)
-    except _DocumentError as error:
-        return FileReport(name, None, (error.finding,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AscendConfigWarning)
+        config, problems, places = _load(AscendConfig, name)
     if config is None or problems:
         return FileReport(name, None, tuple(problems))
     rules = RULES if environ is None else RULES + HOST_RULES
@@ -131,11 +125,11 @@ def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
 
     Returns:
         The configuration, if it can be built; what is wrong, each with its place; the places.
-
-    Raises:
-        _DocumentError: If there is nothing to build it from.
     """
-    document = _read_document(name)
+    try:
+        document = _read_document(name)
+    except _DocumentError as error:
+        return None, [error.finding], {}
     values, problems = document.values, document.problems
     objects = [option.name for option in adapter_options(model) if option.is_object]
     problems += [
@@ -171,15 +165,6 @@ class _DocumentError(Exception):
     ) -> None:
         super().__init__(message)
         self.finding = Finding(ERROR, message, hint, place=place)
-
-
-def _explain_unreadable(error: OSError) -> Tuple[str, None, Optional[str]]:
-    """Say why a file cannot be read, and what to do about it."""
-    if isinstance(error, IsADirectoryError):
-        return "is a folder, not a file.", None, "Give the paths of the files in it."
-    if isinstance(error, FileNotFoundError):
-        return "does not exist.", None, None
-    return f"cannot be read: {error.strerror}.", None, None
 
 
 def _no_mapping(kind: str) -> _DocumentError:
@@ -222,8 +207,13 @@ def _read_document(name: str) -> _Document:
     try:
         with open(name, encoding="utf-8-sig") as stream:
             text = stream.read(_MOST_LETTERS + 1)
+    except IsADirectoryError:
+        hint = "Give the paths of the files in it."
+        raise _DocumentError("is a folder, not a file.", hint=hint) from None
+    except FileNotFoundError:
+        raise _DocumentError("does not exist.") from None
     except OSError as error:
-        raise _DocumentError(*_explain_unreadable(error)) from None
+        raise _DocumentError(f"cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise _DocumentError(f"is not UTF-8 text (byte {error.start}).") from None
     if len(text) > _MOST_LETTERS:

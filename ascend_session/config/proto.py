@@ -8,15 +8,15 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ascend_session.config.entry import (
     ENTRY_NAME,
+    FileStore,
     adapter_part,
     flatten,
     read_entries,
     unflatten,
 )
-from ascend_session.config.file_store import FileStore
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.validation import validate
+from ascend_session.config.rules import validate
 from ascend_session.errors import BackendError, ConfigError, warn
 from ascend_session.findings import ERROR, Finding
 from ascend_session.requirements import tensorflow_hint

@@ -7,12 +7,13 @@ values. It says less than `AscendConfig.from_file` checks: rules between options
 
 import inspect
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
+from pydantic import BaseModel, TypeAdapter
 from typing_extensions import get_args
 
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.grammars.grammar import Grammar
+from ascend_session.config.grammars import Grammar
 from ascend_session.config.grammars.profiling_options import MEMBERS
 from ascend_session.config.names import OBSOLETE, unknown_name, write_keyword
 from ascend_session.config.option import Option, adapter_options, option_fields, part_of
@@ -48,8 +49,6 @@ _TYPES = {
     "array": "list",
     "object": "mapping",
 }
-
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def all_options() -> List[Option]:
@@ -89,37 +88,25 @@ class OptionValues(NamedTuple):
 @lru_cache(maxsize=None)
 def values_of(option: Option) -> OptionValues:
     """Describe what may be written as the value of an option."""
-    return describe_values(option.annotation, value_schema(_config_schema(), option.path))
+    return describe_values(option.annotation)
 
 
-def describe_values(annotation: Any, schema: Dict[str, Any]) -> OptionValues:
-    """Describe the values of a Python type that has this JSON schema."""
+def describe_values(annotation: Any) -> OptionValues:
+    """Describe the values of an ``Optional`` type, without the None of an unset option."""
+    choices = TypeAdapter(annotation).json_schema()["anyOf"]
+    choices = [choice for choice in choices if choice != {"type": "null"}]
+    schema: Dict[str, Any] = dict(choices[0]) if len(choices) == 1 else {"anyOf": choices}
     const = [schema["const"]] if "const" in schema else []
-    grammar = _grammar_of(annotation)
+    metadata = (each for member in get_args(annotation) for each in get_args(member)[1:])
+    grammar = next((each for each in metadata if isinstance(each, Grammar)), None)
     return OptionValues(
         types=_types(schema, grammar),
         allowed=tuple(schema.get("enum", const)),
         low=schema.get("minimum"),
         high=schema.get("maximum"),
-        grammar=_prose(grammar),
+        grammar=None if grammar is None else _prose(grammar),
         schema=schema,
     )
-
-
-@lru_cache(maxsize=None)
-def _config_schema() -> Dict[str, Any]:
-    return AscendConfig.model_json_schema()
-
-
-def value_schema(root: Mapping[str, Any], path: str) -> Dict[str, Any]:
-    """Pick the schema of an option's value, without the null that stands for an unset one."""
-    properties = root["properties"]
-    *containers, leaf = path.split(".")
-    for name in containers:
-        part = properties[name]["anyOf"][0]["$ref"].rpartition("/")[2]
-        properties = root["$defs"][part]["properties"]
-    choices = [each for each in properties[leaf]["anyOf"] if each != {"type": "null"}]
-    return dict(choices[0]) if len(choices) == 1 else {"anyOf": choices}
 
 
 def _types(schema: Mapping[str, Any], grammar: Optional[Grammar]) -> str:
@@ -133,19 +120,9 @@ def _types(schema: Mapping[str, Any], grammar: Optional[Grammar]) -> str:
     return join_words(list(dict.fromkeys(types)), "or")
 
 
-def _grammar_of(annotation: Any) -> Optional[Grammar]:
-    """Give the grammar of an option's text; options that are no text have none."""
-    for member in get_args(annotation):
-        _, *metadata = get_args(member) or (member,)
-        for each in metadata:
-            if isinstance(each, Grammar):
-                return each
-    return None
-
-
-def _prose(grammar: Optional[Grammar]) -> Optional[str]:
+def _prose(grammar: Grammar) -> Optional[str]:
     """Give the docstring up to its sections, as one paragraph; None without docstrings (-OO)."""
-    text = inspect.getdoc(grammar.read) if grammar is not None else None
+    text = inspect.getdoc(grammar.read)
     if not text:
         return None
     return " ".join(text.split("\nRaises:")[0].replace("``", "").split())
@@ -323,25 +300,25 @@ def json_schema() -> Dict[str, Any]:
     """
     parts: Dict[str, Any] = {}
     return {
-        "$schema": _DIALECT,
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "AscendConfig",
         "description": "Options of the Ascend adapter, as AscendConfig.from_file reads them.",
-        **_object_schema("", parts),
+        **_object_schema(AscendConfig, parts),
         "$defs": parts,
     }
 
 
-def _object_schema(prefix: str, parts: Dict[str, Any]) -> Dict[str, Any]:
-    """Give the schema of the options at ``prefix``; the parts among them go into ``parts``."""
+def _object_schema(model: Type[BaseModel], parts: Dict[str, Any]) -> Dict[str, Any]:
+    """Give the schema of a config class; those of its parts go into ``parts``."""
     properties: Dict[str, Any] = {}
-    for option in option_fields(AscendConfig):
-        if option.path != f"{prefix}{option.name}":
-            continue
+    for option in option_fields(model):
         part = part_of(option.annotation)
+        if "." in option.path:
+            continue
         if part is not None:
-            name = part.__name__
-            parts[name] = _object_schema(f"{option.path}.", parts)
-            properties[option.name] = {"$ref": f"#/$defs/{name}", "description": option.doc}
+            parts[part.__name__] = _object_schema(part, parts)
+            reference = f"#/$defs/{part.__name__}"
+            properties[option.name] = {"$ref": reference, "description": option.doc}
         elif not option.is_object:
             properties[option.name] = _option_schema(option)
     return {"type": "object", "additionalProperties": False, "properties": properties}

@@ -1,4 +1,4 @@
-"""The types that option definitions share: ranges, word lists, and files.
+"""The types that option definitions share: ranges, word lists, sizes, paths, and files.
 
 Sources: npu_attrs.cc SetNpuOptimizerAttr (ranges, allowed values); guides/facts/options.md.
 """
@@ -10,13 +10,28 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import Annotated, Literal
 
-from ascend_session.config.grammars.grammar import INT32_MAX, Grammar, text_or
-from ascend_session.config.grammars.single_values import path_text
+from ascend_session.config.grammars import (
+    COUNT,
+    INT32_MAX,
+    TEXT,
+    Grammar,
+    UnusableError,
+    grammar,
+    is_whole,
+    parse_whole,
+    text_or,
+    wrong_type,
+)
 from ascend_session.option_files import TYPE_NAMES, file_type
 
 if TYPE_CHECKING:
     from ascend_session import option_files
-    from ascend_session.config.grammars.single_values import PathLike
+
+    PathLike = os.PathLike[str]
+else:
+    PathLike = os.PathLike  # Python 3.7 has no os.PathLike[str]
+
+_MOST_BYTES = 2**64 - 1
 
 
 def _plain_int(value: Any) -> Any:
@@ -66,6 +81,48 @@ ImplMode = Literal[
     "high_precision_for_all",
     "high_performance_for_all",
 ]
+
+
+@grammar("a number of bytes, as an int or as decimal text", 2**30)
+def memory_size(value: object) -> str:
+    """A size in bytes, above 0: an int or decimal text."""
+    text = str(value) if is_whole(value) else value
+    if not isinstance(text, str):
+        raise UnusableError
+    if parse_whole(text, 1, _MOST_BYTES) is None:
+        raise UnusableError("a number of bytes above 0 is needed, in digits only", str(2**30))
+    return text
+
+
+MemorySize = Annotated[
+    Union[str, int],
+    Grammar(memory_size, {"anyOf": [{"type": "string", "pattern": "^[0-9]+$"}, COUNT]}),
+]
+
+
+@grammar("text, os.PathLike", "dump/step0")
+def path_text(value: object) -> str:
+    """A path as text: str or any os.PathLike.
+
+    Raises:
+        ValueError: For an empty path, one with a NUL character or a name that is not UTF-8 text
+            (the adapter gets its options as UTF-8), and bytes.
+    """
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(path, str):
+        raise wrong_type(path, "text, os.PathLike", "dump/step0")
+    if not path:
+        raise UnusableError("it is empty (leave the option out to use the default)")
+    if "\0" in path:
+        raise UnusableError("a path has no NUL character in it")
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UnusableError("it is not UTF-8 text (half a surrogate pair)") from None
+    return path
+
+
+PathText = Annotated[Union[str, PathLike], Grammar(path_text, TEXT, "path")]
 
 
 class FileGrammar(Grammar):

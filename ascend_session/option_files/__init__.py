@@ -11,7 +11,7 @@ from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
     from ascend_session.option_files.aipp import Aipp as Aipp
-    from ascend_session.option_files.aipp_fields import AippOp as AippOp
+    from ascend_session.option_files.aipp import AippOp as AippOp
     from ascend_session.option_files.aoe_config import AoeConfigFile as AoeConfigFile
     from ascend_session.option_files.base import OptionFile as OptionFile
     from ascend_session.option_files.customize_dtypes import CustomDtypes as CustomDtypes
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ascend_session.option_files.mixlist import LISTS as LISTS
     from ascend_session.option_files.mixlist import MixList as MixList
     from ascend_session.option_files.mixlist import Policy as Policy
+    from ascend_session.option_files.mixlist import built_in_lists as built_in_lists
     from ascend_session.option_files.op_cache import OpCache as OpCache
     from ascend_session.option_files.op_debug import DEBUG_ITEMS as DEBUG_ITEMS
     from ascend_session.option_files.op_debug import OpDebugConfig as OpDebugConfig
@@ -28,15 +29,14 @@ if TYPE_CHECKING:
     from ascend_session.option_files.op_precision import Decision as Decision
     from ascend_session.option_files.op_precision import OpPrecision as OpPrecision
     from ascend_session.option_files.op_precision import decide_by_select as decide_by_select
-    from ascend_session.option_files.toolkit import built_in_lists as built_in_lists
-    from ascend_session.option_files.toolkit import implemented_modes as implemented_modes
+    from ascend_session.option_files.op_precision import implemented_modes as implemented_modes
 
 _HOMES = {
     "DEBUG_ITEMS": "op_debug",
     "LISTS": "mixlist",
     "MODES": "op_precision",
     "Aipp": "aipp",
-    "AippOp": "aipp_fields",
+    "AippOp": "aipp",
     "AoeConfigFile": "aoe_config",
     "CustomDtypes": "customize_dtypes",
     "Decision": "op_precision",
@@ -49,9 +49,9 @@ _HOMES = {
     "OptionFile": "base",
     "Policy": "mixlist",
     "Switching": "fusion_switch",
-    "built_in_lists": "toolkit",
+    "built_in_lists": "mixlist",
     "decide_by_select": "op_precision",
-    "implemented_modes": "toolkit",
+    "implemented_modes": "op_precision",
 }
 
 TYPE_NAMES = {

@@ -69,9 +69,7 @@ class AoeConfigFile(OptionFile):
 
     def text(self) -> str:
         """Write strict JSON, only what is set."""
-        fields = (_NAMES, _TYPES, _LEVEL, _FEATURE)
-        values = {field: getattr(self, field) for field in fields if getattr(self, field)}
-        return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n"
 
     @classmethod
     def _read(cls, source: SourceFile) -> Dict[str, Any]:

@@ -45,12 +45,10 @@ class ExaminedFile(NamedTuple):
     """What there is to say of a file.
 
     Attributes:
-        file: What it says; None if it is refused, or says something that is not known here.
         refused: Why the vendor's reader refuses it.
         remarks: What that reader skips, or takes differently, without telling.
     """
 
-    file: Optional["OptionFile"]
     refused: Tuple[Finding, ...]
     remarks: Tuple[Finding, ...]
 
@@ -127,21 +125,15 @@ class OptionFile(Brief):
         return cls._build(*cls._examine(name, content, fix=True))
 
     @classmethod
-    def examined(cls, path: PathLike, *, fix: bool = False) -> ExaminedFile:
+    def examined(cls, path: PathLike) -> ExaminedFile:
         """Tell all there is to say about a file, also if the vendor's reader refuses it.
-
-        Args:
-            path: Its name.
-            fix: Whether to take what a person means; see `fixed`.
 
         Raises:
             ConfigError: If the file cannot be read.
             UnsupportedError: If what it takes to read it is not installed.
         """
-        source, fields = cls._examine(os.fspath(path), cls._load(path), fix)
-        errors = source.errors()
-        file = cls(**fields) if not errors and source.unknown is None else None
-        return ExaminedFile(file, errors, source.warnings())
+        source, _ = cls._examine(os.fspath(path), cls._load(path))
+        return ExaminedFile(source.errors(), source.warnings())
 
     def text(self) -> str:
         """Write the content of a file that says this, as the vendor's reader takes it."""

@@ -69,8 +69,10 @@ class Dtypes:
                 if fault:
                     message = f"{dtype!r} cannot be used: {fault}"
                     raise unusable_value(CustomDtypes.OPTION, message)
-            lowered = [dtype.lower() if dtype else None for dtype in slots]
-            object.__setattr__(self, field, _drop_last_empty(lowered))
+            kept = [dtype.lower() if dtype else None for dtype in slots]
+            while kept and kept[-1] is None:  # it says nothing
+                kept.pop()
+            object.__setattr__(self, field, tuple(kept))
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,12 +120,12 @@ class CustomDtypes(OptionFile):
     def _read(cls, source: SourceFile) -> Dict[str, Any]:
         entries: Dict[bool, Dict[str, Dtypes]] = {False: {}, True: {}}
         first_lines: Dict[Tuple[bool, str], int] = {}
-        for number, line in source.lines():
+        for place, line in source.lines():
             if source.is_hopeless:
                 break
             if not source.fix and len(encode(line)) > _MOST_BYTES:
                 source.skip(
-                    Place(number, 1),
+                    place,
                     f"GE stops reading here: the line has more than {_MOST_BYTES} bytes. It "
                     "reports no error, and what follows is not read either.",
                 )
@@ -131,31 +133,28 @@ class CustomDtypes(OptionFile):
             if source.fix and (not line or line.startswith(_COMMENTS)):
                 continue
             if "\0" in line:
-                place = Place(number, line.index("\0") + 1)
-                source.skip(place, "GE reads this line up to its zero byte only.")
+                zero_byte = place._replace(column=line.index("\0") + 1)
+                source.skip(zero_byte, "GE reads this line up to its zero byte only.")
                 line = line.partition("\0")[0]
             try:
                 parsed = _parse_line(line)
             except _LineError as error:
-                _refuse_line(source, number, line, error)
+                _refuse_line(source, place, line, error)
                 continue
-            first = first_lines.setdefault((parsed.is_type, parsed.name), number)
-            if first != number:
+            first = first_lines.setdefault((parsed.is_type, parsed.name), place.line)
+            if first != place.line:
                 kind = "type" if parsed.is_type else "name"
                 message = f"the {kind} {parsed.name!r} is already in line {first}."
-                source.skip(Place(number, 1), f"GE skips this line: {message}")
-            elif not _note_strange_line(source, Place(number, 1), parsed):
-                entries[parsed.is_type][parsed.name] = Dtypes(parsed.inputs, parsed.outputs)
+                source.skip(place, f"GE skips this line: {message}")
+            elif not _note_strange_line(source, place, parsed):
+                entries[parsed.is_type][parsed.name] = parsed.dtypes
         return {"by_name": entries[False], "by_type": entries[True]}
 
 
 class _Line(NamedTuple):
-    """What a line says; trailing slots that are left alone are not kept."""
-
     is_type: bool
     name: str
-    inputs: _Slots
-    outputs: _Slots
+    dtypes: Dtypes
 
 
 class _LineError(Exception):
@@ -206,7 +205,7 @@ def _parse_line(line: str) -> _Line:
     if end >= 0:
         begin = end + len(_OUT) + 1
         outputs = _parse_slots(entry[begin:], offset + begin)
-    return _Line(is_type, entry[:colon], inputs, outputs)
+    return _Line(is_type, entry[:colon], Dtypes(inputs, outputs))
 
 
 def _parse_slots(text: str, offset: int) -> _Slots:
@@ -216,31 +215,20 @@ def _parse_slots(text: str, offset: int) -> _Slots:
         fault = _find_dtype_fault(dtype) if dtype else ""
         if fault:
             raise _LineError(offset + part.index(dtype) + 1, fault)
-        slots.append(_lower_ascii(dtype) or None)
+        slots.append(dtype or None)
         offset += len(part) + 1
-    return _drop_last_empty(slots)
-
-
-def _drop_last_empty(slots: List[Optional[str]]) -> _Slots:
-    """Leave out the slots at the end that are left alone: they say nothing."""
-    while slots and slots[-1] is None:
-        slots.pop()
     return tuple(slots)
 
 
 @functools.lru_cache(maxsize=1024)
 def _find_dtype_fault(dtype: str) -> str:
     """Say why GE does not know a data type; empty if it does."""
-    name = _lower_ascii(dtype)
+    # C's toupper knows ASCII letters only.
+    name = dtype.lower() if all(letter < "\x80" for letter in dtype) else dtype
     if name in DTYPES:
         return ""
     meant = _OTHER_NAMES.get(name) or did_you_mean(name, DTYPES)
     return f"GE knows no data type {dtype!r}." + (f" Write {meant}." if meant else "")
-
-
-def _lower_ascii(text: str) -> str:
-    """Lower a text that is ASCII: other letters have nothing to do with C's toupper."""
-    return text.lower() if all(letter < "\x80" for letter in text) else text
 
 
 def _note_strange_line(source: SourceFile, place: Place, line: _Line) -> bool:
@@ -258,12 +246,12 @@ def _note_strange_line(source: SourceFile, place: Place, line: _Line) -> bool:
         source.skip(place, message, f"A type begins with {_TYPE_PREFIX} in column 1.")
     elif name != trim(name):
         source.skip(place, f"GE reads the blank as part of the name: {name!r}.")
-    elif not any(line.inputs) and not any(line.outputs):
+    elif not any(line.dtypes.inputs) and not any(line.dtypes.outputs):
         source.skip(place, f"This line changes no data type of {name!r}.")
     return False
 
 
-def _refuse_line(source: SourceFile, number: int, line: str, error: _LineError) -> None:
+def _refuse_line(source: SourceFile, place: Place, line: str, error: _LineError) -> None:
     entry = trim(line)
     hint: Optional[str] = _TAKE_OUT
     if not entry:
@@ -275,7 +263,7 @@ def _refuse_line(source: SourceFile, number: int, line: str, error: _LineError) 
         )
     else:
         message, hint = f"GE refuses the whole file for this line: {error}", None
-    source.refuse(Place(number, error.column), message, hint)
+    source.refuse(place._replace(column=error.column), message, hint)
 
 
 def _to_dtypes(value: Any) -> Any:
@@ -315,5 +303,5 @@ def _check_entry(name: object, dtypes: object, is_type: bool) -> None:
         parsed = _parse_line(line)
     except _LineError:
         raise unusable_value(option, f"{wrong}: no name is left without its blanks.") from None
-    if parsed != _Line(is_type, name, dtypes.inputs, dtypes.outputs):
+    if parsed != _Line(is_type, name, dtypes):
         raise unusable_value(option, f"{wrong}: GE would read it as {parsed.name!r}.")

@@ -27,7 +27,7 @@ from ascend_session.option_files.source import SourceFile, encode, trim
 from ascend_session.text import find_stray_byte, shorten
 
 _ALL = "ALL"
-_GRAPH, _UB = "GraphFusion", "UBFusion"
+_FIELDS = {"GraphFusion": "graph", "UBFusion": "ub"}
 _SWITCH, _PRIORITY, _KEPT = "Switch", "Priority", "ExceptionalPassOfO1Level"
 _LEVELS = {"Top": range(1000), "Main": range(1000, 2000), "Down": range(2000, 3000)}
 _OLD_FORM = (
@@ -99,24 +99,24 @@ class FusionSwitch(OptionFile):
     def switch_of(self, name: str, *, ub: bool = False) -> Switching:
         """Tell whether a pass runs, and why."""
         switches = self.ub if ub else self.graph
-        for key, why in (
-            (name, "The file names it."),
-            (_ALL, f"{_ALL} applies, unless the toolkit's fusion_config.json names the pass."),
-        ):
-            if key in switches:
-                kept = "" if switches[key] else " A pass that must not be closed runs anyway."
-                return Switching(bool(switches[key]), why + kept)
-        return Switching(None, "The file does not name it, so it is on, as in the toolkit.")
+        if name in switches:
+            on, why = switches[name], "The file names it."
+        elif _ALL in switches:
+            on = switches[_ALL]
+            why = f"{_ALL} applies, unless the toolkit's fusion_config.json names the pass."
+        else:
+            return Switching(None, "The file does not name it, so it is on, as in the toolkit.")
+        return Switching(on, why if on else f"{why} A pass that must not be closed runs anyway.")
 
     def text(self) -> str:
         """Write JSON, whatever form was read: the older one cannot tell graph from UB fusion."""
         content: Dict[str, Any] = {}
-        for kind, switches in ((_GRAPH, self.graph), (_UB, self.ub)):
-            if switches:
-                words = {name: "on" if on else "off" for name, on in switches.items()}
+        for kind, field in _FIELDS.items():
+            words = {name: "on" if on else "off" for name, on in getattr(self, field).items()}
+            if words:
                 content.setdefault(_SWITCH, {})[kind] = words
-        for kind, priorities in ((_GRAPH, self.graph_priority), (_UB, self.ub_priority)):
-            for name, priority in priorities.items():
+        for kind, field in _FIELDS.items():
+            for name, priority in getattr(self, f"{field}_priority").items():
                 level = next(level for level, span in _LEVELS.items() if priority in span)
                 levels = content.setdefault(_PRIORITY, {}).setdefault(kind, {})
                 levels.setdefault(level, {})[name] = str(priority)
@@ -153,12 +153,11 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
     first_lines: Dict[str, int] = {}
     hint = "Write JSON, as fixed() and `config check-file --fix` do."
     source.skip(Place(1, 1), _OLD_FORM, hint)
-    for number, line in source.lines():
+    for place, line in source.lines():
         if source.is_hopeless:
             break
         if not line or (source.fix and line.startswith(("#", "//"))):
             continue
-        place = Place(number, 1)
         name, colon, value = line.partition(":")
         column = len(name) + 2
         name, value = trim(name), trim(value)
@@ -171,7 +170,7 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
             source.refuse(place, message)
         elif value not in ("on", "off"):
             message = f"The switch of {name!r} must be on or off, not {shorten(value, 40)!r}."
-            source.refuse(Place(number, column), message)
+            source.refuse(place._replace(column=column), message)
         elif not name:
             source.skip(place, "GE skips this line: it names no pass.")
         elif find_stray_byte(name) is not None:
@@ -181,7 +180,7 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
             message = f"The pass {name!r} is already in line {first_lines[name]}."
             source.refuse(place, message)
         else:
-            first_lines[name] = number
+            first_lines[name] = place.line
             switches[name] = value == "on"
             if name.startswith(BOM):
                 message = f"A byte order mark is part of the name for GE: {name!r}."
@@ -196,8 +195,8 @@ class _JsonForm:
 
     def __init__(self, source: SourceFile) -> None:
         self._source = source
-        self._switches: Dict[str, Dict[str, bool]] = {_GRAPH: {}, _UB: {}}
-        self._priorities: Dict[str, Dict[str, int]] = {_GRAPH: {}, _UB: {}}
+        self._switches: Dict[str, Dict[str, bool]] = {"graph": {}, "ub": {}}
+        self._priorities: Dict[str, Dict[str, int]] = {"graph": {}, "ub": {}}
         self._kept: List[str] = []
 
     def read(self, node: Node) -> Dict[str, Any]:
@@ -208,10 +207,8 @@ class _JsonForm:
             for member in self._source.members_of(node, "The top level"):
                 self._read_part(member)
         return {
-            "graph": self._switches[_GRAPH],
-            "ub": self._switches[_UB],
-            "graph_priority": self._priorities[_GRAPH],
-            "ub_priority": self._priorities[_UB],
+            **self._switches,
+            **{f"{field}_priority": each for field, each in self._priorities.items()},
             "keep_at_o1": tuple(self._kept),
         }
 
@@ -229,15 +226,15 @@ class _JsonForm:
 
     def _read_kind(self, part: str, member: Member, is_used: bool) -> None:
         kind = trim(member.key)
-        if kind not in (_GRAPH, _UB):
+        if kind not in _FIELDS:
             message = f"GE knows no key {member.key!r} below {part}."
-            self._source.refuse(member.at, message, f"The keys are {_GRAPH} and {_UB}.")
+            self._source.refuse(member.at, message, f"The keys are {' and '.join(_FIELDS)}.")
             return
         is_used = self._is_exact(member) and is_used
         first_places: Dict[str, int] = {}
         for below in self._source.members_of(member.node, kind):
             if part == _SWITCH:
-                self._read_switch(kind, below, is_used)
+                self._read_switch(_FIELDS[kind], below, is_used)
                 continue
             level = trim(below.key)
             if level not in _LEVELS:
@@ -245,9 +242,9 @@ class _JsonForm:
                 self._source.refuse(below.at, f"GE knows no level {below.key!r}.", hint)
                 continue
             for priority in self._source.members_of(below.node, level):
-                self._read_priority(kind, level, priority, first_places, is_used)
+                self._read_priority(_FIELDS[kind], level, priority, first_places, is_used)
 
-    def _read_switch(self, kind: str, member: Member, is_used: bool) -> None:
+    def _read_switch(self, field: str, member: Member, is_used: bool) -> None:
         value = member.node.value
         name = trim(member.key) if self._source.fix else member.key
         if not isinstance(value, str) or trim(value) not in ("on", "off"):
@@ -260,13 +257,13 @@ class _JsonForm:
             message = f"No pass is called {name!r}, with blanks at its ends."
             self._source.skip(member.at, message)
         elif is_used:
-            self._switches[kind][name] = (trim(value) if self._source.fix else value) == "on"
+            self._switches[field][name] = (trim(value) if self._source.fix else value) == "on"
             if trim(value) == "on" != value and not self._source.fix:
                 message = f"GE reads {value!r} as off, since it is not exactly 'on'."
                 self._source.skip(member.node.at, message, 'Write "on" without blanks.')
 
     def _read_priority(
-        self, kind: str, level: str, member: Member, first_places: Dict[str, int], is_used: bool
+        self, field: str, level: str, member: Member, first_places: Dict[str, int], is_used: bool
     ) -> None:
         name = trim(member.key)
         if name in first_places:
@@ -282,7 +279,7 @@ class _JsonForm:
                 f'Write it as text, "{span[0]}" for example.',
             )
         elif is_used and name:
-            self._priorities[kind].setdefault(name, priority)
+            self._priorities[field].setdefault(name, priority)
         elif is_used:
             self._source.skip(member.at, "This priority names no pass.")
 

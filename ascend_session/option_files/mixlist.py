@@ -5,11 +5,19 @@ modify_mixlist_config_parser.cc; guides/facts/option_files.md#modify_mixlist.
 """
 
 import json
+import os
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ascend_session.errors import ConfigError
+from ascend_session.files import load_file
 from ascend_session.jsonfile import Member
-from ascend_session.option_files.base import OptionFile, check_writable, unusable_value
+from ascend_session.option_files.base import (
+    OptionFile,
+    PathLike,
+    check_writable,
+    unusable_value,
+)
 from ascend_session.option_files.source import SourceFile, trim
 
 # What each list means for its operators when mixed precision is on
@@ -27,22 +35,6 @@ _FIELDS: Dict[Tuple[str, str], str] = {
     ("gray-list", "to-add"): "gray_add",
     ("gray-list", "to-remove"): "gray_remove",
 }
-_ALLOWED: FrozenSet[FrozenSet[str]] = frozenset(
-    frozenset(fields.split())
-    for fields in (
-        "black_remove",
-        "white_remove",
-        "gray_add",
-        "gray_add black_remove",
-        "gray_add white_remove",
-        "white_add",
-        "white_add gray_remove",
-        "white_add black_remove",
-        "black_add",
-        "black_add gray_remove",
-        "black_add white_remove",
-    )
-)
 _COMBINING = (
     "Give to-add of one list, to-remove of black-list or white-list, or to-add of one list with "
     "to-remove of another."
@@ -87,7 +79,7 @@ class MixList(OptionFile):
                 raise unusable_value(self.OPTION, message)
             object.__setattr__(self, field, tuple(dict.fromkeys(types)))
         for operator, fields in _fields_by_operator(vars(self)).items():
-            if frozenset(fields) not in _ALLOWED:
+            if not _can_combine(fields):
                 raise unusable_value(self.OPTION, _refusal_of(operator, fields), _COMBINING)
             check_writable(self.OPTION, repr(operator), operator, strict=True)
 
@@ -157,12 +149,39 @@ class MixList(OptionFile):
                     _read_operators(source, update, fields.setdefault(field, {}))
         for operator, changes in _fields_by_operator(fields).items():
             at = max(fields[field][operator] for field in changes)
-            if frozenset(changes) not in _ALLOWED:
+            if not _can_combine(changes):
                 source.refuse(at, _refusal_of(operator, changes), _COMBINING)
             elif changes == ["gray_add"]:
                 hint = "Give to-remove of the list that it is in."
                 source.skip(at, f"{operator!r}: {_GRAY_ALONE}", hint)
         return {field: tuple(operators) for field, operators in fields.items()}
+
+
+_LIST_OF_FLAG = {"true": "white-list", "false": "black-list"}
+
+
+def built_in_lists(path: PathLike) -> Dict[str, str]:
+    """Read ``{operator type: list}`` of an ``aic-<soc>-ops-info.json``, for `MixList.against`.
+
+    Source: guides/facts/option_files.md#lists-of-a-toolkit for ``precision_reduce``.
+
+    Raises:
+        ConfigError: If the file cannot be read, or is no JSON object of operators.
+    """
+    name = os.fspath(path)
+    content = load_file(name, "the toolkit's list of operators")
+    try:
+        operators = json.loads(content.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: this is not JSON: {error}.") from None
+    if not isinstance(operators, dict):
+        raise ConfigError(f"{name}: is no JSON object of operators.")
+    list_by_type: Dict[str, str] = {}
+    for operator, facts in operators.items():
+        reduce = facts.get("precision_reduce") if isinstance(facts, dict) else None
+        flag = reduce.get("flag") if isinstance(reduce, dict) else None
+        list_by_type[operator] = _LIST_OF_FLAG.get(str(flag).lower(), "gray-list")
+    return list_by_type
 
 
 def _is_known(source: SourceFile, member: Member, keys: Tuple[str, ...]) -> bool:
@@ -198,6 +217,14 @@ def _fields_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
         for operator in operators.get(field, ()):
             fields.setdefault(operator, []).append(field)
     return fields
+
+
+def _can_combine(fields: List[str]) -> bool:
+    """Whether GE takes these changes of one operator; `_COMBINING` has the rule in words."""
+    adds = [field for field in fields if field.endswith("_add")]
+    lists = {_list_of(field) for field in fields}
+    is_pair = len(adds) <= 1 and len(fields) - len(adds) <= 1 and len(lists) == len(fields)
+    return is_pair and fields != ["gray_remove"]
 
 
 def _list_of(field: str) -> str:

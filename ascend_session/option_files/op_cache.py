@@ -8,7 +8,7 @@ GetCacheInitFileCfg, UpdateOpCacheSizeCfg); guides/facts/option_files.md#op_cach
 
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, List, NamedTuple, Optional
+from typing import Any, ClassVar, Dict, List, Optional, Tuple
 
 from ascend_session.findings import Place
 from ascend_session.option_files.base import OptionFile, check_writable, unusable_value
@@ -23,9 +23,7 @@ _LARGEST_SIZE = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
-class _Entry(NamedTuple):
-    line: int
-    value: str
+_Entry = Tuple[Place, str]  # where it stands, and its value
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,7 +88,7 @@ class OpCache(OptionFile):
             message = f"The section [{_SECTION}] is not used: the compiler reads [{first}] first."
             source.skip(Place(1, 1), message, f"Remove the section [{first}].")
         limits = {f: _read_limit(source, f, entries[f]) for f in _LIMITS if f in entries}
-        versions = {field: entries[field].value for field in _VERSIONS if field in entries}
+        versions = {field: entries[field][1] for field in _VERSIONS if field in entries}
         missing = [field for field in _LIMITS if field not in entries]
         if entries and missing:
             message = f"{_are(missing)} missing: the compiler uses the limits only together."
@@ -114,7 +112,7 @@ def _read_sections(source: SourceFile) -> Dict[str, Dict[str, _Entry]]:
     sections: Dict[str, Dict[str, _Entry]] = {}
     section = ""
     entries: Dict[str, _Entry] = {}
-    for number, line in source.lines():
+    for place, line in source.lines():
         if not line or line.startswith("#"):
             continue
         if line.startswith("["):
@@ -124,21 +122,21 @@ def _read_sections(source: SourceFile) -> Dict[str, Dict[str, _Entry]]:
             end = line.rfind("]")
             section = trim(line[1:end]) if end >= 0 else section
             if end < 0:
-                source.skip(Place(number, 1), "This section is not used: it has no ']'.")
+                source.skip(place, "This section is not used: it has no ']'.")
             elif section in sections:
                 reason = f"[{shorten(section)}] occurs twice, and the first one counts"
-                source.skip(Place(number, 1), f"This section is not used: {reason}.")
+                source.skip(place, f"This section is not used: {reason}.")
             continue
         key, equals, value = line.partition("=")
         key, value = trim(key), trim(value)
         if not equals or not key or not value:
             if trim(line):
                 message = "The compiler skips this line: it is not KEY=VALUE."
-                source.skip(Place(number, 1), message)
+                source.skip(place, message)
             continue
         if key not in (*_LIMITS, *_VERSIONS):
-            source.skip(Place(number, 1), f"No limit is called {shorten(key)!r}.")
-        entries[key] = _Entry(number, value)
+            source.skip(place, f"No limit is called {shorten(key)!r}.")
+        entries[key] = (place, value)
     if section and entries:
         sections.setdefault(section, entries)
     return sections
@@ -146,15 +144,15 @@ def _read_sections(source: SourceFile) -> Dict[str, Dict[str, _Entry]]:
 
 def _read_limit(source: SourceFile, field: str, entry: _Entry) -> Optional[int]:
     """Read the number at the beginning of the text, which is how C++ does it."""
-    digits = _NUMBER.match(entry.value)
-    place = Place(entry.line, 1)
+    place, text = entry
+    digits = _NUMBER.match(text)
     value = int(digits.group()) if digits and len(digits.group()) < 20 else None
     if digits is None or value is None or not _is_legal(field, value):
-        message = f"{field}={shorten(entry.value)} is not used: {_range_of(field)}."
+        message = f"{field}={shorten(text)} is not used: {_range_of(field)}."
         source.skip(place, f"{message} Then the other limit is not used either.")
         return None
-    if digits.end() < len(entry.value):
-        rest = shorten(entry.value[digits.end() :])
+    if digits.end() < len(text):
+        rest = shorten(text[digits.end() :])
         source.skip(place, f"Of {field}, the compiler reads {value} only, without {rest!r}.")
     return value
 

@@ -72,27 +72,22 @@ class OpDebugConfig(OptionFile):
         items: List[str] = []
         names: List[str] = []
         types: List[str] = []
-        has_items = False
+        is_usable = False
         if _CONFIG in lines:
-            place, line = lines[_CONFIG]
-            items, has_items = _read_items(source, place, line)
-            if has_items:
-                _check_items(source, place, items)
-        if _LIST in lines:
-            place, line = lines[_LIST]
-            if has_items and items:
-                names, types = _read_list(source, place, line)
-            else:
-                message = f"GE ignores {_LIST}, because there is no usable {_CONFIG}."
-                source.skip(place, message)
+            items, is_usable = _read_items(source, *lines[_CONFIG])
+        if _LIST in lines and is_usable:
+            names, types = _read_list(source, *lines[_LIST])
+        elif _LIST in lines:
+            message = f"GE ignores {_LIST}, because there is no usable {_CONFIG}."
+            source.skip(lines[_LIST][0], message)
         return {"items": tuple(items), "names": tuple(names), "types": tuple(types)}
 
 
 def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
     """Find the two lines that GE looks for; the last of each counts."""
     lines: Dict[str, Tuple[Place, str]] = {}
-    for number, line in source.lines():
-        place, line = Place(number, 1), trim(line.partition("#")[0] if source.fix else line)
+    for place, line in source.lines():
+        line = trim(line.partition("#")[0] if source.fix else line)
         if not line or line.startswith("#"):
             continue
         key = next((key for key in (_CONFIG, _LIST) if key in line), None)
@@ -103,26 +98,23 @@ def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
             hint = f"Write {key}=..., or # in front."
             source.skip(place, f"GE reads this line as {key}, because the word occurs in it.", hint)
         if key in lines:
-            source.skip(lines[key][0], f"Only the last line for {key} counts, line {number}.")
+            source.skip(lines[key][0], f"Only the last line for {key} counts, line {place.line}.")
         lines[key] = (place, line)
     return lines
 
 
 def _read_items(source: SourceFile, place: Place, line: str) -> Tuple[List[str], bool]:
-    """Read the items, and whether they are what the line means to say."""
+    """Read the items, and whether there are any that the line means to name."""
     missing = _find_missing(line)
-    if not missing:
-        return _split(line.partition("=")[2]), True
-    source.skip(
-        place,
-        f"GE reports an error for this line ({missing}), and passes the whole line on as an item "
-        "for all operators.",
-        "Remove the line, or name items.",
-    )
-    return ([], False) if source.fix else (_split(line), False)
-
-
-def _check_items(source: SourceFile, place: Place, items: List[str]) -> None:
+    if missing:
+        source.skip(
+            place,
+            f"GE reports an error for this line ({missing}), and passes the whole line on as an "
+            "item for all operators.",
+            "Remove the line, or name items.",
+        )
+        return [] if source.fix else _split(line), False
+    items = _split(line.partition("=")[2])
     for item in items:
         if item not in DEBUG_ITEMS:
             message = f"{shorten(item, 40)!r} is not a known item; GE passes it on unchecked."
@@ -130,6 +122,7 @@ def _check_items(source: SourceFile, place: Place, items: List[str]) -> None:
     if {"oom", "ccec_O0"} <= set(items):
         message = "oom and ccec_O0 exclude each other: operators fail on the device."
         source.skip(place, message, "Take one of them out.")
+    return items, bool(items)
 
 
 def _read_list(source: SourceFile, place: Place, line: str) -> Tuple[List[str], List[str]]:

@@ -10,19 +10,22 @@ GetOpPrecisonModeStrFromConfigFile); guides/facts/precision.md#implementation-mo
 """
 
 import functools
+import os
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.errors import ConfigError
+from ascend_session.files import load_file
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
 from ascend_session.option_files.base import (
     FrozenDict,
     OptionFile,
+    PathLike,
     check_writable,
     unusable_value,
 )
-from ascend_session.option_files.source import SourceFile, trim
+from ascend_session.option_files.source import SourceFile, split_lines, trim
 from ascend_session.text import did_you_mean, shorten
 
 # What GE's parser takes, each with its meaning; norm_class stands in the parser only.
@@ -96,6 +99,24 @@ def decide_by_select(
     if listed is None:
         return Decision(None, f"{op_type} is not in {source}, and keeps its own default.")
     return Decision(listed, f"{listed}, by {source}.")
+
+
+def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
+    """Read ``{operator type: its modes}`` of all_ops_impl_mode.ini; others have one mode only.
+
+    Source: the vendor's build scripts, which read it as ``Type=mode,mode`` (hicann, gen_opcinfo).
+
+    Raises:
+        ConfigError: If the file cannot be read.
+    """
+    modes_by_type: Dict[str, Tuple[str, ...]] = {}
+    content = load_file(os.fspath(path), "the toolkit's list of modes")
+    for line in split_lines(content.decode("utf-8", "surrogateescape")):
+        operator, equals, modes = line.partition("=")
+        if equals and not line.startswith("#"):
+            known = tuple(trim(mode) for mode in modes.split(",") if trim(mode))
+            modes_by_type.setdefault(trim(operator), known)
+    return modes_by_type
 
 
 def find_missing_mode(op_type: str, mode: str, implemented: Optional[Mapping[str, Any]]) -> str:
@@ -228,42 +249,42 @@ class OpPrecision(OptionFile):
         modes: Dict[str, Dict[str, str]] = {BY_TYPE: {}, BY_NODE: {}}
         first_lines: Dict[Tuple[str, str], int] = {}
         section = BY_TYPE
-        for number, line in source.lines():
+        for place, line in source.lines():
             if not line or line.startswith("#"):
                 continue
             if source.fix and line.startswith(_OTHER_COMMENTS):
                 continue
             if "=" not in line:
-                section = _read_header(source, number, line, section)
+                section = _read_header(source, place, line, section)
                 continue
-            name, mode, place = _split_entry(source, number, line)
+            name, mode, mode_place = _split_entry(source, place, line)
             if not name or not mode:
                 what = "operator" if not name else "mode"
-                source.skip(place, f"GE skips this line: it names no {what}.")
+                source.skip(mode_place, f"GE skips this line: it names no {what}.")
             elif mode not in MODES:
-                _note_unknown_mode(source, name, mode, place)
+                _note_unknown_mode(source, name, mode, mode_place)
             elif (section, name) in first_lines:
                 first = first_lines[section, name]
                 message = f"GE skips this line: {name} already has a mode in line {first}."
-                source.skip(Place(number, 1), message)
+                source.skip(place, message)
             else:
-                _note_strange_name(source, Place(number, 1), section, name)
-                first_lines[section, name] = number
+                _note_strange_name(source, place, section, name)
+                first_lines[section, name] = place.line
                 modes[section][name] = mode
         return {"by_type": modes[BY_TYPE], "by_node": modes[BY_NODE]}
 
 
-def _split_entry(source: SourceFile, number: int, line: str) -> Tuple[str, str, Place]:
+def _split_entry(source: SourceFile, place: Place, line: str) -> Tuple[str, str, Place]:
     """Give name, mode and the place of the mode."""
     name, _, mode = line.partition("=")
     name, mode = trim(name), trim(mode)
     if source.fix and mode not in MODES:
         mode = trim(mode.partition("#")[0])
     column = line.index(mode, line.index("=") + 1) + 1 if mode else 1
-    return name, mode, Place(number, column)
+    return name, mode, Place(place.line, column)
 
 
-def _read_header(source: SourceFile, number: int, line: str, section: str) -> str:
+def _read_header(source: SourceFile, place: Place, line: str, section: str) -> str:
     """Give the section that counts from this line on, which has no '='."""
     header = trim(line)
     if header in (BY_TYPE, BY_NODE) or not header:
@@ -281,7 +302,7 @@ def _read_header(source: SourceFile, number: int, line: str, section: str) -> st
         message = f"GE skips {shorten(header)!r}: there is no such section, {here}"
     else:
         message, hint = f"GE skips {shorten(header)!r}: it has no '='.", "Write OP=MODE."
-    source.skip(Place(number, 1), message, hint)
+    source.skip(place, message, hint)
     return section
 
 

@@ -90,12 +90,15 @@ class SourceFile:
         """Give line and column of the character ``at``, which is counted from 0."""
         return self._places.of(at)
 
-    def lines(self) -> Iterator[Tuple[int, str]]:
-        """Yield the lines with their numbers; to fix them, without blanks and a mark in front."""
+    def lines(self) -> Iterator[Tuple[Place, str]]:
+        """Yield where each line begins, and the line.
+
+        To fix the file, it is without the blanks around it and a byte order mark in front.
+        """
         for number, line in enumerate(split_lines(self.text), 1):
             if self.fix:
                 line = trim(line[1:] if line.startswith(BOM) else line)
-            yield number, line
+            yield Place(number, 1), line
 
     def refuse(self, where: Union[int, Place], message: str, hint: Optional[str] = None) -> None:
         """Note why the vendor's reader refuses the file.

@@ -14,11 +14,11 @@ from typing import Any, Dict, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.file_store import FileStore
+from ascend_session.config.entry import FileStore
 from ascend_session.config.grammars.accelerate import accelerate_trigger
 from ascend_session.config.option import options_by_key
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
-from ascend_session.config.validation import validate
+from ascend_session.config.rules import validate
 from ascend_session.errors import ConfigError, LifecycleError, UnsupportedError, warn
 from ascend_session.findings import ERROR, Finding
 

@@ -15,10 +15,9 @@ from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.entry import adapter_part, flatten
-from ascend_session.config.file_store import FileStore
+from ascend_session.config.entry import FileStore, adapter_part, flatten
 from ascend_session.config.proto import SessionProto
-from ascend_session.config.validation import validate_opening
+from ascend_session.config.rules import validate_opening
 from ascend_session.errors import AscendError, LifecycleError, warn, with_short_traceback
 from ascend_session.failures import RetryPolicy, translate
 from ascend_session.session.conditions import (

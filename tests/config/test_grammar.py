@@ -2,7 +2,7 @@
 
 import pytest
 
-from ascend_session.config.grammars.grammar import (
+from ascend_session.config.grammars import (
     UnusableError,
     grammar,
     has_blank,

@@ -12,10 +12,9 @@ import yaml
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError, DumpConfig
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.rules import HOST_RULES, RULES
+from ascend_session.config.rules import HOST_RULES, RULES, validate_opening
 from ascend_session.config.rules.paths import OPENING_RULES
 from ascend_session.config.rules.rule import Finding, FlatOptions, Rule
-from ascend_session.config.validation import validate_opening
 from ascend_session.findings import ERROR
 from ascend_session.option_files import AoeConfigFile, OpPrecision
 

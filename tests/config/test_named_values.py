@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ascend_session.config.grammars.named_values import (
+from ascend_session.config.grammars.lists import (
     auto_multistream_parallel_mode,
     optimization_switch,
     stream_max_parallel_num,

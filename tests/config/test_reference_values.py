@@ -6,11 +6,9 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import Annotated, Literal
 
-from ascend_session import AscendConfig
 from ascend_session.config.grammars.lists import CommaNames
-from ascend_session.config.grammars.single_values import PathText
-from ascend_session.config.reference import describe_values, value_schema
-from ascend_session.config.types import Switch
+from ascend_session.config.reference import describe_values, find, values_of
+from ascend_session.config.types import PathText, Switch
 
 
 class Inner(BaseModel):
@@ -30,11 +28,10 @@ class Model(BaseModel):
 
 
 def kind(path, model=Model):
-    schema = value_schema(model.model_json_schema(), path)
     for name in path.split("."):
         annotation = model.model_fields[name].annotation
         model = Inner
-    return describe_values(annotation, schema)
+    return describe_values(annotation)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +77,5 @@ def test_options_that_are_no_text_have_no_grammar():
 
 
 def test_the_schema_of_a_value_has_no_null():
-    root = AscendConfig.model_json_schema()
-    path = "experimental_config.graph_memory_optimize_config.graph_slice"
-    assert value_schema(root, path)["enum"] == ["auto", "manual"]
-    assert value_schema(root, "use_off_line") == {"type": "boolean"}
+    assert values_of(find("graph_slice")).schema["enum"] == ["auto", "manual"]
+    assert values_of(find("use_off_line")).schema == {"type": "boolean"}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ascend_session.config.grammars.single_values import memory_size, path_text
+from ascend_session.config.types import memory_size, path_text
 
 
 def refusal(function, value):

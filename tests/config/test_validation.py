@@ -8,7 +8,7 @@ from typing import Any, Callable, List
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
-from ascend_session.config import validation
+from ascend_session.config.rules import validate
 
 ROUNDED = (
     "hccl_timeout=1800 becomes 1768 s on Atlas training products, which take multiples of 68 up "
@@ -142,7 +142,7 @@ def test_of_two_sets_only_what_is_new_in_the_second_is_reported() -> None:
     before = {"hccl_timeout": 1800}
 
     def report() -> None:
-        validation.validate({**before, "quant_dumpable": "1"}, before)
+        validate({**before, "quant_dumpable": "1"}, before)
 
     [warning] = warned(report)
     assert str(warning.message).startswith("quant_dumpable='1'")
@@ -150,14 +150,14 @@ def test_of_two_sets_only_what_is_new_in_the_second_is_reported() -> None:
 
 def test_a_problem_of_both_sets_is_not_raised_again() -> None:
     before = {"precision_mode": "force_fp16", "precision_mode_v2": "fp16"}
-    validation.validate({**before, "deterministic": 1}, before)
+    validate({**before, "deterministic": 1}, before)
     with pytest.raises(ConfigError, match="needs mixed computing"):
-        validation.validate({**before, "variable_placement": "Host"}, before)
+        validate({**before, "variable_placement": "Host"}, before)
 
 
 def test_validating_flat_values_raises_all_problems_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
-        validation.validate({"variable_placement": "Host", "enable_dump": True})
+        validate({"variable_placement": "Host", "enable_dump": True})
     found = [problem.option for problem in caught.value.problems]
     assert found == ["dump_path", "variable_placement"]
     assert all(problem.source for problem in caught.value.problems)

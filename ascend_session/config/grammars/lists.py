@@ -1,17 +1,18 @@
-"""Grammars of lists: steps, devices, names, cores, and pairs of operators.
+"""Grammars of lists: steps, devices, names, names with a value each, and pairs of operators.
 
-Sources: checkDumpStep and CheckDeviceList in npu_attrs.cc; ParseInOutPair in
-om_partition_subgraphs_pass.cc, which drops single quotes, spaces and tabs and knows brackets and
-commas, so that everything else, double quotes too, becomes part of a name; guides/facts/options.md.
+Sources: checkDumpStep and CheckDeviceList in npu_attrs.cc; SetPassSwitch in GE's
+optimization_option.cc; ParseInOutPair in om_partition_subgraphs_pass.cc, which drops single quotes,
+spaces and tabs and knows brackets and commas, so that everything else, double quotes too, becomes
+part of a name; guides/facts/options.md.
 """
 
 import ast
 import re
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, List, Mapping, Sequence, Tuple, Union
 
 from typing_extensions import Annotated
 
-from ascend_session.config.grammars.grammar import (
+from ascend_session.config.grammars import (
     COUNT,
     INT32_MAX,
     TEXT,
@@ -22,6 +23,7 @@ from ascend_session.config.grammars.grammar import (
     is_list,
     is_whole,
     list_of,
+    mapping_of,
     parse_whole,
     text_or,
 )
@@ -193,6 +195,108 @@ _CORES = list_of({"anyOf": [COUNT, {"type": "null"}]}, maxItems=2)
 CoreNumber = Annotated[Union[str, Sequence[int]], Grammar(aicore_num, text_or(_CORES))]
 
 
+@grammar("text, a mapping of engine names to ints", "DNN_VM_AICPU:10,AIcoreEngine:1")
+def stream_max_parallel_num(value: object) -> str:
+    """Parallel tasks per engine: ``"DNN_VM_AICPU:10,AIcoreEngine:1"`` or {engine: count}.
+
+    Counts are 1 or more (and at most the number of AI cores, which only the device knows).
+    """
+    if isinstance(value, Mapping) and all(map(is_whole, value.values())):
+        value = _join_items(value, ",")
+    for engine, count in _split_items(value, ","):
+        if parse_whole(count, 1, INT32_MAX) is None:
+            reason = f"has {count!r} tasks, which is not a number from 1 up"
+            raise UnusableError(f"engine {engine!r} {reason}")
+    return str(value)
+
+
+StreamParallel = Annotated[
+    Union[str, Mapping[str, int]], Grammar(stream_max_parallel_num, text_or(mapping_of(COUNT)))
+]
+
+
+@grammar("text, a mapping of pass names to True or False", "PassA:on;PassB:off")
+def optimization_switch(value: object) -> str:
+    """Passes on or off: ``"PassA:on;PassB:off"`` or {pass: bool}.
+
+    GE skips an item it cannot read with no more than a log line, so such items are refused.
+    """
+    if isinstance(value, Mapping) and all(type(on) is bool for on in value.values()):
+        value = _join_items({name: "on" if on else "off" for name, on in value.items()}, ";")
+    for name, state in _split_items(value, ";"):
+        if state not in ("on", "off"):
+            raise UnusableError(f"pass {name!r} is {state!r}, which is neither 'on' nor 'off'")
+    return str(value)
+
+
+PassSwitch = Annotated[
+    Union[str, Mapping[str, bool]],
+    Grammar(optimization_switch, text_or(mapping_of({"type": "boolean"}))),
+]
+
+
+def _join_items(items: Mapping[object, object], separator: str) -> str:
+    for name in items:
+        if not isinstance(name, str) or not name or ":" in name or separator in name:
+            raise UnusableError(f"{name!r} is not a name (text without ':' and {separator!r})")
+    return separator.join(f"{name}:{state}" for name, state in items.items())
+
+
+def _split_items(text: object, separator: str) -> List[Tuple[str, str]]:
+    """Read the ``name:value`` items of a text, each name once."""
+    if not isinstance(text, str):
+        raise UnusableError
+    items: List[Tuple[str, str]] = []
+    for item in text.split(separator):
+        name, colon, state = item.partition(":")
+        if not name or not colon or has_blank(name):
+            raise UnusableError(
+                f"{item!r} is not of the form name:value" if text else "it is empty"
+            )
+        if name in (known for known, _ in items):
+            raise UnusableError(f"{name!r} is named twice")
+        items.append((name, state))
+    return items
+
+
+_ALGORITHMS = "LoadBalance|MainStream|WeightedLoadBalance"
+_STREAMS = f"(?s)({_ALGORITHMS})(?::(.*))?"
+_MOST_STREAMS = 64
+
+
+@grammar("text", "LoadBalance:8")
+def auto_multistream_parallel_mode(value: object) -> str:
+    """How operators are spread over streams: "cv", or an algorithm and 1..64 streams.
+
+    ``"LoadBalance:8"``, ``"MainStream:8"`` and ``"WeightedLoadBalance:8"`` have the number of
+    streams after the colon.
+
+    Raises:
+        ValueError: For a bare "LoadBalance" too: the docstring of NPURunConfig shows it, GE
+            refuses it (guides/facts/dynamic.md#dynamic-graphs).
+    """
+    if not isinstance(value, str):
+        raise UnusableError
+    if value == "cv":
+        return value
+    match = re.fullmatch(_STREAMS, value)
+    if match is None:
+        names = "'cv', 'LoadBalance:n', 'MainStream:n', 'WeightedLoadBalance:n'"
+        raise UnusableError(f"accepted are {names}, with n from 1 to 64")
+    algorithm, streams = match.groups()
+    if streams is None:
+        reason = f"GE wants the number of streams after {value!r}, although NPURunConfig omits it"
+        raise UnusableError(reason, f"{value}:8")
+    if parse_whole(streams, 1, _MOST_STREAMS) is None or streams.startswith("0"):
+        reason = f"the number of streams is {streams!r} and must be 1 to {_MOST_STREAMS}"
+        raise UnusableError(reason, f"{algorithm}:8")
+    return value
+
+
+_MODES = {"type": "string", "pattern": f"^(cv|({_ALGORITHMS}):[1-9][0-9]?)$"}
+MultistreamMode = Annotated[str, Grammar(auto_multistream_parallel_mode, _MODES)]
+
+
 # in_out_pair ------------------------------------------------------------------------------------
 
 _PAIRS_EXAMPLE = [[["conv1"], ["relu9"]]]
@@ -207,15 +311,11 @@ def in_out_pair(value: object) -> str:
     operator names, neither empty (the adapter silently skips other pairs).
     """
     if isinstance(value, str):
-        reason = _find_text_fault(value)
-        if reason is not None:
-            raise UnusableError(reason, str(_PAIRS_EXAMPLE))
+        _check_pairs_text(value)
         return value
     if not is_list(value):
         raise UnusableError
-    reason = _find_pair_fault(value)
-    if reason is not None:
-        raise UnusableError(reason)
+    _check_pairs(value, _PAIRS_EXAMPLE)
     return _write_pairs(value)
 
 
@@ -224,37 +324,42 @@ InOutPair = Annotated[
 ]
 
 
-def _find_text_fault(text: str) -> Optional[str]:
+def _check_pairs_text(text: str) -> None:
+    example = str(_PAIRS_EXAMPLE)
     if '"' in text:
-        return "the adapter takes double quotes into the names, so single quotes are needed"
+        reason = "the adapter takes double quotes into the names, so single quotes are needed"
+        raise UnusableError(reason, example)
     if "\\" in text:  # also keeps Python from warning about escapes
-        return "an operator name has no backslash"
+        raise UnusableError("an operator name has no backslash", example)
     try:
         pairs: object = ast.literal_eval(text.strip(" \t"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pairs = None
-    reason = _find_pair_fault(pairs)
-    if reason is None and _drop_blanks(text) != _drop_blanks(_write_pairs(pairs)):
-        return "it is not as str() writes it, and the adapter's parser does not know all of Python"
-    return reason
+    _check_pairs(pairs, example)
+    # The adapter drops blanks and tabs.
+    rewritten = _write_pairs(pairs)
+    if re.sub("[ \t]", "", text) != re.sub("[ \t]", "", rewritten):
+        reason = (
+            "it is not as str() writes it, and the adapter's parser does not know all of Python"
+        )
+        raise UnusableError(reason, example)
 
 
-def _find_pair_fault(pairs: object) -> Optional[str]:
+def _check_pairs(pairs: object, example: object) -> None:
     if not is_list(pairs) or not pairs:
-        return "it is not a list of [inputs, outputs] pairs"
+        raise UnusableError("it is not a list of [inputs, outputs] pairs", example)
     for pair in pairs:
         if not is_list(pair) or len(pair) != 2:
-            return f"{pair!r} is not a pair of two lists, [inputs, outputs]"
+            reason = "is not a pair of two lists, [inputs, outputs]"
+            raise UnusableError(f"{pair!r} {reason}", example)
         for names in pair:
             if not is_list(names) or not names:
-                return f"{names!r} is not a list of at least one operator name"
+                reason = "is not a list of at least one operator name"
+                raise UnusableError(f"{names!r} {reason}", example)
             for name in names:
                 if not _is_operator_name(name):
-                    return (
-                        f"{name!r} is not an operator name (text, no blank, quote, bracket or "
-                        "colon)"
-                    )
-    return None
+                    reason = "is not an operator name (text, no blank, quote, bracket or colon)"
+                    raise UnusableError(f"{name!r} {reason}", example)
 
 
 def _is_operator_name(name: object) -> bool:
@@ -266,8 +371,3 @@ def _is_operator_name(name: object) -> bool:
 def _write_pairs(pairs: Any) -> str:
     """Write checked pairs; tuples become lists, whose brackets the adapter counts."""
     return str([[[str(name) for name in names] for names in pair] for pair in pairs])
-
-
-def _drop_blanks(text: str) -> str:
-    """Leave out what the adapter drops."""
-    return text.replace(" ", "").replace("\t", "")

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 from typing_extensions import Annotated, Literal
 
-from ascend_session.config.grammars.grammar import (
+from ascend_session.config.grammars import (
     TEXT,
     Grammar,
     UnusableError,
@@ -28,7 +28,7 @@ class ProfilingMember(NamedTuple):
     example: str
     meaning: str
     accepts: Callable[[str], bool]
-    schema: Dict[str, Any]
+    schema: Dict[str, Any] = TEXT
 
 
 def _words(*words: str) -> ProfilingMember:
@@ -40,7 +40,7 @@ def _hertz(low: int, high: int) -> ProfilingMember:
     def accepts(text: str) -> bool:
         return parse_whole(text, low, high) is not None and not text.startswith("0")
 
-    return ProfilingMember(str(high), f"{low} to {high} (Hz), in digits", accepts, TEXT)
+    return ProfilingMember(str(high), f"{low} to {high} (Hz), in digits", accepts)
 
 
 def _words_list(*words: str) -> ProfilingMember:
@@ -48,7 +48,7 @@ def _words_list(*words: str) -> ProfilingMember:
         return all(word in words for word in text.split(","))
 
     meaning = f"one or several of {', '.join(words)}, with commas between"
-    return ProfilingMember("cpu,mem", meaning, accepts, TEXT)
+    return ProfilingMember("cpu,mem", meaning, accepts)
 
 
 def _is_directory(text: str) -> bool:
@@ -72,10 +72,6 @@ def _is_register(text: str) -> bool:
     return parse_whole(text, 1, 0x6E) is not None
 
 
-def _is_anything(text: str) -> bool:
-    return True
-
-
 _HEX = "0[xX][0-9a-fA-F]{1,4}"
 _NOT_IN_PATHS = "\0\b\t\n\v\f\r\x7f"
 _METRICS = (
@@ -91,14 +87,13 @@ _METRICS = (
 _METRIC_WORDS = f"{', '.join(_METRICS)}, or 'Custom:' and up to 8 registers 0x1 to 0x6E"
 _SWITCH = _words("on", "off")
 _LEVEL = _words("on", "off", "l0", "l1")
-_OPERATOR = ProfilingMember("", "the name of an operator, or '' for automatic", _is_anything, TEXT)
-_DIRECTORY = ProfilingMember("./", "a folder, without control characters", _is_directory, TEXT)
-_STORAGE = ProfilingMember("200MB", "'200MB' to '4294967295MB', with the unit", _is_storage, TEXT)
-_METRIC = ProfilingMember("PipeUtilization", _METRIC_WORDS, _is_metric, TEXT)
+_OPERATOR = ProfilingMember("", "the name of an operator, or '' for automatic", lambda text: True)
 
 MEMBERS: Dict[str, ProfilingMember] = {
-    "output": _DIRECTORY,
-    "storage_limit": _STORAGE,
+    "output": ProfilingMember("./", "a folder, without control characters", _is_directory),
+    "storage_limit": ProfilingMember(
+        "200MB", "'200MB' to '4294967295MB', with the unit", _is_storage
+    ),
     "training_trace": _words("on"),
     "task_trace": _LEVEL,
     "task_time": _LEVEL,
@@ -111,7 +106,7 @@ MEMBERS: Dict[str, ProfilingMember] = {
     "instr_profiling": _SWITCH,
     "fp_point": _OPERATOR,
     "bp_point": _OPERATOR,
-    "aic_metrics": _METRIC,
+    "aic_metrics": ProfilingMember("PipeUtilization", _METRIC_WORDS, _is_metric),
     "sys_hardware_mem_freq": _hertz(1, 100),
     "llc_profiling": _words("read", "write"),
     "sys_io_sampling_freq": _hertz(1, 100),
@@ -156,6 +151,11 @@ def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[s
         return None
     note = " (leave it out to switch it off)" if name == "training_trace" else ""
     return f"{name} is {value!r} and must be {member.meaning}{note}", right
+
+
+def _find_fault(members: Mapping[Any, Any]) -> Optional[Tuple[str, Dict[str, str]]]:
+    faults = (find_member_fault(name, value) for name, value in members.items())
+    return next(filter(None, faults), None)
 
 
 _Switch = Literal["on", "off"]
@@ -210,12 +210,17 @@ class ProfilingOptions:
         others: Optional[Mapping[str, str]] = None,
     ) -> None:
         given = dict(locals())
-        members = {name: _digits(name, given[name]) for name in MEMBERS if given[name] is not None}
+        members = {name: given[name] for name in MEMBERS if given[name] is not None}
+        for name, value in members.items():
+            if is_whole(value) and name.endswith("_freq"):
+                members[name] = str(value)
         for name, value in dict(others or {}).items():
             if name in members:
                 raise refused(others, f"the member {name!r} is given twice", {"task_tsfw": "on"})
             members[name] = value
-        _check_members(members)
+        fault = _find_fault(members)
+        if fault is not None:
+            raise refused(members, *fault)
         self._members: Tuple[Tuple[str, str], ...]
         object.__setattr__(self, "_members", tuple(members.items()))
 
@@ -277,7 +282,9 @@ def profiling_options(value: object) -> str:
         return _check_size(value.render())
     if not isinstance(value, Mapping):
         raise UnusableError
-    _check_members(value)
+    fault = _find_fault(value)
+    if fault is not None:
+        raise UnusableError(*fault)
     return _check_size(_write_json(value))
 
 
@@ -313,10 +320,9 @@ def profiling_members(text: str) -> Dict[str, str]:
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise UnusableError(f"the member {twice!r} is given twice")
-    for name, value in members.items():
-        fault = find_member_fault(name, value)
-        if fault is not None:
-            raise UnusableError(fault[0], _write_json(fault[1]))
+    fault = _find_fault(members)
+    if fault is not None:
+        raise UnusableError(fault[0], _write_json(fault[1]))
     return members
 
 
@@ -343,14 +349,6 @@ def _parse_pairs(text: str) -> _Pairs:
     raise UnusableError(reason) from None
 
 
-@grammar("a mapping", _EXAMPLE)
-def _check_members(members: Mapping[Any, Any]) -> None:
-    for name, value in members.items():
-        fault = find_member_fault(name, value)
-        if fault is not None:
-            raise UnusableError(*fault)
-
-
 def _check_size(text: str) -> str:
     try:
         size = len(text.encode("utf-8"))
@@ -363,11 +361,6 @@ def _check_size(text: str) -> str:
 
 def _write_json(members: Mapping[str, str]) -> str:
     return json.dumps(dict(members), ensure_ascii=False, separators=(",", ":"))
-
-
-def _digits(name: str, value: object) -> Any:
-    """Turn a frequency given as an int into digits; everything else stays for the check."""
-    return str(value) if is_whole(value) and name.endswith("_freq") else value
 
 
 def _old_form(text: str) -> UnusableError:

@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, Sequence, Tuple, Union
 
 from typing_extensions import Annotated
 
-from ascend_session.config.grammars.grammar import (
+from ascend_session.config.grammars import (
     COUNT,
     INT64_MAX,
     Grammar,

@@ -2,12 +2,16 @@
 
 Each rule is one function that reads the flat entry and yields what it finds. What the adapter
 aborts on, refuses or silently turns into something else is an error, unless the manual
-allows the value: that, what has no effect, and what is deprecated are warnings.
+allows the value: that, what has no effect, and what is deprecated are warnings. `validate` and its
+like make one ConfigError of the errors, and an AscendConfigWarning of each other finding.
 """
 
-from typing import List
+from typing import Any, List, Mapping, Sequence, Type
 
-from ascend_session.config.option import options_by_key
+from pydantic import BaseModel
+
+from ascend_session.config.entry import flatten
+from ascend_session.config.option import adapter_options, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import accuracy, dynamic, execution, paths, variables
 from ascend_session.config.rules.rule import (
@@ -15,16 +19,30 @@ from ascend_session.config.rules.rule import (
     Rule,
     RuleBook,
     RuleFindings,
+    applicable,
+    apply_rules,
     no_effect,
+    source,
     warning,
 )
+from ascend_session.errors import ConfigError, warn
+from ascend_session.findings import Finding, errors_of
 
-__all__ = ["DEPRECATIONS", "HOST_RULES", "RULES"]
+__all__ = [
+    "DEPRECATIONS",
+    "HOST_RULES",
+    "RULES",
+    "refusal_of",
+    "validate",
+    "validate_host",
+    "validate_opening",
+]
 
 DEPRECATIONS = RuleBook()
 
 
-@DEPRECATIONS.add(source="guides/facts/former.md#former-releases; manual, NPURunConfig Options")
+@DEPRECATIONS.add()
+@source("guides/facts/former.md#former-releases; manual, NPURunConfig Options")
 def deprecated_options(entry: FlatOptions) -> RuleFindings:
     """Warn of deprecated options and name what replaces them."""
     known = options_by_key(AdapterOptions)
@@ -44,3 +62,60 @@ def deprecated_options(entry: FlatOptions) -> RuleFindings:
 RULES: List[Rule] = [*accuracy.RULES, *dynamic.RULES, *execution.RULES, *DEPRECATIONS]
 
 HOST_RULES: List[Rule] = [*paths.RULES, *variables.RULES]
+
+
+def validate(values: Mapping[str, Any], *known: Mapping[str, Any]) -> None:
+    """Apply all rules to flat values.
+
+    Args:
+        values: ``{vendor key: value}``.
+        known: Other such values; what is found in them is not reported again.
+
+    Raises:
+        ConfigError: With every problem that refuses the configuration.
+
+    Warns:
+        AscendConfigWarning: For each other finding, at the caller's line.
+    """
+    reported = [finding for other in known for finding in apply_rules(RULES, FlatOptions(other))]
+    findings = apply_rules(RULES, FlatOptions(values))
+    _report([finding for finding in findings if finding not in reported])
+
+
+def validate_host(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Check whether a configuration can work on this machine; see `AscendConfig.check_host`."""
+    if not isinstance(environ, Mapping):
+        raise TypeError(f"environ is a mapping such as os.environ, not {environ!r}.")
+    entry = FlatOptions(values, environ=environ)
+    _report(apply_rules(applicable(HOST_RULES, entry), entry))
+
+
+def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Do `validate_host`, and check that every file which an option points to is there now.
+
+    Raises:
+        ConfigError: With all problems at once.
+    """
+    entry = FlatOptions(values, environ=environ)
+    rules = [rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads]
+    _report(apply_rules(applicable(rules + paths.OPENING_RULES, entry), entry))
+
+
+def refusal_of(
+    model: Type[BaseModel], problems: Sequence[Finding], values: Mapping[str, Any]
+) -> ConfigError:
+    """Make the error for wrong types or names, with what the rules find in the other values."""
+    wrong = {(problem.option or "").split(".")[0] for problem in problems} & set(values)
+    readable = {name: value for name, value in values.items() if name not in wrong}
+    refused = {o.key for o in adapter_options(model) if o.path in wrong}
+    unknown = {o.key for o in adapter_options(model) if o.path.split(".")[0] in wrong} - refused
+    entry = FlatOptions(flatten(AdapterOptions(**readable)), refused, unknown)
+    return ConfigError.of([*problems, *errors_of(apply_rules(RULES, entry))])
+
+
+def _report(findings: List[Finding]) -> None:
+    errors = errors_of(findings)
+    if errors:
+        raise ConfigError.of(errors)
+    for finding in findings:
+        warn(str(finding))

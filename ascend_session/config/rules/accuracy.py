@@ -7,6 +7,7 @@ from ascend_session.config.rules.rule import (
     RuleFindings,
     error,
     no_effect,
+    source,
     warning,
 )
 
@@ -14,13 +15,12 @@ RULES = RuleBook()
 
 MIXED = ("allow_mix_precision", "allow_mix_precision_fp16", "allow_mix_precision_bf16")
 MIXED_V2 = ("mixed_float16", "mixed_bfloat16", "mixed_hif8")
+_PRECISION_MODES = ("precision_mode", "precision_mode_v2")
+DUMPS = ("enable_dump", "enable_dump_debug")
 
 
-@RULES.add(
-    "precision_mode",
-    "precision_mode_v2",
-    source="guides/facts/precision.md#precision-modes; npu_attrs.cc",
-)
+@RULES.add(*_PRECISION_MODES)
+@source("guides/facts/precision.md#precision-modes; npu_attrs.cc")
 def one_precision_mode(entry: FlatOptions) -> RuleFindings:
     """precision_mode and precision_mode_v2 exclude each other, whatever their values."""
     if "precision_mode" in entry and "precision_mode_v2" in entry:
@@ -31,12 +31,8 @@ def one_precision_mode(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "modify_mixlist",
-    "precision_mode",
-    "precision_mode_v2",
-    source="guides/facts/precision.md#precision-modes; npu_attrs.cc",
-)
+@RULES.add("modify_mixlist", *_PRECISION_MODES)
+@source("guides/facts/precision.md#precision-modes; npu_attrs.cc")
 def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
     """modify_mixlist needs a mixed-precision mode; precision_mode is looked at first."""
     if "modify_mixlist" not in entry:
@@ -54,12 +50,8 @@ def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
     )
 
 
-@RULES.add(
-    "customize_dtypes",
-    "precision_mode",
-    "precision_mode_v2",
-    source="guides/facts/precision.md#dtypes-of-single-operators; manual, NPURunConfig Options",
-)
+@RULES.add("customize_dtypes", *_PRECISION_MODES)
+@source("guides/facts/precision.md#dtypes-of-single-operators; manual, NPURunConfig Options")
 def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
     """customize_dtypes does nothing while the original dtypes are kept."""
     kept = (
@@ -73,12 +65,10 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "experimental_accelerate_train_mode",
-    "precision_mode",
-    "precision_mode_v2",
-    source="guides/facts/precision.md#accelerated-training; "
-    "geop_npu.cc CheckAndModifyPrecisionMode; manual, ExperimentalConfig Constructor",
+@RULES.add("experimental_accelerate_train_mode", *_PRECISION_MODES)
+@source(
+    "guides/facts/precision.md#accelerated-training; "
+    "geop_npu.cc CheckAndModifyPrecisionMode; manual, ExperimentalConfig Constructor"
 )
 def accelerated_training_starts_from_full_precision(entry: FlatOptions) -> RuleFindings:
     """accelerate_train_mode needs a precision mode that leaves something to accelerate."""
@@ -101,11 +91,9 @@ def accelerated_training_starts_from_full_precision(entry: FlatOptions) -> RuleF
         )
 
 
-@RULES.add(
-    "experimental_accelerate_train_mode",
-    "iterations_per_loop",
-    source="guides/facts/precision.md#accelerated-training; "
-    "manual, ExperimentalConfig Constructor, note 4",
+@RULES.add("experimental_accelerate_train_mode", "iterations_per_loop")
+@source(
+    "guides/facts/precision.md#accelerated-training; manual, ExperimentalConfig Constructor, note 4"
 )
 def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindings:
     """accelerate_train_mode with iterations_per_loop > 1 switches over at an inexact point."""
@@ -119,12 +107,8 @@ def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindi
         )
 
 
-@RULES.add(
-    "op_precision_mode",
-    "op_select_implmode",
-    "optypelist_for_implmode",
-    source="guides/facts/precision.md#implementation-modes; manual, NPURunConfig Options",
-)
+@RULES.add("op_precision_mode", "op_select_implmode", "optypelist_for_implmode")
+@source("guides/facts/precision.md#implementation-modes; manual, NPURunConfig Options")
 def op_precision_mode_wins(entry: FlatOptions) -> RuleFindings:
     """op_precision_mode makes op_select_implmode and optypelist_for_implmode ineffective."""
     if "op_precision_mode" in entry and "op_select_implmode" in entry:
@@ -135,11 +119,10 @@ def op_precision_mode_wins(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "optypelist_for_implmode",
-    "op_select_implmode",
-    source="guides/facts/precision.md#implementation-modes; "
-    "npu_attrs.cc; manual of ATC, --op_select_implmode",
+@RULES.add("optypelist_for_implmode", "op_select_implmode")
+@source(
+    "guides/facts/precision.md#implementation-modes; "
+    "npu_attrs.cc; manual of ATC, --op_select_implmode"
 )
 def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
     """optypelist_for_implmode needs op_select_implmode, and not one of the *_for_all modes."""
@@ -158,10 +141,8 @@ def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "optypelist_for_implmode",
-    source="guides/facts/precision.md#implementation-modes; manual, NPURunConfig Options",
-)
+@RULES.add("optypelist_for_implmode")
+@source("guides/facts/precision.md#implementation-modes; manual, NPURunConfig Options")
 def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
     """The manual names Pooling, SoftmaxV2, LRN and ROIAlign for optypelist_for_implmode."""
     named = str(entry.get("optypelist_for_implmode", "")).split(",")
@@ -173,15 +154,11 @@ def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "dump_path",
-    "enable_dump",
-    "enable_dump_debug",
-    source="guides/facts/dumps.md#data-dump; npu_attrs.cc; manual, initialize_system",
-)
+@RULES.add("dump_path", *DUMPS)
+@source("guides/facts/dumps.md#data-dump; npu_attrs.cc; manual, initialize_system")
 def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug need dump_path."""
-    switch = next((k for k in ("enable_dump", "enable_dump_debug") if entry.is_on(k)), None)
+    switch = next((k for k in DUMPS if entry.is_on(k)), None)
     if switch and "dump_path" not in entry:
         yield error(
             f"{switch}=True needs dump_path, an existing folder that you may read and write.",
@@ -189,7 +166,8 @@ def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("enable_dump", "enable_dump_debug", source="guides/facts/dumps.md#data-dump; GE E10001")
+@RULES.add(*DUMPS)
+@source("guides/facts/dumps.md#data-dump; GE E10001")
 def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug exclude each other."""
     if entry.is_on("enable_dump") and entry.is_on("enable_dump_debug"):
@@ -200,53 +178,37 @@ def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "dump_step",
-    "dump_mode",
-    "dump_debug_mode",
-    "dump_path",
-    "enable_dump",
-    "enable_dump_debug",
-    source="guides/facts/dumps.md#data-dump; npu_attrs.cc",
-)
+@RULES.add("dump_step", "dump_mode", "dump_debug_mode", "dump_path", *DUMPS)
+@source("guides/facts/dumps.md#data-dump; npu_attrs.cc")
 def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
     """dump_step, dump_mode, dump_debug_mode and dump_path are read with their switches only."""
     pairs = (
         ("dump_step", ("enable_dump",)),
         ("dump_mode", ("enable_dump",)),
         ("dump_debug_mode", ("enable_dump_debug",)),
-        ("dump_path", ("enable_dump", "enable_dump_debug")),
+        ("dump_path", DUMPS),
     )
     for detail, switches in pairs:
-        if detail in entry and not any(entry.is_on(switch) for switch in switches):
+        if detail in entry and not any(map(entry.is_on, switches)):
             needed = " or ".join(f"{switch}=True" for switch in switches)
             yield no_effect(
                 f"{entry.text(detail)} has no effect: it is read with {needed}.", option=detail
             )
 
 
-@RULES.add(
-    "enable_exception_dump",
-    "enable_dump",
-    "enable_dump_debug",
-    source="guides/facts/dumps.md#exception-dump",
-)
+@RULES.add("enable_exception_dump", *DUMPS)
+@source("guides/facts/dumps.md#exception-dump")
 def exception_dump_beside_dump(entry: FlatOptions) -> RuleFindings:
     """enable_exception_dump=1 suppresses the other dumps on dynamic-shape graphs."""
-    dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
-    if entry.get("enable_exception_dump") == 1 and dumps:
+    if entry.get("enable_exception_dump") == 1 and any(map(entry.is_on, DUMPS)):
         yield warning(
             "enable_exception_dump=1 together with a dump: on dynamic-shape graphs only the "
             "exception dump is written."
         )
 
 
-@RULES.add(
-    "op_compiler_cache_mode",
-    "op_debug_level",
-    "op_debug_config",
-    source="guides/facts/dumps.md#operator-debugging",
-)
+@RULES.add("op_compiler_cache_mode", "op_debug_level", "op_debug_config")
+@source("guides/facts/dumps.md#operator-debugging")
 def debugging_disables_the_compile_cache(entry: FlatOptions) -> RuleFindings:
     """A non-zero op_debug_level disables the operator compile cache."""
     level = entry.get("op_debug_level", 0)
@@ -257,9 +219,8 @@ def debugging_disables_the_compile_cache(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "op_debug_level", source="guides/facts/dumps.md#operator-debugging; manual, initialize_system"
-)
+@RULES.add("op_debug_level")
+@source("guides/facts/dumps.md#operator-debugging; manual, initialize_system")
 def debug_level_slows_training(entry: FlatOptions) -> RuleFindings:
     """op_debug_level 1 and 2 are for finding faults; train with 0 or 3."""
     level = entry.get("op_debug_level")
@@ -269,23 +230,16 @@ def debug_level_slows_training(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "quant_dumpable",
-    "enable_dump",
-    source="guides/facts/dumps.md#data-dump; manual, NPURunConfig Options",
-)
+@RULES.add("quant_dumpable", "enable_dump")
+@source("guides/facts/dumps.md#data-dump; manual, NPURunConfig Options")
 def quant_dump_needs_dump(entry: FlatOptions) -> RuleFindings:
     """quant_dumpable='1' matters only while data is dumped."""
     if entry.get("quant_dumpable") == "1" and not entry.is_on("enable_dump"):
         yield no_effect("quant_dumpable='1' has no effect without enable_dump=True.")
 
 
-@RULES.add(
-    "debug_dir",
-    "op_debug_level",
-    "op_debug_config",
-    source="guides/facts/dumps.md#operator-debugging",
-)
+@RULES.add("debug_dir", "op_debug_level", "op_debug_config")
+@source("guides/facts/dumps.md#operator-debugging")
 def debug_directory_needs_debugging(entry: FlatOptions) -> RuleFindings:
     """debug_dir is used only while op_debug_level or op_debug_config keeps debug files."""
     keeps = entry.get("op_debug_level", 0) != 0 or "op_debug_config" in entry

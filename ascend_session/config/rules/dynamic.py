@@ -7,6 +7,7 @@ from ascend_session.config.rules.rule import (
     RuleFindings,
     error,
     no_effect,
+    source,
     warning,
 )
 
@@ -19,7 +20,8 @@ def _has_profiles(entry: FlatOptions) -> bool:
     return all(key in entry for key in PROFILE)
 
 
-@RULES.add(*PROFILE, source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc")
+@RULES.add(*PROFILE)
+@source("guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc")
 def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
     """input_shape, dynamic_dims and dynamic_node_type are given all three or not at all."""
     given = [key for key in PROFILE if key in entry]
@@ -33,7 +35,8 @@ def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(*PROFILE, source="guides/facts/dynamic.md#dynamic-profiles")
+@RULES.add(*PROFILE)
+@source("guides/facts/dynamic.md#dynamic-profiles")
 def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
     if not _has_profiles(entry):
@@ -49,7 +52,8 @@ def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dynamic_dims", source="guides/facts/dynamic.md#dynamic-profiles")
+@RULES.add("dynamic_dims")
+@source("guides/facts/dynamic.md#dynamic-profiles")
 def many_profiles(entry: FlatOptions) -> RuleFindings:
     """Only Ascend 950 takes more than 100 profiles."""
     count = shapes.profile_count(entry["dynamic_dims"]) if "dynamic_dims" in entry else 0
@@ -59,7 +63,8 @@ def many_profiles(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("input_shape", source="guides/facts/dynamic.md#dynamic-profiles")
+@RULES.add("input_shape")
+@source("guides/facts/dynamic.md#dynamic-profiles")
 def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
     """The names of input_shape stand in the alphabetical order of the graph's input nodes."""
     names = shapes.shape_names(entry["input_shape"]) if "input_shape" in entry else []
@@ -70,11 +75,8 @@ def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "compile_hybrid_mode",
-    *PROFILE,
-    source="guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc",
-)
+@RULES.add("compile_hybrid_mode", *PROFILE)
+@source("guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc")
 def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 needs the three profile keys, with dynamic_node_type=1."""
     if entry.get("compile_hybrid_mode") != 1:
@@ -88,14 +90,8 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    *PROFILE,
-    "mix_compile_mode",
-    "compile_dynamic_mode",
-    "aoe_mode",
-    "insert_op_file",
-    source="guides/facts/dynamic.md#dynamic-profiles; om_partition_subgraphs_pass.cc; geop_npu.cc",
-)
+@RULES.add(*PROFILE, "mix_compile_mode", "compile_dynamic_mode", "aoe_mode", "insert_op_file")
+@source("guides/facts/dynamic.md#dynamic-profiles; om_partition_subgraphs_pass.cc; geop_npu.cc")
 def profiles_exclude(entry: FlatOptions) -> RuleFindings:
     """Profiles exclude mix_compile_mode, compile_dynamic_mode, aoe_mode and insert_op_file."""
     if not _has_profiles(entry):
@@ -118,21 +114,16 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
         yield error("dynamic_dims and insert_op_file exclude each other.", option="dynamic_dims")
 
 
-@RULES.add(
-    "dynamic_inputs_shape_range", "dynamic_dims", source="guides/facts/dynamic.md#dynamic-profiles"
-)
+@RULES.add("dynamic_inputs_shape_range", "dynamic_dims")
+@source("guides/facts/dynamic.md#dynamic-profiles")
 def profiles_beat_shape_ranges(entry: FlatOptions) -> RuleFindings:
     """dynamic_dims makes dynamic_inputs_shape_range ineffective."""
     if "dynamic_inputs_shape_range" in entry and "dynamic_dims" in entry:
         yield no_effect("dynamic_inputs_shape_range has no effect: dynamic_dims takes precedence.")
 
 
-@RULES.add(
-    "dynamic_graph_execute_mode",
-    "dynamic_inputs_shape_range",
-    "dynamic_input",
-    source="guides/facts/dynamic.md#dynamic-inputs; npu_attrs.cc; manual, NPURunConfig Options",
-)
+@RULES.add("dynamic_graph_execute_mode", "dynamic_inputs_shape_range", "dynamic_input")
+@source("guides/facts/dynamic.md#dynamic-inputs; npu_attrs.cc; manual, NPURunConfig Options")
 def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     """dynamic_graph_execute_mode and dynamic_inputs_shape_range need dynamic_input=True."""
     details = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
@@ -150,12 +141,8 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "dynamic_graph_execute_mode",
-    "iterations_per_loop",
-    "dynamic_input",
-    source="guides/facts/options.md#iterations-per-loop",
-)
+@RULES.add("dynamic_graph_execute_mode", "iterations_per_loop", "dynamic_input")
+@source("guides/facts/options.md#iterations-per-loop")
 def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """lazy_recompile needs iterations_per_loop=1."""
     lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
@@ -168,11 +155,9 @@ def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "dynamic_inputs_shape_range",
-    "enable_data_pre_proc",
-    source="guides/facts/dynamic.md#dynamic-inputs; "
-    "om_partition_subgraphs_pass.cc ParseInputShapeRange",
+@RULES.add("dynamic_inputs_shape_range", "enable_data_pre_proc")
+@source(
+    "guides/facts/dynamic.md#dynamic-inputs; om_partition_subgraphs_pass.cc ParseInputShapeRange"
 )
 def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
     """With one group the adapter ignores its label and goes by enable_data_pre_proc."""
@@ -188,7 +173,8 @@ def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("compile_dynamic_mode", "dynamic_input", source="guides/facts/dynamic.md#dynamic-inputs")
+@RULES.add("compile_dynamic_mode", "dynamic_input")
+@source("guides/facts/dynamic.md#dynamic-inputs")
 def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode and dynamic_input exclude each other."""
     if entry.is_on("compile_dynamic_mode") and entry.is_on("dynamic_input"):
@@ -200,7 +186,8 @@ def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("jit_compile", "dynamic_input", source="guides/facts/dynamic.md#dynamic-inputs")
+@RULES.add("jit_compile", "dynamic_input")
+@source("guides/facts/dynamic.md#dynamic-inputs")
 def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
     """dynamic_input=True forces jit_compile to 'true'."""
     if entry.is_on("dynamic_input") and entry.get("jit_compile", "true") != "true":
@@ -209,12 +196,8 @@ def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "shape_generalization_mode",
-    "jit_compile",
-    "compile_dynamic_mode",
-    source="guides/facts/dynamic.md#dynamic-graphs",
-)
+@RULES.add("shape_generalization_mode", "jit_compile", "compile_dynamic_mode")
+@source("guides/facts/dynamic.md#dynamic-graphs")
 def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     """shape_generalization_mode needs jit_compile='true' and no compile_dynamic_mode."""
     mode = entry.get("shape_generalization_mode", "STRICT")
@@ -226,12 +209,8 @@ def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "compile_dynamic_mode",
-    "jit_compile",
-    "shape_generalization_mode",
-    source="guides/facts/dynamic.md#dynamic-graphs; npu_attrs.cc GetSessOptions",
-)
+@RULES.add("compile_dynamic_mode", "jit_compile", "shape_generalization_mode")
+@source("guides/facts/dynamic.md#dynamic-graphs; npu_attrs.cc GetSessOptions")
 def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode=False reaches GE only with jit_compile='true' and STRICT."""
     kept = (
@@ -245,9 +224,8 @@ def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "compile_hybrid_mode", "external_weight", source="guides/facts/dynamic.md#dynamic-profiles"
-)
+@RULES.add("compile_hybrid_mode", "external_weight")
+@source("guides/facts/dynamic.md#dynamic-profiles")
 def hybrid_mode_externalises_weights(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 turns external_weight on."""
     if entry.get("compile_hybrid_mode") == 1 and entry.get("external_weight") is False:

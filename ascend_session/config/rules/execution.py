@@ -7,6 +7,7 @@ from ascend_session.config.rules.rule import (
     RuleFindings,
     error,
     no_effect,
+    source,
     warning,
 )
 from ascend_session.text import format_duration
@@ -14,11 +15,8 @@ from ascend_session.text import format_duration
 RULES = RuleBook()
 
 
-@RULES.add(
-    "variable_placement",
-    "mix_compile_mode",
-    source="guides/facts/options.md#mixed-computing; manual, NPURunConfig Options",
-)
+@RULES.add("variable_placement", "mix_compile_mode")
+@source("guides/facts/options.md#mixed-computing; manual, NPURunConfig Options")
 def host_variables_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """variable_placement='Host' needs mix_compile_mode=True."""
     if entry.get("variable_placement") == "Host" and not entry.is_on("mix_compile_mode"):
@@ -29,11 +27,8 @@ def host_variables_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "iterations_per_loop",
-    "mix_compile_mode",
-    source="guides/facts/options.md#mixed-computing; npu_config.py; manual, NPURunConfig Options",
-)
+@RULES.add("iterations_per_loop", "mix_compile_mode")
+@source("guides/facts/options.md#mixed-computing; npu_config.py; manual, NPURunConfig Options")
 def mixed_computing_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """mix_compile_mode=True needs iterations_per_loop=1."""
     loops = entry.get("iterations_per_loop", 1)
@@ -41,11 +36,8 @@ def mixed_computing_runs_single_steps(entry: FlatOptions) -> RuleFindings:
         yield error(f"mix_compile_mode=True needs iterations_per_loop=1, not {loops}.")
 
 
-@RULES.add(
-    "iterations_per_loop",
-    "enable_data_pre_proc",
-    source="guides/facts/options.md#iterations-per-loop; manual, NPURunConfig Options",
-)
+@RULES.add("iterations_per_loop", "enable_data_pre_proc")
+@source("guides/facts/options.md#iterations-per-loop; manual, NPURunConfig Options")
 def loops_need_offloaded_input(entry: FlatOptions) -> RuleFindings:
     """iterations_per_loop > 1 needs enable_data_pre_proc=True and tf.data input."""
     loops = entry.get("iterations_per_loop", 1)
@@ -56,27 +48,24 @@ def loops_need_offloaded_input(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("in_out_pair", "mix_compile_mode", source="guides/facts/options.md#mixed-computing")
+@RULES.add("in_out_pair", "mix_compile_mode")
+@source("guides/facts/options.md#mixed-computing")
 def partial_offload_needs_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """in_out_pair needs mix_compile_mode=True."""
     if "in_out_pair" in entry and not entry.is_on("mix_compile_mode"):
         yield error("in_out_pair needs mix_compile_mode=True; the session fails without it.")
 
 
-@RULES.add(
-    "in_out_pair_flag", "in_out_pair", source="guides/facts/former.md#options-without-effect"
-)
+@RULES.add("in_out_pair_flag", "in_out_pair")
+@source("guides/facts/former.md#options-without-effect")
 def pair_flag_needs_a_pair(entry: FlatOptions) -> RuleFindings:
     """in_out_pair_flag says nothing without in_out_pair."""
     if "in_out_pair_flag" in entry and "in_out_pair" not in entry:
         yield no_effect("in_out_pair_flag has no effect without in_out_pair.")
 
 
-@RULES.add(
-    "enable_compress_weight",
-    "compress_weight_conf",
-    source="guides/facts/options.md#weight-compression; npu_attrs.cc",
-)
+@RULES.add("enable_compress_weight", "compress_weight_conf")
+@source("guides/facts/options.md#weight-compression; npu_attrs.cc")
 def one_way_to_compress(entry: FlatOptions) -> RuleFindings:
     """enable_compress_weight and compress_weight_conf exclude each other, even with False."""
     if "enable_compress_weight" in entry and "compress_weight_conf" in entry:
@@ -87,18 +76,16 @@ def one_way_to_compress(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "enable_small_channel",
-    "graph_run_mode",
-    source="guides/facts/options.md#small-channels; npu_attrs.cc; manual, NPURunConfig Options",
-)
+@RULES.add("enable_small_channel", "graph_run_mode")
+@source("guides/facts/options.md#small-channels; npu_attrs.cc; manual, NPURunConfig Options")
 def inference_forces_small_channel(entry: FlatOptions) -> RuleFindings:
     """graph_run_mode=0 forces enable_small_channel to 1."""
     if entry.get("graph_run_mode") == 0 and entry.get("enable_small_channel") == 0:
         yield no_effect("enable_small_channel=0 becomes 1: inference (graph_run_mode=0) forces it.")
 
 
-@RULES.add("use_off_line", "job", source="guides/facts/adapter.md#graphs-that-stay-on-the-cpu")
+@RULES.add("use_off_line", "job")
+@source("guides/facts/adapter.md#graphs-that-stay-on-the-cpu")
 def nothing_is_offloaded(entry: FlatOptions) -> RuleFindings:
     """use_off_line=False and the jobs 'ps' and 'default' leave everything on the CPU."""
     if entry.get("use_off_line") is False:
@@ -109,7 +96,8 @@ def nothing_is_offloaded(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("input_batch_cpy", "input_fusion_size", source="guides/facts/options.md#input-copies")
+@RULES.add("input_batch_cpy", "input_fusion_size")
+@source("guides/facts/options.md#input-copies")
 def fusion_takes_inputs_from_the_batch(entry: FlatOptions) -> RuleFindings:
     """input_fusion_size and input_batch_cpy compete for the same inputs."""
     size = entry.get("input_fusion_size", 131072)
@@ -120,9 +108,8 @@ def fusion_takes_inputs_from_the_batch(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "aicore_num", "jit_compile", source="guides/facts/options.md#numbers-of-cores-and-streams"
-)
+@RULES.add("aicore_num", "jit_compile")
+@source("guides/facts/options.md#numbers-of-cores-and-streams")
 def core_limit_needs_compilation(entry: FlatOptions) -> RuleFindings:
     """aicore_num does nothing where shipped binaries are reused."""
     if "aicore_num" in entry and entry.get("jit_compile") == "false":
@@ -132,9 +119,8 @@ def core_limit_needs_compilation(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "fusion_switch_file", "optimization_switch", source="guides/facts/options.md#fusion-switches"
-)
+@RULES.add("fusion_switch_file", "optimization_switch")
+@source("guides/facts/options.md#fusion-switches")
 def inline_switches_win(entry: FlatOptions) -> RuleFindings:
     """optimization_switch beats fusion_switch_file for a pass that both name."""
     if "fusion_switch_file" in entry and "optimization_switch" in entry:
@@ -144,7 +130,8 @@ def inline_switches_win(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("variable_format_optimize", source="guides/facts/former.md#options-without-effect")
+@RULES.add("variable_format_optimize")
+@source("guides/facts/former.md#options-without-effect")
 def format_optimisation_cannot_be_turned_off(entry: FlatOptions) -> RuleFindings:
     """variable_format_optimize=False is not understood by GE."""
     if entry.get("variable_format_optimize") is False:
@@ -154,9 +141,8 @@ def format_optimisation_cannot_be_turned_off(entry: FlatOptions) -> RuleFindings
         )
 
 
-@RULES.add(
-    "static_memory_policy", "graph_max_parallel_model_num", source="guides/facts/options.md#memory"
-)
+@RULES.add("static_memory_policy", "graph_max_parallel_model_num")
+@source("guides/facts/options.md#memory")
 def expandable_memory_runs_one_graph(entry: FlatOptions) -> RuleFindings:
     """static_memory_policy 2 and 4 exclude graphs that run at the same time."""
     policy, threads = (
@@ -176,10 +162,8 @@ _GRAPHS_A_MINUTE = 38_500
 _SECONDS_A_GRAPH = 27 / 17_340
 
 
-@RULES.add(
-    "graph_max_parallel_model_num",
-    source="guides/facts/adapter.md#options-that-nobody-checks; geop_npu.cc CompileGraph",
-)
+@RULES.add("graph_max_parallel_model_num")
+@source("guides/facts/adapter.md#options-that-nobody-checks; geop_npu.cc CompileGraph")
 def parallel_graphs_are_added_one_by_one(entry: FlatOptions) -> RuleFindings:
     """A large graph_max_parallel_model_num takes long: the adapter adds the graph that often."""
     count = entry.get("graph_max_parallel_model_num", 1)
@@ -192,9 +176,8 @@ def parallel_graphs_are_added_one_by_one(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "profiling_options", "profiling_mode", source="guides/facts/dumps.md#profiling; npu_attrs.cc"
-)
+@RULES.add("profiling_options", "profiling_mode")
+@source("guides/facts/dumps.md#profiling; npu_attrs.cc")
 def profiling_options_need_profiling(entry: FlatOptions) -> RuleFindings:
     """profiling_options are read only with enable_profiling=True."""
     if "profiling_options" in entry and not entry.is_on("profiling_mode"):
@@ -205,7 +188,8 @@ def profiling_options_need_profiling(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("profiling_options", source="guides/facts/option_files.md#profiling_options")
+@RULES.add("profiling_options")
+@source("guides/facts/option_files.md#profiling_options")
 def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
     """task_trace asks for training_trace; unknown members may be refused by GE."""
     if "profiling_options" not in entry:
@@ -223,12 +207,8 @@ def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "aoe_mode",
-    "static_memory_policy",
-    "profiling_mode",
-    source="guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
-)
+@RULES.add("aoe_mode", "static_memory_policy", "profiling_mode")
+@source("guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning")
 def tuning_conditions(entry: FlatOptions) -> RuleFindings:
     """AOE tuning needs static_memory_policy 0 and profiling off."""
     if "aoe_mode" not in entry:
@@ -250,13 +230,8 @@ def tuning_conditions(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "work_path",
-    "distribute_config",
-    "aoe_config_file",
-    "aoe_mode",
-    source="guides/facts/aoe.md#aoe-tuning",
-)
+@RULES.add("work_path", "distribute_config", "aoe_config_file", "aoe_mode")
+@source("guides/facts/aoe.md#aoe-tuning")
 def tuning_details_need_tuning(entry: FlatOptions) -> RuleFindings:
     """work_path, distribute_config and aoe_config_file are read only while AOE tunes."""
     for key in ("work_path", "distribute_config", "aoe_config_file"):
@@ -276,7 +251,8 @@ def atlas_timeout(seconds: int) -> int:
     return min(max(seconds // _STEP * _STEP, _STEP), _ATLAS_MAX)
 
 
-@RULES.add("hccl_timeout", source="guides/facts/launch.md#hccl-timeouts")
+@RULES.add("hccl_timeout")
+@source("guides/facts/launch.md#hccl-timeouts")
 def hccl_timeout_is_rounded(entry: FlatOptions) -> RuleFindings:
     """Atlas training products round hccl_timeout down to a multiple of 68 seconds."""
     given = entry.get("hccl_timeout")
@@ -294,11 +270,8 @@ def hccl_timeout_is_rounded(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "stream_sync_timeout",
-    "hccl_timeout",
-    source="guides/facts/options.md#time-limits; manual, NPURunConfig Options",
-)
+@RULES.add("stream_sync_timeout", "hccl_timeout")
+@source("guides/facts/options.md#time-limits; manual, NPURunConfig Options")
 def stream_sync_outlasts_collectives(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) must be longer than hccl_timeout (s)."""
     stream, hccl = entry.get("stream_sync_timeout", -1), entry.get("hccl_timeout")
@@ -309,11 +282,8 @@ def stream_sync_outlasts_collectives(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "local_rank_id",
-    "local_device_list",
-    source="guides/facts/options.md#data-distribution; manual, NPURunConfig Options",
-)
+@RULES.add("local_rank_id", "local_device_list")
+@source("guides/facts/options.md#data-distribution; manual, NPURunConfig Options")
 def preprocessing_needs_both(entry: FlatOptions) -> RuleFindings:
     """local_rank_id and local_device_list go together."""
     if ("local_rank_id" in entry) != ("local_device_list" in entry):
@@ -323,11 +293,8 @@ def preprocessing_needs_both(entry: FlatOptions) -> RuleFindings:
         yield warning(f"{entry.text(given)} is meant to be used with {missing}.", option=given)
 
 
-@RULES.add(
-    "experimental_logical_device_id",
-    "experimental_logical_device_cluster_deploy_mode",
-    source="guides/facts/options.md#logical-devices; npu_config.py",
-)
+@RULES.add("experimental_logical_device_id", "experimental_logical_device_cluster_deploy_mode")
+@source("guides/facts/options.md#logical-devices; npu_config.py")
 def logical_device_needs_single(entry: FlatOptions) -> RuleFindings:
     """logical_device_id is read only with logical_device_cluster_deploy_mode='SINGLE'."""
     mode = entry.get("experimental_logical_device_cluster_deploy_mode")
@@ -338,11 +305,8 @@ def logical_device_needs_single(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "save_checkpoints_secs",
-    "save_checkpoints_steps",
-    source="guides/facts/options.md#checkpoints; npu_config.py",
-)
+@RULES.add("save_checkpoints_secs", "save_checkpoints_steps")
+@source("guides/facts/options.md#checkpoints; npu_config.py")
 def one_checkpoint_interval(entry: FlatOptions) -> RuleFindings:
     """save_checkpoints_secs and save_checkpoints_steps exclude each other."""
     if "save_checkpoints_secs" in entry and "save_checkpoints_steps" in entry:
@@ -352,11 +316,8 @@ def one_checkpoint_interval(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "save_checkpoints_steps",
-    "iterations_per_loop",
-    source="guides/facts/options.md#iterations-per-loop",
-)
+@RULES.add("save_checkpoints_steps", "iterations_per_loop")
+@source("guides/facts/options.md#iterations-per-loop")
 def checkpoints_fall_on_loop_ends(entry: FlatOptions) -> RuleFindings:
     """save_checkpoints_steps should be a multiple of iterations_per_loop."""
     loops = entry.get("iterations_per_loop", 1)
@@ -368,11 +329,8 @@ def checkpoints_fall_on_loop_ends(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "distribute",
-    "mix_compile_mode",
-    source="guides/facts/options.md#parameter-servers; npu_config.py; manual, NPURunConfig Options",
-)
+@RULES.add("distribute", "mix_compile_mode")
+@source("guides/facts/options.md#parameter-servers; npu_config.py; manual, NPURunConfig Options")
 def parameter_servers_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """Distribute (parameter servers) needs mix_compile_mode=True."""
     if "distribute" in entry and not entry.is_on("mix_compile_mode"):
@@ -382,7 +340,8 @@ def parameter_servers_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("recompute", source="guides/facts/adapter.md#npurunconfig-and-npuestimator")
+@RULES.add("recompute")
+@source("guides/facts/adapter.md#npurunconfig-and-npuestimator")
 def recompute_needs_its_helper(entry: FlatOptions) -> RuleFindings:
     """Recompute becomes a graph attribute only through util.set_graph_exec_config."""
     if "recompute" in entry:

@@ -1,19 +1,23 @@
 """Host rules about paths and files: what must exist or be writable here, and what stands in it."""
 
 import os
-from typing import TYPE_CHECKING, Iterator, Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
-from ascend_session.config.file_store import is_file
+from ascend_session.config.entry import is_file
 from ascend_session.config.grammars import profiling_options
-from ascend_session.config.rules.rule import FlatOptions, RuleBook, RuleFindings, error, warning
+from ascend_session.config.rules.accuracy import DUMPS
+from ascend_session.config.rules.rule import (
+    FlatOptions,
+    RuleBook,
+    RuleFindings,
+    error,
+    source,
+    warning,
+)
 from ascend_session.errors import ConfigError, UnsupportedError
 from ascend_session.files import load_file
 from ascend_session.findings import Finding
 from ascend_session.option_files import FILE_OPTIONS, file_type
-
-if TYPE_CHECKING:
-    from ascend_session.option_files.base import OptionFile
-
 
 RULES = RuleBook()
 OPENING_RULES = RuleBook()
@@ -52,11 +56,12 @@ def _remedy(path: str, reason: str) -> Optional[str]:
     return f"mkdir -p {path}" if "exist" in reason else None
 
 
-@RULES.add("dump_path", "enable_dump", "enable_dump_debug", source="npu_attrs.cc CheckPath")
+@RULES.add("dump_path", *DUMPS)
+@source("npu_attrs.cc CheckPath")
 def dump_directory(entry: FlatOptions) -> RuleFindings:
     """dump_path is an existing folder that you may read and write."""
-    dumps = entry.is_on("enable_dump") or entry.is_on("enable_dump_debug")
-    reason = unusable_directory(entry["dump_path"]) if dumps and "dump_path" in entry else None
+    dumps = any(map(entry.is_on, DUMPS)) and "dump_path" in entry
+    reason = unusable_directory(entry["dump_path"]) if dumps else None
     if reason:
         yield error(
             f"dump_path={entry['dump_path']!r} {reason}; the adapter fails at the first run.",
@@ -64,12 +69,8 @@ def dump_directory(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "work_path",
-    "aoe_mode",
-    source="npu_attrs.cc CheckPath; guides/facts/aoe.md#aoe-tuning",
-    variables=("AOE_MODE",),
-)
+@RULES.add("work_path", "aoe_mode", variables=("AOE_MODE",))
+@source("npu_attrs.cc CheckPath; guides/facts/aoe.md#aoe-tuning")
 def tuning_directory(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, work_path (default: the working directory) is readable and writable."""
     if tuning_mode(entry) is None:
@@ -80,10 +81,8 @@ def tuning_directory(entry: FlatOptions) -> RuleFindings:
         yield error(f"work_path={path!r} {reason}; the adapter aborts the process while tuning.")
 
 
-@RULES.add(
-    "graph_compiler_cache_dir",
-    source="guides/facts/options.md#graph-cache; manual, ExperimentalConfig Constructor",
-)
+@RULES.add("graph_compiler_cache_dir")
+@source("guides/facts/options.md#graph-cache; manual, ExperimentalConfig Constructor")
 def graph_cache_directory(entry: FlatOptions) -> RuleFindings:
     """graph_compiler_cache_dir exists."""
     path = entry.get("graph_compiler_cache_dir")
@@ -94,11 +93,8 @@ def graph_cache_directory(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "op_compiler_cache_dir",
-    "debug_dir",
-    source="guides/facts/options.md#operator-cache; manual, NPURunConfig Options",
-)
+@RULES.add("op_compiler_cache_dir", "debug_dir")
+@source("guides/facts/options.md#operator-cache; manual, NPURunConfig Options")
 def directories_that_are_created(entry: FlatOptions) -> RuleFindings:
     """op_compiler_cache_dir and debug_dir exist or can be created."""
     for key in ("op_compiler_cache_dir", "debug_dir"):
@@ -123,7 +119,8 @@ def _missing_files(entry: FlatOptions) -> Iterator[Tuple[str, str]]:
             yield key, path
 
 
-@RULES.add(*_FILES, "aoe_mode", source="guides/facts/option_files.md", variables=("AOE_MODE",))
+@RULES.add(*_FILES, "aoe_mode", variables=("AOE_MODE",))
+@source("guides/facts/option_files.md")
 def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
     """The folder of every file that an option points to exists, AOE's too while it tunes."""
     for key, path in _missing_files(entry):
@@ -140,21 +137,16 @@ def _missing(key: str, path: str, can_come: bool) -> Finding:
     return error(f"{key}={path!r} does not exist; GE fails to initialise without it.", option=key)
 
 
-@OPENING_RULES.add(
-    *_FILES, "aoe_mode", source="guides/facts/option_files.md", variables=("AOE_MODE",)
-)
+@OPENING_RULES.add(*_FILES, "aoe_mode", variables=("AOE_MODE",))
+@source("guides/facts/option_files.md")
 def files_are_there(entry: FlatOptions) -> RuleFindings:
     """When a system opens, every file that an option points to exists, AOE's while it tunes."""
     for key, path in _missing_files(entry):
         yield _missing(key, path, can_come=False)
 
 
-@RULES.add(
-    "profiling_options",
-    "profiling_mode",
-    source="guides/facts/option_files.md#profiling_options",
-    variables=("ASCEND_WORK_PATH",),
-)
+@RULES.add("profiling_options", "profiling_mode", variables=("ASCEND_WORK_PATH",))
+@source("guides/facts/option_files.md#profiling_options")
 def profiling_output(entry: FlatOptions) -> RuleFindings:
     """The output folder of profiling_options exists; older manuals demand it."""
     if "profiling_options" not in entry or not entry.is_on("profiling_mode"):
@@ -174,12 +166,8 @@ _AOE = "aoe_config_file"
 _MOST_REMARKS = 5
 
 
-@RULES.add(
-    *FILE_OPTIONS,
-    "aoe_mode",
-    source="guides/facts/option_files.md; hicann/ge, config parsers",
-    variables=("AOE_MODE",),
-)
+@RULES.add(*FILE_OPTIONS, "aoe_mode", variables=("AOE_MODE",))
+@source("guides/facts/option_files.md; hicann/ge, config parsers")
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
     """GE, and AOE while it tunes, accepts the files of options, and skips nothing in them."""
     for option in FILE_OPTIONS:
@@ -226,33 +214,22 @@ def _find_remarks(option: str, path: str, content: bytes) -> Iterator[Finding]:
         yield warning(message, hint, option=option)
 
 
-@RULES.add(
-    _AOE,
-    "aoe_mode",
-    source="guides/facts/option_files.md#aoe_config_file",
-    variables=("AOE_MODE",),
-)
+@RULES.add(_AOE, "aoe_mode", variables=("AOE_MODE",))
+@source("guides/facts/option_files.md#aoe_config_file")
 def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
     """The feature deeper_opat needs aoe_mode 2, nonhomo_split needs aoe_mode 1."""
     mode = tuning_mode(entry)
     given = entry.get(_AOE)
-    file = _aoe_file(given) if mode is not None else None
-    if file is None:
+    if mode is None or given is None:
         return
-    from ascend_session.option_files.aoe_config import AoeConfigFile
+    from ascend_session.option_files import AoeConfigFile
 
-    assert isinstance(file, AoeConfigFile)
-    where = f"{given}: " if isinstance(given, str) else ""
-    for fault in file.against(mode or ""):
+    file, where = given, ""
+    if not is_file(given):
+        where = f"{given}: "
+        try:
+            file = AoeConfigFile.read(given)
+        except ConfigError:  # files_say_what_ge_reads reports it
+            return
+    for fault in file.against(mode):
         yield error(f"{_AOE}: {where}{fault}", option=_AOE)
-
-
-def _aoe_file(given: object) -> "Optional[OptionFile]":
-    if is_file(given):
-        return given  # type: ignore[return-value]
-    if not isinstance(given, str) or not os.path.isfile(given):
-        return None
-    try:
-        return file_type(_AOE).read(given)
-    except ConfigError:
-        return None

@@ -80,14 +80,14 @@ class Rule(NamedTuple):
 
     Attributes:
         check: The function that finds what is wrong.
-        keys: The options that it is about.
         source: Where the fact stands.
+        keys: The options that it is about, of which the first is its own.
         variables: The environment variables that it is about, if it is a rule about the host.
     """
 
     check: Check
-    keys: Tuple[str, ...]
     source: str
+    keys: Tuple[str, ...] = ()
     variables: Tuple[str, ...] = ()
 
     @property
@@ -105,17 +105,20 @@ class Rule(NamedTuple):
         return findings
 
 
+def source(text: str) -> Callable[[Check], Rule]:
+    """Make a rule of the decorated function, with the place where the fact stands."""
+    return lambda check: Rule(check, text)
+
+
 class RuleBook(List[Rule]):
-    """The rules of one theme; use as ``@RULES.add("key", source="...")``."""
+    """The rules of one theme; use as ``@RULES.add("key")`` above ``@source("...")``."""
 
-    def add(
-        self, *keys: str, source: str, variables: Tuple[str, ...] = ()
-    ) -> Callable[[Check], Check]:
-        """Add the decorated function as a rule about ``keys``, of which the first is its own."""
+    def add(self, *keys: str, variables: Tuple[str, ...] = ()) -> Callable[[Rule], Check]:
+        """Add the decorated rule; it is about ``keys``, of which the first is its own."""
 
-        def register(check: Check) -> Check:
-            self.append(Rule(check, keys, source, variables))
-            return check
+        def register(rule: Rule) -> Check:
+            self.append(rule._replace(keys=keys, variables=variables))
+            return rule.check
 
         return register
 

@@ -6,6 +6,7 @@ import re
 from typing import Optional
 
 from ascend_session.config.grammars.profiling_options import profiling_members
+from ascend_session.config.rules.accuracy import DUMPS
 from ascend_session.config.rules.paths import tuning_mode
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -13,6 +14,7 @@ from ascend_session.config.rules.rule import (
     RuleFindings,
     error,
     no_effect,
+    source,
     warning,
 )
 from ascend_session.vendor import EXECUTION_SECONDS
@@ -26,16 +28,16 @@ def whole_number(text: Optional[str]) -> Optional[int]:
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
+_SIZES = ("RANK_SIZE", "CM_WORKER_SIZE")
+
+
 def _job_size(entry: FlatOptions) -> int:
-    environ = entry.environ
-    return whole_number(environ.get("RANK_SIZE") or environ.get("CM_WORKER_SIZE")) or 1
+    given = (entry.environ.get(name) for name in _SIZES)
+    return whole_number(next(filter(None, given), None)) or 1
 
 
-@RULES.add(
-    "session_device_id",
-    source="guides/facts/process.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID",
-    variables=("ASCEND_DEVICE_ID", "DEVICE_ID"),
-)
+@RULES.add("session_device_id", variables=("ASCEND_DEVICE_ID", "DEVICE_ID"))
+@source("guides/facts/process.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID")
 def device_variables(entry: FlatOptions) -> RuleFindings:
     """ASCEND_DEVICE_ID, else DEVICE_ID, is a whole number of 0 or more."""
     name = "ASCEND_DEVICE_ID" if entry.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
@@ -55,11 +57,8 @@ def device_variables(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "aoe_mode",
-    source="guides/facts/aoe.md#aoe-tuning; npu_attrs.cc CheckAoeMode",
-    variables=("AOE_MODE",),
-)
+@RULES.add("aoe_mode", variables=("AOE_MODE",))
+@source("guides/facts/aoe.md#aoe-tuning; npu_attrs.cc CheckAoeMode")
 def tuning_variable(entry: FlatOptions) -> RuleFindings:
     """AOE_MODE is 1, 2 or 4; it is read when aoe_mode is not given."""
     mode = entry.environ.get("AOE_MODE")
@@ -70,8 +69,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
             yield warning(f"aoe_mode={entry['aoe_mode']!r} takes precedence over AOE_MODE={mode}.")
     elif mode not in ("1", "2", "4"):
         yield error(
-            f"AOE_MODE={mode!r} is not 1, 2 or 4; every session fails with it.",
-            option="AOE_MODE",
+            f"AOE_MODE={mode!r} is not 1, 2 or 4; every session fails with it.", option="AOE_MODE"
         )
 
 
@@ -80,9 +78,9 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
     "static_memory_policy",
     "profiling_mode",
     "dynamic_dims",
-    source="guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
-    variables=("AOE_MODE", "PROFILING_MODE", "RANK_SIZE", "CM_WORKER_SIZE"),
+    variables=("AOE_MODE", "PROFILING_MODE", *_SIZES),
 )
+@source("guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning")
 def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
     mode = tuning_mode(entry)
@@ -112,19 +110,14 @@ def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
         yield warning(f"AOE mode {mode} tunes on one device; this job has several.")
 
 
-@RULES.add(
-    "enable_dump",
-    "enable_dump_debug",
-    "enable_exception_dump",
-    source="guides/facts/dumps.md#data-dump",
-    variables=("NPU_COLLECT_PATH",),
-)
+@RULES.add(*DUMPS, "enable_exception_dump", variables=("NPU_COLLECT_PATH",))
+@source("guides/facts/dumps.md#data-dump")
 def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
     """NPU_COLLECT_PATH forces the full exception dump and suppresses all other dumps."""
     path = entry.environ.get("NPU_COLLECT_PATH")
     if not path:
         return
-    for switch in ("enable_dump", "enable_dump_debug"):
+    for switch in DUMPS:
         if entry.is_on(switch):
             yield no_effect(
                 f"{switch}=True has no effect while NPU_COLLECT_PATH is set.", option=switch
@@ -137,11 +130,8 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "profiling_mode",
-    source="guides/facts/dumps.md#profiling",
-    variables=("PROFILING_MODE",),
-)
+@RULES.add("profiling_mode", variables=("PROFILING_MODE",))
+@source("guides/facts/dumps.md#profiling")
 def profiling_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_MODE=true profiles even with enable_profiling=False."""
     mode = entry.environ.get("PROFILING_MODE")
@@ -154,12 +144,8 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "profiling_options",
-    "profiling_mode",
-    source="guides/facts/dumps.md#profiling",
-    variables=("PROFILING_OPTIONS", "PROFILING_MODE"),
-)
+@RULES.add("profiling_options", "profiling_mode", variables=("PROFILING_OPTIONS", "PROFILING_MODE"))
+@source("guides/facts/dumps.md#profiling")
 def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_OPTIONS is legal where GE reads it: with PROFILING_MODE=true and no option."""
     text = entry.environ.get("PROFILING_OPTIONS")
@@ -176,11 +162,8 @@ def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "static_memory_policy",
-    source="guides/facts/options.md#memory",
-    variables=("GE_USE_STATIC_MEMORY",),
-)
+@RULES.add("static_memory_policy", variables=("GE_USE_STATIC_MEMORY",))
+@source("guides/facts/options.md#memory")
 def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
     """static_memory_policy and GE_USE_STATIC_MEMORY exclude each other."""
     value = entry.environ.get("GE_USE_STATIC_MEMORY")
@@ -192,12 +175,8 @@ def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "stream_sync_timeout",
-    "hccl_timeout",
-    source="guides/facts/options.md#time-limits; manual, NPURunConfig Options",
-    variables=("HCCL_EXEC_TIMEOUT", "RANK_SIZE", "CM_WORKER_SIZE"),
-)
+@RULES.add("stream_sync_timeout", "hccl_timeout", variables=("HCCL_EXEC_TIMEOUT", *_SIZES))
+@source("guides/facts/options.md#time-limits; manual, NPURunConfig Options")
 def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
     stream = entry.get("stream_sync_timeout", -1)
@@ -216,11 +195,8 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "hccl_timeout",
-    source="guides/facts/options.md#time-limits",
-    variables=("HCCL_EXEC_TIMEOUT",),
-)
+@RULES.add("hccl_timeout", variables=("HCCL_EXEC_TIMEOUT",))
+@source("guides/facts/options.md#time-limits")
 def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
     variable = entry.environ.get("HCCL_EXEC_TIMEOUT")
@@ -231,11 +207,8 @@ def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "deterministic",
-    source="guides/facts/options.md#determinism",
-    variables=("HCCL_DETERMINISTIC",),
-)
+@RULES.add("deterministic", variables=("HCCL_DETERMINISTIC",))
+@source("guides/facts/options.md#determinism")
 def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     """HCCL_DETERMINISTIC takes precedence over deterministic for collectives."""
     variable = entry.environ.get("HCCL_DETERMINISTIC")
@@ -250,9 +223,9 @@ def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     "auto_multistream_parallel_mode",
     "compile_dynamic_mode",
     "dynamic_input",
-    source="guides/facts/dynamic.md#dynamic-graphs",
     variables=("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM",),
 )
+@source("guides/facts/dynamic.md#dynamic-graphs")
 def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
     """In dynamic graphs auto_multistream_parallel_mode needs a variable of its own."""
     enabled = entry.environ.get("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM") == "1"
@@ -264,11 +237,8 @@ def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "distribute",
-    source="guides/facts/options.md#parameter-servers; npu_config.py",
-    variables=("TF_CONFIG",),
-)
+@RULES.add("distribute", variables=("TF_CONFIG",))
+@source("guides/facts/options.md#parameter-servers; npu_config.py")
 def parameter_servers_need_a_cluster(entry: FlatOptions) -> RuleFindings:
     """A parameter-server job (distribute) needs a cluster in TF_CONFIG."""
     if "distribute" in entry and not _has_cluster(entry.environ.get("TF_CONFIG", "")):
@@ -285,22 +255,16 @@ def _has_cluster(text: str) -> bool:
     return isinstance(config, dict) and bool(config.get("cluster"))
 
 
-@RULES.add(
-    "is_tailing_optimization",
-    source="guides/facts/options.md#tailing-optimization; manual, NPURunConfig Options",
-    variables=("RANK_SIZE", "CM_WORKER_SIZE"),
-)
+@RULES.add("is_tailing_optimization", variables=_SIZES)
+@source("guides/facts/options.md#tailing-optimization; manual, NPURunConfig Options")
 def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     """is_tailing_optimization is for distributed training."""
     if entry.is_on("is_tailing_optimization") and _job_size(entry) == 1:
         yield no_effect("is_tailing_optimization=True has no effect in a job of one process.")
 
 
-@RULES.add(
-    "aoe_mode",
-    source="guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning",
-    variables=("AOE_MODE", "TUNE_BANK_PATH"),
-)
+@RULES.add("aoe_mode", variables=("AOE_MODE", "TUNE_BANK_PATH"))
+@source("guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning")
 def tuning_bank(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, TUNE_BANK_PATH is an existing folder."""
     path = entry.environ.get("TUNE_BANK_PATH")
@@ -312,11 +276,8 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "hccl_timeout",
-    source="guides/facts/launch.md#hccl-timeouts",
-    variables=("HCCL_EXEC_TIMEOUT",),
-)
+@RULES.add("hccl_timeout", variables=("HCCL_EXEC_TIMEOUT",))
+@source("guides/facts/launch.md#hccl-timeouts")
 def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
     """HCCL_EXEC_TIMEOUT is a number of seconds."""
     text = entry.environ.get("HCCL_EXEC_TIMEOUT")
