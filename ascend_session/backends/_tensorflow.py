@@ -6,7 +6,7 @@ import sys
 import threading
 from traceback import walk_stack
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Iterator, List, Sequence
+from typing import TYPE_CHECKING, Any, Collection, ContextManager, Iterator, List
 
 from ascend_session.errors import BackendError, LifecycleError
 
@@ -18,9 +18,9 @@ __all__ = [
     "disown",
     "graph_or_default",
     "is_running",
-    "mark_as_own",
     "operators_of_user",
     "outermost",
+    "own_operators",
     "tf1",
 ]
 
@@ -64,12 +64,13 @@ def graph_or_default(graph: Any) -> Any:
     return tf.get_default_graph()
 
 
-def mark_as_own(operation: Any) -> None:
-    """Mark an operator that the user's script has not asked for, and the device does not get."""
-    operation._set_attr(_OWN, tf1().AttrValue(b=True))
+def own_operators(graph: Any) -> ContextManager[None]:
+    """Mark what is built in the block: the user's script has not asked for these operators."""
+    scope: ContextManager[None] = graph._attr_scope({_OWN: tf1().AttrValue(b=True)})
+    return scope
 
 
-def operators_of_user(graph: Any, types: Sequence[str]) -> List[Any]:
+def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:
     """List the operators of some types in a graph, without those that were marked as our own."""
     return [
         op for op in graph.get_operations() if op.type in types and _OWN not in op.node_def.attr

@@ -17,7 +17,7 @@ import threading
 from concurrent import futures
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ascend_session.backends._tensorflow import mark_as_own, tf1
+from ascend_session.backends._tensorflow import own_operators, tf1
 from ascend_session.backends.exchange.peer import NotYetError
 from ascend_session.backends.exchange.process_group import Collective, Iteration, overlap
 from ascend_session.backends.stub_job import current_job
@@ -70,7 +70,7 @@ def blocking_op(
     graph = tf.get_default_graph()
     dtypes = [dtype for dtype, _ in results] or [tf.bool]
     # The CPU, wherever the user's scope puts the rest: there is no other kernel.
-    with tf.name_scope(kind) as scope, graph.device("/device:CPU:0"):
+    with tf.name_scope(kind) as scope, graph.device("/device:CPU:0"), own_operators(graph):
         calls = _Calls(scope.rstrip("/"), function, dtypes)
         _run_one_by_one(graph)
         counters = _iteration(graph)
@@ -205,7 +205,11 @@ def _number(value: int) -> Any:
 def _iterator(function: Callable[[Any], List[Any]], dtypes: List[Any]) -> Any:
     """Make an iterator whose thread calls a function, outside of all loops and conditions."""
     tf = tf1()
-    with tf.init_scope(), tf.get_default_graph().device("/device:CPU:0"):
+    with contextlib.ExitStack() as scopes:
+        scopes.enter_context(tf.init_scope())
+        graph = tf.get_default_graph()
+        scopes.enter_context(graph.device("/device:CPU:0"))
+        scopes.enter_context(own_operators(graph))
         run = tf.autograph.experimental.do_not_convert(
             lambda element: tuple(tf.numpy_function(function, [element], dtypes))
         )
@@ -218,9 +222,7 @@ def _iterator(function: Callable[[Any], List[Any]], dtypes: List[Any]) -> Any:
             options.experimental_optimization.autotune = False
             options.experimental_threading.private_threadpool_size = 1
         dataset = _map_in_place(tf.data.Dataset.range(_FOREVER), run).with_options(options)
-        iterator = tf.data.make_one_shot_iterator(dataset)
-        mark_as_own(iterator._iterator_resource.op)
-        return iterator
+        return tf.data.make_one_shot_iterator(dataset)
 
 
 def _map_in_place(dataset: Any, function: Callable[[Any], Any]) -> Any:

@@ -138,7 +138,7 @@ def _check_ranks(graph: Any, size: int) -> None:
 
 
 def _check_profiles(graph: Any) -> None:
-    count = [op.type for op in graph.get_operations()].count("IteratorGetNext")
+    count = len(operators_of_user(graph, ["IteratorGetNext"]))
     if count > 1:
         raise LifecycleError(
             f"dynamic_dims works with one dataset input, but the graph reads from {count} "
@@ -147,7 +147,7 @@ def _check_profiles(graph: Any) -> None:
 
 
 def _check_host_variables(graph: Any) -> None:
-    old = sorted({op.type for op in graph.get_operations()} & _V1_CONTROL_FLOW)
+    old = sorted({op.type for op in operators_of_user(graph, _V1_CONTROL_FLOW)})
     remedy = "Call tf.enable_control_flow_v2() and tf.enable_resource_variables() before building."
     if old:
         raise LifecycleError(

@@ -13,6 +13,7 @@ from ascend_session import (
     ascend_session,
     ascend_system,
     current_system,
+    hccl,
 )
 from ascend_session.session.conditions import (
     LOOPS_APPLIED,
@@ -173,6 +174,15 @@ class TestDynamicProfiles:
             tf.data.make_initializable_iterator(dataset).get_next()
         with pytest.raises(LifecycleError, match="reads from 2 iterators"):
             check_conditions(graph, parameters, {})
+
+
+def test_what_a_collective_is_made_of_is_no_input_and_no_control_flow_of_the_users(tf: Any) -> None:
+    tf.disable_control_flow_v2()
+    for _ in range(2):
+        hccl.allreduce(tf.ones([2]), "sum")
+    check_conditions(tf.get_default_graph(), {"dynamic_dims": "1;2"}, {})
+    with pytest.warns(AscendConfigWarning, match="needs control flow v2"):
+        check_conditions(tf.get_default_graph(), HOST, {})
 
 
 class TestAcceleration:
