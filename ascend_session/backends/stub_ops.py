@@ -76,9 +76,12 @@ def blocking_op(
         counters = _iteration(graph)
         if not counters:
             forms = [tf.bool, *dtypes]
-            is_over, *values = tf.numpy_function(calls.begin, inputs or [tf.constant(0)], forms)
-            is_over.set_shape([])
             iterator = _iterator(calls.run, dtypes)
+            # Threads of the session make it, so it has to be there before they may be waited for.
+            with tf.control_dependencies([iterator._iterator_resource.op]):
+                begun = tf.numpy_function(calls.begin, inputs or [tf.constant(0)], forms)
+            is_over, *values = begun
+            is_over.set_shape([])
             values = tf.cond(is_over, lambda: tuple(values), iterator.get_next, strict=True)
         else:
             number = tf.numpy_function(calls.begin_iteration, [*counters, *inputs], tf.int64)
