@@ -63,7 +63,7 @@ def check_name(name: str, where: str = "backend") -> str:
     Raises:
         BackendError: If it is not.
     """
-    known = ("auto", *names())
+    known = ("auto", *_REGISTRY)
     if name not in known:
         raise BackendError(
             f"{where}={name!r} is not a backend.", hint=f"Choose from {', '.join(known)}."
