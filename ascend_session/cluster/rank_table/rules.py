@@ -367,7 +367,7 @@ def _check_product(table: Contents, family: Optional[str]) -> _Findings:
         message = f"The {table.format} format is for {_TRAINING}, not for {family}."
         hint = "`ascend-session ranktable convert` writes 1.0."
         yield make_finding(WARNING, "format", "", message, hint)
-    if table.format != TEMPLATE_2:  # whose limit is the same on all products, see `groups`
+    if table.format != TEMPLATE_2:  # whose limit is the same on all products, see `formats`
         yield from _check_device_ids(table, family)
     yield from _check_device_counts(table, family)
     if family in (_TRAINING, None):

@@ -5,7 +5,7 @@ from typing import List
 
 import pytest
 
-from ascend_session.backends.exchange import order as order_module
+from ascend_session.backends.exchange import process_group
 from ascend_session.backends.exchange.process_group import Iteration, RunOrder
 from ascend_session.errors import CollectiveError
 
@@ -60,14 +60,14 @@ def test_an_iteration_whose_predecessor_does_not_come_is_refused(
     for number in (0, 1):
         order.begin("key", "op", Iteration(1, number))
         order.end("key")
-    monkeypatch.setattr(order_module, "_LATE_S", 0.01)
+    monkeypatch.setattr(process_group, "_LATE_S", 0.01)
     with pytest.raises(CollectiveError, match=f"iteration {late.number} of its loop") as refused:
         order.begin("key", "op", late)
     assert "parallel_iterations=1" in str(refused.value.hint)
 
 
 def test_time_in_which_the_operator_runs_is_no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order_module, "_LATE_S", 0.0001)  # the run ends while a wait times out
+    monkeypatch.setattr(process_group, "_LATE_S", 0.0001)  # the run ends while a wait times out
     order, went = RunOrder(), threading.Event()
     order.begin("key", "op", Iteration(1, 0))
 
