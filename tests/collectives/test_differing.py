@@ -22,6 +22,7 @@ TOLD = {
         'rank 0 and rank 2 wait in "HcomAllReduce_1"',
     ],
     "twice_at_once": ["rank 1 failed", '"HcomAllReduce" began again before it had ended'],
+    "much_twice_at_once": ["rank 1 failed", '"HcomAllReduce" began again before it had ended'],
     "wrong_counts": ["sends 2 elements to rank 1, which expects 3 of it"],
     "raising": ["rank 1 failed: ValueError: nothing to train on"],
 }
