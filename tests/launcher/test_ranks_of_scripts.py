@@ -88,13 +88,15 @@ _EXCHANGE = """
 import os, sys
 import numpy as np
 from ascend_session.backends.exchange.messages import Operation
+from ascend_session.backends.exchange.process_group import Collective
 from ascend_session.backends.stub_job import open_job
 from ascend_session.cluster.job import Job
 job = Job.detect(os.environ)
 opened = open_job(job, {}, os.environ)
 operation = Operation("key", "total", tuple(range(8)), "allreduce sum float32 [2]")
 own = np.array([1, job.rank], np.float32)
-values = opened.process_group.run(operation, lambda ranks: ranks.all_reduce(own, "sum")).tolist()
+reduced = Collective(opened.process_group, operation, lambda ranks: ranks.all_reduce(own, "sum"))
+values = reduced.run().tolist()
 opened.close()
 print("trained", *job[:5], *values, *sys.argv[1:], flush=True)
 """

@@ -38,6 +38,7 @@ _OUTLIVING = """
 import ctypes
 import numpy
 from ascend_session.backends.exchange.messages import Operation
+from ascend_session.backends.exchange.process_group import Collective
 from ascend_session.backends.stub_job import open_job
 from ascend_session.cluster.job import Job
 ctypes.CDLL(None).prctl(1, 0)  # PR_SET_PDEATHSIG
@@ -47,7 +48,7 @@ try:
     if rank == 1:
         time.sleep(1000)
     operation = Operation("k", "op/k", (0, 1, 2), "allreduce sum float64 [4]")
-    group.run(operation, lambda channel: channel.all_reduce(numpy.ones(4), "sum"))
+    Collective(group, operation, lambda ranks: ranks.all_reduce(numpy.ones(4), "sum")).run()
 except Exception as error:
     tell(error)
     group.close()
