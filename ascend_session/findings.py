@@ -1,7 +1,5 @@
 """What is wrong, doubtful or worth knowing: one record for it, wherever it was found."""
 
-import re
-from bisect import bisect_right
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 ERROR = "error"
@@ -50,19 +48,33 @@ class Place(NamedTuple):
         return within if self.cell is None else f"cell {self.cell}:{within}"
 
 
+_BLOCK_CHARS = 4096
+
+
 class TextPlaces:
     """The place of each character of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._line_starts: List[int] = []
+        # Of each block: how many line feeds stand in front of it, and where the last of them is.
+        self._blocks: List[Tuple[int, int]] = []
 
     def of(self, at: int) -> Place:
         """Give line and column of the character ``at``, which is counted from 0."""
-        if not self._line_starts:
-            self._line_starts = [0, *(feed.end() for feed in re.finditer("\n", self._text))]
-        line = bisect_right(self._line_starts, at)
-        return Place(line, at - self._line_starts[line - 1] + 1)
+        if not self._blocks:
+            self._count_lines()
+        start = at // _BLOCK_CHARS * _BLOCK_CHARS
+        lines, last_feed = self._blocks[at // _BLOCK_CHARS]
+        lines += self._text.count("\n", start, at)
+        last_feed = max(last_feed, self._text.rfind("\n", start, at))
+        return Place(lines + 1, at - last_feed)
+
+    def _count_lines(self) -> None:
+        lines, last_feed = 0, -1
+        for start in range(0, len(self._text) + 1, _BLOCK_CHARS):
+            self._blocks.append((lines, last_feed))
+            lines += self._text.count("\n", start, start + _BLOCK_CHARS)
+            last_feed = max(last_feed, self._text.rfind("\n", start, start + _BLOCK_CHARS))
 
 
 class Finding(NamedTuple):

@@ -3,22 +3,24 @@
 A Python function occupies one of the threads in which a session runs its operators. Two ranks of
 which each has one such thread, and begins with another of two collectives that are ready, would
 wait for each other for ever. An operator therefore enters its collective in the session's thread,
-but waits there for some milliseconds at most, and only if no other one does. What has not begun by
-then is left to an iterator, which has a thread of its own and leaves the session's while it waits
-(``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and 2.x). Of a small collective for which
-all ranks are ready, that would be the longest part. An iterator is made once for each session: a
-run costs a tenth of what a dataset made anew for each would.
+but waits there for some milliseconds at most, and only if no other one does. What is not over by
+then, or has more than a few kilobytes, is left to an iterator, which has a thread of its own and
+leaves the session's while it waits (``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and
+2.x). Of a small collective for which all ranks are ready, that would be the longest part. An
+iterator is made once for each session: a run costs a tenth of what a dataset made anew for each
+would.
 """
 
 import contextlib
 import importlib
 import itertools
 import threading
+import time
 from concurrent import futures
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import own_operators, tf1
-from ascend_session.backends.exchange.peer import NotYetError
+from ascend_session.backends.exchange.peer import SMALL_BYTES, NotYetError
 from ascend_session.backends.exchange.process_group import Collective, Iteration, overlap
 from ascend_session.backends.stub_job import current_job
 from ascend_session.errors import CollectiveError
@@ -37,9 +39,7 @@ NO_GRADIENT = "HcomHasNoGradient"
 _BODY = "WhileBodyFuncGraph"
 _FOREVER = 1 << 60  # elements of an iterator
 _PATIENCE_S = 0.01  # for which a thread of the session waits for other ranks
-_SHORT_BYTES = 64 * 1024  # of inputs whose collective may be done in such a thread
-
-_patience = threading.Lock()  # held by the only operator of the process that waits so
+_REST_S = 0.1  # for which none does after one has waited in vain
 
 _loop_numbers = itertools.count()
 
@@ -78,7 +78,7 @@ def blocking_op(
             forms = [tf.bool, *dtypes]
             iterator = _iterator(calls.run, dtypes)
             # Threads of the session make it, so it has to be there before they may be waited for.
-            with tf.control_dependencies([iterator._iterator_resource.op]):
+            with tf.control_dependencies([tf.identity(iterator._iterator_resource)]):
                 begun = tf.numpy_function(calls.begin, inputs or [tf.constant(0)], forms)
             is_over, *values = begun
             is_over.set_shape([])
@@ -97,6 +97,27 @@ def blocking_op(
         with graph.gradient_override_map({"IdentityN": gradient}):
             passed = tf.identity_n([*values, *inputs], name=scope)
     return list(passed[: len(results)])
+
+
+class _Patience:
+    """With other ranks, in a thread of a session: one operator of the process has it at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rests_until = 0.0
+
+    def take(self) -> bool:
+        """Take it, if it is there; then `give_back` has to follow."""
+        return time.monotonic() >= self._rests_until and self._lock.acquire(blocking=False)
+
+    def give_back(self, was_in_vain: bool) -> None:
+        """Let others have it: later, if the ranks are apart, for each would wait in vain."""
+        if was_in_vain:
+            self._rests_until = time.monotonic() + _REST_S
+        self._lock.release()
+
+
+_patience = _Patience()
 
 
 class _Calls:
@@ -118,23 +139,24 @@ class _Calls:
     def begin(self, *arrays: Any) -> List[Any]:
         """Begin a run; give whether it is over already, and then its results."""
         collective = self._function(self._name, arrays, None)
-        is_short = sum(array.nbytes for array in arrays) <= _SHORT_BYTES
+        is_short = sum(array.nbytes for array in arrays) <= SMALL_BYTES
         with self._lock:
             if self._is_attempting:
                 raise self._fail_for_overlap()
+            # What was cancelled before its turn is gone, and so is what its system left undone.
+            self._begun = [earlier for earlier in self._begun if earlier.is_entered]
             is_alone = not self._begun and not self._taken
-            is_attempt = is_short and is_alone and _patience.acquire(blocking=False)
+            is_attempt = is_short and is_alone and _patience.take()
             self._is_attempting = is_attempt
-            if not is_attempt:  # what was cancelled before its turn is gone
-                entered = [earlier for earlier in self._begun if earlier.has_begun]
-                self._begun = [*entered, collective]
+            if not is_attempt:
+                self._begun.append(collective)
         results = self._attempt(collective) if is_attempt else None
         if results is None:
             return [False, *self._no_results]
         return [True, *(results or [True])]
 
     def _attempt(self, collective: Collective) -> Optional[Sequence[Any]]:
-        """Do a run in the session's thread; None if other ranks are not ready for it."""
+        """Do a run in the session's thread; None if it is left to the iterator."""
         left: List[Collective] = []
         try:
             results: Sequence[Any] = collective.run(_PATIENCE_S)
@@ -143,7 +165,7 @@ class _Calls:
             left = [collective]
             return None
         finally:
-            _patience.release()
+            _patience.give_back(was_in_vain=bool(left))
             with self._lock:
                 self._is_attempting, self._begun = False, left
 

@@ -18,7 +18,7 @@ from ascend_session import hccl
 from ascend_session.compat import life
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.errors import UnsupportedError
-from ascend_session.training.optimizer import averaged
+from ascend_session.training.gradients import averaged
 
 
 class GradDivisionItem:

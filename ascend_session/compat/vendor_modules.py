@@ -124,7 +124,10 @@ def with_signature(
 
     def decorate(function: Callable[[Any, Dict[str, Any]], None]) -> Callable[..., None]:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  (it is one)
-            given = signature.bind(*args, **kwargs)
+            try:
+                given = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{type(self).__name__}() {error}") from None
             given.apply_defaults()
             function(self, dict(given.arguments))
 

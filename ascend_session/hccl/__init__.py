@@ -45,6 +45,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> List[str]:
+    return __all__
+
+
 @with_short_traceback
 def allreduce(
     tensor: Any, reduction: str, fusion: int = 1, fusion_id: int = -1, group: str = WORLD_GROUP

@@ -235,7 +235,11 @@ class _Launch:
         return last
 
     def _plan_again(self, number: int) -> Optional[Plan]:
-        """Plan another attempt; None if there can be none."""
+        """Plan another attempt; None if there can be none.
+
+        Raises:
+            _InterruptedError: If a signal has come.
+        """
         what = "could not be planned"
         try:
             first = self._first
@@ -252,7 +256,11 @@ class _Launch:
         return planned
 
     def _wait(self, why: str, seconds: float) -> None:
-        """Wait before another attempt, unless a signal has come."""
+        """Wait before another attempt.
+
+        Raises:
+            _InterruptedError: If a signal has come.
+        """
         if self._signals.noted:  # while ranks ran, or since
             self._is_interrupted = bool(self._signals.take())
             raise _InterruptedError

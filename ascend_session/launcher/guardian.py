@@ -420,14 +420,14 @@ class GuardedJob:
 
     def _kill(self) -> None:
         """End every process of the job, and look again soon."""
-        import psutil
-
         now = time.monotonic()
         if self._give_up_at is None:
             self._is_stopping = True
             self._give_up_at = now + _GIVE_UP_S
             self._channel.send(("killing", time.time()))
         self._signal_groups(signal.SIGKILL)
+        import psutil  # first what needs nothing
+
         for process in _list_descendants():
             with contextlib.suppress(psutil.Error):
                 process.kill()

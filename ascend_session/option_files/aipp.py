@@ -296,7 +296,10 @@ _FIELD = re.compile(r"\b([A-Za-z_]\w*)[ \t\r\n]*[:{<]")
 _BLOCK_START = re.compile(rf"\b{_BLOCK}\b")
 # What protobuf says of a field or value that a newer message may have; outside of a block there is
 # nothing else in any.
-_UNKNOWN = re.compile(r'"domi\.AippOpParams(?:\.\w+)?" has no (?:field|value) named "?(\w+)')
+_UNKNOWN = re.compile(
+    r'"domi\.AippOpParams" has no field named "(\w+)"'
+    r'|"domi\.AippOpParams\.\w+" has no value named (\w+)'
+)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -441,7 +444,7 @@ def _parse_known(source: SourceFile, places: _FieldPlaces, text: str) -> Any:
             match = _UNKNOWN.search(str(error))
             if match is None:
                 raise
-            unknown, message = [(match.group(1), _place_of(error))], None
+            unknown, message = [(match[1] or match[2], _place_of(error))], None
     known = [field.name for field in aipp_fields()]
     if unknown:
         unknown = places.others((*known, *_OTHER_FIELDS)) or unknown

@@ -500,7 +500,8 @@ def join_errors(
         first = others.pop(0)
     for error in others:
         _logger.error("Closing failed after %s: %s", type(first).__name__, error, exc_info=error)
-        first.closing_errors = [*getattr(first, "closing_errors", []), error]  # type: ignore[attr-defined]
+        earlier = getattr(first, "closing_errors", None) or ()
+        first.closing_errors = [*earlier, error]  # type: ignore[attr-defined]
         if hasattr(first, "add_note"):
             first.add_note(f"Closing failed as well: {error}")
     return first

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ascend_session.training.broadcast import (
         broadcast_global_variables as broadcast_global_variables,
     )
+    from ascend_session.training.gradients import distributed_gradients as distributed_gradients
     from ascend_session.training.loops import IterationsPerLoopHook as IterationsPerLoopHook
     from ascend_session.training.loops import iterations_per_loop as iterations_per_loop
     from ascend_session.training.loss_scale import (
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ascend_session.training.loss_scale import FixedLossScaleManager as FixedLossScaleManager
     from ascend_session.training.loss_scale import LossScaleManager as LossScaleManager
     from ascend_session.training.optimizer import DistributedOptimizer as DistributedOptimizer
-    from ascend_session.training.optimizer import distributed_gradients as distributed_gradients
     from ascend_session.training.preemption import SaveOnPreemptionHook as SaveOnPreemptionHook
     from ascend_session.training.progress import note_first_step as note_first_step
 
@@ -47,7 +47,7 @@ _HOMES = {
     "SaveOnPreemptionHook": "preemption",
     "TellMeStepOrLossHook": "acceleration",
     "broadcast_global_variables": "broadcast",
-    "distributed_gradients": "optimizer",
+    "distributed_gradients": "gradients",
     "iterations_per_loop": "loops",
     "note_first_step": "progress",
 }

@@ -26,6 +26,7 @@ SAID: Dict[str, Any] = {
     "reduced_to_one": lambda rank: ["[inf, nan, -7.0]" if rank == 1 else "[0.0, 0.0, 0.0]"],
     "after_an_error": lambda rank: [6.0, 3.0] if rank else [6.0],
     "after_a_cancelled_run": lambda rank: [201.0, 30.0] if rank else [30.0],
+    "in_a_function": [6.0],
     "passed_in_a_loop": lambda rank: [[4.0], [123.0], []][rank],
     "gradients": lambda rank: [
         [3.0 * (rank + 1), 6.0 * (rank + 1)],

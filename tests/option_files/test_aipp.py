@@ -89,6 +89,7 @@ def test_comments_may_have_any_bytes() -> None:
         (static("") + "\n" + static(""), "a.cfg:2:1: related_input_rank: 0 has block 1 already."),
         (static('related_input_name: "a"') + "\n" + static(""),
          "a.cfg:2:1: The first block has related_input_name, so every other block needs it too."),
+        (static("mean-chn_0: 5"), 'has no field named "mean-chn_0"'),
         ("\ufeff" + static(""), "a.cfg:1:1: This is not protobuf's text form"),
         (static("").encode("utf-16"), "a.cfg:1:1: This is UTF-16, not UTF-8 text; GE reads"),
         ("aipp_op {" * 500, "This is not protobuf's text form"),

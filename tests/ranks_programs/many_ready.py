@@ -14,7 +14,11 @@ with ascend_system():
     summed = [hccl.allreduce(one, "sum") for one in given]
     # What is fetched first is begun first, more or less.
     order = list(range(count)) if RANK % 2 else list(reversed(range(count)))
-    proto = tf.ConfigProto(inter_op_parallelism_threads=1, intra_op_parallelism_threads=1)
+    proto = tf.ConfigProto(
+        inter_op_parallelism_threads=1,
+        intra_op_parallelism_threads=1,
+        use_per_session_threads=True,  # or it would share those of the session that opened before
+    )
     with tf.Session(config=proto) as sess:
         for step in range(3):
             feed = {one: number + step * RANK for number, one in enumerate(given)}

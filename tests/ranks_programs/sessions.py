@@ -210,6 +210,18 @@ def after_a_cancelled_run():
         say(float(sess.run(summed, {number: 10.0})))
 
 
+def in_a_function():
+    """As TensorFlow 1 writes functions; what they use of the graph is made outside of them."""
+    from tensorflow.python.framework import function
+
+    @function.Defun(tf.float32)
+    def summed(value):
+        return total(value)
+
+    with ascend_system(), tf.Session() as sess:
+        say(float(sess.run(summed(tf.constant(RANK + 1.0)))))
+
+
 def passed_in_a_loop():
     """Rank 0 sends what rank 1 receives, in iterations that do not wait for each other."""
 

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import os
+import select
 import socket
 import struct
 import threading
@@ -183,18 +184,22 @@ class Peer:
             patience_s: After how long this call is given up for now; None for never.
 
         Raises:
-            NotYetError: If it is. The others know that this rank is ready; a later call goes on.
+            NotYetError: If it is, or if any rank has much for the others. They know that this rank
+                is ready; a later call goes on.
             CollectiveError: If they enter something else, or cannot come any more, or not in time,
                 which ends the job for all; or if it has ended already.
         """
         pending = self._pending.get(operation.key)
         if pending is None:
             pending = self._enter(operation, plan, data)
-        if patience_s is not None:
-            has_come = functools.partial(bool, pending)
-            if not self._wait_until(has_come, time.monotonic() + patience_s):
-                raise NotYetError
+        is_given_up = False
         try:
+            if patience_s is not None:
+                has_come = functools.partial(bool, pending)
+                is_ready = self._wait_until(has_come, time.monotonic() + patience_s)
+                is_given_up = not is_ready or (bool(pending) and "block_bytes" in pending[0][0])
+            if is_given_up:
+                raise NotYetError
             event = self._wait(operation, limit_s)
             if event is None:  # the hub knows who is missing
                 assert limit_s is not None
@@ -207,8 +212,9 @@ class Peer:
             if exchange.result is None:
                 self._send(_FINISH)
         finally:
-            with self._changed:
-                del self._pending[operation.key]
+            if not is_given_up:
+                with self._changed:
+                    del self._pending[operation.key]
 
     def _enter(self, operation: Operation, plan: str, data: Any) -> Deque[Tuple[Header, bytes]]:
         """Say that this rank is ready for a collective; return where its events will be."""
@@ -411,12 +417,12 @@ class Peer:
                 if self._is_receiving:
                     is_quiet = not self._changed.wait(seconds)
                 else:
-                    is_quiet = not self._receive()
-                if is_quiet:
+                    is_quiet = not self._receive(seconds)
+                if is_quiet and seconds == _LOOK_S:
                     self._check_hub()
             return True
 
-    def _receive(self) -> bool:
+    def _receive(self, seconds: float) -> bool:
         """Receive and handle a message, for all threads that wait; called with the lock held.
 
         Returns:
@@ -425,7 +431,7 @@ class Peer:
         self._is_receiving = True
         self._changed.release()
         try:
-            received = self._read()
+            received = self._read(seconds)
         finally:
             self._changed.acquire()
             self._is_receiving = False
@@ -439,7 +445,7 @@ class Peer:
             self._disconnect()
         return True
 
-    def _read(self) -> Optional[Tuple[bytes, List[int]]]:
+    def _read(self, seconds: float) -> Optional[Tuple[bytes, List[int]]]:
         """Wait for a message and the descriptors that come with it, for `_LOOK_S` at most.
 
         Returns:
@@ -447,6 +453,11 @@ class Peer:
         """
         assert self._connection is not None
         try:
+            if seconds < _LOOK_S:  # after which the socket gives up by itself
+                poll = select.poll()
+                poll.register(self._connection, select.POLLIN)
+                if not poll.poll(seconds * 1000):
+                    return None
             size_bytes, rights, flags, _ = self._connection.recvmsg_into([self._buffer], _ROOM)
         except (BlockingIOError, ConnectionResetError):  # a reset comes before what was sent last
             return None

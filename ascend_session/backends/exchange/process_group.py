@@ -202,7 +202,7 @@ class Collective:
         iteration: In which it runs, see `RunOrder`.
 
     Attributes:
-        has_begun: Whether `run` was called.
+        has_begun: Whether it was its turn, so that `run` has to be called until it has ended.
     """
 
     def __init__(
@@ -218,6 +218,11 @@ class Collective:
         self._work = work
         self._iteration = iteration
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether the other ranks may count on it: it has begun, and their system is still open."""
+        return self.has_begun and not self._group.ended
+
     def run(self, patience_s: Optional[float] = None) -> Any:
         """Do it.
 
@@ -226,8 +231,8 @@ class Collective:
                 the group's limit.
 
         Raises:
-            NotYetError: If they take longer. They see that this rank is ready, and so `run` has
-                to be called again.
+            NotYetError: If they take longer, or if it is more than one exchange of little. The
+                others may see that this rank is ready, and so `run` has to be called again.
             CollectiveError: If the job cannot go on, with the sentence that says why, or if this
                 rank does what the others cannot follow, which ends the job for all.
         """
@@ -273,7 +278,7 @@ class Communicator:
         self._peer = group.peer
         self._limit_s = group.limit_s
         self._operation = operation
-        self._patience_s = patience_s  # for the first exchange: then all ranks are there
+        self._patience_s = patience_s
 
     def share(self, data: Any, take: Take, part: str = "") -> None:
         """Give all ranks what each of them has.
@@ -347,11 +352,12 @@ class Communicator:
 
     def _exchange(self, plan: str, data: Any, part: str) -> ContextManager[Exchange]:
         operation = self._operation
-        if part:
+        if part:  # of several
+            if self._patience_s is not None:
+                raise NotYetError
             operation = operation._replace(key=f"{operation.key}, {part}")
         assert self._peer is not None
-        patience_s, self._patience_s = self._patience_s, None
-        return self._peer.exchange(operation, plan, data, self._limit_s, patience_s)
+        return self._peer.exchange(operation, plan, data, self._limit_s, self._patience_s)
 
 
 _peers: "weakref.WeakSet[Peer]" = weakref.WeakSet()

@@ -84,8 +84,8 @@ class Systems:
     def lose_node(self, node: str) -> None:
         """Note that another node cannot be reached any more."""
         self._lose_ranks(node)
-        del self._unsettled[node]
-        self._settle(node)
+        self._unsettled.pop(node, None)
+        self._check_settled()
 
     def hear(self, place: Place, header: Header, payload: bytes) -> None:
         """Tell the coordinator what a process says.
@@ -192,13 +192,16 @@ class Systems:
             self._send(node, {"kind": "to", "event": event, "clients": numbers}, payload)
 
     def _expect_to_settle(self, nodes: Collection[str]) -> None:
-        """Note that nodes are about to be told why the job cannot go on; they answer "settled"."""
+        """Note that nodes are about to be told a reason; they answer "settled"."""
         if nodes:
             self._settled.clear()
             self._unsettled.update(nodes)
 
     def _settle(self, node: str) -> None:
         self._unsettled[node] -= 1
+        self._check_settled()
+
+    def _check_settled(self) -> None:
         if not any(count > 0 for count in self._unsettled.values()):
             self._settled.set()
 

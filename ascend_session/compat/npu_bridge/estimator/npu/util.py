@@ -361,9 +361,9 @@ def attribute_value(value: Any) -> Any:
     """A value as the attribute of an operation."""
     if isinstance(value, bool):
         return attr_value_pb2.AttrValue(b=value)
-    if isinstance(value, (str, bytes)):
-        return attr_value_pb2.AttrValue(s=tf1.compat.as_bytes(value))
-    return attr_value_pb2.AttrValue(i=value)
+    if isinstance(value, int):
+        return attr_value_pb2.AttrValue(i=value)
+    return attr_value_pb2.AttrValue(s=tf1.compat.as_bytes(value))
 
 
 def set_graph_exec_config(

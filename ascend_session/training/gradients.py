@@ -1,0 +1,104 @@
+"""Gradients averaged over the ranks of the job, in the vendor's way.
+
+Source: npu_optimizer.py, ``allreduce``: a dense gradient is summed and divided by the number of
+ranks in its own dtype; of IndexedSlices the values are gathered and divided, the indices gathered.
+"""
+
+from typing import Any, List, Optional, Sequence
+
+from ascend_session import hccl
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.errors import UnsupportedError
+from ascend_session.session.graphs import job_size, note_size
+
+# hccl_ops.cc, attribute T of HcomAllReduce, without the integers: an average of those is none.
+_AVERAGED = ("float16", "float32", "bfloat16")
+
+
+def distributed_gradients(gradients: Sequence[Any], *, name: Optional[str] = None) -> List[Any]:
+    """Average gradients over all ranks; to be given the same list on each of them.
+
+    Dense gradients must have the same shape on all ranks, and so must the values of IndexedSlices.
+    In a job of one rank nothing is added to the graph.
+
+    Args:
+        gradients: What ``compute_gradients`` or ``tf.gradients`` gives: pairs of a gradient and its
+            variable, or gradients alone; tensors, IndexedSlices or None.
+        name: Begins the name of the operators' scope.
+
+    Returns:
+        The same list with the averages in it; what is None stays None.
+
+    Raises:
+        UnsupportedError: For a dtype that has no average (integers) or that HCCL does not sum, and
+            in a job with parameter servers.
+        JobError: If the environment does not say how many ranks there are.
+    """
+    gradients, scope = list(gradients), name or "distributed_gradients"
+    pairs = [isinstance(gradient, tuple) and len(gradient) == 2 for gradient in gradients]
+    if not any(pairs):
+        return averaged(gradients, scope)
+    if not all(pairs):
+        raise TypeError("gradients must be all gradients, or all pairs of gradient and variable.")
+    means = averaged([gradient for gradient, _ in gradients], scope)
+    return [(mean, variable) for mean, (_, variable) in zip(means, gradients)]
+
+
+def averaged(gradients: Sequence[Any], name: str, last_after: Sequence[Any] = ()) -> List[Any]:
+    """Return the gradients' averages, None where there is none.
+
+    Args:
+        gradients: Tensors, IndexedSlices or None.
+        name: The scope of the operators is ``{name}_Allreduce``; older adapters know a graph that
+            trains by such names (geop_npu.cc, AddNodeAttrs).
+        last_after: What the last dense gradient's exchange waits for.
+    """
+    tf, size = tf1(), job_size("The mean of gradients")
+    means = [
+        gradient if gradient is None or is_slices(gradient) else tf.convert_to_tensor(gradient)
+        for gradient in gradients
+    ]
+    for gradient in means:
+        if gradient is not None:
+            _check_dtype(gradient, size)
+    note_size(tf.get_default_graph(), size)
+    if size == 1 or all(gradient is None for gradient in means):
+        return list(gradients)
+    places = [n for n, mean in enumerate(means) if mean is not None and not is_slices(mean)]
+    parts = [(places[:-1], ()), (places[-1:], last_after)] if last_after else [(places, ())]
+    with tf.name_scope(f"{name}_Allreduce"):
+        for part, waits in parts:
+            with tf.control_dependencies(list(waits)):
+                sums = hccl.allreduce_many([means[place] for place in part], "sum") if part else []
+            for place, total in zip(part, sums):
+                means[place] = total / tf.cast(size, total.dtype)
+        return [_mean_slices(mean, size) if is_slices(mean) else mean for mean in means]
+
+
+def _mean_slices(slices: Any, size: int) -> Any:
+    tf = tf1()
+    values = hccl.allgather(slices.values, size)
+    indices = hccl.allgather(slices.indices, size)
+    mean = values / tf.cast(size, values.dtype)
+    return tf.IndexedSlices(mean, indices, dense_shape=slices.dense_shape)
+
+
+def is_slices(gradient: Any) -> bool:
+    """Tell whether it is ``tf.IndexedSlices``, the gradient of an embedding."""
+    return isinstance(gradient, tf1().IndexedSlices)
+
+
+def _check_dtype(gradient: Any, size: int) -> None:
+    dtype = gradient.dtype.base_dtype
+    if dtype.is_integer or dtype.is_bool:
+        raise UnsupportedError(
+            f"The gradient {gradient.name!r} is of dtype {dtype.name}: a mean of integers need not "
+            "be one, and the vendor's division silently truncates it.",
+            hint="tf.cast it to float32 first, or sum it with hccl.allreduce.",
+        )
+    if size > 1 and dtype.name not in _AVERAGED:
+        raise UnsupportedError(
+            f"The gradient {gradient.name!r} is of dtype {dtype.name}, which HCCL does not sum: "
+            f"it takes {', '.join(_AVERAGED)}.",
+            hint="Train in float32, or tf.cast the gradient.",
+        )
