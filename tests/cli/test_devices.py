@@ -84,7 +84,7 @@ def test_of_several_holders_the_others_are_counted(call, host):
     for pid in (30, 7, 200):
         host.process(pid, f"python3 {pid}.py", devices=[1])
     assert " 7 python3 7.py (" in call("devices").out
-    assert call("devices").out.splitlines()[2].endswith(" h) +2 more")
+    assert call("devices").out.splitlines()[2].endswith(") +2 more")
     found = json.loads(call("devices", "--json").out)
     assert [holder["pid"] for holder in found["devices"][1]["holders"]] == [7, 30, 200]
 
