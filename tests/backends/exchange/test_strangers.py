@@ -18,7 +18,7 @@ from ascend_session.backends.exchange.messages import LARGEST, decode, encode
 from ascend_session.backends.exchange.rendezvous import Rendezvous, describe_starter
 from tests.backends.exchange.jobs import PATIENCE_S, Job, Member, ends, enter_all
 
-MESSAGES = 10000  # for each way to meet
+MESSAGES = 100_000  # for each way to meet
 SEED = 16
 FAILED = "failed"
 
