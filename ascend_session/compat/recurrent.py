@@ -5,7 +5,7 @@ and dynamic_gru_v2 (TBE) and the reference function of DynamicAUGRU; npu_ops.py 
 those by the states count for the last step alone, those by the gates not at all.
 """
 
-from typing import Any, List, Mapping, Optional
+from typing import Any, List, Optional
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.compat.formulas import HALF_OR_FLOAT, checked, last_only
@@ -58,10 +58,10 @@ _ONLY = {
 }
 
 
-def _check_attributes(operator: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse values of attributes, among all arguments, that the device's operators do not take."""
-    for name, only in _ONLY.items():
-        value = arguments.get(name, only)
+def _check_attributes(operator: str, **given: Any) -> None:
+    """Refuse values of attributes that the device's operators do not take."""
+    for name, value in given.items():
+        only = _ONLY[name]
         if value != only:
             raise refuse(
                 f"npu_bridge: {operator}",
@@ -109,7 +109,9 @@ def basic_lstm_cell(
     """
     tf = tf1()
     operator = "BasicLSTMCell"
-    _check_attributes(operator, locals())
+    _check_attributes(
+        operator, keep_prob=keep_prob, activation=activation, state_is_tuple=state_is_tuple
+    )
     x, h, c, w, b = _check_types(operator, x, h=h, c=c, w=w, b=b)
     with tf.name_scope(name or operator):
         new_h, new_c, *gates = _lstm_step(x, h, c, w, b, forget_bias)
@@ -161,7 +163,17 @@ def dynamic_rnn(
         UnsupportedError: For values that no device's operator takes.
     """
     operator = "DynamicRnn" if seq_length is not None else "DynamicRnnV2"
-    _check_attributes(operator, locals())
+    _check_attributes(
+        operator,
+        cell_type=cell_type,
+        use_peephole=use_peephole,
+        cell_depth=cell_depth,
+        keep_prob=keep_prob,
+        cell_clip=cell_clip,
+        num_proj=num_proj,
+        time_major=time_major,
+        activation=activation,
+    )
     _check_direction(operator, direction, FORWARD, BACKWARD)
     x, w, b, init_h, init_c = _check_types(operator, x, w=w, b=b, init_h=init_h, init_c=init_c)
     tf = tf1()
@@ -222,7 +234,16 @@ def dynamic_gru_v2(
         y, h, the gates z and r, n, and ``h R_n + c``, each ``[steps, batch, hidden]``.
     """
     operator = "DynamicGruV2"
-    _check_attributes(operator, locals())
+    _check_attributes(
+        operator,
+        cell_depth=cell_depth,
+        keep_prob=keep_prob,
+        cell_clip=cell_clip,
+        num_proj=num_proj,
+        time_major=time_major,
+        activation=activation,
+        reset_after=reset_after,
+    )
     _check_direction(operator, direction, FORWARD)
     weights = (weight_input, weight_hidden, bias_input, bias_hidden)
     return _gru(operator, x, None, weights, seq_length, init_h, gate_order, name)
@@ -257,7 +278,16 @@ def dynamic_augru(
         y, h, z, ``(1 - weight_att) z``, r, n, and ``h R_n + c``.
     """
     operator = "DynamicAUGRU"
-    _check_attributes(operator, locals())
+    _check_attributes(
+        operator,
+        cell_depth=cell_depth,
+        keep_prob=keep_prob,
+        cell_clip=cell_clip,
+        num_proj=num_proj,
+        time_major=time_major,
+        activation=activation,
+        reset_after=reset_after,
+    )
     _check_direction(operator, direction, FORWARD)
     weights = (weight_input, weight_hidden, bias_input, bias_hidden)
     return _gru(operator, x, weight_att, weights, seq_length, init_h, gate_order, name)

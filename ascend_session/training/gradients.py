@@ -1,4 +1,4 @@
-"""Gradients averaged over the ranks of the job, in the vendor's way.
+"""Gradients of all ranks of the job: averaged in the vendor's way, and whether any overflows.
 
 Source: npu_optimizer.py, ``allreduce``: a dense gradient is summed and divided by the number of
 ranks in its own dtype; of IndexedSlices the values are gathered and divided, the indices gathered.
@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Sequence
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError
-from ascend_session.session.graphs import job_size, note_size
+from ascend_session.session.graphs import graph_backend, job_size, note_size
 
 # hccl_ops.cc, attribute T of HcomAllReduce, without the integers: an average of those is none.
 _AVERAGED = ("float16", "float32", "bfloat16")
@@ -102,3 +102,75 @@ def _check_dtype(gradient: Any, size: int) -> None:
             f"it takes {', '.join(_AVERAGED)}.",
             hint="Train in float32, or tf.cast the gradient.",
         )
+
+
+class Overflow:
+    """The operators with which one optimizer finds out whether a step has overflown on any rank.
+
+    A device in saturation mode, where no value becomes infinite, has a status for it; one in
+    Inf/NaN mode shows it in the values, and so does the stub. As long as the mode is not known,
+    both count. Source: npu_optimizer.py, ``_reduce_all``; npu_loss_scale_optimizer.py,
+    ``apply_gradients``.
+
+    Args:
+        name: Begins the names of the operators.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._scope = f"{name}_overflow"
+        self._early: Optional[Any] = None
+
+    def look_early(self, gradients: Sequence[Any], size: int) -> List[Any]:
+        """Read the device's status before the last exchange of gradients.
+
+        Returns:
+            What that exchange has to wait for; nothing where the values alone show an overflow.
+        """
+        if graph_backend().has_inf_and_nan() is True:
+            return []
+        with tf1().name_scope(self._scope):
+            self._early = _sum_over_ranks(_from_status(gradients), size)
+        return [self._early]
+
+    def none_anywhere(self, gradients: Sequence[Any], size: int) -> Any:
+        """Return a bool tensor: True if nothing has overflown in this step on any rank."""
+        tf = tf1()
+        has_inf_and_nan = graph_backend().has_inf_and_nan()
+        early, self._early = self._early, None
+        counts = []
+        with tf.name_scope(self._scope):
+            if has_inf_and_nan is not True and early is None:
+                counts.append(_from_status(gradients))
+            if has_inf_and_nan is not False:
+                counts.append(_from_values(gradients))
+            everywhere = [_sum_over_ranks(tf.add_n(counts), size)] if counts else []
+            if early is not None:
+                everywhere.append(early)
+            return tf.reduce_all(tf.equal(tf.add_n(everywhere), 0), name="none_anywhere")
+
+
+def _from_status(gradients: Sequence[Any]) -> Any:
+    """Read and clear the device's status up to these gradients, as 1 or 0, int32 [1]."""
+    return graph_backend().read_overflow([value for value in gradients if value is not None])
+
+
+def _from_values(gradients: Sequence[Any]) -> Any:
+    """Tell whether a gradient is infinite or no number, as 1 or 0, int32 [1].
+
+    By comparison: not every device has IsFinite (tf_finite_manual_port.md).
+    """
+    tf = tf1()
+    finite = []
+    for gradient in gradients:
+        if gradient is None:
+            continue
+        values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        if values.dtype.base_dtype == tf.bfloat16:
+            values = tf.cast(values, tf.float32)
+        finite.append(tf.reduce_all(tf.abs(values) <= values.dtype.max))
+    all_finite = tf.reduce_all(tf.stack(finite)) if finite else tf.constant(True)
+    return tf.reshape(tf.cast(tf.logical_not(all_finite), tf.int32), [1])
+
+
+def _sum_over_ranks(count: Any, size: int) -> Any:
+    return count if size == 1 else hccl.allreduce(count, "sum", fusion=0)

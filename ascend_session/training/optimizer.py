@@ -12,8 +12,7 @@ from ascend_session.errors import UnsupportedError
 from ascend_session.session import current_system
 from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
-from ascend_session.training.gradients import averaged, distributed_gradients, is_slices
-from ascend_session.training.loss_scale import Overflow
+from ascend_session.training.gradients import Overflow, averaged, distributed_gradients, is_slices
 
 _TrainOptimizer: Any = tf1().train.Optimizer
 

@@ -123,6 +123,7 @@ class ProcessGroup:
     Attributes:
         nodes: The node of each rank, while they are together; empty for one rank.
         buffers: Memory for results.
+        limit_s: How long a collective may take; None for as long as it likes.
         peer: The connection with the others; None for one rank.
         order: In which order collectives run.
         ended: Why this rank takes part in none any more; else empty.
@@ -200,9 +201,6 @@ class Collective:
         work: Gets a communicator to the ranks that take part. It is called again if they were not
             ready before, and until then does nothing that must not be done twice.
         iteration: In which it runs, see `RunOrder`.
-
-    Attributes:
-        has_begun: Whether it was its turn, so that `run` has to be called until it has ended.
     """
 
     def __init__(
@@ -212,7 +210,7 @@ class Collective:
         work: "Callable[[Communicator], Any]",
         iteration: Optional[Iteration] = None,
     ) -> None:
-        self.has_begun = False
+        self._has_begun = False
         self._group = group
         self._operation = operation
         self._work = work
@@ -221,7 +219,7 @@ class Collective:
     @property
     def is_entered(self) -> bool:
         """Whether the other ranks may count on it: it has begun, and their system is still open."""
-        return self.has_begun and not self._group.ended
+        return self._has_begun and not self._group.ended
 
     def run(self, patience_s: Optional[float] = None) -> Any:
         """Do it.
@@ -238,16 +236,16 @@ class Collective:
         """
         group, operation = self._group, self._operation
         try:
-            if not self.has_begun:
+            if not self._has_begun:
                 group.order.begin(operation.key, operation.name, self._iteration)
-                self.has_begun = True
+                self._has_begun = True
             if group.ended:
                 raise CollectiveError(group.ended)
             results = self._work(Communicator(group, operation, patience_s))
         except NotYetError:
             raise
         except BaseException as error:
-            if self.has_begun:
+            if self._has_begun:
                 group.order.end(operation.key)
             if group.peer is not None and isinstance(error, Exception):
                 # The others would wait for a rank that does not come.

@@ -15,7 +15,7 @@ from ascend_session.compat.optimizers import (
 )
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror_names
-from ascend_session.training.loss_scale import Overflow
+from ascend_session.training.gradients import Overflow
 
 __getattr__, __all__ = mirror_names(
     __name__,
