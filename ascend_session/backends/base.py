@@ -10,10 +10,21 @@ for what a rank needs, so the module imports neither TensorFlow nor what else ta
 
 import abc
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
-from ascend_session.backends.collectives import Collectives
+from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
 from ascend_session.errors import UnsupportedError
 from ascend_session.ids import PhysicalDeviceId
@@ -200,13 +211,24 @@ class Backend(abc.ABC):
         return loop
 
     @property
-    def collectives(self) -> Collectives:
-        """What `ascend_session.hccl` goes through, and optimizers for several ranks.
+    def operators(self) -> Any:
+        """The functions of the vendor's ``hccl_ops``, which add collectives to the default graph.
+
+        `ascend_session.hccl` has checked their arguments; it gives all but tensors by keyword.
 
         Raises:
             UnsupportedError: Here, for nothing joins the ranks.
         """
         raise UnsupportedError(f"The {self.name} backend has no collectives.")
+
+    def allreduce_many(self, tensors: Sequence[Any], **settings: Any) -> List[Any]:
+        """Add the allreduce of several tensors, in their order; here one operator for each."""
+        return [self.operators.allreduce(tensor, **settings) for tensor in tensors]
+
+    @property
+    def groups(self) -> Groups:
+        """Who is in which group of ranks; raises as `operators`."""
+        raise UnsupportedError(f"The {self.name} backend has no groups.")
 
     def has_inf_and_nan(self) -> Optional[bool]:
         """Tell whether an overflow becomes Inf or NaN; None if that is not known yet.

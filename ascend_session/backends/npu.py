@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
 from ascend_session.backends._tensorflow import outermost, tf1
 from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
-from ascend_session.backends.npu_collectives import NpuCollectives
 from ascend_session.backends.npu_devices import Devices
+from ascend_session.backends.npu_groups import NpuGroups
 from ascend_session.backends.npu_job import check_job, exported, missing_variables
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
@@ -63,7 +63,7 @@ class NpuBackend(Backend):
         _check_operators(environ)
         # From here on the adapter is in this process, and the stub can no longer be had.
         self._ops, self._hccl = _vendor_modules()
-        self._collectives = NpuCollectives(self._environ, self.bring_up)
+        self._groups = NpuGroups(self._hccl, self._environ, self.bring_up)
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
@@ -111,9 +111,16 @@ class NpuBackend(Backend):
         return remarks
 
     @property
-    def collectives(self) -> NpuCollectives:
-        """HCCL's, through the vendor's operators."""
-        return self._collectives
+    def operators(self) -> Any:
+        """The vendor's own."""
+        from npu_bridge.hccl import hccl_ops
+
+        return hccl_ops
+
+    @property
+    def groups(self) -> NpuGroups:
+        """HCCL's."""
+        return self._groups
 
     def system_ops(self) -> Tuple[Any, Any]:
         """Add ``initialize_system`` and ``shutdown_system`` of the vendor's ``npu_ops``."""
@@ -152,7 +159,7 @@ class NpuBackend(Backend):
     def bring_up(self) -> None:
         """Initialise again if the device went down, and make the groups that went with it."""
         super().bring_up()
-        self._collectives.restore_groups()
+        self._groups.restore()
 
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Initialise as who the scheduler says that this process is, if one does."""

@@ -6,10 +6,10 @@ It never pretends: what it cannot do it refuses by name, or says in `StubBackend
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends.base import FEATURES, Backend, HostDevices
-from ascend_session.backends.collectives import Collectives
+from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import BackendError, DeviceError
@@ -92,11 +92,22 @@ class StubBackend(Backend):
         return "a server with Ascend processors usually has"
 
     @property
-    def collectives(self) -> Collectives:
+    def operators(self) -> Any:
         """Those between the processes of the job, imported for the first graph that has one."""
-        from ascend_session.backends.stub_collectives import StubCollectives
+        from ascend_session.backends import stub_collectives
 
-        return StubCollectives()
+        return stub_collectives
+
+    def allreduce_many(self, tensors: Sequence[Any], **settings: Any) -> List[Any]:
+        """Add one exchange for all, as the device fuses gradients."""
+        return list(self.operators.allreduce_many(tensors, **settings))
+
+    @property
+    def groups(self) -> Groups:
+        """Those of the open job."""
+        from ascend_session.backends.stub_job import current_job
+
+        return current_job("hccl").groups
 
     def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find this process's place in its job, as which it meets the others."""

@@ -1,6 +1,7 @@
 """HCCL's collectives as operators of CPU graphs, between the processes of a job.
 
-Fusion has no effect here. What the operators do when they run is in the room ``exchange``.
+The functions have the names and parameters of the vendor's ``hccl_ops``; fusion has no effect here.
+What the operators do when they run is in the room ``exchange``.
 """
 
 import collections
@@ -10,16 +11,17 @@ import weakref
 from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.collectives import Collectives, Shape, gathered, scattered
+from ascend_session.backends.collectives import Shape, gathered, scattered
 from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.messages import Operation
 from ascend_session.backends.exchange.process_group import Collective, Communicator, Iteration
-from ascend_session.backends.stub_job import current_job, members_now
-from ascend_session.backends.stub_ops import NO_GRADIENT, blocking_op
+from ascend_session.backends.stub_job import StubJob, current_job, members_now
+from ascend_session.backends.stub_ops import NO_GRADIENT, Function, blocking_op
 from ascend_session.errors import CollectiveError
 from ascend_session.vendor import WORLD_GROUP
 
-__all__ = ["StubCollectives"]
+Describe = Callable[[StubJob, str, Sequence[Any]], Operation]
+"""Gets the open job, an operator's name and this rank's arrays; says which operation that is."""
 
 Work = Callable[[Communicator, Sequence[Any]], Sequence[Any]]
 """What a collective does: gets the ranks and this rank's arrays, gives this rank's results."""
@@ -28,204 +30,135 @@ _GRADIENT = "AscendSessionHcomAllReduce"
 _SHOWN = 4  # arrays that a signature spells out
 
 
-class StubCollectives(Collectives):
-    """The stub's collectives; they belong to the process, not to a system."""
+def allreduce(tensor: Any, reduction: str, group: str, **fusion: int) -> Any:
+    """One exchange; its gradient is the sum of the gradients of all ranks of the job."""
+    _register_gradient()
+    return _allreduce([tensor], reduction, group, _GRADIENT)[0]
 
-    def allreduce(
-        self, tensor: Any, reduction: str, fusion: int, fusion_id: int, group: str
-    ) -> Any:
-        """One exchange; its gradient is the sum of the gradients of all ranks of the job."""
-        _register_gradient()
-        return _allreduce([tensor], reduction, group, _GRADIENT)[0]
 
-    def allreduce_many(
-        self, tensors: Sequence[Any], reduction: str, fusion: int, fusion_id: int, group: str
-    ) -> List[Any]:
-        """All in one exchange, as the device fuses gradients."""
-        return _allreduce(tensors, reduction, group, NO_GRADIENT) if tensors else []
+def allreduce_many(tensors: Sequence[Any], reduction: str, group: str, **fusion: int) -> List[Any]:
+    """All in one exchange, as the device fuses gradients."""
+    return _allreduce(tensors, reduction, group, NO_GRADIENT) if tensors else []
 
-    def allgather(
-        self, tensor: Any, rank_size: int, group: str, fusion: int, fusion_id: int
-    ) -> Any:
-        """One exchange."""
 
-        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_size(comm, "rank_size", rank_size)
-            return [collectives.all_gather(comm, arrays[0])]
+def allgather(tensor: Any, rank_size: int, group: str, **fusion: int) -> Any:
+    """One exchange."""
 
-        shape = gathered(_as_list(tensor.shape), rank_size)
-        what = _described("allgather", [tensor.dtype])
-        result = _collective("HcomAllGather", group, what, [_as_bits(tensor)], work, [shape])
-        return _from_bits(result[0], tensor.dtype)
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        collectives.check_size(comm, "rank_size", rank_size)
+        return [collectives.all_gather(comm, arrays[0])]
 
-    def broadcast(
-        self, tensors: Sequence[Any], root_rank: int, fusion: int, fusion_id: int, group: str
-    ) -> List[Any]:
-        """All in one exchange."""
+    shape = gathered(_as_list(tensor.shape), rank_size)
+    what = _described("allgather", [tensor.dtype])
+    result = _collective("HcomAllGather", group, what, [_as_bits(tensor)], work, [shape])
+    return _from_bits(result[0], tensor.dtype)
 
-        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_root(comm, root_rank)
-            forms = [(array.dtype, array.shape) for array in arrays]
-            return collectives.broadcast(comm, forms, arrays, root_rank)
 
-        what = _described(f"broadcast from {root_rank}", [tensor.dtype for tensor in tensors])
-        shapes = [_as_list(tensor.shape) for tensor in tensors]
-        bits = [_as_bits(tensor) for tensor in tensors]
-        received = _collective("HcomBroadcast", group, what, bits, work, shapes)
-        return [_from_bits(value, tensor.dtype) for value, tensor in zip(received, tensors)]
+def broadcast(tensors: Sequence[Any], root_rank: int, group: str, **fusion: int) -> List[Any]:
+    """All in one exchange."""
 
-    def reduce(
-        self,
-        tensor: Any,
-        reduction: str,
-        root_rank: int,
-        fusion: int,
-        fusion_id: int,
-        group: str,
-    ) -> Any:
-        """One exchange; the other ranks get zeros, where the device leaves what was there."""
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        collectives.check_root(comm, root_rank)
+        forms = [(array.dtype, array.shape) for array in arrays]
+        return collectives.broadcast(comm, forms, arrays, root_rank)
 
-        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
-            import numpy as np
+    what = _described(f"broadcast from {root_rank}", [tensor.dtype for tensor in tensors])
+    shapes = [_as_list(tensor.shape) for tensor in tensors]
+    bits = [_as_bits(tensor) for tensor in tensors]
+    received = _collective("HcomBroadcast", group, what, bits, work, shapes)
+    return [_from_bits(value, tensor.dtype) for value, tensor in zip(received, tensors)]
 
-            collectives.check_root(comm, root_rank)
-            reduced = collectives.all_reduce(comm, arrays, reduction)
-            return reduced if comm.me == root_rank else [np.zeros_like(array) for array in reduced]
 
-        what = f"reduce {reduction} to {root_rank}"
-        return _reduction("HcomReduce", what, tensor, work, _as_list(tensor.shape), group)
+def reduce(tensor: Any, reduction: str, root_rank: int, group: str, **fusion: int) -> Any:
+    """One exchange; the other ranks get zeros, where the device leaves what was there."""
 
-    def reduce_scatter(
-        self,
-        tensor: Any,
-        reduction: str,
-        rank_size: int,
-        group: str,
-        fusion: int,
-        fusion_id: int,
-    ) -> Any:
-        """One exchange of the whole, of which each rank keeps its part."""
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        import numpy as np
 
-        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
-            collectives.check_size(comm, "rank_size", rank_size)
-            return [collectives.reduce_scatter(comm, arrays[0], reduction)]
+        collectives.check_root(comm, root_rank)
+        reduced = collectives.all_reduce(comm, arrays, reduction)
+        return reduced if comm.me == root_rank else [np.zeros_like(array) for array in reduced]
 
-        shape = scattered(_as_list(tensor.shape), rank_size)
-        what = f"reduce_scatter {reduction}"
-        return _reduction("HcomReduceScatter", what, tensor, work, shape, group)
+    what = f"reduce {reduction} to {root_rank}"
+    return _reduction("HcomReduce", what, tensor, work, _as_list(tensor.shape), group)
 
-    def all_to_all_v(
-        self,
-        send_data: Any,
-        send_counts: Any,
-        send_displacements: Any,
-        recv_counts: Any,
-        recv_displacements: Any,
-        group: str,
-    ) -> Any:
-        """Two exchanges: who sends how much to whom, and the data."""
 
-        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
-            return [collectives.all_to_all_v(comm, arrays)]
+def reduce_scatter(tensor: Any, reduction: str, rank_size: int, group: str, **fusion: int) -> Any:
+    """One exchange of the whole, of which each rank keeps its part."""
 
-        lists = [send_counts, send_displacements, recv_counts, recv_displacements]
-        return _exchange("HcomAllToAllV", "all_to_all_v", send_data, lists, work, group)
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        collectives.check_size(comm, "rank_size", rank_size)
+        return [collectives.reduce_scatter(comm, arrays[0], reduction)]
 
-    def all_to_all_v_c(
-        self,
-        send_data: Any,
-        send_count_matrix: Any,
-        rank: int,
-        fusion: int,
-        fusion_id: int,
-        group: str,
-    ) -> Any:
-        """Two exchanges: the matrix, which has to be the same on all, and the data."""
+    shape = scattered(_as_list(tensor.shape), rank_size)
+    what = f"reduce_scatter {reduction}"
+    return _reduction("HcomReduceScatter", what, tensor, work, shape, group)
 
-        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
-            return [collectives.all_to_all_v_c(comm, arrays, rank)]
 
-        matrix = [send_count_matrix]
-        return _exchange("HcomAllToAllVC", "all_to_all_v_c", send_data, matrix, work, group)
+def all_to_all_v(
+    send_data: Any,
+    send_counts: Any,
+    send_displacements: Any,
+    recv_counts: Any,
+    recv_displacements: Any,
+    group: str,
+) -> Any:
+    """Two exchanges: who sends how much to whom, and the data."""
 
-    def send(self, tensor: Any, sr_tag: int, dest_rank: int, group: str) -> Any:
-        """One exchange between two ranks; it ends when the other one has the data."""
-        what = _described("send", [tensor.dtype])
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        return [collectives.all_to_all_v(comm, arrays)]
 
-        def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
-            forms = [(arrays[0].dtype, arrays[0].shape)]
-            collectives.broadcast(comm, forms, arrays, comm.me)
-            return []
+    lists = [send_counts, send_displacements, recv_counts, recv_displacements]
+    return _exchange("HcomAllToAllV", "all_to_all_v", send_data, lists, work, group)
 
-        def function(
-            name: str, arrays: Sequence[Any], iteration: Optional[Iteration]
-        ) -> Collective:
-            job = current_job(f'"{name}"')
-            way = (job.process_group.rank, job.groups.world_rank(group, dest_rank))
-            operation = _between(name, _signature(what, arrays), way, sr_tag, group)
-            return Collective(
-                job.process_group, operation, lambda comm: work(comm, arrays), iteration
-            )
 
-        return blocking_op("HcomSend", [_as_bits(tensor)], function, [])[0]
+def all_to_all_v_c(
+    send_data: Any, send_count_matrix: Any, rank: int, group: str, **fusion: int
+) -> Any:
+    """Two exchanges: the matrix, which has to be the same on all, and the data."""
 
-    def receive(self, shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str) -> Any:
-        """The other end of `send`."""
-        tf = tf1()
-        carried = tf.int16 if data_type == tf.bfloat16 else data_type
-        what = _described("send", [data_type])
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        return [collectives.all_to_all_v_c(comm, arrays, rank)]
 
-        def function(
-            name: str, arrays: Sequence[Any], iteration: Optional[Iteration]
-        ) -> Collective:
-            import numpy as np
+    matrix = [send_count_matrix]
+    return _exchange("HcomAllToAllVC", "all_to_all_v_c", send_data, matrix, work, group)
 
-            job = current_job(f'"{name}"')
-            empty = np.zeros(shape.as_list(), carried.as_numpy_dtype)
-            way = (job.groups.world_rank(group, src_rank), job.process_group.rank)
-            operation = _between(name, _signature(what, [empty]), way, sr_tag, group)
-            forms = [(empty.dtype, empty.shape)]
-            return Collective(
-                job.process_group,
-                operation,
-                lambda comm: collectives.broadcast(comm, forms, [], 1 - comm.me),
-                iteration,
-            )
 
-        results = [(carried, shape)]
-        return _from_bits(blocking_op("HcomReceive", [], function, results)[0], data_type)
+def send(tensor: Any, sr_tag: int, dest_rank: int, group: str) -> Any:
+    """One exchange between two ranks; it ends when the other one has the data."""
+    what = _described("send", [tensor.dtype])
 
-    def create_group(self, group: str, rank_num: int, rank_ids: List[int]) -> None:
-        """Make a group; nothing is sent."""
-        current_job("hccl.create_group").groups.create(group, rank_num, rank_ids)
+    def describe(job: StubJob, name: str, arrays: Sequence[Any]) -> Operation:
+        way = (job.process_group.rank, job.groups.world_rank(group, dest_rank))
+        return _between(name, _signature(what, arrays), way, sr_tag, group)
 
-    def destroy_group(self, group: str) -> None:
-        """End a group; nothing is sent."""
-        current_job("hccl.destroy_group").groups.destroy(group)
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        forms = [(arrays[0].dtype, arrays[0].shape)]
+        collectives.broadcast(comm, forms, arrays, comm.me)
+        return []
 
-    def rank(self, group: str) -> int:
-        """Give this process's rank in the group."""
-        return current_job("hccl.rank").groups.rank_in(group)
+    return blocking_op("HcomSend", [_as_bits(tensor)], _begin(describe, work), [])[0]
 
-    def size(self, group: str) -> int:
-        """Count the group's ranks."""
-        return current_job("hccl.size").groups.size_of(group)
 
-    def local_rank(self, group: str) -> int:
-        """Give this process's place among the group's ranks of this server."""
-        return current_job("hccl.local_rank").groups.local_rank_in(group)
+def receive(shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str) -> Any:
+    """The other end of `send`."""
+    import numpy as np
 
-    def local_size(self, group: str) -> int:
-        """Count the group's ranks on this server."""
-        return current_job("hccl.local_size").groups.local_size_of(group)
+    tf = tf1()
+    carried = tf.int16 if data_type == tf.bfloat16 else data_type
+    forms = [(np.dtype(carried.as_numpy_dtype), tuple(shape.as_list()))]
+    signature = _write_signature(_described("send", [data_type]), tuple(forms))
 
-    def world_rank(self, group: str, group_rank: int) -> int:
-        """Find the rank in the job of a rank of the group."""
-        return current_job("hccl.world_rank").groups.world_rank(group, group_rank)
+    def describe(job: StubJob, name: str, arrays: Sequence[Any]) -> Operation:
+        way = (job.groups.world_rank(group, src_rank), job.process_group.rank)
+        return _between(name, signature, way, sr_tag, group)
 
-    def group_rank(self, world_rank: int, group: str) -> int:
-        """Find the rank in the group of a rank of the job."""
-        return current_job("hccl.group_rank").groups.group_rank(world_rank, group)
+    def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
+        return collectives.broadcast(comm, forms, [], 1 - comm.me)
+
+    results = [(carried, shape)]
+    received = blocking_op("HcomReceive", [], _begin(describe, work), results)
+    return _from_bits(received[0], data_type)
 
 
 _graphs: "weakref.WeakKeyDictionary[Any, Dict[str, Tuple[int, int]]]" = weakref.WeakKeyDictionary()
@@ -282,19 +215,27 @@ def _collective(
         gradient: See `blocking_op`.
         of_shape: Whether all ranks have to give the same shapes.
     """
-    tf = tf1()
     own_key = _next_key(group)
 
-    def function(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Collective:
-        job = current_job(f'The collective "{name}"')
+    def describe(job: StubJob, name: str, arrays: Sequence[Any]) -> Operation:
         ranks = job.groups.members(group)
         signature = _signature(what, arrays if of_shape else arrays[:0])
         key = own_key if group == WORLD_GROUP else f"{own_key} of {list(ranks)}"
-        operation = Operation(key, name, ranks, signature)
+        return Operation(key, name, ranks, signature)
+
+    results = [(tensor.dtype, tf1().TensorShape(shape)) for tensor, shape in zip(inputs, shapes)]
+    return blocking_op(kind, inputs, _begin(describe, work), results, gradient)
+
+
+def _begin(describe: Describe, work: Work) -> Function:
+    """Make what an operator calls when it runs, in whatever job is open then."""
+
+    def begin(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Collective:
+        job = current_job(f'The collective "{name}"')
+        operation = describe(job, name, arrays)
         return Collective(job.process_group, operation, lambda comm: work(comm, arrays), iteration)
 
-    results = [(tensor.dtype, tf.TensorShape(shape)) for tensor, shape in zip(inputs, shapes)]
-    return blocking_op(kind, inputs, function, results, gradient)
+    return begin
 
 
 def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str) -> List[Any]:
@@ -389,8 +330,7 @@ def _register_gradient() -> None:
 
     def gradient(op: Any, *gradients: Any) -> List[Any]:
         count = len(gradients) // 2
-        stub = StubCollectives()
-        summed = [stub.allreduce(each, "sum", 0, -1, WORLD_GROUP) for each in gradients[:count]]
+        summed = [allreduce(each, "sum", WORLD_GROUP) for each in gradients[:count]]
         return [None] * count + summed
 
     tf1().RegisterGradient(_GRADIENT)(gradient)

@@ -6,14 +6,15 @@ nowhere else, its members are sorted, its name is free again after its end.
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ascend_session.backends.collectives import Groups
 from ascend_session.errors import CollectiveError
 from ascend_session.vendor import WORLD_GROUP
 
-__all__ = ["Groups"]
+__all__ = ["StubGroups"]
 
 
-class Groups:
-    """The groups of one process; it is in all of them.
+class StubGroups(Groups):
+    """The groups of one process of a stub's job; it is in all of them.
 
     Args:
         rank: The process's rank in the job.
@@ -29,58 +30,33 @@ class Groups:
         self._nodes = nodes or [str(number // local_size) for number in range(size)]
         self._members: Dict[str, Tuple[int, ...]] = {WORLD_GROUP: tuple(range(size))}
 
-    def create(self, group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
-        """Make a group.
-
-        Args:
-            group: Its name.
-            rank_num: The number of its ranks.
-            rank_ids: Their ranks in the job, in any order.
-
-        Raises:
-            CollectiveError: If it exists, has other ranks than the job, or not this one.
-        """
-        refusal = f"The group {group!r} of the ranks {list(rank_ids)} cannot be made: "
+    def create(self, group: str, ranks: Sequence[int]) -> None:
+        """Make a group of world ranks, given in any order; nothing is sent."""
+        refusal = f"The group {group!r} of the ranks {list(ranks)} cannot be made: "
         if group in self._members:
             raise CollectiveError(
                 f"{refusal}there is a group of this name already, of "
-                f"{_ranks(self._members[group])}.",
+                f"{_name_ranks(self._members[group])}.",
                 hint="Use another name, or hccl.destroy_group(name) first.",
             )
-        reason = self._objection(rank_num, rank_ids)
+        world = self._members[WORLD_GROUP]
+        unknown = sorted(set(ranks) - set(world))
+        reason = ""
+        if unknown:
+            reason = f"the job has {_name_ranks(world)}, not {', '.join(map(str, unknown))}"
+        elif self._rank not in ranks:
+            reason = f"this process is rank {self._rank}, which is not among them"
         if reason:
             raise CollectiveError(
                 f"{refusal}{reason}.",
                 hint="Call hccl.create_group(name, number, ranks) with the same ranks on each of "
                 "them, and on no other rank.",
             )
-        self._members[group] = tuple(sorted(rank_ids))
-
-    def _objection(self, rank_num: int, rank_ids: Sequence[int]) -> str:
-        """Say why these ranks cannot be a group; empty if they can."""
-        world = self._members[WORLD_GROUP]
-        if rank_num != len(rank_ids):
-            return f"rank_num={rank_num}, but these are {len(rank_ids)}"
-        if len(set(rank_ids)) < len(rank_ids):
-            return "a rank is named twice"
-        unknown = sorted(set(rank_ids) - set(world))
-        if unknown:
-            return f"the job has {_ranks(world)}, not {', '.join(map(str, unknown))}"
-        if self._rank not in rank_ids:
-            return f"this process is rank {self._rank}, which is not among them"
-        return ""
+        self._members[group] = tuple(sorted(ranks))
 
     def destroy(self, group: str) -> None:
-        """End a group.
-
-        Raises:
-            CollectiveError: If there is none of this name, or it is the whole job's.
-        """
+        """End a group; nothing is sent."""
         self.members(group)
-        if group == WORLD_GROUP:
-            raise CollectiveError(
-                f"The group {WORLD_GROUP!r} of all ranks cannot be ended; it ends with the system."
-            )
         del self._members[group]
 
     def members(self, group: str) -> Tuple[int, ...]:
@@ -98,24 +74,24 @@ class Groups:
             )
         return self._members[group]
 
-    def rank_in(self, group: str) -> int:
-        """Give this process's rank in the group; raises as `members`."""
+    def rank(self, group: str) -> int:
+        """Return this process's rank in the group."""
         return self.members(group).index(self._rank)
 
-    def size_of(self, group: str) -> int:
-        """Count the group's ranks; raises as `members`."""
+    def size(self, group: str) -> int:
+        """Return the number of ranks of the group."""
         return len(self.members(group))
 
-    def local_rank_in(self, group: str) -> int:
-        """Give this process's place among the group's ranks of its host; raises as `members`."""
+    def local_rank(self, group: str) -> int:
+        """Return this process's place among the group's ranks of its host."""
         return self._neighbours(group).index(self._rank)
 
-    def local_size_of(self, group: str) -> int:
-        """Count the group's ranks on this process's host; raises as `members`."""
+    def local_size(self, group: str) -> int:
+        """Return how many of the group's ranks are on this process's host."""
         return len(self._neighbours(group))
 
     def world_rank(self, group: str, group_rank: int) -> int:
-        """Find the rank in the job of a rank of the group; raises as `members`, or without such."""
+        """Return the rank in the job of a rank of the group."""
         members = self.members(group)
         if not 0 <= group_rank < len(members):
             raise CollectiveError(
@@ -124,12 +100,12 @@ class Groups:
         return members[group_rank]
 
     def group_rank(self, world_rank: int, group: str) -> int:
-        """Find the rank in the group of a rank of the job; raises as `members`, or if not in it."""
+        """Return the rank in the group of a rank of the job."""
         members = self.members(group)
         if world_rank not in members:
             raise CollectiveError(
                 f"Rank {world_rank} of the job is not in the group {group!r}, which has "
-                f"{_ranks(members)}."
+                f"{_name_ranks(members)}."
             )
         return members.index(world_rank)
 
@@ -138,7 +114,7 @@ class Groups:
         return [rank for rank in self.members(group) if self._nodes[rank] == own]
 
 
-def _ranks(ranks: Sequence[int]) -> str:
+def _name_ranks(ranks: Sequence[int]) -> str:
     """Write ranks in words: ``the ranks 0 to 7``, or their list."""
     if len(ranks) == 1:
         return f"the rank {ranks[0]}"

@@ -11,7 +11,7 @@ from typing import Any, Mapping, Optional
 from ascend_session.backends.exchange.process_group import ProcessGroup
 from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
 from ascend_session.backends.stub import StubBackend
-from ascend_session.backends.stub_groups import Groups
+from ascend_session.backends.stub_groups import StubGroups
 from ascend_session.cluster.coordinator import find_coordinator, is_loopback, split_address
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import COORDINATOR, RENDEZVOUS, read_number
@@ -36,7 +36,7 @@ class StubJob:
 
     def __init__(self, job: Job, process_group: ProcessGroup) -> None:
         self.process_group = process_group
-        self.groups = Groups(job.rank, job.size, job.local_size, process_group.nodes)
+        self.groups = StubGroups(job.rank, job.size, job.local_size, process_group.nodes)
 
     def close(self) -> None:
         """Leave the others in order."""

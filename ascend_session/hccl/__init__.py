@@ -16,7 +16,7 @@ hccl/manage/api.py, with shorter names.
 from typing import Any, List, Sequence
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.collectives import Collectives, Shape, gathered, scattered
+from ascend_session.backends.collectives import Groups, Shape, gathered, scattered
 from ascend_session.errors import LifecycleError, with_short_traceback
 from ascend_session.hccl._arguments import BROADCAST, Arguments, OperatorArguments
 from ascend_session.session import current_system
@@ -74,7 +74,7 @@ def allreduce(
             variable as input.
     """
     (operand,), settings = _allreduce_arguments([tensor], reduction, fusion, fusion_id, group)
-    return graph_backend().collectives.allreduce(operand, *settings)
+    return graph_backend().operators.allreduce(operand, **settings)
 
 
 @with_short_traceback
@@ -87,20 +87,21 @@ def allreduce_many(
 ) -> List[Any]:
     """Do what `allreduce` does for several tensors, in their order."""
     operands, settings = _allreduce_arguments(tensors, reduction, fusion, fusion_id, group)
-    return graph_backend().collectives.allreduce_many(operands, *settings) if operands else []
+    return graph_backend().allreduce_many(operands, **settings) if operands else []
 
 
 def _allreduce_arguments(
     tensors: Sequence[Any], reduction: Any, fusion: Any, fusion_id: Any, group: Any
 ) -> Any:
-    """Check the arguments of `allreduce`; return the tensors, and the others as a tuple."""
+    """Check the arguments of `allreduce`; return the tensors, and the others by their names."""
     arguments = OperatorArguments("allreduce", group)
     reduction = arguments.reduction(reduction)
     fusion, fusion_id = arguments.fusion(fusion, fusion_id, (0, 1, 2), reduction)
     operands = [arguments.operand(tensor, reduction) for tensor in tensors]
     for operand in operands:
         arguments.warn_of_variable(operand)
-    return operands, (reduction, fusion, fusion_id, group)
+    settings = {"reduction": reduction, "fusion": fusion, "fusion_id": fusion_id, "group": group}
+    return operands, settings
 
 
 @with_short_traceback
@@ -130,8 +131,14 @@ def reduce(
     root_rank = arguments.member("root_rank", root_rank)
     fusion, fusion_id = arguments.fusion(fusion, fusion_id, reduction=reduction)
     operand = arguments.operand(tensor, reduction)
-    collectives = graph_backend().collectives
-    return collectives.reduce(operand, reduction, root_rank, fusion, fusion_id, group)
+    return graph_backend().operators.reduce(
+        operand,
+        reduction=reduction,
+        root_rank=root_rank,
+        fusion=fusion,
+        fusion_id=fusion_id,
+        group=group,
+    )
 
 
 @with_short_traceback
@@ -162,8 +169,14 @@ def reduce_scatter(
     fusion, fusion_id = arguments.fusion(fusion, fusion_id, reduction=reduction)
     operand = arguments.operand(tensor, reduction)
     scattered(_shape_of(operand), rank_size)  # the adapter would end the process
-    collectives = graph_backend().collectives
-    return collectives.reduce_scatter(operand, reduction, rank_size, group, fusion, fusion_id)
+    return graph_backend().operators.reduce_scatter(
+        operand,
+        reduction=reduction,
+        rank_size=rank_size,
+        fusion=fusion,
+        fusion_id=fusion_id,
+        group=group,
+    )
 
 
 @with_short_traceback
@@ -188,7 +201,9 @@ def allgather(
     fusion, fusion_id = arguments.fusion(fusion, fusion_id)
     tensor = arguments.tensor("tensor", tensor)
     gathered(_shape_of(tensor), rank_size)
-    return graph_backend().collectives.allgather(tensor, rank_size, group, fusion, fusion_id)
+    return graph_backend().operators.allgather(
+        tensor, rank_size=rank_size, fusion=fusion, fusion_id=fusion_id, group=group
+    )
 
 
 @with_short_traceback
@@ -230,7 +245,10 @@ def broadcast(
     ]
     if not tensors:
         return []
-    return graph_backend().collectives.broadcast(tensors, root_rank, fusion, fusion_id, group)
+    received = graph_backend().operators.broadcast(
+        tensors, root_rank=root_rank, fusion=fusion, fusion_id=fusion_id, group=group
+    )
+    return list(received)
 
 
 @with_short_traceback
@@ -250,7 +268,7 @@ def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> 
     sr_tag = arguments.tag(sr_tag)
     dest_rank = arguments.member("dest_rank", dest_rank)
     tensor = arguments.tensor("tensor", tensor)
-    return graph_backend().collectives.send(tensor, sr_tag, dest_rank, group)
+    return graph_backend().operators.send(tensor, sr_tag=sr_tag, dest_rank=dest_rank, group=group)
 
 
 @with_short_traceback
@@ -280,7 +298,9 @@ def receive(
             f"hccl.receive: shape={shape!r} must be known in full, for memory is taken before "
             "anything arrives."
         )
-    return graph_backend().collectives.receive(full, dtype, sr_tag, src_rank, group)
+    return graph_backend().operators.receive(
+        shape=full, data_type=dtype, sr_tag=sr_tag, src_rank=src_rank, group=group
+    )
 
 
 @with_short_traceback
@@ -318,7 +338,7 @@ def all_to_all_v(
     }
     counts = {name: arguments.counts(name, value) for name, value in lists.items()}
     arguments.check_lists(data, counts)
-    return graph_backend().collectives.all_to_all_v(data, group=group, **counts)
+    return graph_backend().operators.all_to_all_v(data, group=group, **counts)
 
 
 @with_short_traceback
@@ -351,8 +371,14 @@ def all_to_all_v_c(
     data = arguments.tensor("send_data", send_data)
     matrix = arguments.counts("send_count_matrix", send_count_matrix)
     arguments.check_matrix(data, matrix, rank)
-    collectives = graph_backend().collectives
-    return collectives.all_to_all_v_c(data, matrix, rank, fusion, fusion_id, group)
+    return graph_backend().operators.all_to_all_v_c(
+        data,
+        send_count_matrix=matrix,
+        rank=rank,
+        fusion=fusion,
+        fusion_id=fusion_id,
+        group=group,
+    )
 
 
 def _shape_of(tensor: Any) -> Shape:
@@ -376,7 +402,7 @@ def create_group(group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
     arguments = Arguments("create_group", group)
     arguments.check_not_world()
     ranks = arguments.new_group_ranks(rank_num, rank_ids)
-    _open_collectives(arguments).create_group(group, len(ranks), ranks)
+    _open_groups(arguments).create(group, ranks)
 
 
 @with_short_traceback
@@ -384,31 +410,31 @@ def destroy_group(group: str) -> None:
     """End a group; its name is free again."""
     arguments = Arguments("destroy_group", group)
     arguments.check_not_world()
-    _open_collectives(arguments).destroy_group(group)
+    _open_groups(arguments).destroy(group)
 
 
 @with_short_traceback
 def rank(group: str = WORLD_GROUP) -> int:
     """Return this process's rank in the group."""
-    return _open_collectives(Arguments("rank", group)).rank(group)
+    return _open_groups(Arguments("rank", group)).rank(group)
 
 
 @with_short_traceback
 def size(group: str = WORLD_GROUP) -> int:
     """Return the number of the group's ranks."""
-    return _open_collectives(Arguments("size", group)).size(group)
+    return _open_groups(Arguments("size", group)).size(group)
 
 
 @with_short_traceback
 def local_rank(group: str = WORLD_GROUP) -> int:
     """Return this process's place among the group's ranks of its host."""
-    return _open_collectives(Arguments("local_rank", group)).local_rank(group)
+    return _open_groups(Arguments("local_rank", group)).local_rank(group)
 
 
 @with_short_traceback
 def local_size(group: str = WORLD_GROUP) -> int:
     """Return how many of the group's ranks are on this host."""
-    return _open_collectives(Arguments("local_size", group)).local_size(group)
+    return _open_groups(Arguments("local_size", group)).local_size(group)
 
 
 @with_short_traceback
@@ -416,7 +442,7 @@ def world_rank(group: str, group_rank: int) -> int:
     """Return the rank in the job of a rank of the group."""
     arguments = Arguments("world_rank", group)
     number = arguments.rank("group_rank", group_rank)
-    return _open_collectives(arguments).world_rank(group, number)
+    return _open_groups(arguments).world_rank(group, number)
 
 
 @with_short_traceback
@@ -424,10 +450,10 @@ def group_rank(world_rank: int, group: str) -> int:
     """Return the rank in the group of a rank of the job."""
     arguments = Arguments("group_rank", group)
     number = arguments.rank("world_rank", world_rank)
-    return _open_collectives(arguments).group_rank(number, group)
+    return _open_groups(arguments).group_rank(number, group)
 
 
-def _open_collectives(arguments: Arguments) -> Collectives:
+def _open_groups(arguments: Arguments) -> Groups:
     system = current_system()
     if system is None:
         raise LifecycleError(
@@ -435,4 +461,4 @@ def _open_collectives(arguments: Arguments) -> Collectives:
             "ranks and groups are there only inside one.",
             hint="Call it inside the block: with ascend_system() as system: ...",
         )
-    return system.graph_backend.collectives
+    return system.graph_backend.groups

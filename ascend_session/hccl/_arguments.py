@@ -131,7 +131,7 @@ class OperatorArguments(Arguments):
         if system is None:
             return None
         try:
-            return system.graph_backend.collectives.size(self.group)
+            return system.graph_backend.groups.size(self.group)
         except CollectiveError:
             return None  # it may be made before the graph runs
 
@@ -143,7 +143,7 @@ class OperatorArguments(Arguments):
         if self.group == WORLD_GROUP:
             return system.rank
         try:
-            return system.graph_backend.collectives.rank(self.group)
+            return system.graph_backend.groups.rank(self.group)
         except CollectiveError:
             return None
 

@@ -12,16 +12,16 @@ from tests.hccl.recorder import Recorder
 
 
 @pytest.fixture(autouse=True)
-def collectives_forgotten(monkeypatch: Any) -> None:
+def backends_forgotten(monkeypatch: Any) -> None:
     """What this process has found before is no concern of a test."""
     monkeypatch.setattr(graphs, "_created", {})
 
 
 @pytest.fixture
 def recorder(tf: Any, monkeypatch: Any) -> Recorder:
-    """Takes the place of the stub's collectives."""
+    """Takes the place of the stub's operators."""
     recorder = Recorder()
-    monkeypatch.setattr(StubBackend, "collectives", recorder)
+    monkeypatch.setattr(StubBackend, "operators", recorder)
     monkeypatch.setitem(graphs._created, "stub", StubBackend({}))
     return recorder
 

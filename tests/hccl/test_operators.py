@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ascend_session import ascend_system, hccl
-from ascend_session.backends.npu_collectives import NpuCollectives
+from ascend_session.backends.npu import NpuBackend
 from ascend_session.hccl import allreduce_many
 from ascend_session.session import graphs
 from tests.fake_host.signatures import HCCL_OPS, VENDOR_MODULES
@@ -255,7 +255,7 @@ class TestWhoseCollectives:
             assert graphs._created == {}
 
     def test_without_a_system_those_of_the_backend_that_is_chosen(self, tf: Any, ge: Any) -> None:
-        assert isinstance(graphs.graph_backend().collectives, NpuCollectives)
+        assert isinstance(graphs.graph_backend(), NpuBackend)
         assert "NPUInit" not in ge.calls
 
     def test_they_are_made_once(self, tf: Any, ge: Any) -> None:
@@ -265,4 +265,4 @@ class TestWhoseCollectives:
         self, tf: Any, ge: Any, recorder: Recorder, monkeypatch: Any
     ) -> None:
         monkeypatch.setenv("ASCEND_SESSION_BACKEND", "stub")
-        assert graphs.graph_backend().collectives is recorder
+        assert graphs.graph_backend().operators is recorder

@@ -4,7 +4,7 @@ from typing import Any, Iterator, List, NamedTuple
 
 import pytest
 
-from ascend_session.backends.collectives import Collectives
+from ascend_session.backends.base import Backend
 from ascend_session.backends.stub import StubBackend
 from ascend_session.session import graphs
 from tests.fake_host import FakeHost
@@ -20,8 +20,8 @@ class Call(NamedTuple):
     fusion_id: int
 
 
-class Equals(Collectives):
-    """Ranks that all have the same tensors as this one; records what is asked of them.
+class Equals:
+    """Operators and groups of ranks that all have the same tensors as this one; records the calls.
 
     Args:
         size: The number of ranks.
@@ -63,12 +63,6 @@ class Equals(Collectives):
         """The number of ranks."""
         return self._size
 
-    def _no(self, *arguments: Any, **named: Any) -> Any:
-        raise AssertionError("not for training")
-
-    reduce = reduce_scatter = all_to_all_v = all_to_all_v_c = send = receive = _no
-    create_group = destroy_group = rank = local_rank = local_size = world_rank = group_rank = _no
-
 
 @pytest.fixture
 def two(monkeypatch: Any) -> Equals:
@@ -83,9 +77,11 @@ def equals(monkeypatch: Any, size: int) -> Equals:
     return ranks
 
 
-def install(monkeypatch: Any, collectives: Collectives, size: int) -> None:
-    """Put collectives of so many ranks in the place of the stub's, until the test ends."""
-    monkeypatch.setattr(StubBackend, "collectives", collectives)
+def install(monkeypatch: Any, ranks: Any, size: int) -> None:
+    """Put operators and groups of so many ranks in the place of the stub's, until the test ends."""
+    monkeypatch.setattr(StubBackend, "operators", ranks)
+    monkeypatch.setattr(StubBackend, "groups", ranks)
+    monkeypatch.setattr(StubBackend, "allreduce_many", Backend.allreduce_many)
     monkeypatch.setenv("RANK_SIZE", str(size))
     monkeypatch.setitem(graphs._created, "stub", StubBackend({}))
 

@@ -1,12 +1,13 @@
-"""The npu backend's collectives: whose they are, and what they do on the fake host."""
+"""The npu backend's operators and groups, on the fake host."""
 
+import importlib
 from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
 
 from ascend_session import CollectiveError, ascend_system, hccl
-from ascend_session.backends.npu_collectives import NpuCollectives
+from ascend_session.backends.npu_groups import NpuGroups
 from tests.fake_host.vendor import Loaded, live_host, loaded
 
 
@@ -17,11 +18,6 @@ def ge(tf: Any, tmp_path: Path) -> Iterator[Loaded]:
     with loaded(host) as ge:
         yield ge
     host.close()
-
-
-def test_a_system_has_them(ge: Loaded) -> None:
-    with ascend_system() as system:
-        assert isinstance(system.graph_backend.collectives, NpuCollectives)
 
 
 def test_a_graph_that_was_built_before_runs_on_the_device(tf: Any, ge: Loaded) -> None:
@@ -71,7 +67,7 @@ def test_only_groups_that_are_there_come_back_with_the_device(
     ],
 )
 def test_the_advice_is_for_the_job_that_there_is(ge: Loaded, environ: Any, advice: str) -> None:
-    collectives = NpuCollectives(environ, lambda: None)
+    groups = NpuGroups(importlib.import_module("hccl.manage.api"), environ, lambda: None)
     with pytest.raises(CollectiveError, match="HCCL refused get_rank_size") as refused:
-        collectives.size("hccl_world_group")
+        groups.size("hccl_world_group")
     assert advice in str(refused.value.hint)
