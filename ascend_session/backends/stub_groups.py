@@ -7,6 +7,7 @@ nowhere else, its members are sorted, its name is free again after its end.
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends.collectives import Groups
+from ascend_session.backends.exchange.messages import name_ranks
 from ascend_session.errors import CollectiveError
 from ascend_session.vendor import WORLD_GROUP
 
@@ -36,14 +37,14 @@ class StubGroups(Groups):
         if group in self._members:
             raise CollectiveError(
                 f"{refusal}there is a group of this name already, of "
-                f"{_name_ranks(self._members[group])}.",
+                f"{name_ranks(self._members[group])}.",
                 hint="Use another name, or hccl.destroy_group(name) first.",
             )
         world = self._members[WORLD_GROUP]
         unknown = sorted(set(ranks) - set(world))
         reason = ""
         if unknown:
-            reason = f"the job has {_name_ranks(world)}, not {', '.join(map(str, unknown))}"
+            reason = f"the job has {name_ranks(world)}, not {', '.join(map(str, unknown))}"
         elif self._rank not in ranks:
             reason = f"this process is rank {self._rank}, which is not among them"
         if reason:
@@ -105,19 +106,10 @@ class StubGroups(Groups):
         if world_rank not in members:
             raise CollectiveError(
                 f"Rank {world_rank} of the job is not in the group {group!r}, which has "
-                f"{_name_ranks(members)}."
+                f"{name_ranks(members)}."
             )
         return members.index(world_rank)
 
     def _neighbours(self, group: str) -> List[int]:
         own = self._nodes[self._rank]
         return [rank for rank in self.members(group) if self._nodes[rank] == own]
-
-
-def _name_ranks(ranks: Sequence[int]) -> str:
-    """Write ranks in words: ``the ranks 0 to 7``, or their list."""
-    if len(ranks) == 1:
-        return f"the rank {ranks[0]}"
-    if list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
-        return f"the ranks {ranks[0]} to {ranks[-1]}"
-    return f"the ranks {', '.join(map(str, ranks))}"

@@ -56,7 +56,7 @@ def test_a_name_is_free_again_after_the_groups_end(groups: StubGroups) -> None:
 @pytest.mark.parametrize(
     ("ranks", "message"),
     [
-        ([5, 8], "the job has the ranks 0 to 7, not 8"),
+        ([5, 8], "the job has ranks 0 to 7, not 8"),
         ([-1, 5, 9], "not -1, 9"),
         ([1, 2], "this process is rank 5, which is not among them"),
     ],
@@ -71,10 +71,10 @@ def test_what_is_no_group_of_this_rank_is_refused(
 
 def test_a_second_group_of_one_name_is_refused(groups: StubGroups) -> None:
     groups.create("odd", [1, 5])
-    with pytest.raises(CollectiveError, match=r"of this name already, of the ranks 1, 5") as no:
+    with pytest.raises(CollectiveError, match=r"of this name already, of rank 1 and rank 5") as no:
         groups.create("odd", [1, 5])
     assert "hccl.destroy_group" in str(no.value.hint)
-    with pytest.raises(CollectiveError, match="already, of the ranks 0 to 7"):
+    with pytest.raises(CollectiveError, match="already, of ranks 0 to 7"):
         groups.create(WORLD, [5])
 
 

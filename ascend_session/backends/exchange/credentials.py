@@ -14,11 +14,13 @@ import struct
 from typing import Mapping, NamedTuple, Optional
 
 from ascend_session.errors import JobError
+from ascend_session.files import UnreadableError, read_regular_file
 
 SECRET = "ASCEND_SESSION_SECRET"
 SECRET_FILE = "ASCEND_SESSION_SECRET_FILE"
 TLS_VARIABLES = ("ASCEND_SESSION_TLS_CA", "ASCEND_SESSION_TLS_CERT", "ASCEND_SESSION_TLS_KEY")
 
+_MOST_BYTES = 1 << 20  # of a file
 _CONTEXT = b"ascend_session exchange 1"  # what is proved here proves nothing elsewhere
 
 
@@ -90,14 +92,13 @@ def sign(key: bytes, *parts: bytes) -> bytes:
 def _read_file(variable: str, path: str, is_private: bool) -> bytes:
     """Read a file that a variable names; a private one must be this user's alone."""
     try:
-        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as file:
-            status = os.fstat(file.fileno())
-            content = file.read(1 << 20) if stat.S_ISREG(status.st_mode) else b""
-    except OSError as error:
-        raise JobError(f"{variable}={path} cannot be read: {error.strerror}.") from error
-    mode = stat.S_IMODE(status.st_mode)
+        content = read_regular_file(path, _MOST_BYTES, "a secret or certificate")
+        status = os.stat(path)
+    except UnreadableError as reason:
+        raise JobError(f"{variable}={path} {reason}.", hint=reason.hint) from reason
     if not content.strip():
-        raise JobError(f"{variable}={path} is empty, or no regular file.")
+        raise JobError(f"{variable}={path} is empty.")
+    mode = stat.S_IMODE(status.st_mode)
     if is_private and (status.st_uid != os.geteuid() or mode & 0o077):
         raise JobError(
             f"{variable}={path} belongs to user {status.st_uid} and has mode {mode:04o}; only "

@@ -9,12 +9,16 @@ import functools
 import logging
 import os
 import socket
-import threading
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set
+from typing import Callable, Dict, List, Mapping, Optional, Set
 
 from ascend_session.backends.exchange.credentials import Credentials
 from ascend_session.backends.exchange.messages import Header, decode, encode
-from ascend_session.backends.exchange.network import Connection, Listener, connect
+from ascend_session.backends.exchange.network import (
+    Connection,
+    Listener,
+    connect,
+    start_thread,
+)
 from ascend_session.cluster.coordinator import is_loopback, split_address
 from ascend_session.errors import InitializationError
 
@@ -71,7 +75,7 @@ class Links:
         """
         self._post, self._receive, self._lose = post, receive, lose
         if self.name:
-            _start_thread(self._connect_to_first)
+            start_thread(self._connect_to_first)
             return
         host, _ = split_address(self._coordinator)
         self._listen(self._coordinator)
@@ -93,7 +97,7 @@ class Links:
         for name, address in addresses.items():
             if name < self.name and name not in self._introduced:
                 self._introduced.add(name)
-                _start_thread(self._connect_to, name, address)
+                start_thread(self._connect_to, name, address)
 
     def close(self) -> None:
         """End all connections."""
@@ -183,8 +187,3 @@ def local_address(coordinator: str) -> str:
             f"others: {error.strerror or error}. Give the coordinator an address that every node "
             "can reach."
         ) from error
-
-
-def _start_thread(function: Callable[..., None], *args: Any) -> None:
-    name = "ascend-session-links"
-    threading.Thread(target=function, args=args, name=name, daemon=True).start()

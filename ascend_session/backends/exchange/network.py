@@ -299,7 +299,7 @@ class Listener:
         connection._incoming = requests
         if not context.add_callback(connection.close):
             return iter(())  # the caller has given up meanwhile
-        _start_thread(self._serve, connection)
+        start_thread(self._serve, connection)
         return connection._outgoing()
 
 
@@ -348,7 +348,7 @@ class _DaemonThreads(futures.Executor):
             finally:
                 future.set_result(None)
 
-        _start_thread(run)
+        start_thread(run)
         return future
 
 
@@ -404,6 +404,7 @@ def _bind_error(address: str) -> Optional[str]:
     return None
 
 
-def _start_thread(function: Callable[..., None], *args: Any) -> None:
+def start_thread(function: Callable[..., None], *args: Any) -> None:
+    """Call a function in a thread that does not keep the process from ending."""
     name = "ascend-session-network"
     threading.Thread(target=function, args=args, name=name, daemon=True).start()

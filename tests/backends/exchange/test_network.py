@@ -630,10 +630,10 @@ def test_a_secret_is_a_file_that_has_one(tmp_path: Path) -> None:
     os.mkfifo(str(tmp_path / "pipe"), 0o600)
     (tmp_path / "empty").write_text("\n")
     for name, message in [
-        ("pipe", "no regular file"),
+        ("pipe", "is a pipe or a device, not a file"),
         ("empty", "is empty"),
-        (".", "cannot be read: Is a directory"),
-        ("missing", "cannot be read: No such file"),
+        (".", "is a folder, not a file"),
+        ("missing", "does not exist"),
     ]:
         with pytest.raises(JobError, match=message):
             read_credentials({reading.SECRET_FILE: str(tmp_path / name)}, "10087")
@@ -708,7 +708,7 @@ def test_tls_needs_all_its_files_and_they_fit(tmp_path: Path, authorities: Any) 
     for changed, message in [
         ({ca: ""}, f"TLS needs {ca} as well"),
         ({certificate: "", key: ""}, f"TLS needs {certificate}, {key} as well"),
-        ({ca: "/nowhere"}, f"{ca}=/nowhere cannot be read"),
+        ({ca: "/nowhere"}, f"{ca}=/nowhere does not exist"),
         ({key: theirs[key]}, "together: .*key values mismatch"),
         ({certificate: ours[key]}, "TLS cannot use"),
         ({key: str(copy)}, "has mode 0640"),
