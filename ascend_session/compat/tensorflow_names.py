@@ -7,6 +7,8 @@ imported: estimators went with 2.16, the optimizers of graph mode with Keras 3.
 import sys
 from typing import Any
 
+from tensorflow.core.framework import attr_value_pb2
+
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError
 
@@ -84,3 +86,12 @@ def _keras_backend() -> Any:
 OptimizerV2: Any = _keras_optimizer()
 Callback: Any = tf.keras.callbacks.Callback
 keras_backend: Any = _keras_backend()
+
+
+def attribute_value(value: Any) -> Any:
+    """Give a value as the attribute of an operation."""
+    if isinstance(value, bool):
+        return attr_value_pb2.AttrValue(b=value)
+    if isinstance(value, int):
+        return attr_value_pb2.AttrValue(i=value)
+    return attr_value_pb2.AttrValue(s=tf.compat.as_bytes(value))

@@ -286,10 +286,9 @@ def define_unavailable(namespace: Dict[str, Any]) -> None:
     A call that does not fit the vendor's signature is a TypeError, every other an UnsupportedError.
 
     Args:
-        namespace: The ``globals()`` of the module; its ``__all__`` is added to.
+        namespace: The ``globals()`` of the module.
     """
     module = namespace["__name__"][len(_ROOM) :]
-    names = namespace.setdefault("__all__", [])
     classes: Dict[str, Dict[str, Any]] = {}
     for why, functions in _FUNCTIONS[module].items():
         for text in functions:
@@ -297,14 +296,13 @@ def define_unavailable(namespace: Dict[str, Any]) -> None:
             owner, _, member = name.rpartition(".")
             used = f"{module}.{owner if member == '__init__' else name}"
             function = refusal(used, why, signature_of(bracket + rest))
+            function.__module__ = namespace["__name__"]
             if owner:
                 classes.setdefault(owner, {})[member] = function
             else:
                 namespace[name] = function
-                names.append(name)
     for name, members in classes.items():
         namespace[name] = type(name, (), {"__module__": namespace["__name__"], **members})
-        names.append(name)
 
 
 def unavailable_operators() -> Iterator[Tuple[str, str]]:

@@ -5,9 +5,10 @@ public scripts; such names are looked up when they are asked for. A signature of
 data, not code; `help` and `inspect` show it all the same.
 """
 
+import functools
 import importlib
 import inspect
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 _NPU = "ascend_session.compat.npu_bridge."
 _NAMES = "ascend_session.compat.tensorflow_names:"
@@ -15,26 +16,59 @@ _PY = "tensorflow.python."
 
 # place -> names of it: modules, or attributes of a module that ends with a colon
 _PLACES = {
-    "": "os sys json time math random string numbers collections threading six",
+    "": "atexit os sys json time math random string numbers collections threading six",
     "enum:": "Enum",
     "inspect:": "signature",
-    "ascend_session.compat.hccl.manage.api:": "get_rank_id get_rank_size",
+    "ascend_session.compat.hccl.manage.api:": (
+        "create_group destroy_group get_group_rank_from_world_rank get_local_rank_id "
+        "get_local_rank_size get_rank_id get_rank_size get_world_rank_from_group_rank"
+    ),
+    "ascend_session.compat.hccl.split.api:": (
+        "set_split_strategy_by_idx set_split_strategy_by_size"
+    ),
+    "ascend_session.compat.run_config:": (
+        "npu_config_proto npu_graph_options npu_optimizer_options npu_run_config_init "
+        "npu_session_config_init"
+    ),
+    "ascend_session.compat.optimizers:": (
+        "GradDivisionItem add_grads_and_vars fair_division get_all_grad_item get_gid_by_grad "
+        "get_gid_by_weight"
+    ),
+    _NPU: "tf_adapter",
     f"{_NPU}estimator.": "npu_ops",
-    f"{_NPU}estimator.npu.": "util npu_scope npu_plugin npu_hook",
+    f"{_NPU}estimator.npu.": (
+        "keras_to_npu npu_hook npu_plugin npu_rnn npu_scope npu_strategy util"
+    ),
+    f"{_NPU}estimator.npu.npu_callbacks:": "NPUBroadcastGlobalVariablesCallback",
     f"{_NPU}estimator.npu.npu_common:": "NPUBasics",
     f"{_NPU}estimator.npu.npu_config:": (
-        "ExperimentalConfig GraphMemoryOptimizeConfig NPURunConfig"
+        "DumpConfig DynamicInputConfig ExperimentalConfig GraphMemoryOptimizeConfig MemoryConfig "
+        "NPURunConfig NpuExecutePlacement ProfilingConfig decorator_tf_session"
     ),
     f"{_NPU}estimator.npu.npu_estimator:": "NPUEstimator NPUEstimatorSpec",
     f"{_NPU}estimator.npu.npu_hook:": (
         "NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook NPUInfeedOutfeedSessionHook "
         "NPULogOutfeedSessionHook NPUOutputTensorHook NPUShutDownHook SetIterationsVarHook "
-        "broadcast_global_variables"
+        "TellMeStepOrLossHook broadcast_global_variables"
     ),
-    f"{_NPU}estimator.npu.npu_loss_scale_manager:": "FixedLossScaleManager",
+    f"{_NPU}estimator.npu.npu_loss_scale_manager:": (
+        "ExponentialUpdateLossScaleManager FixedLossScaleManager"
+    ),
+    f"{_NPU}estimator.npu.npu_loss_scale_optimizer:": "NPULossScaleOptimizer",
+    f"{_NPU}estimator.npu.npu_optimizer:": (
+        "KerasDistributeOptimizer NPUDistributedOptimizer NPUOptimizer npu_allreduce "
+        "npu_distributed_optimizer_wrapper"
+    ),
+    f"{_NPU}estimator.npu.npu_plugin:": "npu_close",
     f"{_NPU}estimator.npu.npu_saver:": "NPUSaver",
+    f"{_NPU}estimator.npu_ops:": "DEFAULT_GRAPH_SEED get_seed",
+    f"{_NPU}experimental.get_shape:": "getshape",
     f"{_NPU}hccl.": "hccl_ops",
     f"{_NPU}helper.": "helper",
+    f"{_NPU}npu_cpu.": "npu_cpu_ops",
+    f"{_NPU}profiler.": "profiler",
+    f"{_NPU}scoped_graph_manager.": "scoped_graph_manager",
+    f"{_PY}client.": "session",
     f"{_PY}distribute.": "distribute_lib one_device_strategy",
     f"{_PY}eager.": "context",
     f"{_PY}framework.": "ops dtypes constant_op",
@@ -53,19 +87,24 @@ _PLACES = {
     f"{_PY}util.": "compat function_utils tf_inspect",
     "tensorflow.compat.v1:": "keras",
     "tensorflow.core.framework.": "attr_value_pb2 variable_pb2",
-    "tensorflow.core.protobuf.": "config_pb2 saver_pb2",
+    "tensorflow.core.protobuf.": "config_pb2 rewriter_config_pb2 saver_pb2",
     "tensorflow.core.protobuf.rewriter_config_pb2:": "RewriterConfig",
     "tensorflow_estimator.python.estimator.": "run_config",
 }
 
+_LIBRARIES = (
+    *("gen_hccl_ops", "gen_npu_cpu_ops", "gen_npu_image_ops", "gen_npu_ops"),
+    *("npu_aicore_ops", "npu_unary_ops"),
+)
+
 # name -> module, or module:attribute
 _HOMES: Dict[str, str] = {
     **{name: place + name for place, names in _PLACES.items() for name in names.split()},
+    **dict.fromkeys(_LIBRARIES, f"{_NPU}helper.helper:npu_bridge_handle"),
     "Queue": "queue",
     "backend": f"{_NAMES}keras_backend",
     "contrib_summary": f"{_PY}ops.summary_ops_v2",
     "estimator_lib": "tensorflow_estimator.python.estimator.estimator",
-    "gen_npu_ops": f"{_NPU}helper.helper:npu_bridge_handle",
     "logging": f"{_PY}platform.tf_logging",
     "model_fn_lib": "tensorflow_estimator.python.estimator.model_fn",
     "run_config_lib": "tensorflow_estimator.python.estimator.run_config",
@@ -74,23 +113,21 @@ _HOMES: Dict[str, str] = {
 }
 
 
-def mirror_names(
-    module: str, own: str, imported: str, namespace: Dict[str, Any]
-) -> Tuple[Callable[[str], Any], List[str]]:
-    """Make the ``__getattr__`` (PEP 562) and the ``__all__`` of a mirrored module.
+def mirror(namespace: Dict[str, Any], names: str = "") -> Tuple[Callable[[str], Any], List[str]]:
+    """Make the ``__getattr__`` (PEP 562) and the ``__all__`` of a mirrored module, at its end.
 
-    ``import *`` gives what the vendor's does, but for modules that not every TensorFlow has.
+    ``import *`` gives what the vendor's does, but for modules that not every TensorFlow has:
+    functions and classes that the module defines, and these names. Exceptions are left out, for
+    the vendor's modules define none.
 
     Args:
-        module: Its name, ``__name__``.
-        own: What the vendor's defines, with blanks between.
-        imported: What the vendor's imports, the same.
         namespace: Its ``globals()``, where what was looked up stays.
+        names: What else the vendor's has, its constants and imports, with blanks between.
     """
-    known = imported.split()
+    module, others = namespace["__name__"], names.split()
 
     def load(name: str) -> Any:
-        if name not in known:
+        if name not in others:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, attribute = _HOMES[name].partition(":")
         try:
@@ -101,8 +138,17 @@ def mirror_names(
         namespace[name] = value
         return value
 
-    always = [name for name in known if not _HOMES[name].startswith((_PY, "tensorflow_estimator"))]
-    return load, [*own.split(), *always]
+    own = [name for name, value in namespace.items() if _is_vendors(name, value, module)]
+    late = (_PY, "tensorflow_estimator")
+    return load, [*own, *(name for name in others if not _HOMES.get(name, "").startswith(late))]
+
+
+def _is_vendors(name: str, value: Any, module: str) -> bool:
+    """Whether ``value`` is a function or class of the vendor's that ``module`` defines."""
+    if name.startswith("_") or not (inspect.isfunction(value) or inspect.isclass(value)):
+        return False
+    is_error = inspect.isclass(value) and issubclass(value, Exception)
+    return value.__module__ == module and not is_error
 
 
 def signature_of(text: str) -> inspect.Signature:
@@ -112,29 +158,49 @@ def signature_of(text: str) -> inspect.Signature:
     return inspect.signature(names["function"])
 
 
-def with_signature(
-    text: str,
-) -> Callable[[Callable[[Any, Dict[str, Any]], None]], Callable[..., None]]:
-    """Make an ``__init__`` of a function that takes all arguments as one dict, in their order.
+def bind_arguments(
+    called: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Dict[str, Any]:
+    """Give all arguments of a call by their names, in their order.
 
     Args:
-        text: The signature without ``self``.
+        called: The name of what is called, for the error.
+        signature: What it takes.
+        args: What was given by position.
+        kwargs: What was given by name.
+
+    Raises:
+        TypeError: If they do not fit.
     """
-    signature = signature_of(text)
+    try:
+        given = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{called}() {error}") from None
+    given.apply_defaults()
+    return dict(given.arguments)
 
-    def decorate(function: Callable[[Any, Dict[str, Any]], None]) -> Callable[..., None]:
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  (it is one)
-            try:
-                given = signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{type(self).__name__}() {error}") from None
-            given.apply_defaults()
-            function(self, dict(given.arguments))
 
-        init: Any = __init__
-        init.__signature__ = signature_of(f"(self, {text[1:]}")
-        init.__doc__ = function.__doc__
-        return __init__
+def with_signature(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a function a signature that is data; it gets all arguments by name.
+
+    Args:
+        text: The signature without ``self`` or ``cls``.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        first = next(iter(inspect.signature(function).parameters), "")
+        is_method = first in ("self", "cls")
+        signature = signature_of(f"({first}, {text[1:]}" if is_method else text)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            called = function.__name__
+            if is_method:
+                called = getattr(args[0], "__name__", type(args[0]).__name__)
+            return function(**bind_arguments(called, signature, args, kwargs))
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call
 
     return decorate
 
@@ -148,9 +214,9 @@ def keep_arguments(text: str, public: Sequence[str] = ()) -> Any:
     """
 
     @with_signature(text)
-    def init(self: Any, given: Dict[str, Any]) -> None:
+    def __init__(self: Any, **given: Any) -> None:  # noqa: N807  (it is one)
         """Keep the arguments."""
         for name, value in given.items():
             setattr(self, name if name in public else f"_{name}", value)
 
-    return init
+    return __init__

@@ -223,7 +223,7 @@ def test_deformable_convolution_reads_at_offsets(tf: Any, geometry: Any) -> None
     out = [(n + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1 for n in (4, 5)]
     offsets = (chance.rand(1, *out, 3 * groups * kernel**2) * 3 - 1.5).astype(np.float32)
     image, moved = tf.constant(x), tf.constant(offsets)
-    read = npu_cube_ops.deformable_offsets(
+    read = npu_cube_ops._deformable_offsets(
         image,
         moved,
         [1, stride, stride, 1],

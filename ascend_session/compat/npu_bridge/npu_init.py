@@ -5,170 +5,33 @@ the vendor's does; the proto that they are given is changed. Source: npu_init.py
 release, and of those from 2020 on for ``npu_session_config_init``.
 """
 
-import atexit
 import os
 from typing import Any, List, Tuple
 
-from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from tensorflow.python.client import session
 from tensorflow.python.training import session_run_hook
 
 from ascend_session.compat.hccl.manage.api import (
-    create_group,
-    destroy_group,
-    get_group_rank_from_world_rank,
     get_local_rank_id,
     get_local_rank_size,
     get_rank_id,
     get_rank_size,
-    get_world_rank_from_group_rank,
-)
-from ascend_session.compat.hccl.split.api import (
-    set_split_strategy_by_idx,
-    set_split_strategy_by_size,
 )
 from ascend_session.compat.npu_bridge.estimator import npu_ops
-from ascend_session.compat.npu_bridge.estimator.npu import (
-    keras_to_npu,
-    npu_plugin,
-    npu_rnn,
-    npu_scope,
-    npu_strategy,
-    util,
-)
+from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_callbacks import (
     NPUBroadcastGlobalVariablesCallback,
 )
-from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
-    DumpConfig,
-    DynamicInputConfig,
-    MemoryConfig,
-    NPURunConfig,
-    ProfilingConfig,
-    decorator_tf_session,
-)
-from ascend_session.compat.npu_bridge.estimator.npu.npu_estimator import (
-    NPUEstimator,
-    NPUEstimatorSpec,
-)
-from ascend_session.compat.npu_bridge.estimator.npu.npu_hook import (
-    NPUBroadcastGlobalVariablesHook,
-    NPUCheckpointSaverHook,
-    NPUOutputTensorHook,
-    SetIterationsVarHook,
-    TellMeStepOrLossHook,
-)
-from ascend_session.compat.npu_bridge.estimator.npu.npu_loss_scale_manager import (
-    ExponentialUpdateLossScaleManager,
-    FixedLossScaleManager,
-)
-from ascend_session.compat.npu_bridge.estimator.npu.npu_loss_scale_optimizer import (
-    NPULossScaleOptimizer,
-)
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import decorator_tf_session
+from ascend_session.compat.npu_bridge.estimator.npu.npu_hook import NPUBroadcastGlobalVariablesHook
 from ascend_session.compat.npu_bridge.estimator.npu.npu_optimizer import (
     KerasDistributeOptimizer,
     NPUDistributedOptimizer,
-    NPUOptimizer,
-    npu_allreduce,
-    npu_distributed_optimizer_wrapper,
 )
-from ascend_session.compat.npu_bridge.estimator.npu.npu_plugin import npu_close
-from ascend_session.compat.npu_bridge.estimator.npu_unary_ops import npu_unary_ops
-from ascend_session.compat.npu_bridge.hccl import hccl_ops
-from ascend_session.compat.npu_bridge.npu_cpu import npu_cpu_ops
-from ascend_session.compat.npu_bridge.profiler import profiler
-from ascend_session.compat.npu_bridge.scoped_graph_manager import scoped_graph_manager
-from ascend_session.compat.run_config import (
-    npu_config_proto,
-    npu_graph_options,
-    npu_optimizer_options,
-    npu_run_config_init,
-    npu_session_config_init,
-)
-from ascend_session.compat.tensorflow_names import AS_SCRIPTS
+from ascend_session.compat.run_config import npu_config_proto
 from ascend_session.compat.tensorflow_names import keras_backend as backend
-
-# The vendor's has no such list: what it imports and defines, its users have. The last three are of
-# releases before 2022.
-__all__ = [
-    "DumpConfig",
-    "DynamicInputConfig",
-    "ExponentialUpdateLossScaleManager",
-    "FixedLossScaleManager",
-    "KerasDistributeOptimizer",
-    "MemoryConfig",
-    "NPUBroadcastGlobalVariablesCallback",
-    "NPUBroadcastGlobalVariablesHook",
-    "NPUCheckpointSaverHook",
-    "NPUDistributedOptimizer",
-    "NPUEstimator",
-    "NPUEstimatorSpec",
-    "NPULossScaleOptimizer",
-    "NPUOptimizer",
-    "NPUOutputTensorHook",
-    "NPURunConfig",
-    "NpuEmptyHook",
-    "ProfilingConfig",
-    "RewriterConfig",
-    "SetIterationsVarHook",
-    "TellMeStepOrLossHook",
-    "atexit",
-    "backend",
-    "close_session",
-    "config_pb2",
-    "create_group",
-    "decorator_tf_session",
-    "destroy_group",
-    "experimental_options",
-    "get_group_rank_from_world_rank",
-    "get_local_rank_id",
-    "get_local_rank_size",
-    "get_npu_local_rank_id",
-    "get_npu_local_rank_size",
-    "get_npu_rank_id",
-    "get_npu_rank_size",
-    "get_rank_id",
-    "get_rank_size",
-    "get_world_rank_from_group_rank",
-    "hccl_ops",
-    "init_resource",
-    "keras_to_npu",
-    "npu_allreduce",
-    "npu_callbacks_append",
-    "npu_clear_session",
-    "npu_close",
-    "npu_config_proto",
-    "npu_cpu_ops",
-    "npu_distributed_optimizer_wrapper",
-    "npu_graph_options",
-    "npu_hooks_append",
-    "npu_keras_optimizer",
-    "npu_ops",
-    "npu_optimizer_options",
-    "npu_plugin",
-    "npu_rnn",
-    "npu_run_config_init",
-    "npu_scope",
-    "npu_session_config_init",
-    "npu_strategy",
-    "npu_tf_optimizer",
-    "npu_unary_ops",
-    "os",
-    "profiler",
-    "rewriter_config_pb2",
-    "scoped_graph_manager",
-    "session",
-    "session_run_hook",
-    "set_keras_session_npu_config",
-    "set_split_strategy_by_idx",
-    "set_split_strategy_by_size",
-    "shutdown_resource",
-    "tf",
-    "util",
-]
-
-tf = AS_SCRIPTS
+from ascend_session.compat.vendor_modules import mirror
 
 experimental_options = {
     "disable_model_pruning": False,
@@ -279,3 +142,22 @@ def npu_clear_session(config: Any = None) -> None:
 
 session.Session.__init__ = decorator_tf_session(session.Session.__init__)
 session.InteractiveSession.__init__ = decorator_tf_session(session.InteractiveSession.__init__)
+
+# What the vendor's imports, its users have. The last three are of releases before 2022.
+__getattr__, __all__ = mirror(
+    globals(),
+    "DumpConfig DynamicInputConfig ExponentialUpdateLossScaleManager FixedLossScaleManager "
+    "KerasDistributeOptimizer MemoryConfig NPUBroadcastGlobalVariablesCallback "
+    "NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook NPUDistributedOptimizer NPUEstimator "
+    "NPUEstimatorSpec NPULossScaleOptimizer NPUOptimizer NPUOutputTensorHook NPURunConfig "
+    "ProfilingConfig RewriterConfig SetIterationsVarHook TellMeStepOrLossHook backend config_pb2 "
+    "create_group decorator_tf_session destroy_group experimental_options "
+    "get_group_rank_from_world_rank get_local_rank_id get_local_rank_size get_rank_id "
+    "get_rank_size get_world_rank_from_group_rank hccl_ops keras_to_npu npu_allreduce "
+    "npu_config_proto npu_cpu_ops npu_distributed_optimizer_wrapper npu_graph_options npu_ops "
+    "npu_optimizer_options npu_plugin npu_rnn npu_run_config_init npu_scope npu_strategy "
+    "npu_unary_ops os profiler rewriter_config_pb2 scoped_graph_manager "
+    "set_split_strategy_by_idx set_split_strategy_by_size tf util "
+    "atexit npu_close npu_session_config_init",
+)
+__all__ += ["session", "session_run_hook"]

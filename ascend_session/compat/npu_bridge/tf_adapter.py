@@ -7,27 +7,8 @@ from typing import Any, Dict, List
 
 from ascend_session.compat import sessions
 from ascend_session.compat.unavailable import define_unavailable
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import warn
-
-__all__ = [
-    "OPTION_EXEC_ENABLE_SCOPE_FUSION_PASSES",
-    "OPTION_EXEC_HCCL_FLAG",
-    "OPTION_EXEC_PROFILING_MODE",
-    "OPTION_EXEC_PROFILING_OPTIONS",
-    "OPTION_GRAPH_RUN_MODE",
-    "OP_DEBUG_LEVEL",
-    "Clear",
-    "EnableControl",
-    "GetDeviceSatMode",
-    "NpuClose",
-    "PluginFinalize",
-    "PluginInit",
-    "ProfilerStart",
-    "ProfilerStop",
-    "SetDeviceSatMode",
-    "int64_vec",
-    "map_string_string",
-]
 
 OP_DEBUG_LEVEL = "ge.opDebugLevel"
 OPTION_EXEC_ENABLE_SCOPE_FUSION_PASSES = "ge.exec.enableScopeFusionPasses"
@@ -119,3 +100,8 @@ def Clear() -> None:  # noqa: N802
 
 
 define_unavailable(globals())
+__getattr__, __all__ = mirror(
+    globals(),
+    "OPTION_EXEC_ENABLE_SCOPE_FUSION_PASSES OPTION_EXEC_HCCL_FLAG OPTION_EXEC_PROFILING_MODE "
+    "OPTION_EXEC_PROFILING_OPTIONS OPTION_GRAPH_RUN_MODE OP_DEBUG_LEVEL",
+)

@@ -8,19 +8,9 @@ from typing import Any, Callable, TypeVar
 
 from ascend_session import hccl
 from ascend_session.compat import life, sessions
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.vendor import WORLD_GROUP
-
-__all__ = [
-    "create_group",
-    "destroy_group",
-    "get_group_rank_from_world_rank",
-    "get_local_rank_id",
-    "get_local_rank_size",
-    "get_rank_id",
-    "get_rank_size",
-    "get_world_rank_from_group_rank",
-]
 
 _Answer = TypeVar("_Answer")
 
@@ -140,3 +130,6 @@ def _ask(what: str, ask: Callable[[], _Answer]) -> _Answer:
         return ask()
     except CollectiveError as error:
         raise GroupError(f"{what} error. ret[{_WRONG}]: {error.message}", hint=error.hint) from None
+
+
+__getattr__, __all__ = mirror(globals())

@@ -5,9 +5,8 @@ The parts change when a device exchanges what, never a result. Source: hccl/spli
 
 from typing import Any
 
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.vendor import WORLD_GROUP
-
-__all__ = ["set_split_strategy_by_idx", "set_split_strategy_by_size"]
 
 _MAX_GROUP_NAME = 127
 _MAX_UINT32 = 4294967295
@@ -78,3 +77,6 @@ def _check_list(name: str, values: Any) -> None:
         raise ValueError(f"{name} must be a python list, this is {values!r}.")
     if not values:
         raise ValueError(f"{name} length is 0")
+
+
+__getattr__, __all__ = mirror(globals())

@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.unavailable import refuse
-
-__all__ = ["file_constant", "gen_npu_cpu_ops"]
-
-gen_npu_cpu_ops = helper.get_gen_ops()
+from ascend_session.compat.vendor_modules import mirror
 
 _TYPES = (
     *("float32", "float16", "int8", "int16", "uint16", "uint8"),
@@ -59,3 +55,6 @@ def file_constant(
             f"{count}."
         )
     return tf.constant(values.reshape(shape), dtype=kind, name=name or "FileConstant")
+
+
+__getattr__, __all__ = mirror(globals(), "gen_npu_cpu_ops")

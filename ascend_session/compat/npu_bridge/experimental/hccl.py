@@ -9,9 +9,8 @@ from typing import Any
 
 from ascend_session.compat.hccl.manage.api import get_rank_size
 from ascend_session.compat.npu_bridge.estimator.npu import util as util_lib
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.vendor import WORLD_GROUP
-
-__all__ = ["c_str", "get_actual_rank_size", "get_user_rank_id", "get_user_rank_size", "util_lib"]
 
 
 def c_str(string: str) -> Any:
@@ -32,3 +31,6 @@ def get_user_rank_size() -> int:
 def get_user_rank_id() -> int:
     """RANK_ID; TypeError if it is not set, as the vendor's."""
     return int(os.getenv("RANK_ID"))  # type: ignore[arg-type]
+
+
+__getattr__, __all__ = mirror(globals(), "util_lib")

@@ -8,34 +8,14 @@ hccl_ops.py; for what a broadcast does with variables GE's graph_var_manager.cc
 from typing import Any
 
 from ascend_session import hccl
-from ascend_session.compat.formulas import is_variable
-from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.unavailable import define_unavailable
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.vendor import WORLD_GROUP
 
-__all__ = [
-    "all_to_all_v",
-    "all_to_all_v_c",
-    "allgather",
-    "allreduce",
-    "broadcast",
-    "gen_hccl_ops",
-    "helper",
-    "receive",
-    "reduce",
-    "reduce_scatter",
-    "send",
-]
-
-gen_hccl_ops = helper.get_gen_ops()
-
-
-def allreduce(
-    tensor: Any, reduction: Any, fusion: Any = 1, fusion_id: Any = -1, group: Any = WORLD_GROUP
-) -> Any:
-    """The reduction of all ranks' tensors, on each of them."""
-    return hccl.allreduce(tensor, reduction, fusion, fusion_id, group)
+allreduce, reduce = hccl.allreduce, hccl.reduce
+send, receive = hccl.send, hccl.receive
+all_to_all_v, all_to_all_v_c = hccl.all_to_all_v, hccl.all_to_all_v_c
 
 
 def allgather(
@@ -61,22 +41,13 @@ def broadcast(
 
 
 def _kept(given: Any, received: Any) -> Any:
-    if not is_variable(given):
+    # Neither class of variables covers all of them in every TensorFlow.
+    is_variable = hasattr(given, "assign") and hasattr(given, "initializer")
+    is_reference = getattr(getattr(given, "dtype", None), "_is_ref_dtype", False)
+    if not is_variable and not is_reference:
         return received
     with tf.control_dependencies([tf.assign(given, received)]):
         return tf.identity(received)
-
-
-def reduce(
-    tensor: Any,
-    reduction: Any,
-    root_rank: Any,
-    fusion: Any = 0,
-    fusion_id: Any = -1,
-    group: Any = WORLD_GROUP,
-) -> Any:
-    """The reduction of all ranks' tensors, on the root."""
-    return hccl.reduce(tensor, reduction, root_rank, fusion, fusion_id, group)
 
 
 def reduce_scatter(
@@ -92,44 +63,6 @@ def reduce_scatter(
     return hccl.reduce_scatter(tensor, reduction, rank_size, group, fusion, fusion_id)
 
 
-def send(tensor: Any, sr_tag: Any, dest_rank: Any, group: Any = WORLD_GROUP) -> Any:
-    """The operation that sends to one rank."""
-    return hccl.send(tensor, sr_tag, dest_rank, group)
-
-
-def receive(
-    shape: Any, data_type: Any, sr_tag: Any, src_rank: Any, group: Any = WORLD_GROUP
-) -> Any:
-    """What one rank sends to this one."""
-    return hccl.receive(shape, data_type, sr_tag, src_rank, group)
-
-
-def all_to_all_v(
-    send_data: Any,
-    send_counts: Any,
-    send_displacements: Any,
-    recv_counts: Any,
-    recv_displacements: Any,
-    group: Any = WORLD_GROUP,
-) -> Any:
-    """A part for each rank, and one of each."""
-    return hccl.all_to_all_v(
-        send_data, send_counts, send_displacements, recv_counts, recv_displacements, group
-    )
-
-
-def all_to_all_v_c(
-    send_data: Any,
-    send_count_matrix: Any,
-    rank: Any,
-    fusion: Any = 0,
-    fusion_id: Any = -1,
-    group: Any = WORLD_GROUP,
-) -> Any:
-    """The same, from the matrix of how much each rank sends to each."""
-    return hccl.all_to_all_v_c(send_data, send_count_matrix, rank, fusion, fusion_id, group)
-
-
 def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
     """The three, also if they were given in the order of the releases of 2021: the group last."""
     if isinstance(group, str):
@@ -139,3 +72,6 @@ def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
 
 
 define_unavailable(globals())
+__getattr__, __all__ = mirror(
+    globals(), "all_to_all_v all_to_all_v_c allreduce gen_hccl_ops helper receive reduce send"
+)

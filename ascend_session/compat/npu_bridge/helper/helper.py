@@ -9,14 +9,13 @@ Sources: helper.py; tf_adapter/ops/*.cc of the newest release and of the old one
 npu_sys_ctl_ops.cc.
 """
 
-import re
 from typing import Any, Callable, Dict
 
-from ascend_session.backends._tensorflow import tf1
 from ascend_session.compat import formulas, recurrent, sessions
+from ascend_session.compat.operators import function_name, operators_of
+from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.unavailable import refusal, unavailable_operators
-
-__all__ = ["get_gen_ops", "npu_bridge_handle", "version"]
+from ascend_session.compat.vendor_modules import mirror
 
 version = "v1.15.0"
 
@@ -34,32 +33,16 @@ def _npu_shutdown(name: Any = None) -> Any:
 
 
 def _operation(kind: str, function: Callable[[], object], name: Any) -> Any:
-    tf = tf1()
     with tf.device("/device:CPU:0"):
         return tf.numpy_function(function, [], [], name=name or kind)
 
 
 def _get_shape(x: Any, name: Any = None) -> Any:
-    return tf1().shape(x, name=name)
+    return tf.shape(x, name=name)
 
 
 def _log_time_stamp(logid: str, notify: bool, name: Any = None) -> Any:
-    return tf1().no_op(name=name or "LogTimeStamp")
-
-
-def _hcom(operator: str) -> Callable[..., Any]:
-    """Make a collective under the names that its operator's inputs and attributes have."""
-
-    def collective(**kwargs: Any) -> Any:
-        from ascend_session.compat.npu_bridge.hccl import hccl_ops
-
-        function, renamed = _HCOM[operator]
-        named = {renamed.get(key, key): value for key, value in kwargs.items() if key != "name"}
-        return getattr(hccl_ops, function)(**named)
-
-    collective.__name__ = _function_name(operator)
-    collective.__doc__ = f"Call hccl_ops.{_HCOM[operator][0]} by the operator's argument names."
-    return collective
+    return tf.no_op(name=name or "LogTimeStamp")
 
 
 _IN = {"input": "tensor"}
@@ -76,66 +59,51 @@ _HCOM: Dict[str, Any] = {
     "HcomSend": ("send", _IN),
 }
 
-# The operator's type -> what computes it
-_COMPUTED: Dict[str, Callable[..., Any]] = {
-    "BasicLSTMCell": recurrent.basic_lstm_cell,
-    "Centralization": formulas.centralization,
-    "DenseImageWarp": formulas.dense_image_warp,
-    "DropOutDoMask": formulas.drop_out_do_mask,
-    "DropOutGenMask": formulas.drop_out_gen_mask,
-    "DynamicAUGRU": recurrent.dynamic_augru,
-    "DynamicGruV2": recurrent.dynamic_gru_v2,
-    "DynamicRnn": recurrent.dynamic_rnn,
-    "DynamicRnnV2": recurrent.dynamic_rnn_v2,
-    "FastGelu": formulas.fast_gelu,
-    "FastGeluGrad": formulas.fast_gelu_grad,
-    "FastGeluV2": formulas.fast_gelu_v2,
-    "FusedLayerNorm": formulas.fused_layer_norm,
-    "FusedLayerNormGrad": formulas.fused_layer_norm_grad,
-    "Gelu": formulas.gelu,
-    "GeluGrad": formulas.gelu_grad,
-    "GetShape": _get_shape,
-    "LARS": formulas.lars,
-    "LarsV2": formulas.lars_v2,
-    "LogTimeStamp": _log_time_stamp,
-    "NPUInit": _npu_init,
-    "NPUShutdown": _npu_shutdown,
-    "NonZero": formulas.non_zero,
-    "RandomChoiceWithMask": formulas.random_choice_with_mask,
-}
 
-# Where the rule that TensorFlow goes by is not the usual one
-_SPELLED = {"LARS": "lars", "DPOP": "dpop", "NPUInit": "npu_init", "NPUShutdown": "npu_shutdown"}
+def _hcom(operator: str) -> Callable[..., Any]:
+    """Make a collective under the names that its operator's inputs and attributes have."""
+    function, renamed = _HCOM[operator]
+
+    def collective(**kwargs: Any) -> Any:
+        from ascend_session.compat.npu_bridge.hccl import hccl_ops
+
+        named = {renamed.get(key, key): value for key, value in kwargs.items() if key != "name"}
+        return getattr(hccl_ops, function)(**named)
+
+    collective.__name__ = function_name(operator)
+    collective.__doc__ = f"Call hccl_ops.{function} by the operator's argument names."
+    return collective
 
 
-def _function_name(operator: str) -> str:
-    """Give the name that TensorFlow gives an operator's function (python_op_gen_internal.cc).
-
-    An underscore stands before each capital that follows a small letter or a digit, and before the
-    last of several capitals if a small letter follows it.
-    """
-    words = re.sub(r"(?<=[^A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", operator)
-    return _SPELLED.get(operator, words.lower())
-
-
-class GeneratedOperators:
+class _GeneratedOperators:
     """The library: an attribute for each operator, under both of its names."""
 
     def __init__(self) -> None:
-        functions = {**_COMPUTED, **{operator: _hcom(operator) for operator in _HCOM}}
+        functions = {
+            "GetShape": _get_shape,
+            "LogTimeStamp": _log_time_stamp,
+            "NPUInit": _npu_init,
+            "NPUShutdown": _npu_shutdown,
+            **operators_of(formulas),
+            **operators_of(recurrent),
+            **{operator: _hcom(operator) for operator in _HCOM},
+        }
         for operator, why in unavailable_operators():
-            functions[operator] = refusal(f"{_LIBRARY}.{_function_name(operator)}", why)
+            functions[operator] = refusal(f"{_LIBRARY}.{function_name(operator)}", why)
         for operator, function in functions.items():
-            setattr(self, _function_name(operator), function)
+            setattr(self, function_name(operator), function)
             setattr(self, operator, function)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         raise AttributeError(f"module '{_LIBRARY}' has no attribute {name!r}")
 
 
-npu_bridge_handle = GeneratedOperators()
+npu_bridge_handle = _GeneratedOperators()
 
 
-def get_gen_ops() -> GeneratedOperators:
+def get_gen_ops() -> _GeneratedOperators:
     """The operators of the adapter's library."""
     return npu_bridge_handle
+
+
+__getattr__, __all__ = mirror(globals(), "npu_bridge_handle version")

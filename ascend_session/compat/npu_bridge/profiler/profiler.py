@@ -6,8 +6,7 @@ Source: profiler.py.
 from typing import Any
 
 from ascend_session.compat.npu_bridge import tf_adapter
-
-__all__ = ["Profiler", "tf_adapter"]
+from ascend_session.compat.vendor_modules import mirror
 
 
 class Profiler:
@@ -49,3 +48,6 @@ class Profiler:
         problem = tf_adapter.ProfilerStop()
         if problem:
             raise RuntimeError(problem)
+
+
+__getattr__, __all__ = mirror(globals(), "tf_adapter")

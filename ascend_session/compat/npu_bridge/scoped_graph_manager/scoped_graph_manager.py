@@ -6,8 +6,7 @@ Source: scoped_graph_manager.py.
 from typing import Any
 
 from ascend_session.compat.npu_bridge import tf_adapter
-
-__all__ = ["ScopedGraphManager", "tf_adapter"]
+from ascend_session.compat.vendor_modules import mirror
 
 
 class ScopedGraphManager:
@@ -27,3 +26,6 @@ class ScopedGraphManager:
     def stop(self) -> None:
         """Ends it."""
         tf_adapter.Clear()
+
+
+__getattr__, __all__ = mirror(globals(), "tf_adapter")

@@ -7,19 +7,13 @@ npu_deformable_conv2d.
 
 from typing import Any, Sequence
 
-from ascend_session.compat.formulas import HALF_OR_FLOAT, checked, refuse_eager
-from ascend_session.compat.npu_bridge.helper import helper
+from ascend_session.compat.operators import HALF_OR_FLOAT, checked, graph_only
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.unavailable import define_unavailable, refuse
-
-__all__ = [
-    "deformable_conv2d",
-    "gen_npu_ops",
-]
-
-gen_npu_ops = helper.get_gen_ops()
+from ascend_session.compat.vendor_modules import mirror
 
 
+@graph_only("tf.deformable_conv2d")
 def deformable_conv2d(
     x: Any,
     filter: Any,
@@ -41,7 +35,7 @@ def deformable_conv2d(
         x: float16 or float32 ``[batch, height, width, channels]``.
         filter: ``[kh, kw, channels, outputs]``.
         offsets: ``[batch, out_height, out_width, 3 * groups * kh * kw]``
-            (`deformable_offsets`).
+            (`_deformable_offsets`).
         strides: Four numbers.
         pads: Top, bottom, left and right.
         data_format: NHWC.
@@ -56,14 +50,13 @@ def deformable_conv2d(
         RuntimeError: As the vendor's, eagerly, for other groups and for unmodulated offsets.
         UnsupportedError: For NCHW.
     """
-    refuse_eager("tf.deformable_conv2d")
     if not modulated:
         raise RuntimeError("tf.deformable_conv2d() only supports modulated is True currently")
     if groups != 1:
         raise RuntimeError("tf.deformable_conv2d() only supports groups is 1 currently")
     weights = tf.convert_to_tensor(filter)
     kh, kw = weights.shape.as_list()[:2]
-    read = deformable_offsets(
+    read = _deformable_offsets(
         x, offsets, strides, pads, [kh, kw], dilations, data_format, deformable_groups
     )
     result = tf.nn.conv2d(
@@ -72,7 +65,7 @@ def deformable_conv2d(
     return result if bias is None else tf.nn.bias_add(result, bias)
 
 
-def deformable_offsets(
+def _deformable_offsets(
     x: Any,
     offsets: Any,
     strides: Sequence[int],
@@ -168,3 +161,4 @@ def _at_groups(image: Any, rows: Any, columns: Any) -> Any:
 
 
 define_unavailable(globals())
+__getattr__, __all__ = mirror(globals(), "gen_npu_ops")

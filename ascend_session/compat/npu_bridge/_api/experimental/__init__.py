@@ -1,8 +1,7 @@
 """Operators on trial; the vendor's own file cannot be imported for a misspelt module name."""
 
-from ascend_session.compat.npu_bridge.experimental.get_shape import getshape
 from ascend_session.compat.unavailable import define_unavailable
-
-__all__ = ["getshape"]
+from ascend_session.compat.vendor_modules import mirror
 
 define_unavailable(globals())
+__getattr__, __all__ = mirror(globals(), "getshape")

@@ -7,14 +7,7 @@ from typing import Any
 
 from ascend_session.compat.npu_bridge.estimator.npu.npu_estimator import NPUEstimator
 from ascend_session.compat.tensorflow_names import RunConfig, keras_estimator
-from ascend_session.compat.vendor_modules import mirror_names
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "model_to_npu_estimator",
-    "model_to_estimator run_config NPUEstimator NPUEstimatorSpec NPURunConfig",
-    globals(),
-)
+from ascend_session.compat.vendor_modules import mirror
 
 
 def model_to_npu_estimator(
@@ -55,3 +48,9 @@ def model_to_npu_estimator(
         job_start_file=job_start_file,
         warm_start_from=estimator._warm_start_settings,
     )
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "model_to_estimator run_config NPUEstimator NPUEstimatorSpec NPURunConfig",
+)

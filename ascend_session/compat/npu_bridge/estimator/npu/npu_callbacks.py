@@ -7,16 +7,8 @@ from typing import Any
 
 from ascend_session.compat.optimizers import broadcast_values, rank_count
 from ascend_session.compat.tensorflow_names import Callback, keras_backend, tf
-from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import UnsupportedError
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "broadcast_global_variables BroadcastGlobalVariablesCallbackImpl "
-    "NPUBroadcastGlobalVariablesCallback",
-    "os keras backend state_ops control_flow_ops hccl_ops util_lib",
-    globals(),
-)
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
@@ -75,3 +67,9 @@ class NPUBroadcastGlobalVariablesCallback(
 
     def __init__(self, root_rank: int) -> None:
         super().__init__(root_rank)
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "os keras backend state_ops control_flow_ops hccl_ops util_lib",
+)

@@ -9,16 +9,8 @@ from typing import Any, Optional
 
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.vendor_modules import keep_arguments, mirror_names
+from ascend_session.compat.vendor_modules import keep_arguments, mirror
 from ascend_session.errors import JobError, warn
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "JobInfo JobConfig DeviceInfo NPUBasics",
-    "os json logging util_lib",
-    globals(),
-)
-
 
 _HINT = "export JOB_ID=1 as the job's start script does, or start it with ascend-session launch."
 
@@ -96,28 +88,23 @@ class NPUBasics:
         Warns:
             AscendConfigWarning: Without JOB_ID in a job of one.
         """
-        if self._job_info is None:
-            return int(job_without_id("The number of ranks")._rank_size)
-        return int(self._job_info._rank_size)
+        return int(self._known_job("The number of ranks")._rank_size)
 
+    def _known_job(self, subject: str) -> Any:
+        """Give the `JobInfo`, of a job of one without JOB_ID, where a device ends the program.
 
-def job_without_id(subject: str) -> Any:
-    """The `JobInfo` of a job without JOB_ID, where a device would end the program.
-
-    Args:
-        subject: What was asked for, as the beginning of a sentence.
-
-    Raises:
-        JobError: In a job of several ranks.
-
-    Warns:
-        AscendConfigWarning: In a job of one.
-    """
-    message = f"{subject} is told by the environment, but JOB_ID is not set"
-    if util.get_ranksize() not in ("", "0", "1"):
-        raise NoJobError(f"{message}.", hint=_HINT)
-    warn(f"{message}; this is taken for a job of one here. On a device this call fails: {_HINT}")
-    return JobInfo(device_info=DeviceInfo(index=os.environ.get("RANK_ID", "")))
+        Args:
+            subject: What was asked for, as the beginning of a sentence.
+        """
+        if self._job_info is not None:
+            return self._job_info
+        message = f"{subject} is told by the environment, but JOB_ID is not set"
+        if util.get_ranksize() not in ("", "0", "1"):
+            raise NoJobError(f"{message}.", hint=_HINT)
+        warn(
+            f"{message}; this is taken for a job of one here. On a device this call fails: {_HINT}"
+        )
+        return JobInfo(device_info=DeviceInfo(index=os.environ.get("RANK_ID", "")))
 
 
 def _read_job_info(file_name: str) -> Any:
@@ -155,3 +142,6 @@ def _from_environment() -> Any:
         local_checkpoint_dir=environ.get("LOCAL_CHECKPOINT_DIR", ""),
         rank_size=int(size) if size.isdigit() else 1,
     )
+
+
+__getattr__, __all__ = mirror(globals(), "os json logging util_lib")

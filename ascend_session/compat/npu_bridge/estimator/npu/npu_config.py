@@ -15,18 +15,8 @@ from tensorflow.core.protobuf import config_pb2
 from ascend_session.compat import run_config
 from ascend_session.compat.run_config import ARGUMENTS, OF_TENSORFLOW, add_npu_optimizer, attribute
 from ascend_session.compat.tensorflow_names import RunConfig
-from ascend_session.compat.vendor_modules import keep_arguments, mirror_names, with_signature
+from ascend_session.compat.vendor_modules import keep_arguments, mirror, with_signature
 from ascend_session.errors import warn
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "NPURunConfig ProfilingConfig MemoryConfig DumpConfig GraphMemoryOptimizeConfig "
-    "ExperimentalConfig NpuExecutePlacement DynamicInputConfig set_npu_default_config "
-    "decorator_tf_session",
-    "Enum json os signature config_pb2 RewriterConfig run_config_lib server_lib util",
-    globals(),
-)
-
 
 _MISSING = "in current releases there is no such argument, and the call ends in a TypeError"
 
@@ -44,7 +34,7 @@ class NPURunConfig(RunConfig):  # type: ignore[misc]
     """
 
     @with_signature(ARGUMENTS)
-    def __init__(self, given: Dict[str, Any]) -> None:
+    def __init__(self, **given: Any) -> None:
         """Takes the vendor's arguments."""
         run_config.check(given)
         _check_part("dump_config", given["dump_config"], DumpConfig)
@@ -144,7 +134,7 @@ class ExperimentalConfig:
         "enable_graph_parallel=None, graph_parallel_option_path=None, "
         "graph_compiler_cache_dir=None, resource_config_path=None, accelerate_train_mode=None)"
     )
-    def __init__(self, given: Dict[str, Any]) -> None:
+    def __init__(self, **given: Any) -> None:
         """Keeps the arguments."""
         memory = given["graph_memory_optimize_config"]
         _check_part("graph_memory_optimize_config", memory, GraphMemoryOptimizeConfig)
@@ -210,3 +200,9 @@ def _is_our_own(caller: FrameType) -> bool:
     """Whether a session is of this package's own system: its ranks' exchange, for example."""
     name = str(caller.f_globals.get("__name__", ""))
     return name.startswith("ascend_session.") and not name.startswith("ascend_session.compat.")
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "Enum json os signature config_pb2 RewriterConfig run_config_lib server_lib util",
+)

@@ -8,8 +8,7 @@ from typing import Any
 
 from ascend_session.compat.npu_bridge.estimator import npu_ops
 from ascend_session.compat.tensorflow_names import tf
-
-__all__ = ["Dropout", "dropout_call", "npu_ops"]
+from ascend_session.compat.vendor_modules import mirror
 
 Dropout: Any = tf.keras.layers.Dropout
 
@@ -32,3 +31,6 @@ def dropout_call(self: Any, inputs: Any, training: Any = None) -> Any:
 
 if tf.__version__.startswith("1."):
     Dropout.call = dropout_call
+
+
+__getattr__, __all__ = mirror(globals(), "Dropout npu_ops")

@@ -9,16 +9,7 @@ from typing import Any, Callable, Dict, TypeVar
 
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.tensorflow_names import absent_class, tf
-
-__all__ = [
-    "DYNAMIC_RNN_BIDIRECTION",
-    "DYNAMIC_RNN_REDIRECTIONAL",
-    "DYNAMIC_RNN_UNIDIRECTION",
-    "DynamicAUGRU",
-    "DynamicGRUV2",
-    "DynamicRNN",
-    "gen_npu_ops",
-]
+from ascend_session.compat.vendor_modules import mirror
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -305,3 +296,9 @@ class DynamicRNN(_DynamicBasic):
             given.pop("seq_length")
             return gen_npu_ops.dynamic_rnn_v2(**given)
         return gen_npu_ops.dynamic_rnn(**given)
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "DYNAMIC_RNN_BIDIRECTION DYNAMIC_RNN_REDIRECTIONAL DYNAMIC_RNN_UNIDIRECTION gen_npu_ops",
+)

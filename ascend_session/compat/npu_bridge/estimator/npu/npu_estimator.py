@@ -13,27 +13,14 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 from tensorflow.python.util import function_utils, tf_inspect
 
 from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
-from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics, job_without_id
+from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig
 from ascend_session.compat.npu_bridge.estimator.npu.npu_saver import NPUSaver
 from ascend_session.compat.run_config import add_entry
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.vendor import ITERATION_OP
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "no_check_override NPUEstimatorSpec NPUEstimator",
-    "os sys collections json random string six tf logging ops constant_op "
-    "control_flow_ops array_ops estimator_lib model_fn_lib function_utils tf_inspect "
-    "util_lib util NPURunConfig NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook "
-    "SetIterationsVarHook NPULogOutfeedSessionHook NPUInfeedOutfeedSessionHook "
-    "NPUOutputTensorHook NPUShutDownHook broadcast_global_variables NPUBasics npu_ops "
-    "NPUSaver config_pb2",
-    globals(),
-)
-
 
 _Base: Any = Estimator
 _Spec: Any = EstimatorSpec
@@ -150,7 +137,7 @@ class NPUEstimator(_Base):  # type: ignore[misc]
             raise ValueError("`config` must be provided with type `NPURunConfig`")
         _verify_arguments(model_fn, params)
         config = add_entry(config)
-        job = NPUBasics(job_start_file).jobinfo or job_without_id("NPUEstimator's job")
+        job = NPUBasics(job_start_file)._known_job("NPUEstimator's job")
         model_dir = _checked_folder(model_dir, config)
         restore = warm_start_from or job._local_checkpoint_dir or os.environ.get("RESTORE_FROM")
         with no_check_override():
@@ -277,3 +264,14 @@ def _call_with_tensors(host_call: Any, after: List[Any]) -> List[Any]:
     # What the function makes besides, a writer's initialiser for one, must not wait for a step.
     results = function(*copies) if names is None else function(**dict(zip(names, copies)))
     return [result for result in tf1.nest.flatten(results) if result is not None]
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "os sys collections json random string six tf logging ops constant_op control_flow_ops "
+    "array_ops estimator_lib model_fn_lib function_utils tf_inspect util_lib util "
+    "NPURunConfig NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook "
+    "SetIterationsVarHook NPULogOutfeedSessionHook NPUInfeedOutfeedSessionHook "
+    "NPUOutputTensorHook NPUShutDownHook broadcast_global_variables NPUBasics npu_ops "
+    "NPUSaver config_pb2",
+)

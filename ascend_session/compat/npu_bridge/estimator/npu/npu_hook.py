@@ -8,23 +8,13 @@ from typing import Any, Dict, List, Optional
 
 from tensorflow.python.ops import summary_ops_v2
 
+from ascend_session.compat.loops import check_loop, plain_session
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.optimizers import broadcast_values
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror_names, with_signature
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.vendor import ITERATION_OP
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "NPUShutDownHook NPUBroadcastGlobalVariablesHook NPUCheckpointSaverHook "
-    "SetIterationsVarHook broadcast_global_variables NPULogOutfeedSessionHook "
-    "NPUInfeedOutfeedSessionHook NPUOutputTensorHook TellMeStepOrLossHook",
-    "os threading time Queue tf config_pb2 contrib_summary logging session_run_hook "
-    "basic_session_run_hooks util_lib npu_ops hccl_ops util",
-    globals(),
-)
-
 
 _Hook: Any = tf1.train.SessionRunHook
 _SaverHook: Any = tf1.train.CheckpointSaverHook
@@ -92,7 +82,7 @@ class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
         "(checkpoint_dir, save_secs=None, save_steps=None, saver=None, "
         "checkpoint_basename='model.ckpt', scaffold=None, listeners=None)"
     )
-    def __init__(self, given: Dict[str, Any]) -> None:
+    def __init__(self, **given: Any) -> None:
         """Takes the arguments of ``tf.train.CheckpointSaverHook``."""
         super().__init__(**given)
 
@@ -130,7 +120,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
         Warns:
             AscendConfigWarning: If the session's entry says another number.
         """
-        util.check_loop(util.plain_session(session), self._iterations_per_loop)
+        check_loop(plain_session(session), self._iterations_per_loop)
         for variable, value in zip(self._variables, (self._iterations_per_loop - 1, 0, 0, 1)):
             session.run(variable.initializer, {variable.initializer.inputs[1]: value})
         print("load iterations_per_loop value -----------")
@@ -145,7 +135,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
                 for _ in range(self._iterations_per_loop - 1):
                     run_context.session.run(fetch, request.feed_dict)
                 if self._iterations_per_loop > 1:
-                    session = util.plain_session(run_context.session)
+                    session = plain_session(run_context.session)
                     session_log().note_loop(session, self._iterations_per_loop, runs=1)
                 return
 
@@ -308,3 +298,10 @@ class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
         if not values:
             raise ValueError(f"{self._fetches} has no valid tensor.")
         os.environ.update(values)
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "os threading time Queue tf config_pb2 contrib_summary logging session_run_hook "
+    "basic_session_run_hooks util_lib npu_ops hccl_ops util",
+)

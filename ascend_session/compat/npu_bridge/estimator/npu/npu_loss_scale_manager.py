@@ -7,14 +7,7 @@ from typing import Any, Callable
 
 from ascend_session import training
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.vendor_modules import mirror_names
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "FixedLossScaleManager ExponentialUpdateLossScaleManager",
-    "dtypes ops control_flow_ops gen_math_ops state_ops",
-    globals(),
-)
+from ascend_session.compat.vendor_modules import mirror
 
 
 class FixedLossScaleManager(training.FixedLossScaleManager):
@@ -55,3 +48,6 @@ class ExponentialUpdateLossScaleManager(training.ExponentialUpdateLossScaleManag
 
 def _without_resource(make: Callable[..., Any], **arguments: Any) -> Any:
     return make(**{**arguments, "use_resource": False})
+
+
+__getattr__, __all__ = mirror(globals(), "dtypes ops control_flow_ops gen_math_ops state_ops")

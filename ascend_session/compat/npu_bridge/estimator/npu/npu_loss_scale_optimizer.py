@@ -14,17 +14,8 @@ from ascend_session.compat.optimizers import (
     scaled,
 )
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.training.gradients import Overflow
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "NPULossScaleOptimizer",
-    "tf os control_flow_ops gen_control_flow_ops gen_math_ops math_ops optimizer "
-    "context hccl_ops npu_ops FixedLossScaleManager helper npu_plugin gen_npu_ops",
-    globals(),
-)
-
 
 # Public scripts fetch it: get_tensor_by_name("overflow_status_reduce_all:0").
 _FINITE = "overflow_status_reduce_all"
@@ -96,3 +87,10 @@ class NPULossScaleOptimizer(WrappingOptimizer):
     def _enable_overflow_check(self) -> bool:
         enabled = getattr(self._loss_scale_manager, "get_enable_overflow_check", None)
         return True if enabled is None else bool(enabled())
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "tf os control_flow_ops gen_control_flow_ops gen_math_ops math_ops optimizer context "
+    "hccl_ops npu_ops FixedLossScaleManager helper npu_plugin gen_npu_ops",
+)

@@ -23,19 +23,9 @@ from ascend_session.compat.optimizers import (
 )
 from ascend_session.compat.tensorflow_names import OptimizerV2
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror_names
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.training.gradients import Overflow, is_slices
 from ascend_session.vendor import WORLD_GROUP
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "KerasDistributeOptimizer NPUDistributedOptimizer NPUOptimizer allreduce "
-    "npu_allreduce npu_distributed_optimizer_wrapper reduce",
-    "os tf control_flow_ops gen_control_flow_ops gen_math_ops math_ops optimizer_v2 "
-    "optimizers logging NPUBasics util hccl_ops helper npu_scope gen_npu_ops npu_ops "
-    "optimizer context",
-    globals(),
-)
 
 
 def allreduce(tensor: Any, average: Any = True, old_average: Any = None) -> Any:
@@ -319,3 +309,11 @@ def _average_list(optimizer: Any, scope: str) -> None:
         return averaged_list(inner(loss, params), params, scope)
 
     optimizer.get_gradients = get_gradients
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "os tf control_flow_ops gen_control_flow_ops gen_math_ops math_ops optimizer_v2 "
+    "optimizers logging NPUBasics util hccl_ops helper npu_scope gen_npu_ops npu_ops "
+    "optimizer context",
+)

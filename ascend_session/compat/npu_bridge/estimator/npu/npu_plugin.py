@@ -8,34 +8,12 @@ import os
 from typing import Any
 
 from ascend_session.compat import sessions
-from ascend_session.compat.hccl.manage.api import get_local_rank_size, get_rank_id
 from ascend_session.compat.npu_bridge import tf_adapter
 from ascend_session.compat.npu_bridge.estimator.npu import npu_scope, util
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.unavailable import define_unavailable
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import warn
-
-__all__ = [
-    "check_graph_run_mode",
-    "get_local_rank_size",
-    "get_rank_id",
-    "get_rdma_cache",
-    "get_schedule_aicore_task_early",
-    "init_debug_dir",
-    "init_op_compiler_cache_dir",
-    "init_op_compiler_cache_mode",
-    "is_inf_nan_enabled",
-    "npu_close",
-    "npu_global_init",
-    "npu_global_shutdown",
-    "npu_resource_init",
-    "npu_resource_shutdown",
-    "npu_scope",
-    "set_device_sat_mode",
-    "set_schedule_aicore_task_early",
-    "tf_adapter",
-    "util",
-]
 
 
 class _Modes:
@@ -211,3 +189,6 @@ def get_schedule_aicore_task_early() -> bool:
 
 
 define_unavailable(globals())
+__getattr__, __all__ = mirror(
+    globals(), "get_local_rank_size get_rank_id npu_scope tf_adapter util"
+)

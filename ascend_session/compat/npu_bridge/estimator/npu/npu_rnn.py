@@ -6,8 +6,7 @@ Source: npu_rnn.py.
 from typing import Any
 
 from ascend_session.compat.tensorflow_names import tf
-
-__all__ = ["npu_dynamic_rnn"]
+from ascend_session.compat.vendor_modules import mirror
 
 
 def npu_dynamic_rnn(
@@ -37,3 +36,6 @@ def npu_dynamic_rnn(
         scope=scope,
     )
     return tf.stack(outputs, axis=0), state
+
+
+__getattr__, __all__ = mirror(globals())

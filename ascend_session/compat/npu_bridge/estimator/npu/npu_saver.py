@@ -4,21 +4,12 @@ The vendor's sends them when a checkpoint is saved; here they are sent in each s
 (`optimizers.sent_by_owners`), so that savers have nothing to add. Source: npu_saver.py.
 """
 
-from typing import Any, Dict
+from typing import Any
 
 from tensorflow.python.training.saver import BulkSaverBuilder
 
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror_names, with_signature
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "NPUBulkSaverBuilder NPUSaver",
-    "tf BulkSaverBuilder Saver context saveable_object_util saver_pb2 ops array_ops "
-    "variables util hccl_ops",
-    globals(),
-)
-
+from ascend_session.compat.vendor_modules import mirror, with_signature
 
 _Builder: Any = BulkSaverBuilder
 _Saver: Any = tf1.train.Saver
@@ -37,7 +28,14 @@ class NPUSaver(_Saver):  # type: ignore[misc]
         "saver_def=None, builder=None, defer_build=False, allow_empty=False, write_version=2, "
         "pad_step_number=False, save_relative_paths=False, filename=None)"
     )
-    def __init__(self, given: Dict[str, Any]) -> None:
+    def __init__(self, **given: Any) -> None:
         """Takes the arguments of ``tf.train.Saver``; a builder is not asked, as by the vendor's."""
         given["builder"] = None
         super().__init__(**given)
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "tf BulkSaverBuilder Saver context saveable_object_util saver_pb2 ops array_ops "
+    "variables util hccl_ops",
+)

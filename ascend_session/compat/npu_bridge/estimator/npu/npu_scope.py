@@ -9,35 +9,17 @@ from typing import Any, ContextManager, Iterator
 
 from tensorflow.python.framework import ops
 
-from ascend_session.backends._tensorflow import tf1
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NpuExecutePlacement
-
-__all__ = [
-    "NpuExecutePlacement",
-    "disable_autofuse",
-    "keep_dtype_scope",
-    "limit_core_num_scope",
-    "npu_graph_slice_scope",
-    "npu_mem_type_scope",
-    "npu_optimizer_scope",
-    "npu_qos_label_scope",
-    "npu_recompute_scope",
-    "npu_stage_scope",
-    "npu_variable_scope",
-    "npu_weight_prefetch_scope",
-    "op_specified_engine_scope",
-    "subgraph_multi_dims_scope",
-    "util",
-    "without_npu_compile_scope",
-]
+from ascend_session.compat.tensorflow_names import attribute_value, tf
+from ascend_session.compat.vendor_modules import mirror
 
 
 @contextlib.contextmanager
 def _marked(**values: Any) -> Iterator[None]:
     """Operators of the default graph that are made inside have these attributes."""
-    attributes = {f"_{name}": util.attribute_value(value) for name, value in values.items()}
-    with tf1().get_default_graph()._attr_scope(attributes):
+    attributes = {f"_{name}": attribute_value(value) for name, value in values.items()}
+    with tf.get_default_graph()._attr_scope(attributes):
         yield
 
 
@@ -129,3 +111,6 @@ def limit_core_num_scope(op_aicore_num: Any = "0", op_vectorore_num: Any = "0") 
         raise ValueError("Param op_vectorore_num must be greater than zero.")
     with _marked(op_vectorcore_num=op_vectorore_num):
         yield
+
+
+__getattr__, __all__ = mirror(globals(), "NpuExecutePlacement util")

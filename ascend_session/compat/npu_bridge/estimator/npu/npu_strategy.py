@@ -9,15 +9,7 @@ from tensorflow.python.distribute import distribute_lib, one_device_strategy
 
 from ascend_session.compat import life
 from ascend_session.compat.optimizers import rank_count
-from ascend_session.compat.vendor_modules import mirror_names
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "NPUExtended NPUStrategy",
-    "os distribute_lib one_device_strategy util_lib get_rank_size get_rank_id",
-    globals(),
-)
-
+from ascend_session.compat.vendor_modules import mirror
 
 _Extended: Any = one_device_strategy.OneDeviceExtended
 _Strategy: Any = distribute_lib.StrategyV1
@@ -49,3 +41,9 @@ class NPUStrategy(_Strategy):  # type: ignore[misc]
         if device != "/cpu:0":
             raise ValueError('"device" only support "/cpu:0"')
         super().__init__(NPUExtended(self, device))
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "os distribute_lib one_device_strategy util_lib get_rank_size get_rank_id",
+)

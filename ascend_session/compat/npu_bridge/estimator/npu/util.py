@@ -8,47 +8,15 @@ graph engine reads; here they stand on the same nodes and nobody reads them. Sou
 import os
 from typing import Any, Dict, List, Optional, Set
 
-from tensorflow.core.framework import attr_value_pb2, variable_pb2
+from tensorflow.core.framework import variable_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
 
-from ascend_session.backends.host_loop import HostLoop
-from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
-    ExperimentalConfig as ExperimentalConfig,
-)
-from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
-    GraphMemoryOptimizeConfig as GraphMemoryOptimizeConfig,
-)
-from ascend_session.compat.optimizers import GradDivisionItem as GradDivisionItem
-from ascend_session.compat.optimizers import add_grads_and_vars as add_grads_and_vars
-from ascend_session.compat.optimizers import fair_division as fair_division
-from ascend_session.compat.optimizers import get_all_grad_item as get_all_grad_item
-from ascend_session.compat.optimizers import get_gid_by_grad as get_gid_by_grad
-from ascend_session.compat.optimizers import get_gid_by_weight as get_gid_by_weight
-from ascend_session.compat.sessions import session_log
+from ascend_session.compat.loops import LateLoop, check_loop, plain_session
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import ExperimentalConfig
+from ascend_session.compat.tensorflow_names import attribute_value
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror_names
-from ascend_session.config.adapter_checks import values_in_force
-from ascend_session.config.entry import ENTRY_NAME, read_entries
-from ascend_session.errors import warn
-from ascend_session.session.conditions import refuse_one_shot
-
-__getattr__, __all__ = mirror_names(
-    __name__,
-    "ExperimentalConfig GradDivisionItem GraphMemoryOptimizeConfig IterationPerLoop "
-    "add_grads_and_vars check_aoe_mode check_bool_type check_nonnegative_integer "
-    "check_not_none check_path check_positive_integer check_profiling_options "
-    "convert_bool_to_int create_or_get_var fair_division format_string "
-    "get_all_grad_item get_gid_by_grad get_gid_by_weight get_ranksize get_value "
-    "global_dict_init keep_tensors_dtypes npu_compile register_func "
-    "set_graph_exec_config set_iteration_per_loop set_op_input_tensor_multi_dims "
-    "set_op_tensor_max_range set_op_tensor_max_size set_value "
-    "variable_initializer_in_host",
-    "os six tf ops training_util variable_scope init_ops dtypes compat attr_value_pb2 "
-    "variable_pb2 resource_variable_ops GraphMemoryOptimizeConfig ExperimentalConfig",
-    globals(),
-)
-
+from ascend_session.compat.vendor_modules import mirror
 
 _VALUES: List[Dict[str, Any]] = []  # the one dict, once global_dict_init has made it
 
@@ -184,60 +152,6 @@ def create_or_get_var(var_name: str) -> Any:
         )
 
 
-def plain_session(session: Any) -> Any:
-    """Give the ``tf.Session`` behind one with hooks."""
-    inner = getattr(session, "_tf_sess", None)
-    return session if inner is None else inner()
-
-
-class LateLoop(HostLoop):
-    """A looped operation that learns in each session how many steps a run makes.
-
-    Args:
-        train_op: The operation that makes one step; so does a run where `load_with` was not called.
-    """
-
-    def __init__(self, train_op: Any) -> None:
-        self._steps_by_session: Dict[int, int] = {}
-        super().__init__(train_op, steps=1)
-
-    def load_with(self, session: Any, steps: int) -> None:
-        """Make the operation usable in ``session``, with so many steps a run."""
-        session = plain_session(session)
-        self.load(session)
-        self._steps_by_session[self._numbers[session]] = steps
-
-    def _make_others(self, number: Any, *values: Any) -> Any:
-        self._steps = self._steps_by_session.get(int(number), 1)
-        for session, each in list(self._numbers.items()):
-            if each == int(number):
-                session_log().note_loop(session, self._steps, runs=1)
-        return super()._make_others(number, *values)
-
-
-def check_loop(session: Any, steps: int) -> None:
-    """Compare a loop with what the session reads, and with its entry; the report counts its runs.
-
-    Raises:
-        LifecycleError: For a graph with a one-shot iterator, where the adapter aborts.
-
-    Warns:
-        AscendConfigWarning: If the entry says another number; the vendor demands the same.
-    """
-    if steps == 1:
-        return
-    session_log().note_loop(session, steps)
-    refuse_one_shot(session.graph, steps)
-    proto = getattr(session, "_config", None)
-    options = {} if proto is None else values_in_force(read_entries(proto)[0])
-    entry_steps = options.get("iterations_per_loop", 1)
-    if entry_steps != steps:
-        warn(
-            f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry says "
-            f"iterations_per_loop={entry_steps}; the vendor demands the same number in both."
-        )
-
-
 def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 1) -> Any:
     """An operation of which a run makes so many steps.
 
@@ -357,15 +271,6 @@ def _mark(target: Any, **values: Any) -> None:
         operation._set_attr(f"_{name}", attribute_value(value))
 
 
-def attribute_value(value: Any) -> Any:
-    """A value as the attribute of an operation."""
-    if isinstance(value, bool):
-        return attr_value_pb2.AttrValue(b=value)
-    if isinstance(value, int):
-        return attr_value_pb2.AttrValue(i=value)
-    return attr_value_pb2.AttrValue(s=tf1.compat.as_bytes(value))
-
-
 def set_graph_exec_config(
     fetch: Any,
     dynamic_input: bool = False,
@@ -456,3 +361,12 @@ def set_op_input_tensor_multi_dims(tensor: Any, input_shape: Any, input_dims: An
 def set_op_tensor_max_size(tensor: Any, max_size: int) -> None:
     """Says how much memory an operator's output can take, in bytes."""
     _mark(tensor, op_max_size=max_size)
+
+
+__getattr__, __all__ = mirror(
+    globals(),
+    "os six tf ops training_util variable_scope init_ops dtypes compat attr_value_pb2 "
+    "variable_pb2 resource_variable_ops GraphMemoryOptimizeConfig ExperimentalConfig "
+    "GradDivisionItem add_grads_and_vars fair_division get_all_grad_item get_gid_by_grad "
+    "get_gid_by_weight",
+)

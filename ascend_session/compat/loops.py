@@ -1,0 +1,67 @@
+"""Loops whose number of steps is said late, and to each session: ``set_iteration_per_loop``.
+
+Source: util.py, ``IterationPerLoop``; npu_hook.py, ``SetIterationsVarHook``.
+"""
+
+from typing import Any, Dict
+
+from ascend_session.backends.host_loop import HostLoop
+from ascend_session.compat.sessions import session_log
+from ascend_session.config.adapter_checks import values_in_force
+from ascend_session.config.entry import ENTRY_NAME, read_entries
+from ascend_session.errors import warn
+from ascend_session.session.conditions import refuse_one_shot
+
+
+def plain_session(session: Any) -> Any:
+    """Give the ``tf.Session`` behind one with hooks."""
+    inner = getattr(session, "_tf_sess", None)
+    return session if inner is None else inner()
+
+
+class LateLoop(HostLoop):
+    """A looped operation that learns in each session how many steps a run makes.
+
+    Args:
+        train_op: The operation that makes one step; so does a run where `load_with` was not called.
+    """
+
+    def __init__(self, train_op: Any) -> None:
+        self._steps_by_session: Dict[int, int] = {}
+        super().__init__(train_op, steps=1)
+
+    def load_with(self, session: Any, steps: int) -> None:
+        """Make the operation usable in ``session``, with so many steps a run."""
+        session = plain_session(session)
+        self.load(session)
+        self._steps_by_session[self._numbers[session]] = steps
+
+    def _make_others(self, number: Any, *values: Any) -> Any:
+        self._steps = self._steps_by_session.get(int(number), 1)
+        for session, each in list(self._numbers.items()):
+            if each == int(number):
+                session_log().note_loop(session, self._steps, runs=1)
+        return super()._make_others(number, *values)
+
+
+def check_loop(session: Any, steps: int) -> None:
+    """Compare a loop with what the session reads, and with its entry; the report counts its runs.
+
+    Raises:
+        LifecycleError: For a graph with a one-shot iterator, where the adapter aborts.
+
+    Warns:
+        AscendConfigWarning: If the entry says another number; the vendor demands the same.
+    """
+    if steps == 1:
+        return
+    session_log().note_loop(session, steps)
+    refuse_one_shot(session.graph, steps)
+    proto = getattr(session, "_config", None)
+    options = {} if proto is None else values_in_force(read_entries(proto)[0])
+    entry_steps = options.get("iterations_per_loop", 1)
+    if entry_steps != steps:
+        warn(
+            f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry says "
+            f"iterations_per_loop={entry_steps}; the vendor demands the same number in both."
+        )
