@@ -9,13 +9,12 @@ Sources: npu_config.py, ``NPURunConfig.__init__`` and ``set_npu_default_config``
 
 import json
 import os
-from typing import Any, Dict, Iterable, List
+from typing import Any, Dict
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from ascend_session.compat.tensorflow_names import RunConfig, tf
-from ascend_session.compat.vendor_modules import signature_of
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
@@ -126,8 +125,10 @@ OF_TENSORFLOW = (
     "eval_distribute",
 )
 
-# The vendor's keeps these under their own names, all others behind an underscore.
+# The vendor's classes keep these under their own names, all others behind an underscore.
 _PUBLIC = (
+    "dump_data",
+    "dump_layer",
     "iterations_per_loop",
     "mix_compile_mode",
     "enable_data_pre_proc",
@@ -148,7 +149,7 @@ _PUBLIC = (
 
 
 def attribute(name: str) -> str:
-    """Give the attribute of NPURunConfig that has the argument ``name``."""
+    """Give the attribute of NPURunConfig, or of a part, that has the argument ``name``."""
     return name if name in _PUBLIC else f"_{name}"
 
 
@@ -225,23 +226,10 @@ _ALWAYS = (
     "hcom_parallel graph_run_mode enable_exception_dump enable_small_channel deterministic "
     "enable_compress_weight hcom_multi_mode device_type jit_compile input_fusion_size "
     "stream_sync_timeout event_sync_timeout external_weight frozen_variable "
-    "variable_placement enable_reduce_precision"
+    "variable_placement enable_reduce_precision enable_dump enable_dump_debug"
 )
 
-# Written if AOE tunes.
-_FOR_TUNING = ("aoe_mode", "work_path", "distribute_config")
-
-_EXPERIMENTAL = {
-    "experimental_logical_device_cluster_deploy_mode": "logical_device_cluster_deploy_mode",
-    "experimental_logical_device_id": "logical_device_id",
-    "experimental_model_deploy_mode": "model_deploy_mode",
-    "experimental_model_deploy_devicelist": "model_deploy_devicelist",
-    "resource_config_path": "resource_config_path",
-    "graph_compiler_cache_dir": "graph_compiler_cache_dir",
-    "graph_parallel_option_path": "graph_parallel_option_path",
-    "enable_graph_parallel": "enable_graph_parallel",
-    "experimental_accelerate_train_mode": "accelerate_train_mode",
-}
+_DYNAMIC = ("input_shape", "dynamic_dims", "dynamic_node_type", "compile_hybrid_mode")
 
 
 def add_entry(config: Any) -> Any:
@@ -274,97 +262,45 @@ def _entry(values: Dict[str, Any]) -> Any:
 
 def parameters(config: Any) -> Dict[str, Any]:
     """Give the keys of the entry and their values."""
-    values = {key: getattr(config, attribute(key)) for key in _ALWAYS.split()}
-    values.update(use_off_line=True, min_group_size=True)
-    values.update(_unless_none(config, {key: attribute(key) for key in _optional_keys()}))
-    for key in ("graph_memory_max_size", "variable_memory_max_size"):
-        if key in values:
-            values[key] = str(values[key])
-    values.update(_dump(config._dump_config))
-    values.update(_profiling(config._profiling_config))
-    values.update(_memory(config._memory_config))
-    values.update(_dynamic(config._dynamic_input_config))
-    values.update(_experimental(config._experimental_config))
-    values.update(_tuning(config))
-    values.update(_task())
-    return values
-
-
-def _optional_keys() -> List[str]:
-    """List the keys that are arguments of the same name, written unless they are None."""
-    arguments = signature_of(ARGUMENTS).parameters
-    elsewhere = (*_ALWAYS.split(), *_FOR_TUNING)
-    return [
-        key
+    values = {
+        key: _read(config, option.path)
         for key, option in options_by_key(AdapterOptions).items()
-        if option.field and key in arguments and key not in elsewhere
-    ]
+        if option.field and not option.raw_only
+    }
+    always = set(_ALWAYS.split())
+    for key in ("graph_memory_max_size", "variable_memory_max_size"):
+        if values[key] is not None:
+            values[key] = str(values[key])
+    if config._dump_config is None:
+        values.update(enable_dump=False, enable_dump_debug=False)
+    elif values["dump_mode"] is None:
+        values["dump_debug_mode"] = None
+    else:
+        always.add("dump_debug_mode")
+    if config._profiling_config is not None:
+        is_on = values["profiling_mode"]
+        values["profiling_options"] = (values["profiling_options"] or "") if is_on else None
+        always.add("profiling_mode")
+    if config._memory_config is not None:
+        always.add("atomic_clean_policy")
+    if any(values[key] is None for key in _DYNAMIC):  # all four or none, as npu_estimator.py does
+        values.update(dict.fromkeys(_DYNAMIC))
+    if config._experimental_config is None:
+        values["experimental_logical_device_cluster_deploy_mode"] = "LB"
+    if values["aoe_mode"] is None:
+        values.update(work_path=None, distribute_config=None)
+    elif values["work_path"] is None:
+        values["work_path"] = "./"
+    written = {key: each for key, each in values.items() if each is not None or key in always}
+    return {**written, "use_off_line": True, "min_group_size": True, **_task()}
 
 
-def _unless_none(owner: Any, names: Dict[str, str]) -> Dict[str, Any]:
-    values = {key: getattr(owner, name) for key, name in names.items()}
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _private(keys: Iterable[str]) -> Dict[str, str]:
-    return {key: f"_{key}" for key in keys}
-
-
-def _dump(dump: Any) -> Dict[str, Any]:
-    if dump is None:
-        return {"enable_dump": False, "enable_dump_debug": False}
-    values = {"enable_dump": dump._enable_dump, "enable_dump_debug": dump._enable_dump_debug}
-    values.update(_unless_none(dump, _private(("dump_path", "dump_step", "dump_mode"))))
-    if dump._dump_mode is not None:
-        values["dump_debug_mode"] = dump._dump_debug_mode
-    values.update(_unless_none(dump, {"dump_data": "dump_data", "dump_layer": "dump_layer"}))
-    return values
-
-
-def _profiling(profiling: Any) -> Dict[str, Any]:
-    if profiling is None:
-        return {}
-    values: Dict[str, Any] = {"profiling_mode": profiling._enable_profiling}
-    if profiling._enable_profiling:
-        values["profiling_options"] = profiling._profiling_options or ""
-    return values
-
-
-def _memory(memory: Any) -> Dict[str, Any]:
-    if memory is None:
-        return {}
-    others = ("static_memory_policy", "memory_optimization_policy", "variable_use_1g_huge_page")
-    values = {"atomic_clean_policy": memory._atomic_clean_policy}
-    values.update(_unless_none(memory, _private(others)))
-    return values
-
-
-def _dynamic(dynamic: Any) -> Dict[str, Any]:
-    """Give all four, or none if one of them is None, as npu_estimator.py does."""
-    if dynamic is None:
-        return {}
-    keys = ("input_shape", "dynamic_dims", "dynamic_node_type", "compile_hybrid_mode")
-    values = _unless_none(dynamic, _private(keys))
-    return values if len(values) == len(keys) else {}
-
-
-def _experimental(experimental: Any) -> Dict[str, Any]:
-    if experimental is None:
-        return {"experimental_logical_device_cluster_deploy_mode": "LB"}
-    values = _unless_none(experimental, {key: f"_{name}" for key, name in _EXPERIMENTAL.items()})
-    memory = experimental._graph_memory_optimize_config
-    if memory is not None:
-        values.update(_unless_none(memory, {"graph_slice": "_graph_slice"}))
-    return values
-
-
-def _tuning(config: Any) -> Dict[str, Any]:
-    if config._aoe_mode is None:
-        return {}
-    work_path = "./" if config._work_path is None else config._work_path
-    values = {"aoe_mode": config._aoe_mode, "work_path": work_path}
-    values.update(_unless_none(config, {"distribute_config": "_distribute_config"}))
-    return values
+def _read(config: Any, path: str) -> Any:
+    """Give what stands at the path of an option; None where there is no such part."""
+    value = config
+    for name in path.split("."):
+        value = None if value is None else getattr(value, attribute(name))
+    return value
 
 
 def _task() -> Dict[str, Any]:

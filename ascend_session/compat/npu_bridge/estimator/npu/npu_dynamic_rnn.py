@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, TypeVar
 
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.tensorflow_names import absent_class, tf
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -122,36 +122,11 @@ class _Gru(_DynamicBasic):
 
     _prefix = ""
 
-    def __init__(
-        self,
-        hidden_size: Any,
-        dtype: Any,
-        direction: Any = DYNAMIC_RNN_UNIDIRECTION,
-        cell_depth: Any = 1,
-        keep_prob: Any = 1.0,
-        cell_clip: Any = -1.0,
-        num_proj: Any = 0,
-        time_major: Any = True,
-        activation: Any = "tanh",
-        gate_order: Any = "zrh",
-        reset_after: Any = True,
-        is_training: Any = True,
-    ) -> None:
-        super().__init__(
-            hidden_size,
-            dtype,
-            direction=direction,
-            cell_depth=cell_depth,
-            keep_prob=keep_prob,
-            cell_clip=cell_clip,
-            num_proj=num_proj,
-            time_major=time_major,
-            activation=activation,
-            is_training=is_training,
-            gate_order=gate_order,
-            reset_after=reset_after,
-        )
-        self._weights_of_gates: Dict[str, Any] = {}
+    __init__ = with_signature(
+        "(hidden_size, dtype, direction='UNIDIRECTIONAL', cell_depth=1, keep_prob=1.0, "
+        "cell_clip=-1.0, num_proj=0, time_major=True, activation='tanh', gate_order='zrh', "
+        "reset_after=True, is_training=True)"
+    )(_DynamicBasic.__init__)
 
     gate_order = _attribute("gate_order", "In which order the weights have the gates.")
     reset_after = _attribute("reset_after", "True: the reset gate comes after the product.")
@@ -169,6 +144,7 @@ class _Gru(_DynamicBasic):
             "bias_input": [gates],
             "bias_hidden": [gates],
         }
+        self._weights_of_gates: Dict[str, Any] = {}
         for name, shape in shapes.items():
             initializer = tf.random_uniform_initializer(-deviation, deviation)
             self._weights_of_gates[name] = self._variable(
@@ -211,39 +187,11 @@ class DynamicAUGRU(_Gru):
 class DynamicRNN(_DynamicBasic):
     """An LSTM: y, h, c, the gates i, j, f, o, and tanh(c), of each step."""
 
-    def __init__(
-        self,
-        hidden_size: Any,
-        dtype: Any,
-        cell_type: Any = "LSTM",
-        direction: Any = DYNAMIC_RNN_UNIDIRECTION,
-        cell_depth: Any = 1,
-        use_peephole: Any = False,
-        keep_prob: Any = 1.0,
-        cell_clip: Any = -1.0,
-        num_proj: Any = 0,
-        time_major: Any = True,
-        activation: Any = "tanh",
-        forget_bias: Any = 0.0,
-        is_training: Any = True,
-    ) -> None:
-        super().__init__(
-            hidden_size,
-            dtype,
-            direction=direction,
-            cell_depth=cell_depth,
-            keep_prob=keep_prob,
-            cell_clip=cell_clip,
-            num_proj=num_proj,
-            time_major=time_major,
-            activation=activation,
-            is_training=is_training,
-            cell_type=cell_type,
-            use_peephole=use_peephole,
-            forget_bias=forget_bias,
-        )
-        self._rnn_w: Any = None
-        self._rnn_b: Any = None
+    __init__ = with_signature(
+        "(hidden_size, dtype, cell_type='LSTM', direction='UNIDIRECTIONAL', cell_depth=1, "
+        "use_peephole=False, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, "
+        "activation='tanh', forget_bias=0.0, is_training=True)"
+    )(_DynamicBasic.__init__)
 
     cell_type = _attribute("cell_type", "LSTM.")
     use_peephole = _attribute("use_peephole", "False.")

@@ -19,7 +19,7 @@ from ascend_session.compat.npu_bridge.estimator.npu.npu_saver import NPUSaver
 from ascend_session.compat.run_config import add_entry
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.vendor import ITERATION_OP
 
 _Base: Any = Estimator
@@ -46,38 +46,16 @@ class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
         ValueError, TypeError, RuntimeError: If the host call is none.
     """
 
-    def __new__(
-        cls,
-        mode: Any,
-        predictions: Any = None,
-        loss: Any = None,
-        train_op: Any = None,
-        eval_metric_ops: Any = None,
-        export_outputs: Any = None,
-        training_chief_hooks: Any = None,
-        training_hooks: Any = None,
-        scaffold: Any = None,
-        evaluation_hooks: Any = None,
-        prediction_hooks: Any = None,
-        host_call: Any = None,
-    ) -> Any:
+    @with_signature(
+        "(mode, predictions=None, loss=None, train_op=None, eval_metric_ops=None, "
+        "export_outputs=None, training_chief_hooks=None, training_hooks=None, scaffold=None, "
+        "evaluation_hooks=None, prediction_hooks=None, host_call=None)"
+    )
+    def __new__(cls, host_call: Any, **given: Any) -> Any:
         """Checks the host call, and makes the specification."""
         if host_call is not None:
             _check_host_call(host_call)
-        spec = super().__new__(
-            cls,
-            mode=mode,
-            predictions=predictions,
-            loss=loss,
-            train_op=train_op,
-            eval_metric_ops=eval_metric_ops,
-            export_outputs=export_outputs,
-            training_chief_hooks=training_chief_hooks,
-            training_hooks=training_hooks,
-            scaffold=scaffold,
-            evaluation_hooks=evaluation_hooks,
-            prediction_hooks=prediction_hooks,
-        )
+        spec = super().__new__(cls, **given)
         spec._host_call = host_call
         return spec
 

@@ -12,7 +12,7 @@ from ascend_session.compat.npu_bridge import tf_adapter
 from ascend_session.compat.npu_bridge.estimator.npu import npu_scope, util
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.unavailable import define_unavailable
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.errors import warn
 
 
@@ -46,33 +46,16 @@ def check_graph_run_mode(graph_run_mode: Any) -> None:
         raise ValueError('"graph_run_mode" value must be 0 or 1')
 
 
-def npu_resource_init(
-    graph_run_mode: Any = 1,
-    op_debug_level: Any = 0,
-    enable_profiling: Any = False,
-    profiling_options: Any = None,
-    precision_mode: Any = None,
-    enable_scope_fusion_passes: Any = None,
-    enable_exception_dump: Any = 2,
-    aoe_mode: Any = None,
-    work_path: Any = None,
-    op_compiler_cache_mode: Any = None,
-    op_compiler_cache_dir: Any = None,
-    debug_dir: Any = None,
-    hcom_multi_mode: Any = False,
-    distribute_config: Any = None,
-    aoe_config_file: Any = None,
-    precision_mode_v2: Any = None,
-    export_compile_stat: Any = 1,
-    aicore_num: Any = None,
-    oo_constant_folding: Any = True,
-    input_batch_cpy: Any = False,
-    oo_level: Any = "O3",
-    optimization_switch: Any = None,
-    *,
-    auto_tune_mode: Any = None,
-    mstune_mode: Any = None,
-) -> None:
+@with_signature(
+    "(graph_run_mode=1, op_debug_level=0, enable_profiling=False, profiling_options=None, "
+    "precision_mode=None, enable_scope_fusion_passes=None, enable_exception_dump=2, "
+    "aoe_mode=None, work_path=None, op_compiler_cache_mode=None, op_compiler_cache_dir=None, "
+    "debug_dir=None, hcom_multi_mode=False, distribute_config=None, aoe_config_file=None, "
+    "precision_mode_v2=None, export_compile_stat=1, aicore_num=None, oo_constant_folding=True, "
+    "input_batch_cpy=False, oo_level='O3', optimization_switch=None, *, auto_tune_mode=None, "
+    "mstune_mode=None)"
+)
+def npu_resource_init(**given: Any) -> None:
     """Initialises the system for the process, whatever sessions there are.
 
     The options are checked as the vendor checks them, and are for a device.
@@ -81,19 +64,18 @@ def npu_resource_init(
         ValueError: For a value that cannot be.
         TypeError: For one of another type.
     """
-    util.check_nonnegative_integer(graph_run_mode, "graph_run_mode")
-    check_graph_run_mode(graph_run_mode)
-    util.check_nonnegative_integer(enable_exception_dump, "enable_exception_dump")
-    util.check_nonnegative_integer(op_debug_level, "op_debug_level")
-    util.check_bool_type(enable_profiling, "enable_profiling")
-    if enable_profiling and profiling_options is None:
+    util.check_nonnegative_integer(given["graph_run_mode"], "graph_run_mode")
+    check_graph_run_mode(given["graph_run_mode"])
+    for name in ("enable_exception_dump", "op_debug_level"):
+        util.check_nonnegative_integer(given[name], name)
+    util.check_bool_type(given["enable_profiling"], "enable_profiling")
+    if given["enable_profiling"] and given["profiling_options"] is None:
         raise ValueError("profiling_options must be set when use profiling")
-    _check_tuning(aoe_mode, mstune_mode, work_path)
-    util.check_bool_type(hcom_multi_mode, "hcom_multi_mode")
-    if oo_constant_folding is not None:
-        util.check_bool_type(oo_constant_folding, "oo_constant_folding")
-    if input_batch_cpy is not None:
-        util.check_bool_type(input_batch_cpy, "input_batch_cpy")
+    _check_tuning(given["aoe_mode"], given["mstune_mode"], given["work_path"])
+    util.check_bool_type(given["hcom_multi_mode"], "hcom_multi_mode")
+    for name in ("oo_constant_folding", "input_batch_cpy"):
+        if given[name] is not None:
+            util.check_bool_type(given[name], name)
     sessions.bring_up()
 
 
@@ -108,31 +90,16 @@ def _check_tuning(aoe_mode: Any, mstune_mode: Any, work_path: Any) -> None:
     util.check_path(work_path)
 
 
-def npu_global_init(
-    graph_run_mode: Any = 1,
-    op_debug_level: Any = 0,
-    is_tailing_optimization: Any = False,
-    enable_profiling: Any = False,
-    enable_options: Any = "training_trace",
-    auto_tune_mode: Any = None,
-    precision_mode: Any = None,
-    enable_scope_fusion_passes: Any = None,
-    enable_exception_dump: Any = 0,
-    fp_point: Any = None,
-    bp_point: Any = None,
-) -> None:
+@with_signature(
+    "(graph_run_mode=1, op_debug_level=0, is_tailing_optimization=False, enable_profiling=False, "
+    "enable_options='training_trace', auto_tune_mode=None, precision_mode=None, "
+    "enable_scope_fusion_passes=None, enable_exception_dump=0, fp_point=None, bp_point=None)"
+)
+def npu_global_init(is_tailing_optimization: Any, enable_options: Any, **given: Any) -> None:
     """`npu_resource_init` in the releases of 2020; raises as that."""
     util.check_bool_type(is_tailing_optimization, "is_tailing_optimization")
-    npu_resource_init(
-        graph_run_mode,
-        op_debug_level,
-        enable_profiling,
-        enable_options,
-        precision_mode,
-        enable_scope_fusion_passes,
-        enable_exception_dump,
-        auto_tune_mode=auto_tune_mode,
-    )
+    del given["fp_point"], given["bp_point"]
+    npu_resource_init(profiling_options=enable_options, **given)
 
 
 def npu_global_shutdown() -> None:
