@@ -57,26 +57,21 @@ class _Life:
     opener: Optional[int] = None
 
 
-def system() -> AscendSystem:
+def system(parameters: Optional[Mapping[str, Any]] = None) -> AscendSystem:
     """Give the open system of this process; open one on the stub if there is none.
 
     One that the script has opened itself with `ascend_session` is taken as well.
+
+    Args:
+        parameters: Options of the first session, if this call opens it: keys of the NpuOptimizer
+            entry, and values that were found to be in order.
 
     Raises:
         AscendError: If none can be opened in this environment; the leaf that fits.
         LifecycleError: In a process that was forked after it was opened.
     """
-    return open_with({})
-
-
-def open_with(parameters: Mapping[str, Any]) -> AscendSystem:
-    """Do as `system`, with the options of the first session, if this call opens it.
-
-    Args:
-        parameters: Keys of the NpuOptimizer entry, and values that were found to be in order.
-    """
     with _Life.opening:
-        return current_system() or _open(parameters)
+        return current_system() or _open(parameters or {})
 
 
 def _open(parameters: Mapping[str, Any]) -> AscendSystem:

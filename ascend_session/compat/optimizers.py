@@ -281,6 +281,12 @@ def sent_by_owners(variables: Sequence[Any]) -> Any:
     return tf.group(done)
 
 
+COMPUTE_GRADIENTS = (
+    "(loss, var_list=None, gate_gradients=1, aggregation_method=None, "
+    "colocate_gradients_with_ops=False, grad_loss=None)"
+)
+"""What `compute_gradients` of ``tf.train.Optimizer`` takes; 1 is its ``GATE_OP``."""
+
 _Base: Any = tf.train.Optimizer
 
 

@@ -20,7 +20,6 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
-    Tuple,
 )
 
 from ascend_session.compat import life
@@ -139,22 +138,19 @@ class SessionLog:
         loops = self._loops.get(session, {})
         loops[steps] = loops.get(steps, 0) + runs
 
-    def check_initialised(
-        self, verdict: EntryVerdict
-    ) -> Tuple[List[Finding], List[Finding], List[str]]:
+    def check_initialised(self, verdict: EntryVerdict) -> None:
         """Compare the options of a new session with what earlier ones have initialised.
 
-        Returns:
-            The options that came too late, for another session has initialised GE; what fails
-            together with what an earlier initialisation has left in the adapter; and what of that
-            stays in force beside these options.
+        The verdict gets the options that came too late; what fails together with what an earlier
+        initialisation has left in the adapter; and what of that stays in force beside its options.
         """
         if not self.open_sessions():  # GE has ended with the last one (ge_plugin.cc)
             self.shut_down()
         if not verdict.is_offloaded:
-            return [], [], []
+            return
         if self._initial is not None:
-            return self._list_late(self._initial, verdict.values), [], []
+            verdict.late = self._list_late(self._initial, verdict.values)
+            return
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -162,8 +158,9 @@ class SessionLog:
             except ConfigError as error:
                 modes = ("precision_mode", "precision_mode_v2")
                 option = next(mode for mode in modes if mode in verdict.values)
-                return [], [Finding(ERROR, error.message, error.hint, option=option)], []
-        return [], [], [str(each.message) for each in caught]
+                verdict.refused.append(Finding(ERROR, error.message, error.hint, option=option))
+                return
+        verdict.notes.extend(str(each.message) for each in caught)
 
     def _list_late(self, initial: Mapping[str, Any], values: Mapping[str, Any]) -> List[Finding]:
         """List the options that another session would have had to set."""
@@ -242,21 +239,17 @@ def describe_loops(option: SessionOption, loops: Mapping[int, int]) -> SessionOp
 
 
 def describe_options(
-    verdict: EntryVerdict,
-    late: Sequence[Finding],
-    stub_effects: Mapping[str, str],
-    is_refused: bool = False,
+    verdict: EntryVerdict, stub_effects: Mapping[str, str], is_refused: bool = False
 ) -> List[SessionOption]:
     """Tell what becomes of each option of an entry.
 
     Args:
         verdict: The entry.
-        late: What came too late to be read.
         stub_effects: Options without effect on the stub alone, and why.
         is_refused: Whether the session is not opened, so that no option of it is in force.
     """
     refused = _first_by_key(verdict.refused)
-    silent = _first_by_key([*late, *verdict.ignored])
+    silent = _first_by_key([*verdict.late, *verdict.ignored])
     options = []
     for key, value in verdict.written.items():
         if key in refused:
@@ -270,10 +263,7 @@ def describe_options(
         elif is_refused:
             effect, why = "unused", "the session was refused for other options"
         else:
-            effect, why = (
-                "device",
-                _IN_FORCE.get(key, "checked here; in effect only on a device"),
-            )
+            effect, why = "device", _IN_FORCE.get(key, "checked here; in effect only on a device")
         if is_refused and effect == "device":
             effect = "unused"
         options.append(SessionOption(key, value, effect, why))
@@ -429,36 +419,34 @@ def _open(
     try:
         proto = config if hasattr(config, "graph_options") else None
         verdict = judge_entry(proto, os.environ)
-        late, clashes, stuck = log.check_initialised(verdict)
-        verdict.notes.extend(stuck)
-        verdict.refused.extend(clashes)
+        log.check_initialised(verdict)
         refused = list(verdict.refused)
         if os.environ.get(STRICT_VARIABLE, "") not in ("", "0"):
-            refused += [*verdict.ignored, *late]
+            refused += [*verdict.ignored, *verdict.late]
         if refused:
-            options = describe_options(verdict, late, {}, is_refused=True)
+            options = describe_options(verdict, {}, is_refused=True)
             log.add(session, str(line), verdict, options, (), is_refused=True)
             raise ConfigError.of(refused, f"the options of the session that is opened at {line}")
-        stub_effects = _warn_of_stub(verdict, late, line)
+        stub_effects = _warn_of_stub(verdict, line)
         if verdict.is_offloaded:
             target = target or _system_target(verdict.values, graph)
     except BaseException:
         session._session, session._closed = None, True  # for TensorFlow's __del__
         raise
     original(session, target, graph, config)
-    options = describe_options(verdict, late, stub_effects)
+    options = describe_options(verdict, stub_effects)
     reasons = {option.why for option in options}
     notes = [str(each) for each in verdict.ignored if str(each) not in reasons]
     log.add(session, str(line), verdict, options, notes)
 
 
-def _warn_of_stub(verdict: EntryVerdict, late: Sequence[Finding], line: UserLine) -> Dict[str, str]:
+def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> Dict[str, str]:
     """Warn of the options that have no effect on the stub although they have one on a device."""
     from ascend_session.backends.stub import without_effect
 
     if not verdict.is_offloaded:
         return {}
-    too_late = {finding.message.partition("=")[0] for finding in late}
+    too_late = {finding.message.partition("=")[0] for finding in verdict.late}
     effects = without_effect(verdict.values)
     for key, message in effects.items():
         if key not in too_late:
@@ -470,7 +458,7 @@ def _system_target(values: Dict[str, Any], graph: Any) -> str:
     # The system needs no more of them, and must not refuse what the adapter takes.
     names = ("hccl_timeout", "session_device_id")
     kept: Dict[str, Any] = {key: values[key] for key in names if key in values}
-    system = life.open_with(kept)
+    system = life.system(kept)
     if "session_device_id" in kept:
         system.check_device(kept["session_device_id"])
     loops = values.get("iterations_per_loop", 1)

@@ -59,6 +59,7 @@ class EntryVerdict:
         written: What stands in it, by key; of several entries the last value of each.
         values: What the adapter has read in the end; only what is in order.
         refused: What ends the run on a device.
+        late: What another session would have had to set, which has initialised GE.
         ignored: What does not do what it says there, without a word.
         notes: What else is worth knowing of the session's configuration.
         defaults: Keys at the value that NPUEstimator writes for whatever was left out.
@@ -68,6 +69,7 @@ class EntryVerdict:
     written: Dict[str, Any] = field(default_factory=dict)
     values: Dict[str, Any] = field(default_factory=dict)
     refused: List[Finding] = field(default_factory=list)
+    late: List[Finding] = field(default_factory=list)
     ignored: List[Finding] = field(default_factory=list)
     notes: List[str] = field(default_factory=list)
     defaults: Set[str] = field(default_factory=set)

@@ -46,53 +46,51 @@ def create_group(group: Any, rank_num: Any, rank_ids: Any) -> None:
         raise ValueError(f"rank_num[{rank_num}] not equal to rank_ids len[{len(rank_ids)}].")
     for rank_id in rank_ids:
         _check_number("rank_id", rank_id, 0)
-    _ask("create group", lambda: hccl.create_group(group, rank_num, rank_ids))
+    _ask("create group", hccl.create_group, group, rank_num, rank_ids)
 
 
 def destroy_group(group: Any) -> None:
     """Ends a group; raises as `create_group`."""
     _check_group(group)
-    _ask("destroy group", lambda: hccl.destroy_group(group))
+    _ask("destroy group", hccl.destroy_group, group)
 
 
 def get_rank_size(group: Any = WORLD_GROUP) -> int:
     """The number of the group's ranks; raises ValueError before the system is up."""
     _check_group(group)
-    return _ask("get rank size", lambda: hccl.size(group))
+    return _ask("get rank size", hccl.size, group)
 
 
 def get_rank_id(group: Any = WORLD_GROUP) -> int:
     """This process's rank in the group; raises ValueError before the system is up."""
     _check_group(group)
-    return _ask("get rank id", lambda: hccl.rank(group))
+    return _ask("get rank id", hccl.rank, group)
 
 
 def get_local_rank_size(group: Any = WORLD_GROUP) -> int:
     """How many of its ranks are on this server; raises ValueError before the system is up."""
     _check_group(group)
-    return _ask("get local rank size", lambda: hccl.local_size(group))
+    return _ask("get local rank size", hccl.local_size, group)
 
 
 def get_local_rank_id(group: Any = WORLD_GROUP) -> int:
     """This process's place among those; raises ValueError before the system is up."""
     _check_group(group)
-    return _ask("get local rank id", lambda: hccl.local_rank(group))
+    return _ask("get local rank id", hccl.local_rank, group)
 
 
 def get_world_rank_from_group_rank(group: Any, group_rank_id: Any) -> int:
     """The rank in the job of a rank of the group; raises as `create_group`."""
     _check_group(group)
     _check_number("group_rank_id", group_rank_id, 0)
-    what = "get world rank from group rank"
-    return _ask(what, lambda: hccl.world_rank(group, group_rank_id))
+    return _ask("get world rank from group rank", hccl.world_rank, group, group_rank_id)
 
 
 def get_group_rank_from_world_rank(world_rank_id: Any, group: Any) -> int:
     """The rank in the group of a rank of the job; raises as `create_group`."""
     _check_group(group)
     _check_number("world_rank_id", world_rank_id, 0)
-    what = "get group rank from world rank"
-    return _ask(what, lambda: hccl.group_rank(world_rank_id, group))
+    return _ask("get group rank from world rank", hccl.group_rank, world_rank_id, group)
 
 
 def _check_group(group: Any) -> None:
@@ -111,8 +109,8 @@ def _check_number(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name}[{value}] is less than {least}.")
 
 
-def _ask(what: str, ask: Callable[[], _Answer]) -> _Answer:
-    """What ``ask`` returns.
+def _ask(what: str, ask: Callable[..., _Answer], *arguments: Any) -> _Answer:
+    """What ``ask`` returns for the arguments.
 
     Raises:
         NotUpError: If the system is not up.
@@ -127,7 +125,7 @@ def _ask(what: str, ask: Callable[[], _Answer]) -> _Answer:
         )
     life.system()
     try:
-        return ask()
+        return ask(*arguments)
     except CollectiveError as error:
         raise GroupError(f"{what} error. ret[{_WRONG}]: {error.message}", hint=error.hint) from None
 

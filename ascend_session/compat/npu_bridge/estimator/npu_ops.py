@@ -12,7 +12,7 @@ from ascend_session.compat import formulas, recurrent
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.operators import graph_only
 from ascend_session.compat.unavailable import define_unavailable
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 
 gen_npu_ops = helper.get_gen_ops()
 
@@ -21,6 +21,11 @@ DEFAULT_GRAPH_SEED = 87654321
 LARS = graph_only("tf.LARS")(formulas.lars)
 LARSV2 = graph_only("tf.LARSV2")(formulas.lars_v2)
 dropout = graph_only("npu_ops.dropout")(formulas.dropout)
+basic_lstm_cell = graph_only("tf.basic_lstm_cell")(
+    with_signature(
+        "(x, h, c, w, b, keep_prob, forget_bias, state_is_tuple, activation, name=None)"
+    )(recurrent.basic_lstm_cell)
+)
 
 
 @graph_only("tf.NPUInit")
@@ -50,26 +55,7 @@ def get_seed(op_seed: Any) -> Any:
     return random_seed.get_seed(op_seed)
 
 
-@graph_only("tf.basic_lstm_cell")
-def basic_lstm_cell(
-    x: Any,
-    h: Any,
-    c: Any,
-    w: Any,
-    b: Any,
-    keep_prob: Any,
-    forget_bias: Any,
-    state_is_tuple: Any,
-    activation: Any,
-    name: Any = None,
-) -> Any:
-    """One step of an LSTM (`recurrent.basic_lstm_cell`)."""
-    return recurrent.basic_lstm_cell(
-        x, h, c, w, b, keep_prob, forget_bias, state_is_tuple, activation, name
-    )
-
-
 define_unavailable(globals())
 __getattr__, __all__ = mirror(
-    globals(), "DEFAULT_GRAPH_SEED LARS LARSV2 NPUBasics dropout gen_npu_ops"
+    globals(), "DEFAULT_GRAPH_SEED LARS LARSV2 NPUBasics basic_lstm_cell dropout gen_npu_ops"
 )

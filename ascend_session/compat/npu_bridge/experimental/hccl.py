@@ -10,17 +10,13 @@ from typing import Any
 from ascend_session.compat.hccl.manage.api import get_rank_size
 from ascend_session.compat.npu_bridge.estimator.npu import util as util_lib
 from ascend_session.compat.vendor_modules import mirror
-from ascend_session.vendor import WORLD_GROUP
+
+get_actual_rank_size = get_rank_size
 
 
 def c_str(string: str) -> Any:
     """The text for C."""
     return ctypes.c_char_p(string.encode("utf-8"))
-
-
-def get_actual_rank_size(group: Any = WORLD_GROUP) -> int:
-    """The number of the group's ranks; ValueError before the system is up."""
-    return get_rank_size(group)
 
 
 def get_user_rank_size() -> int:
@@ -33,4 +29,4 @@ def get_user_rank_id() -> int:
     return int(os.getenv("RANK_ID"))  # type: ignore[arg-type]
 
 
-__getattr__, __all__ = mirror(globals(), "util_lib")
+__getattr__, __all__ = mirror(globals(), "get_actual_rank_size util_lib")

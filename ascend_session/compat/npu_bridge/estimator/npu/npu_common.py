@@ -33,9 +33,7 @@ class JobInfo:
 class JobConfig:
     """A learning rate and a size of batches."""
 
-    def __init__(self, learning_rate: Any = None, batch_size: Any = None) -> None:
-        self._learning_rate = learning_rate
-        self._batch_size = batch_size
+    __init__ = keep_arguments("(learning_rate=None, batch_size=None)")
 
 
 class DeviceInfo:

@@ -7,7 +7,6 @@ after the ``*``.
 import sys
 from enum import Enum
 from inspect import signature
-from types import FrameType
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from tensorflow.core.protobuf import config_pb2
@@ -188,18 +187,15 @@ def decorator_tf_session(func: Callable[..., Any]) -> Callable[..., Any]:
     """An ``__init__`` of a session that makes it one on the device, unless it is one of ours."""
 
     def class_func_wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _is_our_own(sys._getframe(1)):
+        caller = str(sys._getframe(1).f_globals.get("__name__", ""))
+        is_of_script = caller.startswith("ascend_session.compat.")
+        # Our own system has sessions, too: its ranks' exchange, for example.
+        if is_of_script or not caller.startswith("ascend_session."):
             args, kwargs = set_npu_default_config(func, args, kwargs)
         return func(self, *args, **kwargs)
 
     class_func_wrapper.__wrapped__ = func  # type: ignore[attr-defined]
     return class_func_wrapper
-
-
-def _is_our_own(caller: FrameType) -> bool:
-    """Whether a session is of this package's own system: its ranks' exchange, for example."""
-    name = str(caller.f_globals.get("__name__", ""))
-    return name.startswith("ascend_session.") and not name.startswith("ascend_session.compat.")
 
 
 __getattr__, __all__ = mirror(

@@ -13,7 +13,7 @@ from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.optimizers import broadcast_values
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.vendor_modules import keep_arguments, mirror, with_signature
 from ascend_session.vendor import ITERATION_OP
 
 _Hook: Any = tf1.train.SessionRunHook
@@ -157,8 +157,7 @@ class NPULogOutfeedSessionHook(_Hook):  # type: ignore[misc]
         output_stream: Where to.
     """
 
-    def __init__(self, output_stream: Any) -> None:
-        self._output_stream = output_stream
+    __init__ = keep_arguments("(output_stream)")
 
 
 class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]

@@ -7,6 +7,7 @@ npu_loss_scale_optimizer.py, and the optimizer of tf.contrib.mixed_precision tha
 from typing import Any, List, Optional
 
 from ascend_session.compat.optimizers import (
+    COMPUTE_GRADIENTS,
     WrappingOptimizer,
     applied_if_finite,
     downscaled,
@@ -14,7 +15,7 @@ from ascend_session.compat.optimizers import (
     scaled,
 )
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.training.gradients import Overflow
 
 # Public scripts fetch it: get_tensor_by_name("overflow_status_reduce_all:0").
@@ -46,26 +47,11 @@ class NPULossScaleOptimizer(WrappingOptimizer):
             raise AttributeError(attr)
         return getattr(self._opt, attr)
 
-    def compute_gradients(
-        self,
-        loss: Any,
-        var_list: Any = None,
-        gate_gradients: Any = tf1.train.Optimizer.GATE_OP,
-        aggregation_method: Any = None,
-        colocate_gradients_with_ops: bool = False,
-        grad_loss: Any = None,
-    ) -> List[Any]:
+    @with_signature(COMPUTE_GRADIENTS)
+    def compute_gradients(self, loss: Any, **given: Any) -> List[Any]:
         """Gradients and variables; see ``tf.train.Optimizer``."""
         scale = self._loss_scale_manager.get_loss_scale()
-        pairs = self._opt.compute_gradients(
-            scaled(loss, scale),
-            var_list=var_list,
-            gate_gradients=gate_gradients,
-            aggregation_method=aggregation_method,
-            colocate_gradients_with_ops=colocate_gradients_with_ops,
-            grad_loss=grad_loss,
-        )
-        return downscaled(pairs, scale)
+        return downscaled(self._opt.compute_gradients(scaled(loss, scale), **given), scale)
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
@@ -73,7 +59,8 @@ class NPULossScaleOptimizer(WrappingOptimizer):
         """Applies them if nothing has overflown, or if the manager wants no check."""
         pairs = list(grads_and_vars)
         finite = tf1.constant(True)
-        if self._enable_overflow_check():
+        # Managers that were written for TensorFlow's own interface have no such method.
+        if getattr(self._loss_scale_manager, "get_enable_overflow_check", lambda: True)():
             gradients = [gradient for gradient, _ in pairs if gradient is not None]
             size = rank_count() if self._is_distributed else 1
             finite = Overflow(self.get_name()).none_anywhere(gradients, size)
@@ -83,10 +70,6 @@ class NPULossScaleOptimizer(WrappingOptimizer):
             lambda: self._opt.apply_gradients(pairs, global_step, name),
             self._loss_scale_manager,
         )
-
-    def _enable_overflow_check(self) -> bool:
-        enabled = getattr(self._loss_scale_manager, "get_enable_overflow_check", None)
-        return True if enabled is None else bool(enabled())
 
 
 __getattr__, __all__ = mirror(

@@ -10,6 +10,7 @@ from ascend_session import hccl
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.optimizers import (
+    COMPUTE_GRADIENTS,
     WrappingOptimizer,
     applied_if_finite,
     averaged_in_job,
@@ -23,7 +24,7 @@ from ascend_session.compat.optimizers import (
 )
 from ascend_session.compat.tensorflow_names import OptimizerV2
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.training.gradients import Overflow, is_slices
 from ascend_session.vendor import WORLD_GROUP
 
@@ -104,28 +105,14 @@ class NPUOptimizer(WrappingOptimizer):
         self._is_tailing_optimization = is_tailing_optimization
         super().__init__(name=name or f"NPUOptimizer{type(opt).__name__}", use_locking=False)
 
-    def compute_gradients(
-        self,
-        loss: Any,
-        var_list: Any = None,
-        gate_gradients: Any = tf1.train.Optimizer.GATE_OP,
-        aggregation_method: Any = None,
-        colocate_gradients_with_ops: bool = False,
-        grad_loss: Any = None,
-    ) -> List[Any]:
+    @with_signature(COMPUTE_GRADIENTS)
+    def compute_gradients(self, loss: Any, **given: Any) -> List[Any]:
         """Gradients and variables; see ``tf.train.Optimizer``."""
         scale = None
         if self._is_loss_scale:
             scale = self._loss_scale_manager.get_loss_scale()
             loss = scaled(loss, scale)
-        pairs: List[Any] = self._opt.compute_gradients(
-            loss,
-            var_list=var_list,
-            gate_gradients=gate_gradients,
-            aggregation_method=aggregation_method,
-            colocate_gradients_with_ops=colocate_gradients_with_ops,
-            grad_loss=grad_loss,
-        )
+        pairs: List[Any] = self._opt.compute_gradients(loss, **given)
         if self._is_distributed:
             pairs = averaged_in_job(pairs, self.get_name())
         return pairs if scale is None else downscaled(pairs, scale)

@@ -102,14 +102,12 @@ def npu_global_init(is_tailing_optimization: Any, enable_options: Any, **given: 
     npu_resource_init(profiling_options=enable_options, **given)
 
 
-def npu_global_shutdown() -> None:
-    """`npu_resource_shutdown` in the releases of 2020."""
-    npu_resource_shutdown()
-
-
 def npu_resource_shutdown() -> None:
     """Ends what `npu_resource_init` has begun: sessions that are open cannot run any more."""
     sessions.shut_down()
+
+
+npu_global_shutdown = npu_resource_shutdown  # in the releases of 2020
 
 
 def npu_close() -> None:
