@@ -93,6 +93,12 @@ class NPUBasics:
 
         Args:
             subject: What was asked for, as the beginning of a sentence.
+
+        Raises:
+            JobError: In a job of several ranks without JOB_ID.
+
+        Warns:
+            AscendConfigWarning: Without JOB_ID in a job of one.
         """
         if self._job_info is not None:
             return self._job_info

@@ -188,9 +188,9 @@ def decorator_tf_session(func: Callable[..., Any]) -> Callable[..., Any]:
 
     def class_func_wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         caller = str(sys._getframe(1).f_globals.get("__name__", ""))
-        is_of_script = caller.startswith("ascend_session.compat.")
-        # Our own system has sessions, too: its ranks' exchange, for example.
-        if is_of_script or not caller.startswith("ascend_session."):
+        is_compat = caller.startswith("ascend_session.compat.")
+        # This package's own system has sessions, too: its ranks' exchange, for example.
+        if is_compat or not caller.startswith("ascend_session."):
             args, kwargs = set_npu_default_config(func, args, kwargs)
         return func(self, *args, **kwargs)
 
