@@ -31,28 +31,18 @@ if TYPE_CHECKING:
     from ascend_session.option_files.op_precision import decide_by_select as decide_by_select
     from ascend_session.option_files.op_precision import implemented_modes as implemented_modes
 
-_HOMES = {
-    "DEBUG_ITEMS": "op_debug",
-    "LISTS": "mixlist",
-    "MODES": "op_precision",
-    "Aipp": "aipp",
-    "AippOp": "aipp",
-    "AoeConfigFile": "aoe_config",
-    "CustomDtypes": "customize_dtypes",
-    "Decision": "op_precision",
-    "Dtypes": "customize_dtypes",
-    "FusionSwitch": "fusion_switch",
-    "MixList": "mixlist",
-    "OpCache": "op_cache",
-    "OpDebugConfig": "op_debug",
-    "OpPrecision": "op_precision",
-    "OptionFile": "base",
-    "Policy": "mixlist",
-    "Switching": "fusion_switch",
-    "built_in_lists": "mixlist",
-    "decide_by_select": "op_precision",
-    "implemented_modes": "op_precision",
+_NAMES = {
+    "aipp": ("Aipp", "AippOp"),
+    "aoe_config": ("AoeConfigFile",),
+    "base": ("OptionFile",),
+    "customize_dtypes": ("CustomDtypes", "Dtypes"),
+    "fusion_switch": ("FusionSwitch", "Switching"),
+    "mixlist": ("LISTS", "MixList", "Policy", "built_in_lists"),
+    "op_cache": ("OpCache",),
+    "op_debug": ("DEBUG_ITEMS", "OpDebugConfig"),
+    "op_precision": ("MODES", "Decision", "OpPrecision", "decide_by_select", "implemented_modes"),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 TYPE_NAMES = {
     "op_precision_mode": "OpPrecision",

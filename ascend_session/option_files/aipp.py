@@ -33,7 +33,7 @@ from typing import (
 from ascend_session.errors import UnsupportedError
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
-from ascend_session.option_files.base import Brief, OptionFile, unusable_value
+from ascend_session.option_files.base import Brief, OptionFile
 from ascend_session.option_files.source import SourceFile
 from ascend_session.requirements import protobuf_command
 from ascend_session.text import did_you_mean, is_writable, shorten
@@ -149,7 +149,7 @@ class AippOp(Brief):
             faults += [f"{field.name}={value!r}: {fault}"] if fault else []
         faults = faults or [f"{name}: {fault}" for name, fault in find_faults(vars(self))]
         if faults:
-            raise unusable_value("insert_op_file", " ".join(faults))
+            raise Aipp._unusable(" ".join(faults))
 
     def __reduce__(self) -> Tuple[Any, ...]:
         # Made anew, so that what is no number is equal to itself in another process too.
@@ -322,10 +322,10 @@ class Aipp(OptionFile):
     def __post_init__(self) -> None:
         given = self.ops
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
-            raise unusable_value(self.OPTION, f"ops is a list of AippOp, not {given!r}.")
+            raise self._unusable(f"ops is a list of AippOp, not {given!r}.")
         object.__setattr__(self, "ops", tuple(map(_to_op, given)))
         for number, _, message in _find_clashes([vars(op) for op in self.ops]):
-            raise unusable_value(self.OPTION, f"ops[{number}]: {message}")
+            raise self._unusable(f"ops[{number}]: {message}")
 
     def text(self) -> str:
         """Write the blocks in protobuf's text form, only what is set."""
@@ -508,10 +508,9 @@ def _to_op(value: Any) -> AippOp:
         try:
             return AippOp(**value)
         except TypeError as error:
-            message = f"{dict(value)!r} are no fields: {error}."
-            raise unusable_value(Aipp.OPTION, message) from None
+            raise Aipp._unusable(f"{dict(value)!r} are no fields: {error}.") from None
     if not isinstance(value, AippOp):
-        raise unusable_value(Aipp.OPTION, f"{value!r} is no AippOp.")
+        raise Aipp._unusable(f"{value!r} is no AippOp.")
     return value
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Optional, Tuple
 
 from ascend_session.jsonfile import Member
-from ascend_session.option_files.base import OptionFile, unusable_value
+from ascend_session.option_files.base import OptionFile
 from ascend_session.option_files.source import SourceFile
 from ascend_session.text import is_writable
 
@@ -49,15 +49,15 @@ class AoeConfigFile(OptionFile):
         for field in (_NAMES, _TYPES, _FEATURE):
             words = getattr(self, field)
             if isinstance(words, (str, bytes)) or not all(_is_word(word) for word in words):
-                raise unusable_value(self.OPTION, f"{field} is a list of text, not {words!r}.")
+                raise self._unusable(f"{field} is a list of text, not {words!r}.")
             object.__setattr__(self, field, tuple(dict.fromkeys(words)))
         level = self.tune_optimization_level
         if level is not None and level not in _LEVELS:
-            raise unusable_value(self.OPTION, f"{_LEVEL} is O1 or O2, not {level!r}.")
+            raise self._unusable(f"{_LEVEL} is O1 or O2, not {level!r}.")
         for feature in self.feature:
             if feature not in _MODE_OF_FEATURE:
                 known = " or ".join(_MODE_OF_FEATURE)
-                raise unusable_value(self.OPTION, f"{_FEATURE} is {known}, not {feature!r}.")
+                raise self._unusable(f"{_FEATURE} is {known}, not {feature!r}.")
 
     def against(self, aoe_mode: str) -> Tuple[str, ...]:
         """List what does not go with a mode of AOE, in sentences."""

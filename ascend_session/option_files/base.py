@@ -177,12 +177,11 @@ class OptionFile(Brief):
         unknown = [str(name) for name in fields if name not in known]
         if unknown:
             message = f"{cls.__name__} has no field {', '.join(map(repr, unknown))}."
-            raise unusable_value(cls.OPTION, message, f"Its fields are {', '.join(known)}.")
+            raise cls._unusable(message, f"Its fields are {', '.join(known)}.")
         try:
             return cls(**fields)
         except (TypeError, AttributeError):
-            message = f"{dict(fields)!r} are no fields of {cls.__name__}."
-            raise unusable_value(cls.OPTION, message) from None
+            raise cls._unusable(f"{dict(fields)!r} are no fields of {cls.__name__}.") from None
 
     def to_dict(self) -> Dict[str, Any]:
         """Give its fields as JSON can hold them, without those that say nothing; see `of`."""
@@ -201,20 +200,28 @@ class OptionFile(Brief):
     def _examine(
         cls, name: str, content: Union[str, bytes], fix: bool = False
     ) -> Tuple[SourceFile, Dict[str, Any]]:
-        if isinstance(content, str):  # half a surrogate pair becomes three bytes that are no UTF-8
-            errors = "surrogateescape" if is_writable(content) else "surrogatepass"
-            content = content.encode("utf-8", errors)
         source = SourceFile(name, content, fix)
         fields = cls._read(source)
         source.note_encoding(cls.WHAT, cls.READER)
         return source, fields
 
     @classmethod
+    def _unusable(cls, message: str, hint: Optional[str] = None) -> ConfigError:
+        """Make the error for an object that no file can hold."""
+        return ConfigError.of([Finding(ERROR, message, hint, option=cls.OPTION)])
+
+    @classmethod
+    def _check_writable(cls, what: str, text: str, strict: bool = False) -> None:
+        """Refuse text that no file gives back as it was written; see `text.is_writable`."""
+        if not is_writable(text, strict):
+            raise cls._unusable(f"{what} has half a surrogate pair in it, which no file can hold.")
+
+    @classmethod
     def _build(cls: Type[_File], source: SourceFile, fields: Dict[str, Any]) -> _File:
         source.raise_errors(cls.OPTION)
         if source.unknown is not None:
             message = f"{source.name}:{source.unknown} It would be lost in an object of this "
-            raise unusable_value(cls.OPTION, f"{message}package.")
+            raise cls._unusable(f"{message}package.")
         return cls(**fields)
 
     @classmethod
@@ -251,19 +258,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, tuple) else value
-
-
-def unusable_value(option: str, message: str, hint: Optional[str] = None) -> ConfigError:
-    """Make the error for an object that no file can hold."""
-    return ConfigError.of([Finding(ERROR, message, hint, option=option)])
-
-
-def check_writable(option: str, what: str, text: str, strict: bool = False) -> None:
-    """Refuse text that no file gives back as it was written; see `text.is_writable`.
-
-    Raises:
-        ConfigError: For such text.
-    """
-    if not is_writable(text, strict):
-        message = f"{what} has half a surrogate pair in it, which no file can hold."
-        raise unusable_value(option, message)

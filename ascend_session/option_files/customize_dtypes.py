@@ -11,12 +11,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
-from ascend_session.option_files.base import (
-    FrozenDict,
-    OptionFile,
-    check_writable,
-    unusable_value,
-)
+from ascend_session.option_files.base import FrozenDict, OptionFile
 from ascend_session.option_files.source import SourceFile, encode, trim
 from ascend_session.text import did_you_mean
 
@@ -61,14 +56,12 @@ class Dtypes:
         for field in ("inputs", "outputs"):
             slots = getattr(self, field)
             if isinstance(slots, (str, bytes)) or not isinstance(slots, Sequence):
-                message = f"{field} is a list of types, not {slots!r}."
-                raise unusable_value(CustomDtypes.OPTION, message)
+                raise CustomDtypes._unusable(f"{field} is a list of types, not {slots!r}.")
             for dtype in slots:
                 fault = "it is no text." if not isinstance(dtype, (str, type(None))) else ""
                 fault = fault or (_find_dtype_fault(dtype) if dtype else "")
                 if fault:
-                    message = f"{dtype!r} cannot be used: {fault}"
-                    raise unusable_value(CustomDtypes.OPTION, message)
+                    raise CustomDtypes._unusable(f"{dtype!r} cannot be used: {fault}")
             kept = [dtype.lower() if dtype else None for dtype in slots]
             while kept and kept[-1] is None:  # it says nothing
                 kept.pop()
@@ -99,7 +92,7 @@ class CustomDtypes(OptionFile):
         for field, is_type in (("by_name", False), ("by_type", True)):
             given = getattr(self, field)
             if not isinstance(given, Mapping):
-                raise unusable_value(self.OPTION, f"{field} is a mapping of Dtypes, not {given!r}.")
+                raise self._unusable(f"{field} is a mapping of Dtypes, not {given!r}.")
             entries = {name: _to_dtypes(dtypes) for name, dtypes in given.items()}
             for name, dtypes in entries.items():
                 _check_entry(name, dtypes, is_type)
@@ -285,23 +278,21 @@ def _write_line(name: str, dtypes: Dtypes, is_type: bool) -> str:
 
 
 def _check_entry(name: object, dtypes: object, is_type: bool) -> None:
-    option = CustomDtypes.OPTION
     if not isinstance(dtypes, Dtypes):
-        message = f"{name!r} needs Dtypes (inputs, outputs), not {dtypes!r}."
-        raise unusable_value(option, message)
+        raise CustomDtypes._unusable(f"{name!r} needs Dtypes (inputs, outputs), not {dtypes!r}.")
     wrong = f"{name!r} cannot stand in {CustomDtypes.NAME}"
     if not isinstance(name, str) or set(name) & set(":\n\0") or _IN in name or _OUT in name:
         message = f"{wrong}: a name is one line without ':' and {_IN} and {_OUT}."
-        raise unusable_value(option, message)
+        raise CustomDtypes._unusable(message)
     line = _write_line(name, dtypes, is_type)
-    check_writable(option, repr(name), name)
+    CustomDtypes._check_writable(repr(name), name)
     size = len(encode(line))
     if size > _MOST_BYTES:
         message = f"{name[:60]!r}: its line has {size} bytes, and GE stops at {_MOST_BYTES}."
-        raise unusable_value(option, message)
+        raise CustomDtypes._unusable(message)
     try:
         parsed = _parse_line(line)
     except _LineError:
-        raise unusable_value(option, f"{wrong}: no name is left without its blanks.") from None
+        raise CustomDtypes._unusable(f"{wrong}: no name is left without its blanks.") from None
     if parsed != _Line(is_type, name, dtypes):
-        raise unusable_value(option, f"{wrong}: GE would read it as {parsed.name!r}.")
+        raise CustomDtypes._unusable(f"{wrong}: GE would read it as {parsed.name!r}.")

@@ -12,18 +12,14 @@ fusion_utils.cc (ParseFusionSwitchFile).
 """
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM, JsonError, Member, Node
-from ascend_session.option_files.base import (
-    FrozenDict,
-    OptionFile,
-    check_writable,
-    unusable_value,
-)
-from ascend_session.option_files.source import SourceFile, encode, trim
+from ascend_session.option_files.base import FrozenDict, OptionFile
+from ascend_session.option_files.source import SourceFile, trim
 from ascend_session.text import find_stray_byte, shorten
 
 _ALL = "ALL"
@@ -72,15 +68,13 @@ class FusionSwitch(OptionFile):
         for field in ("graph", "ub", "graph_priority", "ub_priority"):
             passes = getattr(self, field)
             if not isinstance(passes, Mapping):
-                raise unusable_value(
-                    self.OPTION, f"{field} is a mapping of passes, not {passes!r}."
-                )
+                raise self._unusable(f"{field} is a mapping of passes, not {passes!r}.")
             for name, value in passes.items():
                 _check_pass(name)
                 _check_value(field, name, value)
             object.__setattr__(self, field, FrozenDict(passes))
         if isinstance(self.keep_at_o1, (str, bytes)):
-            raise unusable_value(self.OPTION, "keep_at_o1 is a list of passes.")
+            raise self._unusable("keep_at_o1 is a list of passes.")
         for name in self.keep_at_o1:
             _check_pass(name)
         object.__setattr__(self, "keep_at_o1", tuple(dict.fromkeys(self.keep_at_o1)))
@@ -138,11 +132,11 @@ class FusionSwitch(OptionFile):
                 source.refuse_json(error)
                 return {}
             return _read_lines(source)
-        return _JsonForm(source).read(node)
+        return _read_json(source, node)
 
 
 def _is_older_form(text: str) -> bool:
-    trial = SourceFile("", encode(text))
+    trial = SourceFile("", text)
     _read_lines(trial)
     return not trial.errors()
 
@@ -190,141 +184,128 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
     return {"graph": switches, "ub": switches}
 
 
-class _JsonForm:
-    """Reads the JSON form; ``is_used`` is whether GE uses what it checks, see the module."""
-
-    def __init__(self, source: SourceFile) -> None:
-        self._source = source
-        self._switches: Dict[str, Dict[str, bool]] = {"graph": {}, "ub": {}}
-        self._priorities: Dict[str, Dict[str, int]] = {"graph": {}, "ub": {}}
-        self._kept: List[str] = []
-
-    def read(self, node: Node) -> Dict[str, Any]:
-        if node.value is None:
-            message = "GE treats null as if the option were not set: no pass is switched."
-            self._source.skip(node.at, message)
-        else:
-            for member in self._source.members_of(node, "The top level"):
-                self._read_part(member)
-        return {
-            **self._switches,
-            **{f"{field}_priority": each for field, each in self._priorities.items()},
-            "keep_at_o1": tuple(self._kept),
-        }
-
-    def _read_part(self, member: Member) -> None:
+def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
+    """Read the JSON form, of which GE checks more than it uses; see the module."""
+    fields: Dict[str, Any] = {"keep_at_o1": []}
+    for field in _FIELDS.values():
+        fields.update({field: {}, f"{field}_priority": {}})
+    if node.value is None:
+        message = "GE treats null as if the option were not set: no pass is switched."
+        source.skip(node.at, message)
+        return fields
+    for member in source.members_of(node, "The top level"):
         part = trim(member.key)
-        is_used = self._is_exact(member)
+        is_used = _is_exact(source, member)
         if part == _KEPT:
-            self._read_kept(member.node, is_used)
+            _read_kept(source, member.node, is_used, fields["keep_at_o1"])
         elif part not in (_SWITCH, _PRIORITY):
             hint = f"The keys are {_SWITCH}, {_PRIORITY} and {_KEPT}."
-            self._source.refuse(member.at, f"GE knows no key {member.key!r} here.", hint)
+            source.refuse(member.at, f"GE knows no key {member.key!r} here.", hint)
         else:
-            for kind in self._source.members_of(member.node, part):
-                self._read_kind(part, kind, is_used)
-
-    def _read_kind(self, part: str, member: Member, is_used: bool) -> None:
-        kind = trim(member.key)
-        if kind not in _FIELDS:
-            message = f"GE knows no key {member.key!r} below {part}."
-            self._source.refuse(member.at, message, f"The keys are {' and '.join(_FIELDS)}.")
-            return
-        is_used = self._is_exact(member) and is_used
-        first_places: Dict[str, int] = {}
-        for below in self._source.members_of(member.node, kind):
-            if part == _SWITCH:
-                self._read_switch(_FIELDS[kind], below, is_used)
-                continue
-            level = trim(below.key)
-            if level not in _LEVELS:
-                hint = f"The levels are {', '.join(_LEVELS)}."
-                self._source.refuse(below.at, f"GE knows no level {below.key!r}.", hint)
-                continue
-            for priority in self._source.members_of(below.node, level):
-                self._read_priority(_FIELDS[kind], level, priority, first_places, is_used)
-
-    def _read_switch(self, field: str, member: Member, is_used: bool) -> None:
-        value = member.node.value
-        name = trim(member.key) if self._source.fix else member.key
-        if not isinstance(value, str) or trim(value) not in ("on", "off"):
-            value_text = repr(value) if isinstance(value, str) else member.node.kind
-            message = f"The switch of {member.key!r} is {value_text}."
-            self._source.refuse(member.node.at, message, 'Write "on" or "off".')
-        elif is_used and not name:
-            self._source.skip(member.at, "GE skips this switch: it names no pass.")
-        elif is_used and trim(name) != name:
-            message = f"No pass is called {name!r}, with blanks at its ends."
-            self._source.skip(member.at, message)
-        elif is_used:
-            self._switches[field][name] = (trim(value) if self._source.fix else value) == "on"
-            if trim(value) == "on" != value and not self._source.fix:
-                message = f"GE reads {value!r} as off, since it is not exactly 'on'."
-                self._source.skip(member.node.at, message, 'Write "on" without blanks.')
-
-    def _read_priority(
-        self, field: str, level: str, member: Member, first_places: Dict[str, int], is_used: bool
-    ) -> None:
-        name = trim(member.key)
-        if name in first_places:
-            line = self._source.place(first_places[name]).line
-            self._source.refuse(member.at, f"{name!r} has a priority in line {line} already.")
-        first_places.setdefault(name, member.at)
-        priority = _parse_priority(member.node.value)
-        span = _LEVELS[level]
-        if priority is None or priority not in span:
-            self._source.refuse(
-                member.node.at,
-                f"The priority of {name!r} is not within {span[0]} to {span[-1]}, as {level} asks.",
-                f'Write it as text, "{span[0]}" for example.',
-            )
-        elif is_used and name:
-            self._priorities[field].setdefault(name, priority)
-        elif is_used:
-            self._source.skip(member.at, "This priority names no pass.")
-
-    def _read_kept(self, node: Node, is_used: bool) -> None:
-        if not isinstance(node.value, list):
-            self._source.refuse(node.at, f"{_KEPT} is an array, not {node.kind}.")
-            return
-        for item in node.value if is_used else ():
-            if not isinstance(item.value, str):
-                self._source.refuse(item.at, f"A pass is text, not {item.kind}.")
-            elif not item.value or trim(item.value) != item.value:
-                self._source.skip(item.at, f"No pass is called {item.value!r}.")
-            else:
-                self._kept.append(item.value)
-
-    def _is_exact(self, member: Member) -> bool:
-        """Whether GE uses what stands under the key, which it checks in any case."""
-        is_exact = self._source.fix or trim(member.key) == member.key
-        if not is_exact:
-            message = f"GE ignores {member.key!r}, because of the blanks at its ends, and all "
-            self._source.skip(member.at, f"{message}below it.")
-        return is_exact
+            for kind in source.members_of(member.node, part):
+                _read_kind(source, part, kind, is_used, fields)
+    return fields
 
 
-def _parse_priority(value: object) -> Optional[int]:
-    """Read ASCII digits; None if it is no such text, or too large for C's int."""
-    text = trim(value) if isinstance(value, str) else ""
-    if not text or len(text.lstrip("0")) > 4 or any(not "0" <= digit <= "9" for digit in text):
-        return None
-    return int(text)
+def _read_kind(
+    source: SourceFile, part: str, member: Member, is_used: bool, fields: Dict[str, Any]
+) -> None:
+    kind = trim(member.key)
+    if kind not in _FIELDS:
+        message = f"GE knows no key {member.key!r} below {part}."
+        source.refuse(member.at, message, f"The keys are {' and '.join(_FIELDS)}.")
+        return
+    is_used = _is_exact(source, member) and is_used
+    first_places: Dict[str, int] = {}
+    for below in source.members_of(member.node, kind):
+        level = trim(below.key)
+        if part == _SWITCH:
+            _read_switch(source, below, is_used, fields[_FIELDS[kind]])
+        elif level not in _LEVELS:
+            hint = f"The levels are {', '.join(_LEVELS)}."
+            source.refuse(below.at, f"GE knows no level {below.key!r}.", hint)
+        else:
+            for priority in source.members_of(below.node, level):
+                name = trim(priority.key)
+                if name in first_places:
+                    line = source.place(first_places[name]).line
+                    source.refuse(priority.at, f"{name!r} has a priority in line {line} already.")
+                first_places.setdefault(name, priority.at)
+                priorities = fields[f"{_FIELDS[kind]}_priority"]
+                _read_priority(source, level, priority, is_used, priorities)
+
+
+def _read_switch(
+    source: SourceFile, member: Member, is_used: bool, switches: Dict[str, bool]
+) -> None:
+    value = member.node.value
+    name = trim(member.key) if source.fix else member.key
+    if not isinstance(value, str) or trim(value) not in ("on", "off"):
+        value_text = repr(value) if isinstance(value, str) else member.node.kind
+        message = f"The switch of {member.key!r} is {value_text}."
+        source.refuse(member.node.at, message, 'Write "on" or "off".')
+    elif is_used and not name:
+        source.skip(member.at, "GE skips this switch: it names no pass.")
+    elif is_used and trim(name) != name:
+        source.skip(member.at, f"No pass is called {name!r}, with blanks at its ends.")
+    elif is_used:
+        switches[name] = (trim(value) if source.fix else value) == "on"
+        if trim(value) == "on" != value and not source.fix:
+            message = f"GE reads {value!r} as off, since it is not exactly 'on'."
+            source.skip(member.node.at, message, 'Write "on" without blanks.')
+
+
+def _read_priority(
+    source: SourceFile, level: str, member: Member, is_used: bool, priorities: Dict[str, int]
+) -> None:
+    name, value = trim(member.key), member.node.value
+    digits = re.fullmatch("0*([0-9]{1,4})", trim(value)) if isinstance(value, str) else None
+    span = _LEVELS[level]
+    if digits is None or int(digits.group(1)) not in span:
+        source.refuse(
+            member.node.at,
+            f"The priority of {name!r} is not within {span[0]} to {span[-1]}, as {level} asks.",
+            f'Write it as text, "{span[0]}" for example.',
+        )
+    elif is_used and name:
+        priorities.setdefault(name, int(digits.group(1)))
+    elif is_used:
+        source.skip(member.at, "This priority names no pass.")
+
+
+def _read_kept(source: SourceFile, node: Node, is_used: bool, kept: List[str]) -> None:
+    if not isinstance(node.value, list):
+        source.refuse(node.at, f"{_KEPT} is an array, not {node.kind}.")
+        return
+    for item in node.value if is_used else ():
+        if not isinstance(item.value, str):
+            source.refuse(item.at, f"A pass is text, not {item.kind}.")
+        elif not item.value or trim(item.value) != item.value:
+            source.skip(item.at, f"No pass is called {item.value!r}.")
+        else:
+            kept.append(item.value)
+
+
+def _is_exact(source: SourceFile, member: Member) -> bool:
+    """Whether GE uses what stands under the key, which it checks in any case."""
+    is_exact = source.fix or trim(member.key) == member.key
+    if not is_exact:
+        message = f"GE ignores {member.key!r}, because of the blanks at its ends, and all below it."
+        source.skip(member.at, message)
+    return is_exact
 
 
 def _check_pass(name: object) -> None:
     if not isinstance(name, str) or not name or trim(name) != name:
         message = f"{name!r} is not the name of a pass: text without blanks at its ends."
-        raise unusable_value(FusionSwitch.OPTION, message)
-    check_writable(FusionSwitch.OPTION, repr(name), name, strict=True)
+        raise FusionSwitch._unusable(message)
+    FusionSwitch._check_writable(repr(name), name, strict=True)
 
 
 def _check_value(field: str, name: str, value: object) -> None:
     is_priority = field.endswith("_priority")
     if type(value) is not (int if is_priority else bool):
         needed = "a whole number" if is_priority else "True or False"
-        message = f"{field}: {name} needs {needed}, not {value!r}."
-        raise unusable_value(FusionSwitch.OPTION, message)
+        raise FusionSwitch._unusable(f"{field}: {name} needs {needed}, not {value!r}.")
     if is_priority and not any(value in span for span in _LEVELS.values()):
-        message = f"{field}: {name} has {value}; it must be 0 to 2999."
-        raise unusable_value(FusionSwitch.OPTION, message)
+        raise FusionSwitch._unusable(f"{field}: {name} has {value}; it must be 0 to 2999.")

@@ -12,12 +12,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tup
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
 from ascend_session.jsonfile import Member
-from ascend_session.option_files.base import (
-    OptionFile,
-    PathLike,
-    check_writable,
-    unusable_value,
-)
+from ascend_session.option_files.base import OptionFile, PathLike
 from ascend_session.option_files.source import SourceFile, trim
 
 # What each list means for its operators when mixed precision is on
@@ -75,13 +70,12 @@ class MixList(OptionFile):
         for field in _FIELDS.values():
             types = getattr(self, field)
             if isinstance(types, (str, bytes)) or not all(isinstance(name, str) for name in types):
-                message = f"{field} is a list of operator types, not {types!r}."
-                raise unusable_value(self.OPTION, message)
+                raise self._unusable(f"{field} is a list of operator types, not {types!r}.")
             object.__setattr__(self, field, tuple(dict.fromkeys(types)))
         for operator, fields in _fields_by_operator(vars(self)).items():
             if not _can_combine(fields):
-                raise unusable_value(self.OPTION, _refusal_of(operator, fields), _COMBINING)
-            check_writable(self.OPTION, repr(operator), operator, strict=True)
+                raise self._unusable(_refusal_of(operator, fields), _COMBINING)
+            self._check_writable(repr(operator), operator, strict=True)
 
     def policy(self, operator: str, built_in: Optional[str] = None) -> Policy:
         """Tell which list an operator is in with this file, and why.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Optional, Tuple
 
 from ascend_session.findings import Place
-from ascend_session.option_files.base import OptionFile, check_writable, unusable_value
+from ascend_session.option_files.base import OptionFile
 from ascend_session.option_files.source import SourceFile, encode, trim
 from ascend_session.text import shorten
 
@@ -54,15 +54,14 @@ class OpCache(OptionFile):
         for field in _LIMITS:
             value = getattr(self, field)
             if value is not None and (type(value) is not int or not _is_legal(field, value)):
-                message = f"{field}={value!r} is not used: {_range_of(field)}."
-                raise unusable_value(self.OPTION, message)
+                raise self._unusable(f"{field}={value!r} is not used: {_range_of(field)}.")
         for field in _VERSIONS:
             value = getattr(self, field)
             if value is None:
                 continue
             if not isinstance(value, str) or not value or trim(value) != value or "\n" in value:
-                raise unusable_value(self.OPTION, f"{field}: {value!r} is not one line of text.")
-            check_writable(self.OPTION, f"{field}: {value!r}", value)
+                raise self._unusable(f"{field}: {value!r} is not one line of text.")
+            self._check_writable(f"{field}: {value!r}", value)
 
     @property
     def used(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Tuple
 
 from ascend_session.findings import Place
-from ascend_session.option_files.base import OptionFile, check_writable, unusable_value
+from ascend_session.option_files.base import OptionFile
 from ascend_session.option_files.source import SourceFile, trim
 from ascend_session.text import shorten
 
@@ -46,13 +46,12 @@ class OpDebugConfig(OptionFile):
         for field in ("items", "names", "types"):
             words = getattr(self, field)
             if isinstance(words, (str, bytes)):
-                raise unusable_value(self.OPTION, f"{field} is a list of words, not {words!r}.")
+                raise self._unusable(f"{field} is a list of words, not {words!r}.")
             for word in words:
                 _check_word(field, word)
             object.__setattr__(self, field, tuple(dict.fromkeys(words)))
         if (self.names or self.types) and not self.items:
-            message = f"GE ignores {_LIST} without {_CONFIG}."
-            raise unusable_value(self.OPTION, message, "Give items.")
+            raise self._unusable(f"GE ignores {_LIST} without {_CONFIG}.", "Give items.")
 
     def covers(self, op_type: str, name: str) -> bool:
         """Whether an operator is compiled with the items."""
@@ -69,18 +68,16 @@ class OpDebugConfig(OptionFile):
     @classmethod
     def _read(cls, source: SourceFile) -> Dict[str, Any]:
         lines = _find_lines(source)
-        items: List[str] = []
-        names: List[str] = []
-        types: List[str] = []
+        fields: Dict[str, Any] = {}
         is_usable = False
         if _CONFIG in lines:
-            items, is_usable = _read_items(source, *lines[_CONFIG])
+            fields["items"], is_usable = _read_items(source, *lines[_CONFIG])
         if _LIST in lines and is_usable:
-            names, types = _read_list(source, *lines[_LIST])
+            fields["names"], fields["types"] = _read_list(source, *lines[_LIST])
         elif _LIST in lines:
             message = f"GE ignores {_LIST}, because there is no usable {_CONFIG}."
             source.skip(lines[_LIST][0], message)
-        return {"items": tuple(items), "names": tuple(names), "types": tuple(types)}
+        return fields
 
 
 def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
@@ -149,13 +146,11 @@ def _split(words: str) -> List[str]:
 
 
 def _check_word(field: str, word: object) -> None:
-    option = OpDebugConfig.OPTION
     if not isinstance(word, str) or not word or trim(word) != word or set(word) & set(",\n"):
         message = f"{field}: {word!r} cannot be written: it is one word of text without ','."
-        raise unusable_value(option, message)
-    check_writable(option, f"{field}: {word!r}", word)
+        raise OpDebugConfig._unusable(message)
+    OpDebugConfig._check_writable(f"{field}: {word!r}", word)
     if field == "names" and "::" in word:
-        raise unusable_value(option, f"names: {word!r} is a type for GE.", "Give it in types.")
+        raise OpDebugConfig._unusable(f"names: {word!r} is a type for GE.", "Give it in types.")
     if field != "items" and _CONFIG in word:
-        message = f"{field}: GE would take the line of {word!r} for {_CONFIG}."
-        raise unusable_value(option, message)
+        raise OpDebugConfig._unusable(f"{field}: GE would take the line of {word!r} for {_CONFIG}.")

@@ -11,20 +11,14 @@ GetOpPrecisonModeStrFromConfigFile); guides/facts/precision.md#implementation-mo
 
 import functools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
-from ascend_session.findings import Place
+from ascend_session.findings import ERROR, Finding, Place
 from ascend_session.jsonfile import BOM
-from ascend_session.option_files.base import (
-    FrozenDict,
-    OptionFile,
-    PathLike,
-    check_writable,
-    unusable_value,
-)
+from ascend_session.option_files.base import FrozenDict, OptionFile, PathLike
 from ascend_session.option_files.source import SourceFile, split_lines, trim
 from ascend_session.text import did_you_mean, shorten
 
@@ -85,7 +79,7 @@ def decide_by_select(
         message = f"op_select_implmode={mode!r} is refused by GE."
         known = ", ".join(_FOR_LISTED + _FOR_ALL)
         hint = f"Write one of {known}, or better use op_precision_mode."
-        raise unusable_value("op_select_implmode", message, hint)
+        raise ConfigError.of([Finding(ERROR, message, hint, option="op_select_implmode")])
     if optypelist and mode in _FOR_LISTED:
         if op_type in optypelist:
             return Decision(mode, f"{mode}, as optypelist_for_implmode names {op_type}.")
@@ -159,13 +153,13 @@ class OpPrecision(OptionFile):
     WHAT: ClassVar[str] = "an operator precision file"
 
     def __post_init__(self) -> None:
-        for field in ("by_type", "by_node"):
-            modes = getattr(self, field)
+        for name in ("by_type", "by_node"):
+            modes = getattr(self, name)
             if not isinstance(modes, Mapping):
-                raise unusable_value(self.OPTION, f"{field} is a mapping of modes, not {modes!r}.")
-            for name, mode in modes.items():
-                _check_entry(name, mode)
-            object.__setattr__(self, field, FrozenDict(modes))
+                raise self._unusable(f"{name} is a mapping of modes, not {modes!r}.")
+            for operator, mode in modes.items():
+                _check_entry(operator, mode)
+            object.__setattr__(self, name, FrozenDict(modes))
 
     def set(self, operator: str, mode: str, *, node: bool = False) -> "OpPrecision":
         """Make a copy with another mode for one operator.
@@ -246,49 +240,58 @@ class OpPrecision(OptionFile):
 
     @classmethod
     def _read(cls, source: SourceFile) -> Dict[str, Any]:
-        modes: Dict[str, Dict[str, str]] = {BY_TYPE: {}, BY_NODE: {}}
-        first_lines: Dict[Tuple[str, str], int] = {}
-        section = BY_TYPE
-        for place, line in source.lines():
-            if not line or line.startswith("#"):
-                continue
-            if source.fix and line.startswith(_OTHER_COMMENTS):
-                continue
-            if "=" not in line:
-                section = _read_header(source, place, line, section)
-                continue
-            name, mode, mode_place = _split_entry(source, place, line)
-            if not name or not mode:
-                what = "operator" if not name else "mode"
-                source.skip(mode_place, f"GE skips this line: it names no {what}.")
-            elif mode not in MODES:
-                _note_unknown_mode(source, name, mode, mode_place)
-            elif (section, name) in first_lines:
-                first = first_lines[section, name]
-                message = f"GE skips this line: {name} already has a mode in line {first}."
-                source.skip(place, message)
-            else:
-                _note_strange_name(source, place, section, name)
-                first_lines[section, name] = place.line
-                modes[section][name] = mode
-        return {"by_type": modes[BY_TYPE], "by_node": modes[BY_NODE]}
+        sections = _read_sections(source)
+        return {"by_type": sections[BY_TYPE].modes, "by_node": sections[BY_NODE].modes}
 
 
-def _split_entry(source: SourceFile, place: Place, line: str) -> Tuple[str, str, Place]:
-    """Give name, mode and the place of the mode."""
-    name, _, mode = line.partition("=")
-    name, mode = trim(name), trim(mode)
-    if source.fix and mode not in MODES:
-        mode = trim(mode.partition("#")[0])
-    column = line.index(mode, line.index("=") + 1) + 1 if mode else 1
-    return name, mode, Place(place.line, column)
+@dataclass
+class _Section:
+    """The entries that count below a header, the line of each, and the last line there."""
+
+    modes: Dict[str, str] = field(default_factory=dict)
+    lines: Dict[str, int] = field(default_factory=dict)
+    last_line: int = 0
 
 
-def _read_header(source: SourceFile, place: Place, line: str, section: str) -> str:
-    """Give the section that counts from this line on, which has no '='."""
-    header = trim(line)
-    if header in (BY_TYPE, BY_NODE) or not header:
-        return header or section
+def _read_sections(source: SourceFile) -> Dict[str, _Section]:
+    sections = {BY_TYPE: _Section(), BY_NODE: _Section()}
+    header = BY_TYPE
+    for place, line in source.lines():
+        if not trim(line) or line.startswith("#"):
+            continue
+        if source.fix and line.startswith(_OTHER_COMMENTS):
+            continue
+        name, equals, mode = map(trim, line.partition("="))
+        if not equals:
+            header = _read_header(source, place, trim(line), header)
+        section = sections[header]
+        section.last_line = place.line
+        if not equals:
+            continue
+        if source.fix and mode not in MODES:
+            mode = trim(mode.partition("#")[0])
+        column = line.index(mode, line.index("=") + 1) + 1 if mode else 1
+        mode_place = place._replace(column=column)
+        if not name or not mode:
+            what = "operator" if not name else "mode"
+            source.skip(mode_place, f"GE skips this line: it names no {what}.")
+        elif mode not in MODES:
+            _note_unknown_mode(source, name, mode, mode_place)
+        elif name in section.modes:
+            first = section.lines[name]
+            message = f"GE skips this line: {name} already has a mode in line {first}."
+            source.skip(place, message)
+        else:
+            _note_strange_name(source, place, header, name)
+            section.modes[name] = mode
+            section.lines[name] = place.line
+    return sections
+
+
+def _read_header(source: SourceFile, place: Place, header: str, section: str) -> str:
+    """Give the section that counts from a line without '=' on."""
+    if header in (BY_TYPE, BY_NODE):
+        return header
     meant = _SECTIONS.get(header.strip(BOM).lower())
     if source.fix and meant is not None:
         section = meant
@@ -330,17 +333,15 @@ def _note_strange_name(source: SourceFile, place: Place, section: str, name: str
 
 
 def _check_entry(name: object, mode: object) -> None:
-    option = OpPrecision.OPTION
     if not isinstance(mode, str) or mode not in MODES:
         message = f"{name!r}: {mode!r} is not a mode of GE."
-        raise unusable_value(option, message, mode_hint(str(mode)))
+        raise OpPrecision._unusable(message, mode_hint(str(mode)))
     if not isinstance(name, str) or not name or trim(name) != name or set(name) & set("=\n"):
-        raise unusable_value(
-            option,
+        raise OpPrecision._unusable(
             f"{name!r} cannot stand in {OpPrecision.NAME}: a name is one line without '=' and "
             "without blanks at its ends.",
         )
-    check_writable(option, repr(name), name)
+    OpPrecision._check_writable(repr(name), name)
 
 
 def _write_line(name: str, mode: str) -> str:
@@ -363,40 +364,20 @@ def with_mode(text: str, operator: str, mode: str, *, node: bool = False) -> str
         ConfigError: If GE does not know the mode, or no line can hold the name.
     """
     expected = OpPrecision.parse(text).set(operator, mode, node=node)
-    section = BY_NODE if node else BY_TYPE
+    header = BY_NODE if node else BY_TYPE
+    section = _read_sections(SourceFile("", text))[header]
     lines = text.split("\n")
     carriage_return = "\r" if lines[0].endswith("\r") else ""
     line = _write_line(operator, mode) + carriage_return
-    at, end = _find_line(lines, operator, section)
-    if at is not None:
-        lines[at] = line
-    elif end is not None:
-        lines.insert(end, line)
+    is_empty = not trim(text)
+    if operator in section.lines:
+        lines[section.lines[operator] - 1] = line
+    elif section.last_line or (is_empty and not node):  # types need no header in front of them
+        lines.insert(section.last_line, line)
     else:
         kept = lines if lines[-1] else lines[:-1]
-        lines = [*kept, section + carriage_return, line, ""]
+        lines = [*kept, header + carriage_return, line, ""]
     changed = "\n".join(lines)
     if OpPrecision.parse(changed) != expected:
         raise ConfigError(f"The mode of {operator!r} cannot be changed in this file by itself.")
     return changed
-
-
-def _find_line(
-    lines: List[str], operator: str, section: str
-) -> Tuple[Optional[int], Optional[int]]:
-    """Find the line that counts for the operator, and where a new one of its section may stand."""
-    current = BY_TYPE
-    end: Optional[int] = 0 if section == BY_TYPE else None
-    for number, line in enumerate(lines):
-        if line.startswith("#") or not trim(line):
-            continue
-        name, equals, mode = line.partition("=")
-        if not equals:
-            current = trim(line) if trim(line) in (BY_TYPE, BY_NODE) else current
-        elif current == section and trim(name) == operator and trim(mode) in MODES:
-            return number, end
-        if current == section:
-            end = number + 1
-    if end == 0 and any(map(trim, lines)):  # only comments, or the other section, stand there
-        end = None
-    return None, end

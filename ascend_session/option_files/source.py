@@ -11,7 +11,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, WARNING, Finding, Place, TextPlaces
 from ascend_session.jsonfile import BOM, JsonError, Member, Node, parse_json
-from ascend_session.text import shorten
+from ascend_session.text import is_writable, shorten
 
 _BLANKS = " \t\n\v\f\r"
 _FOREIGN_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
@@ -65,7 +65,10 @@ class SourceFile:
         unknown: The first thing that a newer reader may know and this package does not.
     """
 
-    def __init__(self, name: str, content: bytes, fix: bool = False) -> None:
+    def __init__(self, name: str, content: Union[str, bytes], fix: bool = False) -> None:
+        if isinstance(content, str):  # half a surrogate pair becomes three bytes that are no UTF-8
+            errors = "surrogateescape" if is_writable(content) else "surrogatepass"
+            content = content.encode("utf-8", errors)
         self.name = name
         self.text = content.decode("utf-8", "surrogateescape")
         self.fix = fix
