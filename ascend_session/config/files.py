@@ -23,8 +23,9 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
     name = os.fspath(path)
     config, problems, _ = _load(model, name)
     if problems:
+        report = FileReport(name, None, tuple(problems))
         placed = [
-            problem._replace(message=f"{_place_in(name, problem)}: {problem.message}", place=None)
+            problem._replace(message=f"{report.place_of(problem)}: {problem.message}", place=None)
             for problem in problems
         ]
         raise ConfigError.of(placed, name)
@@ -54,39 +55,30 @@ class FileReport:
 
     def line_of(self, finding: Finding) -> int:
         """Give the line of a finding; 0 if it is about the whole file."""
-        return _line_of(finding) or 0
+        return finding.place.line if isinstance(finding.place, Place) else 0
 
     def place_of(self, finding: Finding) -> str:
         """Give file and line, in the form that editors and terminals can jump to."""
-        return _place_in(self.file, finding)
+        line = self.line_of(finding)
+        return f"{self.file}:{line}" if line else self.file
 
     def to_dict(self) -> Dict[str, Any]:
         """Put the report, without the configuration, into a form that JSON can hold."""
         return {
             "file": self.file,
             "ok": self.ok,
-            "problems": [_to_dict(finding) for finding in self.problems],
-            "warnings": [_to_dict(finding) for finding in self.warnings],
+            "problems": [self._finding_to_dict(finding) for finding in self.problems],
+            "warnings": [self._finding_to_dict(finding) for finding in self.warnings],
         }
 
-
-def _place_in(file: str, finding: Finding) -> str:
-    line = _line_of(finding)
-    return file if line is None else f"{file}:{line}"
-
-
-def _to_dict(finding: Finding) -> Dict[str, Any]:
-    return {
-        "line": _line_of(finding),
-        "option": finding.option,
-        "message": finding.message,
-        "hint": finding.hint,
-        "source": finding.source,
-    }
-
-
-def _line_of(finding: Finding) -> Optional[int]:
-    return finding.place.line if isinstance(finding.place, Place) else None
+    def _finding_to_dict(self, finding: Finding) -> Dict[str, Any]:
+        return {
+            "line": self.line_of(finding) or None,
+            "option": finding.option,
+            "message": finding.message,
+            "hint": finding.hint,
+            "source": finding.source,
+        }
 
 
 def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileReport:
@@ -128,8 +120,8 @@ def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
     """
     try:
         document = _read_document(name)
-    except _DocumentError as error:
-        return None, [error.finding], {}
+    except ConfigError as error:
+        return None, list(error.problems), {}
     values, problems = document.values, document.problems
     objects = [option.name for option in adapter_options(model) if option.is_object]
     problems += [
@@ -157,21 +149,16 @@ def _placed(finding: Finding, model: Any, places: _Places) -> Finding:
     return finding._replace(place=next((places[path] for path in paths if path in places), None))
 
 
-class _DocumentError(Exception):
-    """A file that cannot be read or parsed, or holds no mapping."""
-
-    def __init__(
-        self, message: str, place: Optional[Place] = None, hint: Optional[str] = None
-    ) -> None:
-        super().__init__(message)
-        self.finding = Finding(ERROR, message, hint, place=place)
+def _unusable(
+    message: str, place: Optional[Place] = None, hint: Optional[str] = None
+) -> ConfigError:
+    """Make the error for a file that cannot be read or parsed, or holds no mapping."""
+    return ConfigError.of([Finding(ERROR, message, hint, place=place)])
 
 
-def _no_mapping(kind: str) -> _DocumentError:
-    return _DocumentError(
-        f"this is {kind}; write options as 'name: value' lines.",
-        hint="`ascend-session options` lists the names.",
-    )
+def _no_mapping(kind: str) -> ConfigError:
+    message = f"this is {kind}; write options as 'name: value' lines."
+    return _unusable(message, hint="`ascend-session options` lists the names.")
 
 
 class _Document:
@@ -194,7 +181,7 @@ class _Document:
             message = f"{path} is already set in line {self.places[path].line}."
             self.problems.append(Finding(ERROR, message, option=path))
         if len(self.places) > _MOST_KEYS:  # as by aliases of aliases
-            raise _DocumentError(f"has more than {_MOST_KEYS:,} names in it.", place)
+            raise _unusable(f"has more than {_MOST_KEYS:,} names in it.", place)
         self.places[path] = place
 
 
@@ -202,22 +189,22 @@ def _read_document(name: str) -> _Document:
     """Read a mapping from a ``.json`` file, or from YAML under any other name.
 
     Raises:
-        _DocumentError: If the file cannot be read, decoded or parsed, or holds no mapping.
+        ConfigError: If the file cannot be read, decoded or parsed, or holds no mapping.
     """
     try:
         with open(name, encoding="utf-8-sig") as stream:
             text = stream.read(_MOST_LETTERS + 1)
     except IsADirectoryError:
         hint = "Give the paths of the files in it."
-        raise _DocumentError("is a folder, not a file.", hint=hint) from None
+        raise _unusable("is a folder, not a file.", hint=hint) from None
     except FileNotFoundError:
-        raise _DocumentError("does not exist.") from None
+        raise _unusable("does not exist.") from None
     except OSError as error:
-        raise _DocumentError(f"cannot be read: {error.strerror}.") from None
+        raise _unusable(f"cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
-        raise _DocumentError(f"is not UTF-8 text (byte {error.start}).") from None
+        raise _unusable(f"is not UTF-8 text (byte {error.start}).") from None
     if len(text) > _MOST_LETTERS:
-        raise _DocumentError(f"has more than {_MOST_LETTERS:,} characters.")
+        raise _unusable(f"has more than {_MOST_LETTERS:,} characters.")
     return _JsonDocument(text) if name.endswith(".json") else _YamlDocument(text)
 
 
@@ -233,7 +220,7 @@ class _JsonDocument(_Document):
             place = self._text_places.of(error.at)
             known = "this is not JSON: "
             reason = error.reason[len(known) :] if error.reason.startswith(known) else error.reason
-            raise _DocumentError(f"{known}{reason}.", place) from None
+            raise _unusable(f"{known}{reason}.", place) from None
         if not isinstance(root.value, tuple):
             raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
         self.values = self._read_object(root, "")
@@ -267,11 +254,11 @@ class _YamlDocument(_Document):
             place = _place_of(mark) if mark else Place(1, 1)
             is_tab = "'\\t'" in str(error.problem)
             hint = "Indent with spaces instead of tabs." if is_tab else None
-            raise _DocumentError(f"this is not YAML: {error.problem}.", place, hint) from None
+            raise _unusable(f"this is not YAML: {error.problem}.", place, hint) from None
         except yaml.YAMLError as error:
-            raise _DocumentError(f"this is not YAML: {error}.") from None
+            raise _unusable(f"this is not YAML: {error}.") from None
         except RecursionError:  # an alias of what it stands in
-            raise _DocumentError("is nested within itself.") from None
+            raise _unusable("is nested within itself.") from None
 
     def _read_mapping(self, node: Any, prefix: str) -> Dict[str, Any]:
         """Read a mapping; keys stay as written, where YAML reads ``on:`` as True."""
@@ -308,7 +295,7 @@ def _bounded_loader(text: str) -> Any:
             if self.depth > _DEEPEST:
                 mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
                 message = f"this is nested more than {_DEEPEST} levels deep."
-                raise _DocumentError(message, _place_of(mark))
+                raise _unusable(message, _place_of(mark))
             self.depth += 1
             try:
                 return super().compose_node(parent, index)

@@ -28,16 +28,6 @@ from ascend_session.config.rules.rule import (
 from ascend_session.errors import ConfigError, warn
 from ascend_session.findings import Finding, errors_of
 
-__all__ = [
-    "DEPRECATIONS",
-    "HOST_RULES",
-    "RULES",
-    "refusal_of",
-    "validate",
-    "validate_host",
-    "validate_opening",
-]
-
 DEPRECATIONS = RuleBook()
 
 
