@@ -11,26 +11,10 @@ ParserAccelerateTrain; guides/facts/adapter.md#what-a-bad-option-does.
 """
 
 import re
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Sequence,
-)
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ascend_session.config.entry import EntryReading
-from ascend_session.config.grammars.accelerate import (
-    ACCELERATE_KINDS,
-    DECIMAL,
-    LONGEST_NUMBER,
-    RATIO_LIMITS,
-    to_float32,
-)
+from ascend_session.config.grammars import accelerate
 from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
@@ -335,14 +319,13 @@ def _has_wrong_acceleration(entry: _Entry) -> bool:
     if not text:
         return False
     kind, trigger, ratio = (*text.split("|"), "", "")[:3]
-    if text.count("|") not in (1, 2) or kind not in ACCELERATE_KINDS or trigger not in _VARIABLES:
+    if text.count("|") not in (1, 2) or kind not in accelerate.KINDS or trigger not in _VARIABLES:
         return True
     reads = _is_count if trigger == "step" else _is_float
-    low, high = map(to_float32, RATIO_LIMITS[trigger])
+    low, high = map(accelerate.to_float32, accelerate.RATIO_LIMITS[trigger])
+    number = accelerate.to_float32(ratio) if _is_float(ratio) else None
     # not a number is neither below nor above
-    is_outside = ratio and (
-        not _is_float(ratio) or to_float32(ratio) < low or to_float32(ratio) > high
-    )
+    is_outside = ratio and (number is None or number < low or number > high)
     if "precision_mode_v2" in entry.all:
         is_full = entry.all["precision_mode_v2"] == "origin"
     else:
@@ -361,8 +344,8 @@ def _is_count(text: str) -> bool:
 def _is_float(text: str) -> bool:
     """Whether TensorFlow's safe_strtof reads a text."""
     word = text.strip(" \t\n\v\f\r").lower()
-    pattern = rf"{DECIMAL}|[+-]?(inf|nan)"
-    return len(text) <= LONGEST_NUMBER and re.fullmatch(pattern, word) is not None
+    pattern = rf"{accelerate.DECIMAL}|[+-]?(inf|nan)"
+    return len(text) <= accelerate.LONGEST_NUMBER and re.fullmatch(pattern, word) is not None
 
 
 def _check_offload(e: _Entry) -> Iterator[_Refusal]:

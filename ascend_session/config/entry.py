@@ -12,6 +12,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Dict,
+    Iterator,
     List,
     Mapping,
     NamedTuple,
@@ -118,15 +119,13 @@ def adapter_part(config: BaseModel, store: Optional[FileStore] = None) -> Dict[s
     return entry
 
 
-def _set_options(config: BaseModel) -> List[Tuple[Option, Any]]:
-    given = []
+def _set_options(config: BaseModel) -> Iterator[Tuple[Option, Any]]:
     for option in adapter_options(type(config)):
         value: Any = config
         for name in option.path.split("."):
             value = getattr(value, name, None)
         if value is not None:
-            given.append((option, value))
-    return given
+            yield option, value
 
 
 def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:

@@ -339,7 +339,7 @@ def _check_entry(name: object, mode: object) -> None:
     if not isinstance(name, str) or not name or trim(name) != name or set(name) & set("=\n"):
         raise OpPrecision._unusable(
             f"{name!r} cannot stand in {OpPrecision.NAME}: a name is one line without '=' and "
-            "without blanks at its ends.",
+            "without blanks at its ends."
         )
     OpPrecision._check_writable(repr(name), name)
 

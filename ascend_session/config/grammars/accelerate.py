@@ -21,7 +21,7 @@ from ascend_session.config.grammars import (
 
 _ACCELERATE_FORMS = "text, (kind, trigger), (kind, trigger, ratio), a mapping with these names"
 _ACCELERATE_FIELDS = ("kind", "trigger", "ratio")
-ACCELERATE_KINDS = ("fast", "fast1")
+KINDS = ("fast", "fast1")
 RATIO_LIMITS = {"step": ("0.2", "0.9"), "loss": ("1.01", "1.5")}
 DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 LONGEST_NUMBER = 31  # safe_strtof refuses 32 characters and more
@@ -40,7 +40,7 @@ def accelerate_train_mode(value: object) -> str:
         reason = f"it has {len(fields)} fields and must have two or three, with '|' between"
         raise UnusableError(reason)
     kind, trigger = fields[:2]
-    if kind not in ACCELERATE_KINDS:
+    if kind not in KINDS:
         raise UnusableError(f"the first field is {kind!r} and must be 'fast' or 'fast1'")
     if trigger not in RATIO_LIMITS:
         raise UnusableError(f"the second field is {trigger!r} and must be 'step' or 'loss'")

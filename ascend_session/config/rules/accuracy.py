@@ -107,15 +107,13 @@ def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindi
         )
 
 
-@RULES.add("op_precision_mode", "op_select_implmode", "optypelist_for_implmode")
+@RULES.add("op_select_implmode", "op_precision_mode", "optypelist_for_implmode")
 @source("guides/facts/precision.md#implementation-modes; manual, NPURunConfig Options")
 def op_precision_mode_wins(entry: FlatOptions) -> RuleFindings:
     """op_precision_mode makes op_select_implmode and optypelist_for_implmode ineffective."""
     if "op_precision_mode" in entry and "op_select_implmode" in entry:
         yield no_effect(
-            f"{entry.text('op_select_implmode')} has no effect: "
-            "op_precision_mode takes precedence.",
-            option="op_select_implmode",
+            f"{entry.text('op_select_implmode')} has no effect: op_precision_mode takes precedence."
         )
 
 
@@ -166,7 +164,7 @@ def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(*DUMPS)
+@RULES.add("enable_dump_debug", "enable_dump")
 @source("guides/facts/dumps.md#data-dump; GE E10001")
 def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug exclude each other."""
@@ -174,7 +172,6 @@ def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
         yield error(
             "enable_dump=True and enable_dump_debug=True exclude each other; GE fails on both.",
             "Dump data (enable_dump) or look for overflow (enable_dump_debug), one at a time.",
-            option="enable_dump_debug",
         )
 
 

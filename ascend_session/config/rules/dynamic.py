@@ -35,7 +35,7 @@ def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(*PROFILE)
+@RULES.add("dynamic_dims", "input_shape", "dynamic_node_type")
 @source("guides/facts/dynamic.md#dynamic-profiles")
 def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
@@ -48,7 +48,6 @@ def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
             f"dynamic_dims={entry['dynamic_dims']!r} gives {arity} value(s) a profile, but "
             f"input_shape={entry['input_shape']!r} has -1 in {unknown} place(s).",
             "Give each profile one value for each -1.",
-            option="dynamic_dims",
         )
 
 
@@ -141,7 +140,7 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dynamic_graph_execute_mode", "iterations_per_loop", "dynamic_input")
+@RULES.add("iterations_per_loop", "dynamic_graph_execute_mode", "dynamic_input")
 @source("guides/facts/options.md#iterations-per-loop")
 def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """lazy_recompile needs iterations_per_loop=1."""
@@ -149,9 +148,7 @@ def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     loops = entry.get("iterations_per_loop", 1)
     if entry.is_on("dynamic_input") and lazy and loops > 1:
         yield error(
-            "dynamic_graph_execute_mode='lazy_recompile' needs iterations_per_loop=1, "
-            f"not {loops}.",
-            option="iterations_per_loop",
+            f"dynamic_graph_execute_mode='lazy_recompile' needs iterations_per_loop=1, not {loops}."
         )
 
 
@@ -173,7 +170,7 @@ def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("compile_dynamic_mode", "dynamic_input")
+@RULES.add("dynamic_input", "compile_dynamic_mode")
 @source("guides/facts/dynamic.md#dynamic-inputs")
 def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode and dynamic_input exclude each other."""
@@ -182,7 +179,6 @@ def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
             "dynamic_input=True and compile_dynamic_mode=True exclude each other; the adapter "
             "fails on both.",
             "Keep compile_dynamic_mode, which replaces dynamic_input.",
-            option="dynamic_input",
         )
 
 
@@ -224,12 +220,9 @@ def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("compile_hybrid_mode", "external_weight")
+@RULES.add("external_weight", "compile_hybrid_mode")
 @source("guides/facts/dynamic.md#dynamic-profiles")
 def hybrid_mode_externalises_weights(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 turns external_weight on."""
     if entry.get("compile_hybrid_mode") == 1 and entry.get("external_weight") is False:
-        yield no_effect(
-            "external_weight=False becomes True: compile_hybrid_mode=1 needs it.",
-            option="external_weight",
-        )
+        yield no_effect("external_weight=False becomes True: compile_hybrid_mode=1 needs it.")
