@@ -216,11 +216,12 @@ def _read_kind(
         source.refuse(member.at, message, f"The keys are {' and '.join(_FIELDS)}.")
         return
     is_used = _is_exact(source, member) and is_used
+    switches, priorities = fields[_FIELDS[kind]], fields[f"{_FIELDS[kind]}_priority"]
     first_places: Dict[str, int] = {}
     for below in source.members_of(member.node, kind):
         level = trim(below.key)
         if part == _SWITCH:
-            _read_switch(source, below, is_used, fields[_FIELDS[kind]])
+            _read_switch(source, below, is_used, switches)
         elif level not in _LEVELS:
             hint = f"The levels are {', '.join(_LEVELS)}."
             source.refuse(below.at, f"GE knows no level {below.key!r}.", hint)
@@ -231,7 +232,6 @@ def _read_kind(
                     line = source.place(first_places[name]).line
                     source.refuse(priority.at, f"{name!r} has a priority in line {line} already.")
                 first_places.setdefault(name, priority.at)
-                priorities = fields[f"{_FIELDS[kind]}_priority"]
                 _read_priority(source, level, priority, is_used, priorities)
 
 

@@ -55,6 +55,12 @@ def test_the_older_form_counts_for_both_kinds_of_fusion() -> None:
     assert made == FusionSwitch({"APass": True, "BPass": False}, {"APass": True, "BPass": False})
 
 
+def test_a_priority_may_have_more_zeros_than_python_reads_as_a_number() -> None:
+    zeros = "0" * 5000
+    text = f'{{"Priority": {{"GraphFusion": {{"Top": {{"A": "{zeros}7"}}}}}}}}'
+    assert FusionSwitch.parse(text).graph_priority == {"A": 7}
+
+
 def test_priorities_and_exceptions_are_read() -> None:
     content = {
         "Priority": {
