@@ -12,7 +12,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Dict,
-    Iterator,
     List,
     Mapping,
     NamedTuple,
@@ -119,13 +118,15 @@ def adapter_part(config: BaseModel, store: Optional[FileStore] = None) -> Dict[s
     return entry
 
 
-def _set_options(config: BaseModel) -> Iterator[Tuple[Option, Any]]:
+def _set_options(config: BaseModel) -> List[Tuple[Option, Any]]:
+    given = []
     for option in adapter_options(type(config)):
         value: Any = config
         for name in option.path.split("."):
             value = getattr(value, name, None)
         if value is not None:
-            yield option, value
+            given.append((option, value))
+    return given
 
 
 def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
