@@ -18,6 +18,7 @@ from ascend_session.aoe.run import BANK, find_repository
 from ascend_session.checks.devices import Seen
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
+from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.tuning import MODES
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding
@@ -107,6 +108,14 @@ def judge(
     return TuningCondition(name, verdict, measured, needed, message, hint, unit, asks)
 
 
+def _ask(
+    name: str, measured: Value, needed: Value, message: str, unit: str, **known: Optional[int]
+) -> TuningCondition:
+    """Make a condition that could not be checked without those facts that are None."""
+    asks = tuple(fact for fact, value in known.items() if value is None)
+    return judge(name, None, measured, needed, message, f"Give {' and '.join(asks)}.", unit, asks)
+
+
 def format_value(value: Value, unit: str = "") -> str:
     """Format a value for a person: ``18.6 GiB``, ``74 CPUs``, ``off``; ``-`` for an unknown one.
 
@@ -166,69 +175,66 @@ class KnownFacts:
             raise ConfigError.of(problems, "what was asked")
 
 
-class FolderFault(NamedTuple):
-    """What is wrong with a folder.
-
-    Attributes:
-        predicate: The end of a sentence that begins with its name.
-        hint: What to do, as a sentence.
-    """
-
-    predicate: str
-    hint: str
-
-
 def find_folder_fault(
     path: str, rights: int = os.R_OK | os.W_OK | os.X_OK
-) -> Optional[FolderFault]:
+) -> Optional[Tuple[str, str]]:
     """Find what is wrong with a folder; None if it can be used.
 
     Args:
         path: The folder.
         rights: What this user must be allowed to do there, as for `os.access`.
+
+    Returns:
+        The end of a sentence that begins with the folder's name, and what to do.
     """
     if not os.path.exists(path):
-        return FolderFault("does not exist", f"mkdir -p {shlex.quote(path)}")
+        return "does not exist", f"mkdir -p {shlex.quote(path)}"
     if not os.path.isdir(path):
-        return FolderFault("is not a folder", "Give a folder.")
+        return "is not a folder", "Give a folder."
     if not os.access(path, rights):
-        needed = (
-            "readable, writable and executable" if rights & os.X_OK else "readable and writable"
-        )
-        return FolderFault(
-            f"is not {needed} for this user", "Give another one, or change its rights."
-        )
+        needed = "readable and writable"
+        if rights & os.X_OK:
+            needed = "readable, writable and executable"
+        return f"is not {needed} for this user", "Give another one, or change its rights."
     return None
 
 
-class Load(NamedTuple):
-    """What a tuning run does to a machine.
+class TuningRun(NamedTuple):
+    """A tuning run as it would be started, and the machine on which it would be.
 
     Attributes:
         mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
-        processes: Processes of the training script.
-        training_memory: Host memory that the training needs, bytes; None if not known.
+        environ: The environment of the run.
+        root: Root of the host.
+        machine: Disk, memory and CPUs.
+        report: The devices of the host.
         tuners: TUNING_PARALLEL_NUM.
         compilers: TE_PARALLEL_COMPILER.
-        devices: Devices of the host; 1 if there are none here.
+        known: What only the user knows.
+        config: What the training script opens its session with; without any option if not known.
+        is_config_known: Whether it is known.
     """
 
     mode: str
-    processes: int
-    training_memory: Optional[int]
+    environ: Mapping[str, str]
+    root: str
+    machine: Machine
+    report: DeviceReport
     tuners: Parallel
     compilers: Parallel
-    devices: int = 1
+    known: KnownFacts
+    config: AscendConfig
+    is_config_known: bool
 
 
-def check_resources(machine: Machine, load: Load) -> Iterator[TuningCondition]:
+def check_resources(run: TuningRun) -> Iterator[TuningCondition]:
     """Check disk, memory and CPUs of this machine."""
-    yield _check_home(machine)
-    yield _check_tuners(load.tuners)
-    yield _check_memory(machine, load)
-    yield _check_compilers(machine, load)
-    yield _check_cpus(machine, load)
-    yield _check_pinning(machine)
+    yield _check_home(run.machine)
+    yield _check_tuners(run.tuners)
+    yield _check_memory(run)
+    yield _check_compilers(run)
+    yield _check_cpus(run)
+    yield _check_pinning(run.machine)
 
 
 def count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, cores: int) -> int:
@@ -247,14 +253,14 @@ def count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, co
 
 
 def _check_home(machine: Machine) -> TuningCondition:
-    free, home, name = machine.home_free, machine.home, "home disk"
-    if free is None:
-        message = f"The home directory {home} {machine.home_problem}."
-        hint = "Set HOME to a folder of the user who tunes."
-        return judge(name, False, None, HOME_BYTES, message, hint, "bytes")
-    message = f"The home directory {home} has {format_value(free, 'bytes')} free."
-    hint = "Make room there, or set HOME to a folder on another disk."
-    return judge(name, free >= HOME_BYTES, free, HOME_BYTES, message, hint, "bytes")
+    free, state = machine.home_free, machine.home_problem
+    hint = "Set HOME to a folder of the user who tunes."
+    if free is not None:
+        state = f"has {format_value(free, 'bytes')} free"
+        hint = "Make room there, or set HOME to a folder on another disk."
+    fulfilled = free is not None and free >= HOME_BYTES
+    message = f"The home directory {machine.home} {state}."
+    return judge("home disk", fulfilled, free, HOME_BYTES, message, hint, "bytes")
 
 
 def _check_tuners(tuners: Parallel) -> TuningCondition:
@@ -266,19 +272,20 @@ def _check_tuners(tuners: Parallel) -> TuningCondition:
     return judge(name, tuners.legal, tuners.number, needed, f"{tuners.origin}.", "Correct aoe.ini.")
 
 
-def _check_memory(machine: Machine, load: Load) -> TuningCondition:
-    have, each, tuners = machine.memory, load.training_memory, load.tuners.legal_number
+def _check_memory(run: TuningRun) -> TuningCondition:
+    have, each = run.machine.memory, run.known.training_memory
+    tuners = run.tuners.legal_number
     message = f"{format_value(have, 'bytes')} of host memory are available."
-    if machine.is_limited:
+    if run.machine.is_limited:
         message = (
             f"{format_value(have, 'bytes')} of memory are left by the limit of the control group, "
             "as of a container or batch job."
         )
     if each is None or (tuners is None and have >= each):
-        asks = ("training_memory",) * (each is None) + ("tuning_parallel_num",) * (tuners is None)
         message += " The tuning needs training_memory times TUNING_PARALLEL_NUM."
-        hint = f"Give {' and '.join(asks)}."
-        return judge("memory", None, have, None, message, hint, "bytes", asks)
+        return _ask(
+            "memory", have, None, message, "bytes", training_memory=each, tuning_parallel_num=tuners
+        )
     needed = each * (tuners or 1)
     times = tuners or "TUNING_PARALLEL_NUM, which is 1 or more"
     message += f" Needed are {format_value(each, 'bytes')} for the training, times {times}."
@@ -286,33 +293,37 @@ def _check_memory(machine: Machine, load: Load) -> TuningCondition:
     return judge("memory", have >= needed, have, needed, message, hint, "bytes")
 
 
-def _check_compilers(machine: Machine, load: Load) -> TuningCondition:
+def _check_compilers(run: TuningRun) -> TuningCondition:
     """Check for at most 80 % of the CPU cores for each device; the default never fails."""
-    name, compilers, needed = "TE_PARALLEL_COMPILER", load.compilers, "1 to 32"
-    most = max(1, machine.cpus * 4 // 5 // load.devices)
+    name, compilers, devices = "TE_PARALLEL_COMPILER", run.compilers, max(1, len(run.report))
+    most = max(1, run.machine.cpus * 4 // 5 // devices)
     if compilers.legal and compilers.is_set and (compilers.number or 0) > most:
         message = (
-            f"{compilers.origin} is more than 80 % of the CPUs for each of {load.devices} "
-            "device(s)."
+            f"{compilers.origin} is more than 80 % of the CPUs for each of {devices} device(s)."
         )
         hint = f"export TE_PARALLEL_COMPILER={most}"
         return judge(name, False, compilers.number, f"1 to {most}", message, hint)
     hint = "Correct or unset TE_PARALLEL_COMPILER."
-    return judge(name, compilers.legal, compilers.number, needed, f"{compilers.origin}.", hint)
+    return judge(name, compilers.legal, compilers.number, "1 to 32", f"{compilers.origin}.", hint)
 
 
-def _check_cpus(machine: Machine, load: Load) -> TuningCondition:
-    cores, have, quota = machine.cpus, machine.cpus, machine.quota
+def _check_cpus(run: TuningRun) -> TuningCondition:
+    cores, quota, processes = run.machine.cpus, run.machine.quota, run.known.processes
+    have = cores
     message = f"This process may use {format_value(cores, 'CPUs')}"
     if quota is not None and quota < cores:
         have = math.floor(quota)
         message += f", but its control group lets it have the time of {quota:g} of them"
-    if load.mode not in (MODES["operator"], MODES["subgraph"]):
+    if run.mode not in (MODES["operator"], MODES["subgraph"]):
         message += ". The manual has no formula for gradient tuning."
         return judge("CPUs", None, have, None, message, unit="CPUs")
-    tuners, compilers = load.tuners.legal_number, load.compilers.legal_number
-    needed = count_cpus_needed(load.mode, load.processes, tuners or 1, compilers or 1, cores)
-    formula = _format_formula(load, cores)
+    tuners, compilers = run.tuners.legal_number, run.compilers.legal_number
+    needed = count_cpus_needed(run.mode, processes, tuners or 1, compilers or 1, cores)
+    threads, programs = tuners or "TUNING_PARALLEL_NUM", compilers or "TE_PARALLEL_COMPILER"
+    half = f"min({cores}/2, {_MOST_HALF})"
+    formula = f"{processes} x ({programs} + {threads} + {half} + {_RESERVE})"
+    if run.mode == MODES["subgraph"]:
+        formula = f"{processes} x (2 x {threads} + {programs})"
     if have >= needed and (tuners is None or compilers is None):
         asks = ("tuning_parallel_num",) if tuners is None else ()
         hint = "Give tuning_parallel_num." if asks else "Correct TE_PARALLEL_COMPILER."
@@ -321,15 +332,6 @@ def _check_cpus(machine: Machine, load: Load) -> TuningCondition:
     message += f". Recommended are {formula} = {needed}{' or more' if tuners is None else ''}."
     hint = "Tune on a host with more CPUs, or lower TUNING_PARALLEL_NUM and the processes."
     return judge("CPUs", have >= needed, have, needed, message, hint, "CPUs")
-
-
-def _format_formula(load: Load, cores: int) -> str:
-    tuners = load.tuners.legal_number or "TUNING_PARALLEL_NUM"
-    compilers = load.compilers.legal_number or "TE_PARALLEL_COMPILER"
-    if load.mode == MODES["subgraph"]:
-        return f"{load.processes} x (2 x {tuners} + {compilers})"
-    half = f"min({cores}/2, {_MOST_HALF})"
-    return f"{load.processes} x ({compilers} + {tuners} + {half} + {_RESERVE})"
 
 
 def _check_pinning(machine: Machine) -> TuningCondition:
@@ -342,31 +344,22 @@ def _check_pinning(machine: Machine) -> TuningCondition:
     return judge("CPU pinning", own >= every, own, every, message, hint, "CPUs")
 
 
-def check_device(
-    report: DeviceReport, mode: str, known: KnownFacts, environ: Mapping[str, str]
-) -> Iterator[TuningCondition]:
-    """Check the device that tunes.
-
-    Args:
-        report: What is on this machine.
-        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
-        known: What the user knows.
-        environ: The environment of the run.
-    """
-    device = _find_device(report, environ)
-    yield _check_product(device, mode)
-    yield _check_one_user(report, device)
-    yield _check_cores(known)
-    yield _check_device_memory(device, known)
+def check_device(run: TuningRun) -> Iterator[TuningCondition]:
+    """Check the device that tunes."""
+    device = _find_device(run)
+    yield _check_product(device, run.mode)
+    yield _check_one_user(run.report, device)
+    yield _check_cores(run.known)
+    yield _check_device_memory(device, run.known)
 
 
-def _find_device(report: DeviceReport, environ: Mapping[str, str]) -> Optional[Device]:
+def _find_device(run: TuningRun) -> Optional[Device]:
     """Find the device by its logical id, as the adapter does; None if it is not here."""
-    name = "ASCEND_DEVICE_ID" if environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
-    number = read_number(environ, name) or 0
-    for device in report:
+    name = "ASCEND_DEVICE_ID" if run.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
+    number = read_number(run.environ, name) or 0
+    for device in run.report:
         own = device.logical_id if name == "ASCEND_DEVICE_ID" else device.physical_id
-        if own is not None and (own == number or not environ.get(name)):
+        if own is not None and (own == number or not run.environ.get(name)):
             return device
     return None
 
@@ -410,21 +403,17 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCon
 def _check_cores(known: KnownFacts) -> TuningCondition:
     name, have, needed = "device cores", known.device_cores, known.operator_cores
     if have is None or needed is None:
-        asks = ("device_cores",) * (have is None) + ("operator_cores",) * (needed is None)
         message = "The cores of the device, and how many the operators use, cannot be measured."
-        return judge(
-            name, None, have, needed, message, f"Give {' and '.join(asks)}.", "cores", asks
-        )
+        return _ask(name, have, needed, message, "cores", device_cores=have, operator_cores=needed)
     message = f"The device has {have} cores, and an operator uses up to {needed}."
     hint = "Tune on a device with as many cores as the operators use."
     return judge(name, have >= needed, have, needed, message, hint, "cores")
 
 
 def _check_device_memory(device: Optional[Device], known: KnownFacts) -> TuningCondition:
-    total = None if device is None else device.memory_total_mb
-    used = 0 if device is None else device.memory_used_mb or 0
-    free = None if total is None else (total - used) * _MB
-    needed = known.device_memory
+    free, needed = None, known.device_memory
+    if device is not None and device.memory_total_mb is not None:
+        free = (device.memory_total_mb - (device.memory_used_mb or 0)) * _MB
     if free is None or needed is None:
         asks = ("device_memory",) if needed is None else ()
         message = "Device memory depends on the model and how far it is overcommitted."
@@ -437,24 +426,18 @@ def _check_device_memory(device: Optional[Device], known: KnownFacts) -> TuningC
     return judge(DEVICE_MEMORY, free >= needed, free, needed, message, hint, "bytes")
 
 
-def check_software(mode: str, environ: Mapping[str, str], root: str) -> Iterator[TuningCondition]:
-    """Check folders and what is installed.
-
-    Args:
-        mode: What is tuned.
-        environ: The environment of the run.
-        root: Root of the host.
-    """
-    if mode != MODES["gradient"]:
-        yield _check_repository(mode, environ)
-    yield _check_result_folder(environ)
-    yield _check_python(environ)
-    yield _check_sourced(environ, root)
+def check_software(run: TuningRun) -> Iterator[TuningCondition]:
+    """Check folders and what is installed."""
+    if run.mode != MODES["gradient"]:
+        yield _check_repository(run)
+    yield _check_result_folder(run.environ)
+    yield _check_python(run.environ)
+    yield _check_sourced(run)
 
 
-def _check_repository(mode: str, environ: Mapping[str, str]) -> TuningCondition:
+def _check_repository(run: TuningRun) -> TuningCondition:
     """The manual wants TUNE_BANK_PATH to be there, readable, writable and executable."""
-    repository = find_repository(mode, environ)
+    repository = find_repository(run.mode, run.environ)
     needed = "existing, rwx" if repository.variable == BANK else "rwx, or can be made"
     place = repository.base
     if repository.variable != BANK:
@@ -464,22 +447,23 @@ def _check_repository(mode: str, environ: Mapping[str, str]) -> TuningCondition:
     message = f"The tuned repository will be {repository.path}."
     if fault is None:
         return judge("repository", True, repository.path, needed, message)
+    predicate, hint = fault
     origin = f"which {repository.variable} names" if repository.variable else "where HOME leads to"
-    message = f"{place}, {origin}, {fault.predicate}; AOE ends with an error. {message}"
-    return judge("repository", False, place, needed, message, fault.hint)
+    message = f"{place}, {origin}, {predicate}; AOE ends with an error. {message}"
+    return judge("repository", False, place, needed, message, hint)
 
 
 def _check_result_folder(environ: Mapping[str, str]) -> TuningCondition:
     """Result files go to ASCEND_WORK_PATH, else to the working directory."""
     given = environ.get("ASCEND_WORK_PATH")
     path = os.path.abspath(given or ".")
-    fault = find_folder_fault(path)
     origin = "ASCEND_WORK_PATH" if given else "the working directory"
-    message = f"Result files will be in {path}, {origin}."
-    if fault is None:
-        return judge("result folder", True, path, "existing, rwx", message)
-    message = f"{message} It {fault.predicate}."
-    return judge("result folder", False, path, "existing, rwx", message, fault.hint)
+    message, hint = f"Result files will be in {path}, {origin}.", None
+    fault = find_folder_fault(path)
+    if fault is not None:
+        predicate, hint = fault
+        message = f"{message} It {predicate}."
+    return judge("result folder", fault is None, path, "existing, rwx", message, hint)
 
 
 def _check_python(environ: Mapping[str, str]) -> TuningCondition:
@@ -502,8 +486,8 @@ def _check_python(environ: Mapping[str, str]) -> TuningCondition:
     return judge(name, enough, version, needed, message, hint)
 
 
-def _check_sourced(environ: Mapping[str, str], root: str) -> TuningCondition:
-    findings = list(check_sourced(environ, root))
+def _check_sourced(run: TuningRun) -> TuningCondition:
+    findings = list(check_sourced(run.environ, run.root))
     wrong = [finding for finding in findings if finding.severity != OK]
     measured = "sourced"
     if wrong:

@@ -9,13 +9,13 @@ manual AOE.md (products, work_path).
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ascend_session.aoe.conditions import (
     FAILS,
     KnownFacts,
-    Load,
     TuningCondition,
+    TuningRun,
     check_device,
     check_resources,
     check_software,
@@ -95,24 +95,21 @@ class AoePlan:
         given = dict(os.environ if environ is None else environ)
         number = mode_number(mode or choose_mode(config, given))
         top = root or host_root(given)
-        report = survey(given, top, timeout, addresses=False)
-        load = Load(
+        run = TuningRun(
             mode=number,
-            processes=facts.processes,
-            training_memory=facts.training_memory,
+            environ=given,
+            root=top,
+            machine=measure_machine(given),
+            report=survey(given, top, timeout, addresses=False),
             tuners=count_tuners(facts.tuning_parallel_num, given, top),
             compilers=count_compilers(given),
-            devices=max(1, len(report)),
+            known=facts,
+            config=config or AscendConfig(),
+            is_config_known=config is not None,
         )
-        conditions = (
-            *check_resources(measure_machine(given), load),
-            *_check_configuration(
-                _PlannedRun(number, config or AscendConfig(), config is not None, given, facts)
-            ),
-            *check_device(report, number, facts, given),
-            *check_software(number, given, top),
-        )
-        return cls(mode_word(number), conditions, has_device=len(report) > 0)
+        checks = (check_resources, _check_configuration, check_device, check_software)
+        conditions = tuple(condition for check in checks for condition in check(run))
+        return cls(mode_word(number), conditions, has_device=len(run.report) > 0)
 
     @property
     def ok(self) -> bool:
@@ -141,24 +138,6 @@ def choose_mode(config: Optional[AscendConfig], environ: Mapping[str, str]) -> s
     return option or environ.get("AOE_MODE") or "operator"
 
 
-class _PlannedRun(NamedTuple):
-    """A tuning run, as it would be started.
-
-    Attributes:
-        mode: What is to be tuned: ``"1"``, ``"2"`` or ``"4"``.
-        config: What the training script opens its session with; without any option if not known.
-        is_config_known: Whether it is known.
-        environ: The environment of the run.
-        known: What the user says of the run.
-    """
-
-    mode: str
-    config: AscendConfig
-    is_config_known: bool
-    environ: Mapping[str, str]
-    known: KnownFacts
-
-
 _STATIC = "GE_USE_STATIC_MEMORY"
 # What has a condition of its own, or what for_tuning has changed before.
 _CHECKED_ELSEWHERE = (
@@ -170,7 +149,7 @@ _CHECKED_ELSEWHERE = (
 )
 
 
-def _check_configuration(run: _PlannedRun) -> Iterator[TuningCondition]:
+def _check_configuration(run: TuningRun) -> Iterator[TuningCondition]:
     """Check the configuration and the variables."""
     yield _check_mode(run)
     yield _check_static_memory(run)
@@ -182,7 +161,7 @@ def _check_configuration(run: _PlannedRun) -> Iterator[TuningCondition]:
     yield from _check_rest(run)
 
 
-def _check_mode(run: _PlannedRun) -> TuningCondition:
+def _check_mode(run: TuningRun) -> TuningCondition:
     """Check in which mode the adapter would tune: the option comes before the variable."""
     variable = run.environ.get("AOE_MODE") or None
     option = run.config.aoe_mode
@@ -199,44 +178,33 @@ def _check_mode(run: _PlannedRun) -> TuningCondition:
     return judge("mode", None, None, run.mode, message, hint, asks=asks)
 
 
-def _check_static_memory(run: _PlannedRun) -> TuningCondition:
+def _check_static_memory(run: TuningRun) -> TuningCondition:
     memory = run.config.memory_config
     policy = (memory.static_memory_policy if memory else None) or 0
     variable = run.environ.get(_STATIC, "0")
     against = {}
     if policy:
-        against[f"static_memory_policy={policy}"] = (
-            "set static_memory_policy to 0 for this run, as cfg.for_tuning() does"
-        )
+        advice = "set static_memory_policy to 0 for this run, as cfg.for_tuning() does"
+        against[f"static_memory_policy={policy}"] = advice
     if variable not in ("", "0"):
         against[f"{_STATIC}={variable}"] = f"unset {_STATIC}"
     message = "static_memory_policy is 0, and so is the variable."
     return _check_off(run, "static memory", against, message)
 
 
-def _check_profiling(run: _PlannedRun) -> TuningCondition:
+def _check_profiling(run: TuningRun) -> TuningCondition:
     profiling = run.config.profiling_config
     against = {}
     if profiling and profiling.enable_profiling:
-        against["enable_profiling=True"] = (
-            "leave profiling_config out of this run, as cfg.for_tuning() does"
-        )
+        advice = "leave profiling_config out of this run, as cfg.for_tuning() does"
+        against["enable_profiling=True"] = advice
     if run.environ.get("PROFILING_MODE") == "true":
         against["PROFILING_MODE=true"] = "unset PROFILING_MODE"
     return _check_off(run, "profiling", against, "No option and no variable turns it on.")
 
 
-def _check_off(
-    run: _PlannedRun, name: str, against: Dict[str, str], message: str
-) -> TuningCondition:
-    """Check that something is off.
-
-    Args:
-        run: The run.
-        name: Of the condition.
-        against: What turns it on, and what to do about that.
-        message: For a configuration in which nothing does.
-    """
+def _check_off(run: TuningRun, name: str, against: Dict[str, str], message: str) -> TuningCondition:
+    """Check that nothing turns something on: ``against`` says what does, and what to do then."""
     if against:
         measured, hint = " and ".join(against), "; ".join(against.values())
         message = f"{measured} would spoil the result."
@@ -248,7 +216,7 @@ def _check_off(
     return judge(name, None, None, "off", message, hint, asks=("config",))
 
 
-def _check_one_device(run: _PlannedRun) -> TuningCondition:
+def _check_one_device(run: TuningRun) -> TuningCondition:
     size = read_size(run.environ) or 1
     message = f"RANK_SIZE or CM_WORKER_SIZE say {size}." if size > 1 else "It is one process alone."
     if run.mode == MODES["gradient"]:
@@ -259,7 +227,7 @@ def _check_one_device(run: _PlannedRun) -> TuningCondition:
     )
 
 
-def _check_static_operators(run: _PlannedRun) -> TuningCondition:
+def _check_static_operators(run: TuningRun) -> TuningCondition:
     name, needed = "operators", "static"
     values = run.config.values()
     switches = [name for name in ("dynamic_input", "compile_dynamic_mode") if values.get(name)]
@@ -275,7 +243,7 @@ def _check_static_operators(run: _PlannedRun) -> TuningCondition:
     return judge(name, None, None, needed, message, hint, asks=("static_operators",))
 
 
-def _check_work_path(run: _PlannedRun) -> TuningCondition:
+def _check_work_path(run: TuningRun) -> TuningCondition:
     """An absent folder, or one that may not be written to, aborts the process (npu_attrs.cc)."""
     given = run.config.work_path
     path = os.fspath(given or ".")
@@ -283,12 +251,12 @@ def _check_work_path(run: _PlannedRun) -> TuningCondition:
     subject = f"work_path={given!r}" if given else "work_path is the working directory, which"
     message, hint = f"{subject} can be used.", None
     if fault is not None:
-        message = f"{subject} {fault.predicate}; the adapter aborts the process."
-        hint = fault.hint
+        predicate, hint = fault
+        message = f"{subject} {predicate}; the adapter aborts the process."
     return judge("work_path", fault is None, path, "existing, rw", message, hint)
 
 
-def _check_aoe_config_file(run: _PlannedRun) -> Iterator[TuningCondition]:
+def _check_aoe_config_file(run: TuningRun) -> Iterator[TuningCondition]:
     """What aoe_config_file asks for has to go with the mode."""
     given: Any = run.config.aoe_config_file
     if given is None:
@@ -306,7 +274,7 @@ def _check_aoe_config_file(run: _PlannedRun) -> Iterator[TuningCondition]:
     yield judge(name, not against, path, needed, message, hint)
 
 
-def _check_rest(run: _PlannedRun) -> Iterator[TuningCondition]:
+def _check_rest(run: TuningRun) -> Iterator[TuningCondition]:
     """Check what else stands in the way, by the rules of `AscendConfig`."""
     if not run.is_config_known:
         return

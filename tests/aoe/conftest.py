@@ -1,12 +1,15 @@
 """A host that can tune: a toolkit, a Python, and if a test wants one, a device nobody holds."""
 
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, Optional
 
 import pytest
 
 from ascend_session.aoe import plan
-from ascend_session.aoe.machine import Machine
+from ascend_session.aoe.conditions import KnownFacts, TuningRun
+from ascend_session.aoe.machine import Machine, Parallel
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.hardware.devices import Device, DeviceReport
 from tests.fake_host import FakeHost, Reply, a2_chips, install, npu_smi_answers
 
 ROOM = Machine(
@@ -18,6 +21,27 @@ ROOM = Machine(
     all_cpus=96,
 )
 """A machine with enough of everything."""
+
+
+def planned(
+    machine: Machine = ROOM,
+    mode: str = "2",
+    known: Optional[KnownFacts] = None,
+    devices: int = 0,
+    **counts: Parallel,
+) -> TuningRun:
+    """A run of which nothing else is known, on a machine with so many devices."""
+    return TuningRun(
+        mode=mode,
+        environ={},
+        root="/",
+        machine=machine,
+        report=DeviceReport(tuple(Device(number, None, None) for number in range(devices))),
+        known=known or KnownFacts(),
+        config=AscendConfig(),
+        is_config_known=False,
+        **{"tuners": Parallel(8, ""), "compilers": Parallel(8, ""), **counts},
+    )
 
 
 class TuningHost:

@@ -3,14 +3,14 @@
 import pytest
 
 from ascend_session.aoe import machine as measured
-from ascend_session.aoe.conditions import Load, check_resources
+from ascend_session.aoe.conditions import KnownFacts, check_resources
 from ascend_session.aoe.machine import (
     Parallel,
     measure_cpu_quota,
     measure_machine,
     measure_memory_left,
 )
-from tests.aoe.conftest import ROOM
+from tests.aoe.conftest import ROOM, planned
 
 GIB = 2**30
 
@@ -115,7 +115,8 @@ def test_a_limit_beyond_the_machine_is_none(monkeypatch):
 def test_what_the_group_takes_away_is_said():
     small = ROOM._replace(memory=GIB, is_limited=True, quota=4.5)
     eight = Parallel(8, "it is 8")
-    found = {one.name: one for one in check_resources(small, Load("2", 1, GIB, eight, eight))}
+    run = planned(small, known=KnownFacts(1, GIB), tuners=eight, compilers=eight)
+    found = {one.name: one for one in check_resources(run)}
     assert found["memory"].verdict == found["CPUs"].verdict == "fails"
     assert "1 GiB of memory are left by the limit of the control group" in found["memory"].message
     assert "as of a container or batch job" in found["memory"].message

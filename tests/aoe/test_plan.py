@@ -7,12 +7,13 @@ import pytest
 
 from ascend_session import AscendConfig, MemoryConfig, ProfilingConfig
 from ascend_session.aoe import AoePlan
-from ascend_session.aoe.conditions import KnownFacts, check_device
+from ascend_session.aoe.conditions import check_device
 from ascend_session.aoe.run import find_repository
 from ascend_session.errors import ConfigError
 from ascend_session.hardware.devices import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from tests.aoe.conftest import planned
 from tests.fake_host import Reply, install
 
 KNOWN = {
@@ -233,12 +234,13 @@ def test_subgraphs_are_not_tuned_on_this_product(plan, tuning):
 )
 def test_each_product_tunes_what_the_manual_says(product, mode, verdict):
     device = Device(0, None, None, family=family(product))
-    found = list(check_device(DeviceReport((device,)), "12"[mode == "operator"], KnownFacts(), {}))
+    run = planned(mode="12"[mode == "operator"])
+    found = list(check_device(run._replace(report=DeviceReport((device,)))))
     assert found[0].name == "product"
     # A device without an id is none that a process can have.
     assert found[0].verdict == "not checked"
     own = replace(device, physical_id=PhysicalDeviceId(0), logical_id=LogicalDeviceId(0))
-    found = list(check_device(DeviceReport((own,)), "12"[mode == "operator"], KnownFacts(), {}))
+    found = list(check_device(run._replace(report=DeviceReport((own,)))))
     assert found[0].verdict == verdict
 
 

@@ -8,7 +8,6 @@ import pytest
 from ascend_session.aoe import machine as measured
 from ascend_session.aoe.conditions import (
     KnownFacts,
-    Load,
     check_resources,
     count_cpus_needed,
     format_value,
@@ -20,19 +19,21 @@ from ascend_session.aoe.machine import (
     measure_machine,
 )
 from ascend_session.errors import ConfigError
-from tests.aoe.conftest import ROOM
+from tests.aoe.conftest import ROOM, planned
 from tests.fake_host import FakeHost
 
 GIB = 2**30
 
 
-def _load(mode="2", processes=1, memory=4 * GIB, parallel=8, compile_=8):
+def _run(machine=ROOM, mode="2", processes=1, memory=4 * GIB, parallel=8, devices=1, **counts):
+    """A run on that machine; ``counts`` are numbers of threads or processes as they are found."""
     known = Parallel(parallel, "aoe.ini has it" if parallel else "no aoe.ini was found")
-    return Load(mode, processes, memory, known, Parallel(compile_, "TE_PARALLEL_COMPILER is 8"))
+    counts = {"tuners": known, "compilers": Parallel(8, "TE_PARALLEL_COMPILER is 8"), **counts}
+    return planned(machine, mode, KnownFacts(processes, memory), devices, **counts)
 
 
-def _found(machine=ROOM, **load):
-    return {one.name: one for one in check_resources(machine, _load(**load))}
+def _found(machine=ROOM, **run):
+    return {one.name: one for one in check_resources(_run(machine, **run))}
 
 
 def test_a_machine_with_room_fulfils_everything():
@@ -163,8 +164,7 @@ def test_compilers_are_as_many_as_the_variable_says(given, number, legal):
 
 
 def test_a_number_that_the_compiler_does_not_take_fails_and_is_not_counted_with():
-    bad = _load()._replace(compilers=count_compilers({"TE_PARALLEL_COMPILER": "99"}))
-    found = {one.name: one for one in check_resources(ROOM, bad)}
+    found = _found(compilers=count_compilers({"TE_PARALLEL_COMPILER": "99"}))
     assert found["TE_PARALLEL_COMPILER"].verdict == "fails"
     assert found["CPUs"].verdict == "not checked"
 
@@ -173,20 +173,15 @@ def test_a_number_that_the_compiler_does_not_take_fails_and_is_not_counted_with(
 def test_compilers_are_few_enough_for_each_device(devices, verdict):
     # guides/facts/aoe.md#resources-of-aoe: at most cores x 0.8 / devices;
     # 96 x 0.8 / 4 = 19.2
-    load = _load()._replace(
-        devices=devices, compilers=count_compilers({"TE_PARALLEL_COMPILER": "20"})
-    )
-    found = {one.name: one for one in check_resources(ROOM, load)}["TE_PARALLEL_COMPILER"]
+    twenty = count_compilers({"TE_PARALLEL_COMPILER": "20"})
+    found = _found(devices=devices, compilers=twenty)["TE_PARALLEL_COMPILER"]
     assert found.verdict == verdict
     assert verdict == "ok" or found.hint == "export TE_PARALLEL_COMPILER=19"
 
 
 def test_the_default_number_of_compilers_is_nobodys_fault():
     small = ROOM._replace(cpus=2, all_cpus=2)
-    found = {
-        one.name: one
-        for one in check_resources(small, _load()._replace(compilers=count_compilers({})))
-    }
+    found = _found(small, compilers=count_compilers({}))
     assert found["TE_PARALLEL_COMPILER"].verdict == "ok"
 
 
@@ -224,10 +219,9 @@ class TestTuners:
         host.aoe_ini(text)
         found = count_tuners(None, host.environ, str(host.root))
         assert not found.legal
-        load = _load()._replace(tuners=found)
-        verdicts = {one.name: one.verdict for one in check_resources(ROOM, load)}
-        assert verdicts["TUNING_PARALLEL_NUM"] == "fails"
-        assert verdicts["CPUs"] == "not checked"
+        conditions = _found(tuners=found)
+        assert conditions["TUNING_PARALLEL_NUM"].verdict == "fails"
+        assert conditions["CPUs"].verdict == "not checked"
 
     @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
     def test_what_is_no_file_does_not_say_it(self, host, make):
