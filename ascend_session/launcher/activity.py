@@ -16,22 +16,20 @@ import re
 import time
 from itertools import repeat
 from typing import (
-    Any,
-    Container,
     Dict,
+    Iterable,
     Iterator,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Sequence,
-    Set,
     Tuple,
 )
 
 import psutil
 
 from ascend_session.cluster.member import stacks_name
+from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME, Frame, parse_frames
 from ascend_session.files import read_end
 from ascend_session.launcher.descriptions import without_runner
@@ -61,88 +59,68 @@ class Meter:
             self._begun, self._used = now, 0.0
 
 
-class _Use(NamedTuple):
-    process: psutil.Process
-    parent: int
-    own: float  # seconds of CPU time
-    waited: float  # the same of the children that it has waited for, and theirs
-
-
 class Processes:
-    """The processes of the ranks, and the CPU time of each at the last look."""
+    """The processes of the ranks, and the CPU time of each rank at the last look."""
 
     def __init__(self, plan: Plan) -> None:
-        self._marks = {(plan.job_id, str(rank.local)): rank.rank for rank in plan.ranks}
-        self._uses: Dict[int, _Use] = {}
-        self._rank_of: Dict[int, int] = {}
-        self._others: Set[int] = set()  # are not read each time
+        self._folders = {rank.folder: rank.rank for rank in plan.ranks}
+        self._rank_of: Dict[psutil.Process, int] = {}
+        self._totals: Dict[int, float] = {}
 
     def of(self, rank: int, pid: int) -> List[psutil.Process]:
         """List the processes of a rank, its own first."""
-        pids = [number for number, owner in self._rank_of.items() if owner == rank]
-        return [
-            self._uses[number].process
-            for number in sorted(pids, key=lambda number: (number != pid, number))
-        ]
+        processes = [process for process, owner in self._rank_of.items() if owner == rank]
+        return sorted(processes, key=lambda process: (process.pid != pid, process.pid))
 
-    def look(self, alive: Mapping[int, int], thorough: bool) -> Dict[int, float]:
+    def look(self, alive: Mapping[int, int]) -> Dict[int, float]:
         """Measure the seconds of CPU time that each rank has used since the last look.
 
-        They are infinite if it has a new process. Only a ``thorough`` look reads the processes
-        again that belonged to nobody here at the last one.
+        They are infinite if it has a new process. What a child had used when it ended is no new
+        use: it was in the rank's total before, and its parent has it now.
         """
-        before, pids = self._uses, set(psutil.pids())
-        self._others = set() if thorough else self._others & pids
-        uses = {pid: use for pid in pids - self._others for use in _use_of(pid)}
-        stayed = {p for p in before if p in uses and uses[p].process == before[p].process}
-        owner = {pid: self._rank_of[pid] for pid in stayed if self._rank_of[pid] in alive}
-        owner.update({pid: rank for rank, pid in alive.items() if pid in uses})
-        adopters = {uses[pid].parent for pid in alive.values() if pid in uses}
-        for pid in [pid for pid in uses if uses[pid].parent in adopters and pid not in owner]:
-            # It may have lost its parent before it was seen here; then its environment tells.
-            with contextlib.suppress(psutil.Error, KeyError):
-                environ = uses[pid].process.environ()
-                rank = self._marks[environ["JOB_ID"], environ["LOCAL_RANK"]]
-                owner.update({pid: rank} if rank in alive else {})
-        tops = {pid: _climb(pid, uses, owner) for pid in uses}
-        self._rank_of = {pid: owner[top] for pid, top in tops.items() if top in owner}
-        self._others |= uses.keys() - self._rank_of.keys()
-        self._uses = {pid: uses[pid] for pid in self._rank_of}
-        return self._used(before, stayed, alive)
+        known, before = self._rank_of, self._totals
+        self._rank_of, self._totals = {}, dict.fromkeys(alive, 0.0)
+        for process, rank in self._find_processes(alive, known):
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                waited = times.children_user + times.children_system
+                self._totals[rank] += times.user + times.system + waited
+                self._rank_of[process] = rank
+        used = {rank: total - before.get(rank, 0.0) for rank, total in self._totals.items()}
+        for process in known.keys() - self._rank_of.keys():
+            if known[process] in alive:
+                used[known[process]] -= _ROUNDING
+        for process in self._rank_of.keys() - known.keys():
+            used[self._rank_of[process]] = math.inf
+        return {rank: max(0.0, seconds) for rank, seconds in used.items()}
 
-    def _used(self, before: Dict[int, _Use], stayed: Set[int], alive: Any) -> Dict[int, float]:
-        # What a child used before it ended counts for its parent only now, and is no new use.
-        owed: Dict[int, float] = {}
-        for pid in before.keys() - stayed:
-            heir = _climb(pid, before, stayed)
-            owed[heir] = owed.get(heir, 0.0) + before[pid].own + before[pid].waited + _ROUNDING
-        used = dict.fromkeys(alive, 0.0)
-        for pid, rank in self._rank_of.items():
-            if pid in stayed:
-                old, new = before[pid], self._uses[pid]
-                waited = new.waited - old.waited - owed.get(pid, 0.0)
-                used[rank] += new.own - old.own + max(0.0, waited)
-            else:
-                used[rank] = math.inf
-        return used
+    def _find_processes(
+        self, alive: Mapping[int, int], known: Mapping[psutil.Process, int]
+    ) -> Iterator[Tuple[psutil.Process, int]]:
+        """Find each process of a rank that lives, below the parent of the ranks."""
+        rank_of = {pid: rank for rank, pid in alive.items()}
+        for process in _list_siblings(alive.values()):
+            with contextlib.suppress(psutil.Error):
+                rank = rank_of.get(process.pid, rank_of.get(process.ppid()))
+                if rank is None:  # it has lost its parent, and the parent of the ranks has it now
+                    rank = known.get(process)
+                if rank is None:
+                    rank = self._folders.get(process.environ().get(RANK_FOLDER, ""))
+                if rank is not None and rank in alive:
+                    rank_of[process.pid] = rank
+                    yield process, rank
 
 
-def _use_of(pid: int) -> Iterator[_Use]:
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        with process.oneshot():
-            times, parent = process.cpu_times(), process.ppid()
-        waited = times.children_user + times.children_system
-        yield _Use(process, parent, times.user + times.system, waited)
-
-
-def _climb(pid: int, uses: Mapping[int, _Use], stop: Container[int]) -> int:
-    """Find the first process from this one upwards at which to stop, or that is not known."""
-    for _ in uses:  # not forever, should numbers have changed hands while they were read
-        if pid in stop or pid not in uses:
-            break
-        pid = uses[pid].parent
-    return pid
+def _list_siblings(pids: Iterable[int]) -> Iterator[psutil.Process]:
+    """List all that lives below the parents of these processes, a parent before its children."""
+    parents = set()
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            parents.add(psutil.Process(pid).parent())
+    for parent in parents:
+        if parent is not None:
+            with contextlib.suppress(psutil.Error):
+                yield from parent.children(recursive=True)
 
 
 _ANSWER_S = 2.0  # that processes have to write their stacks

@@ -121,7 +121,7 @@ class StallWatch:
         # Whose job writes now and then does not pay for a look at all processes.
         is_due = now - self._sign >= limit_s
         if is_due or (self._timeout_s is not None and (is_new or now >= self._next_measure)):
-            self._measure(now, is_new)
+            self._measure(now)
         self._looked, self._next = now, now + self._interval
         if self._timeout_s is not None:
             due = max(self._sign + self._timeout_s, now + _SHORTEST)
@@ -132,13 +132,11 @@ class StallWatch:
             return self._note(now)
         return None
 
-    def _measure(self, now: float, is_new: bool) -> None:
-        is_due = now - self._sign >= (self._timeout_s or math.inf)
+    def _measure(self, now: float) -> None:
         self._next_measure = now + self._measure_interval
-        used = self._processes.look(self._alive, thorough=is_new or is_due)
-        for rank in self._alive:
+        for rank, seconds in self._processes.look(self._alive).items():
             meter = self._meters.setdefault(rank, Meter(now))
-            meter.add(used[rank], now)
+            meter.add(seconds, now)
             self._sign = max(self._sign, meter.last)
 
     def _note(self, now: float) -> Optional[StallNote]:

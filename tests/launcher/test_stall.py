@@ -190,16 +190,16 @@ time.sleep(1000)
 """
     with Ranks(tmp_path, [_python(code)]) as ranks:
         processes = Processes(ranks.plan)
-        assert processes.look(ranks.alive, thorough=True) == {0: float("inf")}
+        assert processes.look(ranks.alive) == {0: float("inf")}
         log = Path(ranks.plan.ranks[0].stdout)
         _until(lambda: "done" in log.read_text())
-        processes.look(ranks.alive, thorough=False)
+        processes.look(ranks.alive)
         child = int(next(word for word in log.read_text().split() if word != "done"))
         os.kill(child, signal.SIGKILL)
         _until(lambda: not psutil.pid_exists(child))
         times = psutil.Process(ranks.processes[0].pid).cpu_times()
         assert times.children_user + times.children_system > 0.5
-        assert processes.look(ranks.alive, thorough=False)[0] < 0.3
+        assert processes.look(ranks.alive)[0] < 0.3
 
 
 def test_what_came_and_went_between_two_looks_counts(tmp_path: Path) -> None:
@@ -215,11 +215,11 @@ time.sleep(1000)
 """
     with Ranks(tmp_path, [_python(code)]) as ranks:
         processes = Processes(ranks.plan)
-        processes.look(ranks.alive, thorough=True)
+        processes.look(ranks.alive)
         ranks.processes[0].stdin.write(b"\n")
         ranks.processes[0].stdin.flush()
         ranks.ready()
-        assert 0.2 < processes.look(ranks.alive, thorough=False)[0] < 100
+        assert 0.2 < processes.look(ranks.alive)[0] < 100
 
 
 def test_the_end_of_a_rank_is_a_sign_of_life_and_is_said(tmp_path: Path) -> None:
