@@ -23,10 +23,9 @@ from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.lines import clean
-from ascend_session.launcher.output import Notices, Outlet, Output
+from ascend_session.launcher.output import Latest, Notices, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, signal_name
-from ascend_session.launcher.pump import Latest
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ class _Screen:
     def begin(self, output: Output) -> None:
         """Take the output of the job, below which the status line stands."""
         self._output = output
-        output.printer.hide_traceback()
+        output.hides_traceback = True
         if not _is_dumb(output.fd):
             self._status = StatusLine(output.fd, output.latest, self._grace_s)
             output.set_footer(self._status.draw)

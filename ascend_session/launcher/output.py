@@ -9,7 +9,8 @@ ranks that write more than it takes, as it does without a launcher, and memory s
 On a terminal there can be a footer: a line below all others, without an end. As this thread alone
 writes, a footer never tears a line and is never torn.
 
-`Output` is all of that for one launch, with the log files of its attempts.
+`Output` is all of that for one launch: it puts a rank's number before each line, gives whole lines
+only to the outlet, and makes the log files of its attempts.
 """
 
 import contextlib
@@ -25,21 +26,16 @@ from typing import (
     Deque,
     Dict,
     List,
+    NamedTuple,
     Optional,
     Sequence,
     Set,
     Tuple,
 )
 
+from ascend_session.launcher.lines import FailureFilter, LineSplitter
 from ascend_session.launcher.process import Signals, start_thread
-from ascend_session.launcher.pump import (
-    FailureFilter,
-    Latest,
-    Printer,
-    Pump,
-    RankPipes,
-    Source,
-)
+from ascend_session.launcher.pump import Pump, RankPipes, Source
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import RankPlan
@@ -141,7 +137,10 @@ class _Queue:
     def __init__(self) -> None:
         self.blocks: Deque[bytes] = deque()
         self.size = 0
-        self.when_room: Optional[Callable[[], None]] = None
+
+    @property
+    def has_room(self) -> bool:
+        return self.size <= QUEUE_BYTES // 2
 
 
 class Outlet:
@@ -154,10 +153,15 @@ class Outlet:
         fd: The file descriptor; it stays open. If it does not block, it is waited for.
         notices: Takes the report.
         what: What is written here, as the beginning of a sentence.
+
+    Attributes:
+        written: Bytes that were written, so that whoever waits sees whether somebody reads.
+        on_room: Is called, in the thread that writes, when a queue may have room again.
     """
 
     def __init__(self, fd: int, notices: Notices, what: str = "What the ranks say") -> None:
-        self.written = 0  # bytes, so that whoever waits sees whether somebody reads
+        self.written = 0
+        self.on_room: Callable[[], None] = lambda: None
         self._fd = fd
         self._notices = notices
         self._what = what
@@ -186,14 +190,10 @@ class Outlet:
                 self._changed.notify()
             return queue.size < QUEUE_BYTES
 
-    def when_room(self, key: int, call: Callable[[], None]) -> None:
-        """Call once, from any thread, when the queue of this rank is at most half full."""
+    def has_room(self, key: int) -> bool:
+        """Tell whether the queue of a rank that was full is at most half full again."""
         with self._changed:
-            queue = self._queues.setdefault(key, _Queue())
-            if queue.size > QUEUE_BYTES // 2:
-                queue.when_room = call
-                return
-        call()
+            return key not in self._queues or self._queues[key].has_room
 
     def set_footer(self, footer: Optional[Callable[[], bytes]]) -> None:
         """Keep a line below all others from now on, or take it away.
@@ -227,33 +227,35 @@ class Outlet:
                     self._changed.wait(None if self._footer is None else _FOOTER_EVERY_S)
                 self._is_footer_new = False
                 is_open = bool(self._turns) or not self._is_closing
-                data, calls = self._take_blocks()
-            # Outside the lock, and before the write, so that reading goes on meanwhile.
-            for call in calls:
-                call()
+                data, has_room = self._take_blocks()
+            if has_room:  # outside the lock, and before the write: reading goes on meanwhile
+                self.on_room()
             try:
                 self._write(self._with_footer(data, is_open))
             except OSError as failure:
                 self._give_up(failure)
                 return
 
-    def _take_blocks(self) -> Tuple[bytes, List[Callable[[], None]]]:
-        """Take a block of each rank in turn, until there is enough for one write."""
+    def _take_blocks(self) -> Tuple[bytes, bool]:
+        """Take a block of each rank in turn, until there is enough for one write.
+
+        Returns:
+            The blocks, and whether there is room in a queue that had none.
+        """
         blocks: List[bytes] = []
-        calls: List[Callable[[], None]] = []
+        has_room = False
         size = 0
         while self._turns and size < _WRITE_BYTES:
             queue = self._turns.popleft()
+            had_room = queue.has_room
             block = queue.blocks.popleft()
             blocks.append(block)
             size += len(block)
             queue.size -= len(block)
             if queue.blocks:
                 self._turns.append(queue)
-            if queue.when_room is not None and queue.size <= QUEUE_BYTES // 2:
-                calls.append(queue.when_room)
-                queue.when_room = None
-        return b"".join(blocks), calls
+            has_room = has_room or (queue.has_room and not had_room)
+        return b"".join(blocks), has_room
 
     def _with_footer(self, data: bytes, is_open: bool) -> bytes:
         """Put the data above the footer; empty if neither has changed."""
@@ -286,11 +288,9 @@ class Outlet:
     def _give_up(self, failure: OSError) -> None:
         with self._changed:
             self._is_broken = True
-            calls = [q.when_room for q in self._queues.values() if q.when_room is not None]
             self._queues.clear()
             self._turns.clear()
-        for call in calls:
-            call()
+        self.on_room()
         self._notices.once(
             "outlet",
             f"{self._what} is no longer shown: {failure.strerror} (file descriptor {self._fd}). "
@@ -304,17 +304,45 @@ _READER_S, _HURRIED_READER_S, _QUIET_PIPE_S = 30.0, 1.0, 1.0
 _SLICE_S = 0.1
 
 
+_LAUNCHER = -1  # the key of its own lines
+_LATEST_BYTES = 512
+
+
+class Latest(NamedTuple):
+    """The end of what a rank has written so far, to both streams, shown or not.
+
+    Attributes:
+        time: When the last of it was read, as `time.monotonic` counts.
+        text: At most `_LATEST_BYTES`, as they were written; the last line may not be whole yet.
+    """
+
+    time: float
+    text: bytes
+
+
 class Output:
     """What is shown and logged of a job's ranks; one for all attempts.
 
+    Lines appear as ``[3] text``, the numbers as wide as the highest one. Lines of different ranks,
+    and of a rank's two streams, never mix within a line. What a rank writes to both streams at the
+    same time may change places, because two pipes carry it. One thread feeds; `say` and `latest`
+    may be called from any.
+
     Args:
         fd: The file descriptor to which lines are written.
-        size: Number of ranks.
+        size: Number of ranks in the job.
         show: The ranks that are shown.
-        timestamps: Whether lines begin with the time.
-        colour: Whether the ranks' colours stay.
+        timestamps: Whether lines begin with the local time at which they were read.
+        colour: Whether the ranks' colours stay; they should only on a terminal.
         words: The file descriptor to which the launcher's own lines are written; None means
             ``fd``.
+        now: The time in seconds since 1970.
+
+    Attributes:
+        filter: Knows what happens in the attempt, and which lines are shown because of it.
+        hides_traceback: Whether the traceback of the rank that fails first is left to the log,
+            because somebody else reports it.
+        troubles: What could not be shown or logged, in sentences.
     """
 
     def __init__(
@@ -322,31 +350,87 @@ class Output:
         fd: int,
         size: int,
         show: Collection[int],
-        timestamps: bool,
-        colour: bool,
+        timestamps: bool = False,
+        colour: bool = False,
         words: Optional[int] = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.fd = fd
+        self.filter = FailureFilter({})
+        self.hides_traceback = False
         self.troubles: List[str] = []
         self.notices = Notices(self._report)
         self._outlets = [Outlet(fd, self.notices)]
         # Two writers to one pipe or terminal would tear each other's lines.
         if words is not None and not os.path.sameopenfile(fd, words):
             self._outlets.append(Outlet(words, self.notices, "What the launcher says"))
-        first, last = self._outlets[0], self._outlets[-1]
-        self.printer = Printer(first, size, show, timestamps, colour, words=last)
+        self._show = show
+        self._timestamps = timestamps
+        self._colour = colour
+        self._now = now
+        self._prefixes = [f"[{rank:{len(str(size - 1))}}] ".encode() for rank in range(size)]
+        self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
+        self._latest: Dict[int, Latest] = {}
+        self._keeps_latest = False
+
+    def feed(self, rank: int, stream: str, chunk: bytes, whole_in: str = "") -> bool:
+        """Take what a rank wrote; show the lines that are whole now.
+
+        Args:
+            rank: The rank.
+            stream: Which of its streams, ``stdout`` or ``stderr``.
+            chunk: What was read.
+            whole_in: Where a line too long to be shown can be read; counts at the first chunk.
+
+        Returns:
+            False if the rank should not be read before it `has_room` again.
+        """
+        if self._keeps_latest:
+            end = chunk
+            if len(chunk) < _LATEST_BYTES and rank in self._latest:
+                end = self._latest[rank].text + chunk
+            self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
+        if rank not in self._show:
+            return True
+        chunk = self.filter.admit(rank, stream, chunk, self.hides_traceback)
+        if not chunk:
+            self._splitters.pop((rank, stream), None)
+            sentence = self.filter.take_sentence(rank)
+            return self._put(rank, f"{sentence}\n".encode() if sentence else b"")
+        splitter = self._splitters.get((rank, stream))
+        if splitter is None:
+            splitter = LineSplitter(self._colour, whole_in)
+            self._splitters[rank, stream] = splitter
+        return self._put(rank, splitter.feed(chunk))
+
+    def end(self, rank: int, stream: str) -> None:
+        """Show the last line of a stream that has ended, if that line had no end."""
+        splitter = self._splitters.pop((rank, stream), None)
+        if splitter is not None:
+            self._put(rank, splitter.end())
+
+    def has_room(self, rank: int) -> bool:
+        """Tell whether a rank should be read again."""
+        return self._outlets[0].has_room(rank)
+
+    def when_room(self, call: Callable[[], None]) -> None:
+        """Call from now on, from another thread, when a rank may have room again."""
+        self._outlets[0].on_room = call
 
     def say(self, text: str) -> None:
         """Show lines of the launcher itself, without waiting."""
-        self.printer.say(f"ascend-session: {text}")
+        prefix = self._time()
+        lines = f"ascend-session: {text}".encode("utf-8", "backslashreplace").split(b"\n")
+        block = b"".join(prefix + line + b"\n" for line in lines)
+        self._outlets[-1].put(_LAUNCHER, block)
 
     def latest(self, rank: int) -> Optional[Latest]:
         """Return the end of what a rank has written since there is a footer; from any thread."""
-        return self.printer.latest(rank)
+        return self._latest.get(rank)
 
     def set_footer(self, footer: Optional[Callable[[], bytes]]) -> None:
         """Keep a line below the ranks' lines; see `Outlet.set_footer`."""
-        self.printer.keep_latest()
+        self._keeps_latest = True
         self._outlets[0].set_footer(footer)
 
     def pump(self, ranks: "Sequence[RankPlan]") -> Tuple[Pump, List[RankPipes]]:
@@ -372,8 +456,8 @@ class Output:
                 Source(stderr[0], rank.rank, "stderr", LogFile(rank.stderr, self.notices)),
             ]
             pipes.append(RankPipes(stdout[1], stderr[1]))
-        self.printer.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
-        return Pump(sources, self.printer), pipes
+        self.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
+        return Pump(sources, self), pipes
 
     def finish(self, pump: Pump, signals: Signals) -> None:
         """Read what the ranks of an attempt have written, and end the pump.
@@ -397,6 +481,21 @@ class Output:
                     "files have all of it."
                 )
                 return
+
+    def _put(self, rank: int, lines: bytes) -> bool:
+        if not lines:
+            return True
+        prefix = self._time() + self._prefixes[rank]
+        newlines = lines.count(b"\n") - 1
+        block = prefix + lines.replace(b"\n", b"\n" + prefix, newlines)
+        return self._outlets[0].put(rank, block)
+
+    def _time(self) -> bytes:
+        if not self._timestamps:
+            return b""
+        now = self._now()
+        second = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
+        return f"{second}.{int(now * 1000) % 1000:03d} ".encode()
 
     def _report(self, sentence: str) -> None:
         self.troubles.append(sentence)

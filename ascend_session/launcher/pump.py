@@ -1,20 +1,11 @@
-"""Reads what the ranks write, and makes of it what is shown.
+"""Reads what the ranks write.
 
 `Pump` reads the pipes of all ranks in one thread. It sleeps until a pipe has something. Each time,
 it reads at most `READ_BYTES` from each pipe that has, so a rank that floods gets no more than its
-turn. What is read goes to the rank's log file and to the printer. If the printer has enough of a
+turn. What is read goes to the rank's log file and to the output. If the output has enough of a
 rank, that rank's pipes are left alone until there is room: they fill, and that rank waits in its
 next write. Nothing else waits for a slow terminal, and the launcher does not grow. A log file on a
 file system that hangs does hold up everyone.
-
-`Printer` puts a rank's number before each line, and gives whole lines only to the outlet.
-
-`FailureFilter` decides whose lines are still shown once a rank has failed, or the launcher was told
-to stop. The screen belongs to the cause: what merely follows from it goes to the logs, which always
-have everything. A rank records its failure before the others hear of it, and those that hear of it
-record that before they write anything; so a look for records whenever lines come is in time. A
-program may catch the failure and open another system, which removes the record. So until a rank
-ends because of it, only the standard error of the others is hidden, and no longer than it is there.
 """
 
 import array
@@ -25,29 +16,13 @@ import selectors
 import termios
 import threading
 import time
-from collections import deque
-from typing import (
-    TYPE_CHECKING,
-    Callable,
-    Collection,
-    Deque,
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-)
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.lines import LineSplitter
 from ascend_session.launcher.process import start_thread
 
 if TYPE_CHECKING:
-    from ascend_session.failures.record import ErrorRecord
-    from ascend_session.launcher.output import LogFile, Outlet
+    from ascend_session.launcher.output import LogFile, Output
 
 READ_BYTES = 64 * 1024
 
@@ -83,11 +58,12 @@ class Pump:
 
     Args:
         sources: The pipes.
-        printer: Shows the lines.
+        output: Shows the lines.
     """
 
-    def __init__(self, sources: Sequence[Source], printer: "Printer") -> None:
-        self._printer = printer
+    def __init__(self, sources: Sequence[Source], output: "Output") -> None:
+        self._output = output
+        output.when_room(self._wake)
         self._open: Dict[int, List[Source]] = {}
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
@@ -98,8 +74,7 @@ class Pump:
             self._selector.register(source.fd, selectors.EVENT_READ, source)
         self._lock = threading.Lock()  # guards the pipe that wakes
         self._has_ended = False
-        self._paused: Dict[int, bool] = {}
-        self._resumed: Deque[int] = deque()
+        self._paused: Set[int] = set()
         self._stop_at: Optional[float] = None
         self._wrote_at: Dict[int, float] = {}
         self._failure: Optional[BaseException] = None
@@ -131,7 +106,7 @@ class Pump:
         self._wake()
 
     def join(self, timeout_s: Optional[float] = None) -> bool:
-        """Wait until all was read and handed on; the printer's outlet may still be writing.
+        """Wait until all was read and handed on; the output may still be writing.
 
         Returns:
             Whether it has ended within the time.
@@ -147,7 +122,7 @@ class Pump:
     @property
     def waits_for_reader(self) -> bool:
         """Whether a rank is left alone because whoever reads what is shown takes nothing."""
-        return any(self._paused.values())
+        return bool(self._paused)
 
     def wrote_at(self, rank: int) -> Optional[float]:
         """Say when a rank last wrote something (`time.monotonic`); None if it has not yet.
@@ -155,7 +130,7 @@ class Pump:
         A rank that is not read because the terminal is slow counts as writing now: what it does
         cannot be known, and it must not be taken for one that hangs.
         """
-        return time.monotonic() if self._paused.get(rank) else self._wrote_at.get(rank)
+        return time.monotonic() if rank in self._paused else self._wrote_at.get(rank)
 
     def _main(self) -> None:
         try:
@@ -183,7 +158,7 @@ class Pump:
                 if key.data is None:
                     os.read(self._wake_read, 4096)
                     self._resume()
-                elif not self._paused.get(key.data.rank):
+                elif key.data.rank not in self._paused:
                     self._read(key.data, READ_BYTES)
 
     def _open_sources(self) -> List[Source]:
@@ -202,11 +177,11 @@ class Pump:
         if source.log is not None:
             source.log.write(chunk)
             path = source.log.path
-        if not self._printer.feed(source.rank, source.stream, chunk, path):
+        if not self._output.feed(source.rank, source.stream, chunk, path):
             self._pause(source.rank)
 
     def _end(self, source: Source) -> None:
-        if not self._paused.get(source.rank):
+        if source.rank not in self._paused:
             self._selector.unregister(source.fd)
         os.close(source.fd)
         self._open[source.rank].remove(source)
@@ -214,25 +189,17 @@ class Pump:
             del self._open[source.rank]
         if source.log is not None:
             source.log.close()
-        self._printer.end(source.rank, source.stream)
+        self._output.end(source.rank, source.stream)
 
     def _pause(self, rank: int) -> None:
-        if self._paused.get(rank):  # while draining
-            return
-        self._paused[rank] = True
-        for source in self._open[rank]:
-            self._selector.unregister(source.fd)
-
-        def resume() -> None:
-            self._resumed.append(rank)
-            self._wake()
-
-        self._printer.when_room(rank, resume)
+        if rank not in self._paused:  # as it may be while draining
+            self._paused.add(rank)
+            for source in self._open[rank]:
+                self._selector.unregister(source.fd)
 
     def _resume(self) -> None:
-        while self._resumed:
-            rank = self._resumed.popleft()
-            self._paused[rank] = False
+        for rank in [rank for rank in self._paused if self._output.has_room(rank)]:
+            self._paused.remove(rank)
             for source in self._open.get(rank, ()):
                 self._selector.register(source.fd, selectors.EVENT_READ, source)
 
@@ -252,253 +219,3 @@ class Pump:
             while left > 0 and source in self._open.get(source.rank, ()):
                 self._read(source, min(left, READ_BYTES))
                 left -= READ_BYTES
-
-
-RECORD_NAME = "error.json"
-"""As in failures.record_writer, whose room takes long to load and is not, while nothing fails."""
-
-_TRACEBACK = b"Traceback (most recent call last)"
-_LOOK_S = 0.1  # between two looks because of lines on standard output
-
-
-class FailureFilter:
-    """Decides which lines of an attempt are shown.
-
-    Lines are looked at by one thread; what happens is noted by another one.
-
-    Args:
-        folders: The folder of each rank, in which it leaves its record.
-
-    Attributes:
-        first_failed: The rank that failed first, as far as is known; None while none has.
-    """
-
-    def __init__(self, folders: Mapping[int, str]) -> None:
-        self.first_failed: Optional[int] = None
-        self._folders = folders
-        self._records: Dict[int, ErrorRecord] = {}
-        self._reported: Set[int] = set()
-        self._is_stopped = self._has_traceback = self._is_final = False
-        self._next_look = 0.0
-        self._lock = threading.Lock()
-
-    def note_end(self, rank: int) -> None:
-        """Note that a rank has ended in another way than with exit code 0."""
-        with self._lock:
-            self._look()
-            self._is_final = True
-            if self.first_failed is None:
-                self.first_failed = rank
-
-    def note_first_failed(self, rank: int) -> None:
-        """Note which rank failed first, by more than the times of records."""
-        with self._lock:
-            self.first_failed, self._is_final = rank, True
-
-    def note_stop(self) -> None:
-        """Note that the launcher asks everyone to end, although no rank has failed."""
-        with self._lock:
-            self._is_stopped = self.first_failed is None
-
-    def admit(self, rank: int, stream: str, chunk: bytes, hides_traceback: bool) -> bytes:
-        """Give what is shown of what a rank has just written.
-
-        Args:
-            rank: The rank.
-            stream: ``stdout`` or ``stderr``.
-            chunk: What it has written.
-            hides_traceback: Whether somebody else reports the exception that ends the program of
-                the rank that failed first.
-        """
-        with self._lock:
-            if stream == "stderr" or time.monotonic() >= self._next_look:
-                self._look()
-            record = self._records.get(rank)
-            if self._is_stopped:  # what it writes besides, such as of a checkpoint, is shown
-                return chunk if stream != "stderr" or record is None else b""
-            if self.first_failed is None:
-                return chunk
-            if rank != self.first_failed:
-                return b"" if self._is_final or stream == "stderr" else chunk
-            if not hides_traceback or stream != "stderr" or record is None:
-                return chunk
-            if self._has_traceback:
-                return b""
-            if not record.ends_program:
-                return chunk
-            before, traceback, _ = chunk.partition(_TRACEBACK)
-            self._has_traceback = bool(traceback)
-            return before
-
-    def take_sentence(self, rank: int) -> str:
-        """Say, once, that a rank ends because another one failed; empty for any other one."""
-        record = self._records.get(rank)
-        if self._is_stopped or record is None or record.failed_rank is None:
-            return ""
-        if rank in self._reported:
-            return ""
-        self._reported.add(rank)
-        return f"rank {rank}: stopped, because rank {record.failed_rank} failed"
-
-    def _look(self) -> None:
-        self._next_look = time.monotonic() + _LOOK_S
-        for rank, folder in self._folders.items():
-            known = self._records.get(rank)
-            if known is not None and known.ends_program:
-                continue
-            record = None
-            if os.path.exists(os.path.join(folder, RECORD_NAME)):
-                from ascend_session.failures.record import read_record
-
-                record = read_record(folder)
-            if record is None:
-                self._records.pop(rank, None)
-                self._reported.discard(rank)
-            else:
-                self._records[rank] = record
-        if self._is_final or self._is_stopped:
-            return
-        # A rank that was asked to end tells no more of the cause than what it had heard before.
-        failed = [
-            rank
-            for rank, record in self._records.items()
-            if record.failed_rank is not None or "Terminated" not in record.type
-        ]
-        self._is_final = any(self._records[rank].ends_program for rank in failed)
-        self.first_failed = None
-        if failed:
-            first = min(failed, key=lambda rank: self._records[rank].time)
-            other = self._records[first].failed_rank
-            self.first_failed = first if other is None else other
-
-
-_LAUNCHER = -1  # the key of its own lines
-_LATEST_BYTES = 512
-
-
-class Latest(NamedTuple):
-    """The end of what a rank has written so far, to both streams, shown or not.
-
-    Attributes:
-        time: When the last of it was read, as `time.monotonic` counts.
-        text: At most `_LATEST_BYTES`, as they were written; the last line may not be whole yet.
-    """
-
-    time: float
-    text: bytes
-
-
-class Printer:
-    """What is seen of a job: ``[3] text``, the numbers as wide as the highest one.
-
-    Lines of different ranks, and of a rank's two streams, never mix within a line. What a rank
-    writes to both streams at the same time may change places, because two pipes carry it. One
-    thread feeds; `say` and `latest` may be called from any.
-
-    Args:
-        outlet: Where the lines go.
-        size: Number of ranks in the job.
-        show: The ranks that are shown.
-        timestamps: Whether lines begin with the local time at which they were read.
-        colour: Whether the ranks' colours stay; they should only on a terminal.
-        now: The time in seconds since 1970.
-        words: Where the launcher's own lines go; None means to the ranks'.
-
-    Attributes:
-        filter: Knows what happens in the attempt, and which lines are shown because of it.
-    """
-
-    def __init__(
-        self,
-        outlet: "Outlet",
-        size: int,
-        show: Collection[int],
-        timestamps: bool = False,
-        colour: bool = False,
-        now: Callable[[], float] = time.time,
-        words: "Optional[Outlet]" = None,
-    ) -> None:
-        self.filter = FailureFilter({})
-        self._outlet = outlet
-        self._words = outlet if words is None else words
-        self._show = show
-        self._timestamps = timestamps
-        self._colour = colour
-        self._now = now
-        self._prefixes = [f"[{rank:{len(str(size - 1))}}] ".encode() for rank in range(size)]
-        self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
-        self._latest: Dict[int, Latest] = {}
-        self._is_keeping = False
-        self._hides_traceback = False
-
-    def keep_latest(self) -> None:
-        """Keep the end of what each rank writes from now on, which nobody pays for otherwise."""
-        self._is_keeping = True
-
-    def hide_traceback(self) -> None:
-        """Leave the traceback of the rank that fails first to the log: the summary reports it."""
-        self._hides_traceback = True
-
-    def latest(self, rank: int) -> Optional[Latest]:
-        """Return the end of what a rank has written since `keep_latest`; None if nothing yet."""
-        return self._latest.get(rank)
-
-    def feed(self, rank: int, stream: str, chunk: bytes, whole_in: str = "") -> bool:
-        """Take what a rank wrote; show the lines that are whole now.
-
-        Args:
-            rank: The rank.
-            stream: Which of its streams, ``stdout`` or ``stderr``.
-            chunk: What was read.
-            whole_in: Where a line too long to be shown can be read; counts at the first chunk.
-
-        Returns:
-            False if the rank should not be read for now: see `when_room`.
-        """
-        if self._is_keeping:
-            end = chunk
-            if len(chunk) < _LATEST_BYTES and rank in self._latest:
-                end = self._latest[rank].text + chunk
-            self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
-        if rank not in self._show:
-            return True
-        chunk = self.filter.admit(rank, stream, chunk, self._hides_traceback)
-        if not chunk:
-            self._splitters.pop((rank, stream), None)
-            sentence = self.filter.take_sentence(rank)
-            return self._put(rank, f"{sentence}\n".encode() if sentence else b"")
-        splitter = self._splitters.get((rank, stream))
-        if splitter is None:
-            splitter = LineSplitter(self._colour, whole_in)
-            self._splitters[rank, stream] = splitter
-        return self._put(rank, splitter.feed(chunk))
-
-    def end(self, rank: int, stream: str) -> None:
-        """Show the last line of a stream that has ended, if that line had no end."""
-        splitter = self._splitters.pop((rank, stream), None)
-        if splitter is not None:
-            self._put(rank, splitter.end())
-
-    def when_room(self, rank: int, call: Callable[[], None]) -> None:
-        """Call once, from any thread, when the rank should be read again."""
-        self._outlet.when_room(rank, call)
-
-    def say(self, text: str) -> None:
-        """Show lines of the launcher itself, without a number and without waiting."""
-        prefix = self._time()
-        lines = [prefix + line.encode("utf-8", "backslashreplace") for line in text.split("\n")]
-        self._words.put(_LAUNCHER, b"\n".join(lines) + b"\n")
-
-    def _put(self, rank: int, lines: bytes) -> bool:
-        if not lines:
-            return True
-        prefix = self._time() + self._prefixes[rank]
-        newlines = lines.count(b"\n") - 1
-        return self._outlet.put(rank, prefix + lines.replace(b"\n", b"\n" + prefix, newlines))
-
-    def _time(self) -> bytes:
-        if not self._timestamps:
-            return b""
-        now = self._now()
-        second = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
-        return f"{second}.{int(now * 1000) % 1000:03d} ".encode()

@@ -235,7 +235,7 @@ class _Supervision:
         self._signals = signals
         self._on_event = on_event
         self._pump = pump
-        self._filter = output.printer.filter
+        self._filter = output.filter
         self._stall: Optional[StallWatch] = None
 
     def run(self) -> None:

@@ -6,8 +6,9 @@ import sys
 from time import perf_counter
 from typing import List
 
-from ascend_session.launcher.output import Notices, Outlet
-from ascend_session.launcher.pump import Printer, Pump, Source
+from ascend_session.launcher.output import Output
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.pump import Pump, Source
 from timing import Row, best
 
 RANKS = 8
@@ -34,15 +35,15 @@ def shown() -> List[float]:
     """Seconds from the start of the ranks until their last line is out."""
     begin = perf_counter()
     null = os.open(os.devnull, os.O_WRONLY)
-    outlet = Outlet(null, Notices(sys.exit))
+    output = Output(null, RANKS, range(RANKS))
     programs, sources = [], []
     for rank in range(RANKS):
         read, write = os.pipe()
         programs.append(_start(write))
         os.close(write)
         sources.append(Source(read, rank, "stdout"))
-    Pump(sources, Printer(outlet, RANKS, range(RANKS))).start().join()
-    outlet.close()
+    Pump(sources, output).start().join()
+    output.close(Signals())
     seconds = perf_counter() - begin
     os.close(null)
     for program in programs:

@@ -5,10 +5,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, List, Optional, Sequence
+from typing import Any, Collection, List, Optional, Sequence
 
-from ascend_session.launcher.output import LogFile, Notices, Outlet
-from ascend_session.launcher.pump import Printer, Pump, Source
+from ascend_session.launcher.output import LogFile, Notices, Outlet, Output
+from ascend_session.launcher.pump import Pump, Source
 
 PATIENCE = 60.0
 
@@ -33,6 +33,14 @@ class Shown:
         os.close(self.write)
         if self._thread is not None:
             self._thread.join(PATIENCE)
+
+    def output(self, size: int, show: Collection[int], **options: Any) -> Output:
+        """What is seen of so many ranks, in the place of the outlet alone."""
+        assert self.outlet.close(PATIENCE)
+        output = Output(self.write, size, show, **options)
+        output.troubles = self.troubles
+        self.outlet = output._outlets[0]
+        return output
 
     def begin(self) -> "Shown":
         """Reads from now on; without it this is a terminal that takes nothing more."""
@@ -72,7 +80,7 @@ class Job:
         self, shown: Shown, codes: Sequence[str], logs: Optional[Path] = None, **options: Any
     ) -> None:
         size = len(codes)
-        self.printer = Printer(shown.outlet, size, options.pop("show", range(size)), **options)
+        output = shown.output(size, options.pop("show", range(size)), **options)
         self.programs: List[Any] = []
         sources = []
         for rank, code in enumerate(codes):
@@ -85,7 +93,7 @@ class Job:
                 os.close(write)
                 log = LogFile(str(logs / f"{rank}.{stream}"), shown.notices) if logs else None
                 sources.append(Source(read, rank, stream, log))
-        self.pump = Pump(sources, self.printer).start()
+        self.pump = Pump(sources, output).start()
 
     def __enter__(self) -> "Job":
         return self

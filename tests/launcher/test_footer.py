@@ -9,7 +9,6 @@ import pytest
 
 from ascend_session.launcher.output import Notices, Outlet, Output
 from ascend_session.launcher.process import Signals
-from ascend_session.launcher.pump import Printer
 
 _ERASE = b"\r\x1b[2K"
 
@@ -137,19 +136,21 @@ def test_a_flood_does_not_make_it_anew_for_each_write(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("shown", [(0, 1), ()], ids=["shown", "hidden"])
-def test_the_end_of_what_a_rank_wrote_is_kept(bench: Bench, shown: Tuple[int, ...]) -> None:
-    printer = Printer(bench.outlet, 2, shown)
-    printer.feed(1, "stdout", b"nobody wants it yet\n")
-    printer.keep_latest()
-    assert printer.latest(1) is None
-    printer.feed(1, "stdout", b"one\n")
-    printer.feed(1, "stderr", b"tw")
-    first = _text(printer.latest(1))
-    printer.feed(1, "stdout", b"x" * 5000 + b"end")
-    assert (first, len(_text(printer.latest(1)))) == (b"one\ntw", 512)
-    assert _text(printer.latest(1)).endswith(b"xend")
-    assert printer.latest(0) is None
-    bench.close()
+def test_the_end_of_what_a_rank_wrote_is_kept(shown: Tuple[int, ...]) -> None:
+    (read, write) = os.pipe()
+    output = Output(write, 2, shown)
+    output.feed(1, "stdout", b"nobody wants it yet\n")
+    output.set_footer(None)
+    assert output.latest(1) is None
+    output.feed(1, "stdout", b"one\n")
+    output.feed(1, "stderr", b"tw")
+    first = _text(output.latest(1))
+    output.feed(1, "stdout", b"x" * 5000 + b"end")
+    assert (first, len(_text(output.latest(1)))) == (b"one\ntw", 512)
+    assert _text(output.latest(1)).endswith(b"xend")
+    assert output.latest(0) is None
+    output.close(Signals())
+    _all(read, write)
 
 
 def _text(latest: Optional[object]) -> bytes:
@@ -159,7 +160,7 @@ def _text(latest: Optional[object]) -> bytes:
 def test_what_the_launcher_says_goes_to_its_own_stream() -> None:
     (read, write), (other_read, other_write) = os.pipe(), os.pipe()
     output = Output(write, 1, [0], False, False, other_write)
-    output.printer.feed(0, "stdout", b"line\n")
+    output.feed(0, "stdout", b"line\n")
     output.say("a word")
     output.close(Signals())
     assert _all(read, write) == b"[0] line\n"

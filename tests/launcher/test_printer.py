@@ -15,18 +15,17 @@ import pytest
 from ascend_session.launcher import output
 from ascend_session.launcher.output import QUEUE_BYTES, LogFile, Notices, Outlet, Output
 from ascend_session.launcher.process import Signals
-from ascend_session.launcher.pump import Printer
 from tests.launcher.showing import PATIENCE, Shown
 
 
 def test_each_line_begins_with_its_rank() -> None:
     with Shown().begin() as shown:
-        printer = Printer(shown.outlet, 8, range(8))
-        assert printer.feed(3, "stdout", b"one\n\ntw")
-        assert printer.feed(4, "stderr", b"err\n")
-        assert printer.feed(3, "stdout", b"o\nrest")
-        printer.end(3, "stdout")
-        printer.end(3, "stderr")
+        output = shown.output(8, range(8))
+        assert output.feed(3, "stdout", b"one\n\ntw")
+        assert output.feed(4, "stderr", b"err\n")
+        assert output.feed(3, "stdout", b"o\nrest")
+        output.end(3, "stdout")
+        output.end(3, "stderr")
         got = shown.text().splitlines()
     of_rank_3 = [line for line in got if line != b"[4] err"]
     assert of_rank_3 == [b"[3] one", b"[3] ", b"[3] two", b"[3] rest"]
@@ -39,30 +38,30 @@ def test_each_line_begins_with_its_rank() -> None:
 )
 def test_the_number_is_as_wide_as_the_highest_rank(size: int, rank: int, prefix: str) -> None:
     with Shown().begin() as shown:
-        Printer(shown.outlet, size, range(size)).feed(rank, "stdout", b"text\n")
+        shown.output(size, range(size)).feed(rank, "stdout", b"text\n")
         assert shown.text().decode() == prefix + "text\n"
 
 
 def test_timestamps_say_when_lines_were_read() -> None:
     with Shown().begin() as shown:
-        printer = Printer(shown.outlet, 2, {1}, timestamps=True, now=lambda: 86400.75)
-        printer.feed(1, "stdout", b"a\nb\n")
-        printer.say("from the launcher")
+        output = shown.output(2, {1}, timestamps=True, now=lambda: 86400.75)
+        output.feed(1, "stdout", b"a\nb\n")
+        output.say("from the launcher")
         first, second, third = shown.text().decode().splitlines()
     stamp, text = first.split(" [1] ")
     assert text == "a"
     assert stamp.startswith("1970-01-0")
     assert stamp.endswith(":00.750")
     assert second == f"{stamp} [1] b"
-    assert third == f"{stamp} from the launcher"
+    assert third == f"{stamp} ascend-session: from the launcher"
 
 
 def test_ranks_that_are_not_shown_are_not_shown() -> None:
     with Shown().begin() as shown:
-        printer = Printer(shown.outlet, 3, {2})
+        output = shown.output(3, {2})
         for rank in range(3):
-            assert printer.feed(rank, "stdout", b"text\n")
-            printer.end(rank, "stdout")
+            assert output.feed(rank, "stdout", b"text\n")
+            output.end(rank, "stdout")
         assert shown.text() == b"[2] text\n"
 
 
@@ -75,7 +74,7 @@ def test_a_rank_is_told_when_its_queue_is_full_and_when_there_is_room() -> None:
             assert puts < 10000
         assert puts * len(block) >= QUEUE_BYTES
         room = threading.Event()
-        shown.outlet.when_room(0, room.set)
+        shown.outlet.on_room = room.set
         assert shown.outlet.put(1, block)  # another rank need not wait
         assert not room.is_set()
         shown.begin()
@@ -101,7 +100,7 @@ def test_a_closed_terminal_is_said_once_and_holds_nobody_up() -> None:
         while shown.outlet.put(0, b"text\n" * 1000):
             pass
         room = threading.Event()
-        shown.outlet.when_room(0, room.set)
+        shown.outlet.on_room = room.set
         shown.hang_up()
         assert room.wait(PATIENCE)
         assert shown.outlet.close(PATIENCE)
@@ -137,7 +136,7 @@ def test_the_end_waits_for_whoever_reads_slowly_but_not_for_nobody(
     monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=read_a_block_in_20_s))
     block = "x" * 100_000 + "\n"
     for _ in range(10):
-        shown.printer.say(block.rstrip())
+        shown.say(block.rstrip())
     with Signals() as signals:
         shown.close(signals)
     assert ["nothing reads it" in text for text in shown.troubles] == ([] if is_read else [True])

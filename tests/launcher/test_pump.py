@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 import psutil
 import pytest
 
-from ascend_session.launcher.pump import Printer, Pump, Source
+from ascend_session.launcher.pump import Pump, Source
 from tests.launcher.showing import PATIENCE, Job, Shown
 
 # Writes lines in pieces that end anywhere, also within a character.
@@ -201,7 +201,7 @@ def test_it_sleeps_while_nothing_is_written() -> None:
 def test_a_pseudo_terminal_ends_like_a_pipe() -> None:
     read, write = os.openpty()
     with Shown().begin() as shown:
-        pump = Pump([Source(read, 0, "stdout")], Printer(shown.outlet, 1, {0})).start()
+        pump = Pump([Source(read, 0, "stdout")], shown.output(1, {0})).start()
         os.write(write, b"text\nmore")
         os.close(write)
         assert pump.join(PATIENCE)
@@ -227,7 +227,7 @@ def test_256_ranks_are_read_at_once() -> None:
         for rank in range(256):
             read, ends[rank] = os.pipe()
             sources.append(Source(read, rank, "stdout"))
-        pump = Pump(sources, Printer(shown.outlet, 256, range(256))).start()
+        pump = Pump(sources, shown.output(256, range(256))).start()
         for rank, end in ends.items():
             os.write(end, b"text of %d\n" % rank)
         for end in ends.values():
