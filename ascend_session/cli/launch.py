@@ -322,9 +322,9 @@ def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
 
 
 def _rank_headline(rank: "RankPlan") -> str:
-    node = "" if rank.physical is None else f" (/dev/davinci{int(rank.physical)})"
+    node = "" if rank.physical_id is None else f" (/dev/davinci{int(rank.physical_id)})"
     cpus = "" if rank.cpus is None else f", CPUs {format_ranges(rank.cpus, ',')}"
-    return f"Rank {rank.rank} on device {int(rank.device)}{node}{cpus}"
+    return f"Rank {rank.rank} on device {int(rank.device_id)}{node}{cpus}"
 
 
 def _assignments(variables: Dict[str, str]) -> Iterator[str]:

@@ -151,7 +151,7 @@ class _Judge:
         share = _ALL_BYTES // (3 * len(attempt.ranks))
         self._limit = max(_LEAST_BYTES, min(_TAIL_BYTES, share))
         self._conditions: Set[Condition] = set()
-        devices = [rank.physical for rank in plan.ranks if rank.physical is not None]
+        devices = [rank.physical_id for rank in plan.ranks if rank.physical_id is not None]
         if len(set(devices)) < len(devices):
             self._conditions.add(Condition.SHARED_BY_RANKS)
         # Of failures that explain as much, the one that was reported at once counts, or the first.

@@ -97,13 +97,7 @@ def shared_variables(plan: "Plan") -> Dict[str, str]:
         "LOCAL_SIZE": str(len(plan.devices)),
         GRACE: f"{round(plan.config.grace, 2):g}",
     }
-    if plan.chief is None:
-        shared["RANK_SIZE"] = str(plan.size)
-    else:
-        shared["CM_CHIEF_IP"] = shared["CM_WORKER_IP"] = plan.chief.address
-        shared["CM_CHIEF_PORT"] = str(plan.chief.port)
-        shared["CM_CHIEF_DEVICE"] = str(plan.chief.device)
-        shared["CM_WORKER_SIZE"] = str(plan.size)
+    shared.update(plan.chief or {"RANK_SIZE": str(plan.size)})
     optional = {
         "RANK_TABLE_FILE": plan.rank_table,
         COORDINATOR: plan.nodes.coordinator,
@@ -138,7 +132,7 @@ def rank_environment(
         "ASCEND_DEVICE_ID": str(int(device.logical)),
         "DEVICE_ID": str(int(physical)),
     }
-    if plan.chief is None:
+    if not plan.chief:
         own["RANK_ID"] = str(plan.first_rank + local)
     if plan.size == 1:
         # It may be a script that starts ranks itself, which have to know what it has set.

@@ -12,7 +12,6 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 from typing import (
-    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -53,9 +52,6 @@ from ascend_session.launcher.nodes import (
 )
 from ascend_session.launcher.rank_main import RUNNER
 
-if TYPE_CHECKING:
-    from ascend_session.launcher.rendezvous import Chief
-
 _T = TypeVar("_T")
 
 LOGS = "ascend-logs"
@@ -67,53 +63,39 @@ class RankPlan(NamedTuple):
 
     Attributes:
         rank: Its number in the job, from 0.
-        local: Its number on this node, from 0.
         command: The program, by its absolute path, and its arguments.
         cwd: Working directory, absolute.
-        environment: The complete environment.
-        changed: The part of it that differs from the launcher's environment.
-        device: Logical id of its device.
-        physical: The N of its ``/dev/davinci<N>``; None for a device of another kind.
+        device_id: Logical id of its device.
+        physical_id: The N of its ``/dev/davinci<N>``; None for a device of another kind.
         cpus: The CPUs that it may use; None means those of the launcher.
         folder: Its own folder, absolute. It, ``plog`` and ``work`` are made before the start.
         stdout: File for its standard output.
         stderr: File for its standard error.
         plog: Folder for the vendor's logs.
         work: Folder for what the vendor's stack leaves behind.
+        changed: The part of the environment that differs from the launcher's.
+        environment: The complete environment, which may hold secrets.
     """
 
     rank: int
-    local: int
     command: Tuple[str, ...]
     cwd: str
-    environment: Mapping[str, str]
-    changed: Mapping[str, str]
-    device: LogicalDeviceId
-    physical: Optional[PhysicalDeviceId]
+    device_id: LogicalDeviceId
+    physical_id: Optional[PhysicalDeviceId]
     cpus: Optional[Tuple[int, ...]]
     folder: str
     stdout: str
     stderr: str
     plog: str
     work: str
+    changed: Mapping[str, str]
+    environment: Mapping[str, str]
 
-    def as_dict(self, complete: bool = False) -> Dict[str, Any]:
-        """Convert the rank to plain values; ``complete`` as in `Plan.as_dict`."""
-        values: Dict[str, Any] = {
-            "rank": self.rank,
-            "command": list(self.command),
-            "cwd": self.cwd,
-            "device_id": int(self.device),
-            "physical_id": None if self.physical is None else int(self.physical),
-            "cpus": None if self.cpus is None else list(self.cpus),
-            "folder": self.folder,
-            "stdout": self.stdout,
-            "stderr": self.stderr,
-            "plog": self.plog,
-            "work": self.work,
-            "changed": dict(self.changed),
-        }
-        return {**values, "environment": dict(self.environment)} if complete else values
+    def as_dict(self) -> Dict[str, Any]:
+        """Convert the rank to plain values, without its whole environment."""
+        values = dict(self._asdict())
+        del values["environment"]
+        return values
 
 
 @dataclass
@@ -136,7 +118,7 @@ class Plan:
         first_rank: The first rank of this node.
         size: Number of ranks on all nodes; 0 if it is not known.
         rank_table: Absolute path of the job's rank table, or None.
-        chief: Where ranks without a table meet on devices, or None.
+        chief: Variables of ranks that meet on devices without a table; empty for all others.
         rendezvous: Name under which this node's ranks meet on the stub; None for a job of one rank.
         cwd: The ranks' working directory, absolute; None if there is none.
         logs: The folder for the logs of all launches, absolute; None if it is not known.
@@ -164,7 +146,7 @@ class Plan:
     first_rank: int = 0
     size: int = 0
     rank_table: Optional[str] = None
-    chief: "Optional[Chief]" = None
+    chief: Mapping[str, str] = field(default_factory=dict)
     rendezvous: Optional[str] = None
     cwd: Optional[str] = None
     logs: Optional[str] = None
@@ -195,13 +177,8 @@ class Plan:
             self.problems.append(problem)
             return None
 
-    def as_dict(self, complete: bool = False) -> Dict[str, Any]:
-        """Convert the plan to plain values, which JSON can hold.
-
-        Args:
-            complete: Whether each rank shows its whole environment, which may hold secrets, and
-                not only what differs from the launcher's.
-        """
+    def as_dict(self) -> Dict[str, Any]:
+        """Convert the plan to plain values, which JSON can hold."""
         return {
             "backend": self.backend,
             "reason": self.reason,
@@ -212,13 +189,13 @@ class Plan:
             "size": self.size,
             "nodes": self.nodes.count,
             "node": self.nodes.rank,
-            "shown": list(self.shown),
-            "removed": dict(self.removed),
-            "notes": list(self.notes),
+            "shown": self.shown,
+            "removed": self.removed,
+            "notes": self.notes,
             "bound": self.bound,
             "coordinator": self.nodes.coordinator,
             "ports": [],  # there are none any more; the key stays for those who read it
-            "ranks": [rank.as_dict(complete) for rank in self.ranks],
+            "ranks": [rank.as_dict() for rank in self.ranks],
         }
 
 
@@ -310,8 +287,7 @@ def _draft_job(drafted: Plan) -> None:
     if config.rank_table is not None or (drafted.devices and has_to_meet):
         from ascend_session.launcher.rendezvous import find_rendezvous  # the stub needs none
 
-        rendezvous = drafted.collect(find_rendezvous, drafted)
-        drafted.rank_table, drafted.chief = rendezvous or (None, None)
+        drafted.collect(find_rendezvous, drafted)
 
 
 def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> None:
@@ -365,19 +341,18 @@ def _add_ranks(
         ranks.append(
             RankPlan(
                 rank=rank,
-                local=local,
                 command=command,
                 cwd=drafted.cwd,
-                environment=environment,
-                changed={n: v for n, v in sorted(environment.items()) if environ.get(n) != v},
-                device=device.logical,
-                physical=device.physical,
+                device_id=device.logical,
+                physical_id=device.physical,
                 cpus=cpus[local],
                 folder=folder,
                 stdout=os.path.join(folder, "stdout.log"),
                 stderr=os.path.join(folder, "stderr.log"),
                 plog=os.path.join(folder, PLOG_FOLDER),
                 work=os.path.join(folder, WORK_FOLDER),
+                changed={n: v for n, v in sorted(environment.items()) if environ.get(n) != v},
+                environment=environment,
             )
         )
     drafted.ranks = tuple(ranks)

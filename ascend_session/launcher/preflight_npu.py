@@ -143,7 +143,7 @@ def check_free_again(
         PreflightError: If they are held.
     """
     config, environ = planned.config, planned.environ
-    ids = [int(rank.device) for rank in planned.ranks]
+    ids = [int(rank.device_id) for rank in planned.ranks]
     if config.wait_for_devices:
         await_free(ids, config.wait_for_devices, environ, say, sleep)
     elif config.preflight:

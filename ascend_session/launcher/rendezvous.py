@@ -6,7 +6,7 @@ Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md
 import os
 import random
 import socket
-from typing import TYPE_CHECKING, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Mapping, Set
 
 from ascend_session.backends import backend_class
 from ascend_session.checks.network import ports_of_hccl
@@ -21,61 +21,45 @@ if TYPE_CHECKING:
 _TABLE = "RANK_TABLE_FILE"
 
 
-class Chief(NamedTuple):
-    """Where ranks without a table meet.
-
-    Attributes:
-        address: IP address on this server.
-        port: TCP port; free when it was looked for.
-        device: Logical id of rank 0's device.
-    """
-
-    address: str
-    port: int
-    device: int
-
-
-def find_rendezvous(plan: "Plan") -> Tuple[Optional[str], Optional[Chief]]:
-    """Decide how the ranks find each other on devices.
-
-    Returns:
-        The absolute path of the job's rank table, and the chief; at most one of them.
+def find_rendezvous(plan: "Plan") -> None:
+    """Decide how the ranks find each other on devices: set the plan's rank table or its chief.
 
     Raises:
         JobError: If several devices are to be one job and nothing says how, if the table is not
             there, or if the chief cannot be where it was asked for.
     """
     config, environ, nodes = plan.config, plan.environment, plan.nodes
+    size = nodes.size(len(plan.devices))
+    inherited, mounted = environ.get(_TABLE), find_mounted_table(environ)
     if config.rank_table is not None:
-        return _check_table(plan, config.rank_table, "rank_table"), None
-    needs_rank_table = backend_class(plan.backend).needs_rank_table
-    if config.no_rank_table and not needs_rank_table:
-        plan.notes += (f"no_rank_table has no effect on the {plan.backend}, which has no chief.",)
-        return None, None
-    if config.no_rank_table and nodes.count > 1:
+        plan.rank_table = _check_table(plan, config.rank_table, "rank_table")
+    elif not backend_class(plan.backend).needs_rank_table:
+        if config.no_rank_table:
+            note = f"no_rank_table has no effect on the {plan.backend}, which has no chief."
+            plan.notes += (note,)
+    elif config.no_rank_table and nodes.count > 1:
         raise JobError(
             f"no_rank_table is given, but the job has {nodes.count} nodes: the launcher finds "
             "a chief for the ranks of one node only.",
             hint="Give rank_table, the table of all nodes.",
         )
-    if config.no_rank_table:
-        return None, _find_chief(plan)
-    size = nodes.size(len(plan.devices))
-    if not needs_rank_table or size == 1:
-        return None, None
-    inherited = environ.get(_TABLE)
-    if inherited:
-        plan.notes += (f"{_TABLE}={inherited!r} was inherited, and is the rank table of this job.",)
-        return _check_table(plan, inherited, _TABLE), None
-    mounted = find_mounted_table(environ)
-    if mounted is not None:
+    elif config.no_rank_table:
+        plan.chief = _find_chief(plan)
+    elif size == 1:
+        return
+    elif inherited:
+        note = f"{_TABLE}={inherited!r} was inherited, and is the rank table of this job."
+        plan.notes += (note,)
+        plan.rank_table = _check_table(plan, inherited, _TABLE)
+    elif mounted is not None:
         plan.notes += (f"{mounted} is mounted, and is the rank table of this job.",)
-        return os.path.abspath(mounted), None
-    raise JobError(
-        f"A job of {size} devices needs rank_table or no_rank_table: without them each rank would "
-        "silently train alone.",
-        hint="Give rank_table; on Atlas training and A2, no_rank_table also works.",
-    )
+        plan.rank_table = os.path.abspath(mounted)
+    else:
+        raise JobError(
+            f"A job of {size} devices needs rank_table or no_rank_table: without them each rank "
+            "would silently train alone.",
+            hint="Give rank_table; on Atlas training and A2, no_rank_table also works.",
+        )
 
 
 def _check_table(plan: "Plan", given: str, name: str) -> str:
@@ -95,7 +79,8 @@ def _check_table(plan: "Plan", given: str, name: str) -> str:
     return path
 
 
-def _find_chief(plan: "Plan") -> Chief:
+def _find_chief(plan: "Plan") -> Dict[str, str]:
+    """Find where ranks without a table meet; return the variables that tell them."""
     config, environ = plan.config, plan.environment
     plan.notes += tuple(check_chief(plan.physical, environ))
     address = config.chief_ip or own_address()
@@ -108,7 +93,13 @@ def _find_chief(plan: "Plan") -> Chief:
             f"Port {port} on {address} was free when this plan was made; another process can "
             "take it before rank 0 does.",
         )
-    return Chief(address, port, int(plan.devices[0].logical))
+    return {
+        "CM_CHIEF_IP": address,
+        "CM_CHIEF_PORT": str(port),
+        "CM_CHIEF_DEVICE": str(int(plan.devices[0].logical)),
+        "CM_WORKER_SIZE": str(plan.size),
+        "CM_WORKER_IP": address,
+    }
 
 
 # Below the ports that Linux gives to outgoing connections (ip_local_port_range, from 32768), so
@@ -142,7 +133,8 @@ def free_port(address: str, environ: Mapping[str, str]) -> int:
         JobError: If the address is none of this server's, or no port was free.
     """
     taken_by_hccl: Set[int] = set(ports_of_hccl(environ))
-    for port in _shuffled():
+    # Not the process's own generator: a seeded one would give all launches the same ports.
+    for port in random.SystemRandom().sample(_CANDIDATES, _TRIES):
         if port not in taken_by_hccl and _is_free(address, port):
             return port
     raise JobError(
@@ -169,11 +161,6 @@ def check_port(address: str, port: int, environ: Mapping[str, str]) -> None:
         f"chief_port={port} cannot be the port of the chief: {why}.",
         hint="Leave chief_port out, and a free one is taken.",
     )
-
-
-def _shuffled() -> Iterator[int]:
-    # Not the process's own generator: a seeded one would give all launches the same ports.
-    return iter(random.SystemRandom().sample(_CANDIDATES, _TRIES))
 
 
 def _is_free(address: str, port: int, reuse: bool = False) -> bool:

@@ -26,8 +26,8 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
+from ascend_session.launcher.output import Latest
 from ascend_session.launcher.plan import plan
-from ascend_session.launcher.pump import Latest
 from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal
 

@@ -15,7 +15,7 @@ __all__ = ["bench"]
 def ids(made: Plan) -> List[Tuple[int, Optional[int]]]:
     """Logical and physical id of each rank."""
     return [
-        (int(rank.device), None if rank.physical is None else int(rank.physical))
+        (int(rank.device_id), None if rank.physical_id is None else int(rank.physical_id))
         for rank in made.ranks
     ]
 

@@ -1,12 +1,12 @@
 """A port that is free, and one that is not."""
 
+import random
 import socket
 from typing import Iterator
 
 import pytest
 
 from ascend_session.errors import JobError
-from ascend_session.launcher import rendezvous
 from ascend_session.launcher.rendezvous import check_port, free_port, own_address
 
 
@@ -30,18 +30,18 @@ def test_a_port_that_somebody_has_is_passed_over(
     taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = free_port("127.0.0.1", {})
-    monkeypatch.setattr(rendezvous, "_shuffled", lambda: iter([taken, free]))
+    monkeypatch.setattr(random.SystemRandom, "sample", lambda *_: [taken, free])
     assert free_port("127.0.0.1", {}) == free
 
 
 def test_hccls_own_ports_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     free = free_port("127.0.0.1", {})
-    monkeypatch.setattr(rendezvous, "_shuffled", lambda: iter([16666, 30000, 30031, free]))
+    monkeypatch.setattr(random.SystemRandom, "sample", lambda *_: [16666, 30000, 30031, free])
     assert free_port("127.0.0.1", {"HCCL_IF_BASE_PORT": "30000"}) == free
 
 
 def test_no_free_port_is_an_error(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendezvous, "_shuffled", lambda: iter([taken]))
+    monkeypatch.setattr(random.SystemRandom, "sample", lambda *_: [taken])
     with pytest.raises(JobError, match="none was free"):
         free_port("127.0.0.1", {})
 
