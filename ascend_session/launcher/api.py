@@ -111,23 +111,14 @@ def launch_within(
     """
     config = first.config
     colour = os.isatty(output) and not first.environ.get("NO_COLOR")
-    stack = contextlib.ExitStack()
-    try:
+    with contextlib.ExitStack() as stack:
         events = None if config.events is None else stack.enter_context(EventFile(config.events))
         _make_folder(config, first.folder)
         job_output = Output(output, first.size, first.shown, config.timestamps, colour, words)
         stack.callback(job_output.close, signals)
         if on_output is not None:
             on_output(job_output)
-
-        def pass_on(event: Event) -> None:
-            if events is not None:
-                events.write(event, job_output.notices)
-            on_event(event)
-
-        return _Launch(first, signals, job_output, pass_on).run()
-    finally:
-        stack.close()
+        return _Launch(first, signals, job_output, events, on_event).run()
 
 
 def _make_folder(config: LaunchConfig, folder: str) -> None:
@@ -155,22 +146,26 @@ class _Launch:
         first: Plan,
         signals: Signals,
         output: Output,
+        events: Optional[EventFile],
         on_event: Callable[[Event], None],
     ) -> None:
         self._first = first
         self._signals = signals
         self._output = output
+        self._events = events
         self._on_event = on_event
         self._attempts: List[Attempt] = []
-        self._notes: List[str] = []
+        self._notes: List[str] = [*first.notes]
         self._is_interrupted = False  # while no rank ran
 
     def run(self) -> LaunchResult:
         first = self._first
-        self._notes += first.notes
-        last = self._run_attempt(first)
-        if last.cause is not None and first.config.max_restarts:
-            last = self._retry(last)
+        planned: Optional[Plan] = first
+        while planned is not None:
+            last = self._run_attempt(planned)
+            planned = None
+            if last.cause is not None and last.number <= first.config.max_restarts:
+                planned = self._plan_next(last, last.cause)
         code = 0 if last.cause is None else last.cause.exit_code
         if code and self._is_interrupted:
             code = 128 + self._signals.noted[0]
@@ -181,17 +176,12 @@ class _Launch:
             attempts=tuple(self._attempts),
             notes=tuple(dict.fromkeys([*self._notes, *self._output.troubles])),
         )
-        self._on_event(Finished(result, time.time()))
+        self._pass_on(Finished(result, time.time()))
         return result
 
     def _run_attempt(self, planned: Plan) -> Attempt:
-        def pass_on(event: Event) -> None:
-            if isinstance(event, Resumed):
-                self._output.say(f"Attempt {planned.attempt} resumed at step {event.step}.")
-            self._on_event(event)
-
         try:
-            attempt = supervise(planned, self._output, self._signals, pass_on)
+            attempt = supervise(planned, self._output, self._signals, self._pass_on)
         finally:
             if RENDEZVOUS in planned.ranks[0].environment:
                 from ascend_session.backends.exchange.rendezvous import remove_abandoned
@@ -208,47 +198,30 @@ class _Launch:
             self._notes += note_held_devices(planned, _RELEASE_S)
         return attempt
 
-    def _retry(self, last: Attempt) -> Attempt:
-        """Try again as often as allowed, as long as each failure may pass; return the last."""
+    def _plan_next(self, last: Attempt, cause: Cause) -> Optional[Plan]:
+        """Wait and plan another attempt; None if there can be none, or it would fail like this."""
         from ascend_session.failures import RetryPolicy
 
-        policy = RetryPolicy()
-        needs_no_wait = not backend_class(self._first.backend).holds_npus
-        for number in range(2, self._first.config.max_restarts + 2):
-            cause = last.cause
-            if cause is None or not _may_pass(last, cause):
-                break
-            why = f"Attempt {last.number} failed: {cause.said}"
-            if cause.failure is not None:
-                why += f" {cause.failure.code} is a temporary failure."
-            wait_s = policy.wait_before_next(cause.failure)
-            if cause.failure is None and needs_no_wait:
-                wait_s = _WAIT_WITHOUT_DEVICES_S
-            try:
-                self._wait(why, wait_s)
-                planned = self._plan_again(number)
-            except _InterruptedError:
-                break
-            if planned is None:
-                break
-            last = self._run_attempt(planned)
-        return last
-
-    def _plan_again(self, number: int) -> Optional[Plan]:
-        """Plan another attempt; None if there can be none.
-
-        Raises:
-            _InterruptedError: If a signal has come.
-        """
+        if not _may_pass(last, cause):
+            return None
+        first, number = self._first, last.number + 1
+        why = f"Attempt {last.number} failed: {cause.said}"
+        if cause.failure is not None:
+            why += f" {cause.failure.code} is a temporary failure."
+        wait_s = RetryPolicy().wait_before_next(cause.failure)
+        if cause.failure is None and not backend_class(first.backend).holds_npus:
+            wait_s = _WAIT_WITHOUT_DEVICES_S
         what = "could not be planned"
         try:
-            first = self._first
+            self._wait(why, wait_s)
             planned = plan(first.config, first.environ, attempt=number, run=first.run)
             what = "was not started"
             if backend_class(planned.backend).holds_npus:
                 from ascend_session.launcher.preflight_npu import check_free_again
 
                 check_free_again(planned, self._say_waiting, self._sleep)
+        except _InterruptedError:
+            return None
         except AscendError as failure:  # how the earlier attempts failed is still to be reported
             reason = f"{failure.message} {failure.hint or ''}".rstrip()
             self._notes.append(f"Attempt {number} {what}: {reason}")
@@ -264,12 +237,19 @@ class _Launch:
         if self._signals.noted:  # while ranks ran, or since
             self._is_interrupted = bool(self._signals.take())
             raise _InterruptedError
-        self._on_event(Restarting(why, seconds, time.time()))
+        self._pass_on(Restarting(why, seconds, time.time()))
         self._output.say(f"{why} The job is started again in {seconds:g} s.")
         self._sleep(seconds)
 
+    def _pass_on(self, event: Event) -> None:
+        if isinstance(event, Resumed):
+            self._output.say(f"Attempt {len(self._attempts) + 1} resumed at step {event.step}.")
+        if self._events is not None:
+            self._events.write(event, self._output.notices)
+        self._on_event(event)
+
     def _say_waiting(self, who: str) -> None:
-        self._on_event(Waiting(who, time.time()))
+        self._pass_on(Waiting(who, time.time()))
         self._output.say(who)
 
     def _sleep(self, seconds: float) -> None:
