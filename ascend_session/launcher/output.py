@@ -33,9 +33,9 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.launcher.lines import FailureFilter, LineSplitter
+from ascend_session.launcher.lines import LineSplitter
 from ascend_session.launcher.process import Signals, start_thread
-from ascend_session.launcher.pump import Pump, RankPipes, Source
+from ascend_session.launcher.pump import FailureFilter, Pump, RankPipes, Source
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import RankPlan

@@ -332,7 +332,29 @@ def print_as_without(files: "Container[str]", last_line: str = "") -> None:
         files: The files.
         last_line: What is printed below the traceback.
     """
-    sys.excepthook = _Hook(getattr(sys, "excepthook", _missing), files, last_line).show
+    hook = getattr(sys, "excepthook", _missing)
+
+    def show(kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
+        if hook is _missing:
+            del sys.excepthook
+        else:
+            sys.excepthook = hook
+        trace = stripped(trace, files)
+        error.__traceback__ = sys.last_traceback = trace
+        try:
+            hook(kind, error, trace)
+        except SystemExit:
+            raise
+        except BaseException as second:  # as Python does with an exception that nothing caught
+            _say("Error in sys.excepthook:\n")
+            second.__traceback__ = stripped(second.__traceback__, files)
+            sys.__excepthook__(type(second), second, second.__traceback__)
+            _say("\nOriginal exception was:\n")
+            sys.__excepthook__(kind, error, trace)
+        if last_line:
+            _say(last_line)
+
+    sys.excepthook = show
 
 
 def stripped(trace: "Trace", files: "Container[str]") -> "Trace":
@@ -340,36 +362,6 @@ def stripped(trace: "Trace", files: "Container[str]") -> "Trace":
     while trace is not None and trace.tb_frame.f_code.co_filename in files:
         trace = trace.tb_next
     return trace
-
-
-class _Hook:
-    def __init__(
-        self, hook: "Callable[..., object]", files: "Container[str]", last_line: str
-    ) -> None:
-        self._hook = hook
-        self._files = files
-        self._last_line = last_line
-
-    def show(self, kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
-        """Do what Python does with an exception that nothing caught."""
-        if self._hook is _missing:
-            del sys.excepthook
-        else:
-            sys.excepthook = self._hook
-        trace = stripped(trace, self._files)
-        error.__traceback__ = sys.last_traceback = trace
-        try:
-            self._hook(kind, error, trace)
-        except SystemExit:
-            raise
-        except BaseException as second:
-            _say("Error in sys.excepthook:\n")
-            second.__traceback__ = stripped(second.__traceback__, self._files)
-            sys.__excepthook__(type(second), second, second.__traceback__)
-            _say("\nOriginal exception was:\n")
-            sys.__excepthook__(kind, error, trace)
-        if self._last_line:
-            _say(self._last_line)
 
 
 def _missing(kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
