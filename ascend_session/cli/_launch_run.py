@@ -23,9 +23,10 @@ from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.lines import clean
-from ascend_session.launcher.output import Latest, Notices, Outlet, Output
+from ascend_session.launcher.output import Latest, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, signal_name
+from ascend_session.launcher.pump import Notices
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from typing import (
     Iterator,
     List,
     Mapping,
+    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -59,43 +60,49 @@ class Meter:
             self._begun, self._used = now, 0.0
 
 
+class _Use(NamedTuple):
+    rank: int
+    own: float  # seconds of CPU time
+    waited: float  # the same of the children that it has waited for, and theirs
+
+
 class Processes:
-    """The processes of the ranks, and the CPU time of each rank at the last look."""
+    """The processes of the ranks, and the CPU time of each at the last look."""
 
     def __init__(self, plan: Plan) -> None:
         self._folders = {rank.folder: rank.rank for rank in plan.ranks}
-        self._rank_of: Dict[psutil.Process, int] = {}
-        self._totals: Dict[int, float] = {}
+        self._uses: Dict[psutil.Process, _Use] = {}
 
     def of(self, rank: int, pid: int) -> List[psutil.Process]:
         """List the processes of a rank, its own first."""
-        processes = [process for process, owner in self._rank_of.items() if owner == rank]
+        processes = [process for process, use in self._uses.items() if use.rank == rank]
         return sorted(processes, key=lambda process: (process.pid != pid, process.pid))
 
     def look(self, alive: Mapping[int, int]) -> Dict[int, float]:
         """Measure the seconds of CPU time that each rank has used since the last look.
 
-        They are infinite if it has a new process. What a child had used when it ended is no new
-        use: it was in the rank's total before, and its parent has it now.
+        They are infinite if it has a new process. What a child had used before it ended counts for
+        its parent only now, and is no new use.
         """
-        known, before = self._rank_of, self._totals
-        self._rank_of, self._totals = {}, dict.fromkeys(alive, 0.0)
-        for process, rank in self._find_processes(alive, known):
+        before, self._uses = self._uses, {}
+        for process, rank in self._find_processes(alive, before):
             with contextlib.suppress(psutil.Error):
                 times = process.cpu_times()
-                waited = times.children_user + times.children_system
-                self._totals[rank] += times.user + times.system + waited
-                self._rank_of[process] = rank
-        used = {rank: total - before.get(rank, 0.0) for rank, total in self._totals.items()}
-        for process in known.keys() - self._rank_of.keys():
-            if known[process] in alive:
-                used[known[process]] -= _ROUNDING
-        for process in self._rank_of.keys() - known.keys():
-            used[self._rank_of[process]] = math.inf
-        return {rank: max(0.0, seconds) for rank, seconds in used.items()}
+                waited_s = times.children_user + times.children_system
+                self._uses[process] = _Use(rank, times.user + times.system, waited_s)
+        used, waited = dict.fromkeys(alive, 0.0), dict.fromkeys(alive, 0.0)
+        for process, use in self._uses.items():
+            old = before.get(process, _Use(use.rank, -math.inf, 0.0))
+            used[use.rank] += use.own - old.own
+            waited[use.rank] += use.waited - old.waited
+        for process in before.keys() - self._uses.keys():
+            old = before[process]
+            if old.rank in alive:
+                waited[old.rank] -= old.own + old.waited + _ROUNDING
+        return {rank: used[rank] + max(0.0, waited[rank]) for rank in alive}
 
     def _find_processes(
-        self, alive: Mapping[int, int], known: Mapping[psutil.Process, int]
+        self, alive: Mapping[int, int], before: Mapping[psutil.Process, _Use]
     ) -> Iterator[Tuple[psutil.Process, int]]:
         """Find each process of a rank that lives, below the parent of the ranks."""
         rank_of = {pid: rank for rank, pid in alive.items()}
@@ -103,9 +110,10 @@ class Processes:
             with contextlib.suppress(psutil.Error):
                 rank = rank_of.get(process.pid, rank_of.get(process.ppid()))
                 if rank is None:  # it has lost its parent, and the parent of the ranks has it now
-                    rank = known.get(process)
-                if rank is None:
-                    rank = self._folders.get(process.environ().get(RANK_FOLDER, ""))
+                    if process in before:
+                        rank = before[process].rank
+                    else:
+                        rank = self._folders.get(process.environ().get(RANK_FOLDER, ""))
                 if rank is not None and rank in alive:
                     rank_of[process.pid] = rank
                     yield process, rank

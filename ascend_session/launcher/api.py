@@ -111,7 +111,8 @@ def launch_within(
     """
     config = first.config
     colour = os.isatty(output) and not first.environ.get("NO_COLOR")
-    with contextlib.ExitStack() as stack:
+    stack = contextlib.ExitStack()
+    try:
         events = None if config.events is None else stack.enter_context(EventFile(config.events))
         _make_folder(config, first.folder)
         job_output = Output(output, first.size, first.shown, config.timestamps, colour, words)
@@ -119,6 +120,8 @@ def launch_within(
         if on_output is not None:
             on_output(job_output)
         return _Launch(first, signals, job_output, events, on_event).run()
+    finally:
+        stack.close()
 
 
 def _make_folder(config: LaunchConfig, folder: str) -> None:

@@ -13,8 +13,8 @@ from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.output import Notices
     from ascend_session.launcher.plan import Plan
+    from ascend_session.launcher.pump import Notices
     from ascend_session.launcher.result import LaunchResult
 
 

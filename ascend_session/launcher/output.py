@@ -1,4 +1,4 @@
-"""Where the lines of the ranks go: a file descriptor that all share, and the log files of each.
+"""Where the lines of the ranks are shown: a file descriptor that all share.
 
 `Outlet` shows them fairly, and without making anyone wait. A thread does the writing, because a
 terminal may take its time: forever, after Ctrl-S. Each rank has a queue. The queues are served in
@@ -29,101 +29,22 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
-    Set,
     Tuple,
 )
 
 from ascend_session.launcher.lines import LineSplitter
 from ascend_session.launcher.process import Signals, start_thread
-from ascend_session.launcher.pump import FailureFilter, Pump, RankPipes, Source
+from ascend_session.launcher.pump import (
+    FailureFilter,
+    LogFile,
+    Notices,
+    Pump,
+    RankPipes,
+    Source,
+)
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import RankPlan
-
-
-class Notices:
-    """Passes on the first sentence of each kind, from whatever thread it comes.
-
-    Args:
-        say: Takes the sentence. Where it writes may be gone as well: its OSError is ignored.
-    """
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._lock = threading.Lock()
-        self._kinds: Set[str] = set()
-
-    def once(self, kind: str, sentence: str) -> None:
-        """Pass on the sentence, unless there was one of this kind before."""
-        with self._lock:
-            is_new = kind not in self._kinds
-            self._kinds.add(kind)
-        if is_new:
-            with contextlib.suppress(OSError):
-                self._say(sentence)
-
-
-class LogFile:
-    """A new file; what an earlier one of this name held is gone.
-
-    A file that cannot be opened is reported once and takes nothing. When the disk is full, what it
-    does not take is lost, which is reported once; if there is room again, the file says how much
-    was lost and goes on. No method raises OSError.
-
-    Args:
-        path: The file; its folder is there.
-        notices: Takes the reports.
-    """
-
-    def __init__(self, path: str, notices: "Notices") -> None:
-        self.path = path
-        self._notices = notices
-        self._lost = 0
-        self._fd: Optional[int] = None
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        try:
-            self._fd = os.open(path, flags, 0o666)
-        except OSError as failure:
-            self._report(failure, "cannot be opened")
-
-    def write(self, chunk: bytes) -> None:
-        """Append the bytes."""
-        if self._fd is None:
-            return
-        if self._lost:
-            mark = f"\n[{self._lost} bytes are missing here: they could not be written]\n".encode()
-            if self._append(mark) < len(mark):
-                self._lost += len(chunk)
-                return
-            self._lost = 0
-        self._lost += len(chunk) - self._append(chunk)
-
-    def close(self) -> None:
-        """Close the file, if it is open."""
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            try:
-                os.close(fd)
-            except OSError as failure:  # some file systems say only now that there was no room
-                self._report(failure, "is not complete")
-
-    def _append(self, data: bytes) -> int:
-        """Write, and return how many of the bytes the file took."""
-        assert self._fd is not None
-        done = 0
-        try:
-            while done < len(data):
-                done += os.write(self._fd, data[done:] if done else data)
-        except OSError as failure:
-            self._report(failure, "is not complete")
-        return done
-
-    def _report(self, failure: OSError, what: str) -> None:
-        self._notices.once(
-            f"log file, errno {failure.errno}",
-            f"The log file {self.path} {what}: {failure.strerror}. The job goes on; "
-            "other log files that fail for the same reason are not reported.",
-        )
 
 
 QUEUE_BYTES = 256 * 1024

@@ -13,8 +13,9 @@ from typing import List
 import pytest
 
 from ascend_session.launcher import output
-from ascend_session.launcher.output import QUEUE_BYTES, LogFile, Notices, Outlet, Output
+from ascend_session.launcher.output import QUEUE_BYTES, Outlet, Output
 from ascend_session.launcher.process import Signals
+from ascend_session.launcher.pump import LogFile, Notices
 from tests.launcher.showing import PATIENCE, Shown
 
 
@@ -189,7 +190,7 @@ def test_a_log_file_that_cannot_be_opened_is_said_and_takes_nothing(tmp_path: Pa
 # A limit on the size of files stands for a disk that is full and then has room again.
 _ROOM_AGAIN = """
 import resource, signal, sys
-from ascend_session.launcher.output import LogFile, Notices
+from ascend_session.launcher.pump import LogFile, Notices
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 log = LogFile(sys.argv[1], Notices(print))
