@@ -1,9 +1,10 @@
 """How the examples show what training came to: a table in the terminal and a curve in a file."""
 
+import contextlib
 import io
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ascend_session.files import replace_file
 from ascend_session.requirements import EXAMPLES_COMMAND
@@ -98,23 +99,15 @@ def load(folder: Path) -> List[Epoch]:
 
 def save_curve(history: Sequence[Epoch], folder: Path) -> Path:
     """Draw loss and accuracy over the epochs; return the path of the PNG, ``curve.png``."""
-    from matplotlib.figure import Figure
-
-    epochs = [epoch.number for epoch in history]
-    figure = Figure(figsize=(10, 4), tight_layout=True)
-    loss, accuracy = figure.subplots(1, 2)
-    loss.plot(epochs, [e.training_loss for e in history], marker="o", label="training")
-    loss.plot(epochs, [e.held_out_loss for e in history], marker="o", label="held out")
-    loss.set(title="Loss (cross-entropy)", ylim=(0, None))
-    percent = [100 * e.held_out_accuracy for e in history]
-    accuracy.plot(epochs, percent, marker="o", color="tab:orange", label="held out")
-    accuracy.set(title="Accuracy, %")
-    for axes in (loss, accuracy):
-        _finish(axes)
     path = folder / "curve.png"
-    image = io.BytesIO()
-    figure.savefig(image, dpi=120)
-    replace_file(str(path), image.getvalue())
+    epochs = [epoch.number for epoch in history]
+    percent = [100 * epoch.held_out_accuracy for epoch in history]
+    with _picture(path) as (loss, accuracy):
+        loss.plot(epochs, [e.training_loss for e in history], marker="o", label="training")
+        loss.plot(epochs, [e.held_out_loss for e in history], marker="o", label="held out")
+        loss.set(title="Loss (cross-entropy)", ylim=(0, None))
+        accuracy.plot(epochs, percent, marker="o", color="tab:orange", label="held out")
+        accuracy.set(title="Accuracy, %")
     return path
 
 
@@ -122,32 +115,36 @@ def save_comparison(
     one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str], path: Path
 ) -> Path:
     """Draw two trainings over each other, by the name of each; return ``path``, a PNG."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4), tight_layout=True)
-    loss, accuracy = figure.subplots(1, 2)
     styles: Sequence[Dict[str, Any]] = (
         {"linewidth": 6, "alpha": 0.4},
         {"linestyle": "--", "color": "black"},
     )
-    for history, name, style in zip((one, other), names, styles):
-        epochs = [epoch.number for epoch in history]
-        label = f"{name} images"
-        loss.plot(epochs, [e.training_loss for e in history], label=label, **style)
-        percent = [100 * e.held_out_accuracy for e in history]
-        accuracy.plot(epochs, percent, label=label, **style)
-    loss.set(title="Training loss (cross-entropy)", ylim=(0, None))
-    accuracy.set(title="Accuracy on held-out images, %")
-    for axes in (loss, accuracy):
-        _finish(axes)
-    figure.savefig(str(path), dpi=120)
+    with _picture(path) as (loss, accuracy):
+        for history, name, style in zip((one, other), names, styles):
+            epochs = [epoch.number for epoch in history]
+            percent = [100 * epoch.held_out_accuracy for epoch in history]
+            label = f"{name} images"
+            loss.plot(epochs, [e.training_loss for e in history], label=label, **style)
+            accuracy.plot(epochs, percent, label=label, **style)
+        loss.set(title="Training loss (cross-entropy)", ylim=(0, None))
+        accuracy.set(title="Accuracy on held-out images, %")
     return path
 
 
-def _finish(axes: Any) -> None:
+@contextlib.contextmanager
+def _picture(path: Path) -> Iterator[Tuple[Any, Any]]:
+    """Give axes to draw losses and accuracies over the epochs in, then save both as a PNG."""
+    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_xlabel("Epoch")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(True, alpha=0.3)
-    axes.legend()
+    figure = Figure(figsize=(10, 4), tight_layout=True)
+    loss, accuracy = figure.subplots(1, 2)
+    yield loss, accuracy
+    for axes in (loss, accuracy):
+        axes.set_xlabel("Epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(True, alpha=0.3)
+        axes.legend()
+    image = io.BytesIO()
+    figure.savefig(image, dpi=120)
+    replace_file(str(path), image.getvalue())

@@ -131,20 +131,44 @@ def require_equal_weights(digests: List[int]) -> None:
         raise SystemExit(f"The weights of {ranks} {', '.join(others)} differ from those of rank 0.")
 
 
-class Model(NamedTuple):
-    """A graph, and what to feed and run in it."""
+class Model:
+    """A graph, and what to feed and run in it: 64 pixels, a hidden layer, ten digits.
 
-    graph: Any
-    images: Any
-    labels: Any
-    loss: Any
-    accuracy: Any
-    initialize: Any
-    broadcast: Any
-    global_step: Any
-    train_step: Any
-    saver: Any
-    weight_check: WeightCheck
+    Args:
+        hidden: The number of units of the hidden layer.
+        learning_rate: That of the optimizer.
+        size: The number of ranks.
+    """
+
+    def __init__(self, hidden: int = 128, learning_rate: float = 0.02, size: int = 1) -> None:
+        import tensorflow.compat.v1 as tf
+
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            tf.set_random_seed(SEED)
+            self.images = tf.placeholder(tf.float32, [None, 64], name="images")
+            self.labels = tf.placeholder(tf.int64, [None], name="labels")
+            weights_1 = tf.Variable(tf.random.truncated_normal([64, hidden], stddev=0.1, seed=1))
+            bias_1 = tf.Variable(tf.zeros([hidden]))
+            weights_2 = tf.Variable(tf.random.truncated_normal([hidden, 10], stddev=0.1, seed=2))
+            bias_2 = tf.Variable(tf.zeros([10]))
+
+            layer = tf.nn.relu(tf.matmul(self.images, weights_1) + bias_1)
+            logits = tf.matmul(layer, weights_2) + bias_2
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=self.labels, logits=logits
+            )
+            self.loss = tf.reduce_mean(losses)
+            correct = tf.equal(tf.argmax(logits, 1), self.labels)
+            # One process alone trains as with the optimizer itself: nothing is added to its graph.
+            optimizer = training.DistributedOptimizer(tf.train.AdamOptimizer(learning_rate))
+            self.global_step = tf.train.get_or_create_global_step()
+            self.train_step = optimizer.minimize(self.loss, self.global_step)
+            self.accuracy = tf.reduce_mean(tf.cast(correct, tf.float32))
+            self.initialize = tf.global_variables_initializer()
+            self.broadcast = training.broadcast_global_variables(root_rank=0)
+            self.saver = tf.train.Saver()
+            self.weight_check = WeightCheck(size)
 
     def feed(self, examples: Examples) -> Dict[Any, Any]:
         """The ``feed_dict`` for these examples."""
@@ -160,43 +184,6 @@ def load_digits() -> Tuple[Examples, Examples]:
     images, labels = pixels[order] / 16, labels[order]
     examples = Examples(images[HELD_OUT:], labels[HELD_OUT:])
     return examples, Examples(images[:HELD_OUT], labels[:HELD_OUT])
-
-
-def build_model(hidden: int = 128, learning_rate: float = 0.02, size: int = 1) -> Model:
-    """Build the graph: 64 pixels, a layer of ``hidden`` units, ten digits; for ``size`` ranks."""
-    import tensorflow.compat.v1 as tf
-
-    with tf.Graph().as_default() as graph:
-        tf.set_random_seed(SEED)
-        images = tf.placeholder(tf.float32, [None, 64], name="images")
-        labels = tf.placeholder(tf.int64, [None], name="labels")
-        weights_1 = tf.Variable(tf.random.truncated_normal([64, hidden], stddev=0.1, seed=1))
-        bias_1 = tf.Variable(tf.zeros([hidden]))
-        weights_2 = tf.Variable(tf.random.truncated_normal([hidden, 10], stddev=0.1, seed=2))
-        bias_2 = tf.Variable(tf.zeros([10]))
-
-        layer = tf.nn.relu(tf.matmul(images, weights_1) + bias_1)
-        logits = tf.matmul(layer, weights_2) + bias_2
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-        loss = tf.reduce_mean(losses)
-        correct = tf.equal(tf.argmax(logits, 1), labels)
-        # One process alone trains as with the optimizer itself: nothing is added to its graph.
-        optimizer = training.DistributedOptimizer(tf.train.AdamOptimizer(learning_rate))
-        global_step = tf.train.get_or_create_global_step()
-        train_step = optimizer.minimize(loss, global_step)
-        return Model(
-            graph=graph,
-            images=images,
-            labels=labels,
-            loss=loss,
-            accuracy=tf.reduce_mean(tf.cast(correct, tf.float32)),
-            global_step=global_step,
-            train_step=train_step,
-            initialize=tf.global_variables_initializer(),
-            broadcast=training.broadcast_global_variables(root_rank=0),
-            saver=tf.train.Saver(),
-            weight_check=WeightCheck(size),
-        )
 
 
 def batches(examples: Examples, epoch: int, share: Share = ALONE) -> Iterator[Examples]:
@@ -305,7 +292,7 @@ def main(argv: Sequence[str]) -> None:
         tf.logging.set_verbosity(tf.logging.ERROR)
         share = Share(system.rank, system.size, arguments.batch)
         check_share(share, len(examples.labels))
-        model = build_model(size=system.size)
+        model = Model(size=system.size)
         history, weights = train(system, model, examples, held_out, arguments)
         accuracy = restore(model, held_out, checkpoint, system.rank)
 

@@ -11,15 +11,8 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ascend_session import AscendConfig, AscendSystem, ascend_system, training
-from ascend_session.examples._side_by_side import (
-    RATE,
-    STEPS,
-    batches,
-    build_loss,
-    hand_made_proto,
-    load_slopes,
-    side_by_side,
-)
+from ascend_session.examples import _plane as plane
+from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 
@@ -28,15 +21,17 @@ def without(folder: Path) -> Dict[str, float]:
     """The usual way."""
     import tensorflow.compat.v1 as tf
 
+    require_estimators()
+
     def model(features: Any, labels: Any, mode: str) -> Any:
-        loss = build_loss(features, labels)
-        optimizer = tf.train.GradientDescentOptimizer(RATE)
+        loss = plane.build_loss(features, labels)
+        optimizer = tf.train.GradientDescentOptimizer(plane.RATE)
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     config = tf.estimator.RunConfig(model_dir=str(folder), session_config=hand_made_proto())
-    tf.estimator.Estimator(model, config=config).train(batches, steps=STEPS)
-    return load_slopes(folder)
+    tf.estimator.Estimator(model, config=config).train(plane.batches, steps=plane.STEPS)
+    return plane.load_slopes(folder)
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
@@ -44,8 +39,8 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     def model(features: Any, labels: Any, mode: str) -> Any:
-        loss = build_loss(features, labels)
-        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE))
+        loss = plane.build_loss(features, labels)
+        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(plane.RATE))
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
@@ -54,8 +49,8 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         model_dir = folder / f"rank_{system.rank}"
         estimator = estimator_for(system, model, str(model_dir))
         hooks = [training.BroadcastGlobalVariablesHook(0)]
-        estimator.train(lambda: batches(system.rank, system.size), hooks, STEPS)
-    return load_slopes(model_dir)
+        estimator.train(lambda: plane.batches(system.rank, system.size), hooks, plane.STEPS)
+    return plane.load_slopes(model_dir)
 
 
 def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
@@ -90,4 +85,4 @@ def require_estimators() -> None:
 
 
 if __name__ == "__main__":
-    side_by_side(without, with_ascend_session, require_estimators)
+    side_by_side(without, with_ascend_session)

@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ascend_session import AscendConfig, ascend_system
-from ascend_session.examples._side_by_side import (
-    SLOPES,
-    hand_made_proto,
-    points,
-    side_by_side,
-)
+from ascend_session.examples import _plane as plane
+from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=0, precision_mode="allow_mix_precision")
 QUESTIONS = 8
@@ -24,7 +20,7 @@ def without(folder: Path) -> Dict[str, float]:
     """The usual way."""
     import tensorflow.compat.v1 as tf
 
-    inputs, _ = points()
+    inputs, _ = plane.points()
     graph = load_graph(write_frozen_graph(folder))
     with tf.Session(graph=graph, config=hand_made_proto(graph_run_mode=0)) as sess:
         answers = sess.run("answers:0", {"inputs:0": inputs[:QUESTIONS]})
@@ -33,7 +29,7 @@ def without(folder: Path) -> Dict[str, float]:
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
     """In a session of the system, each rank its share; nothing passes between the ranks."""
-    inputs, _ = points()
+    inputs, _ = plane.points()
     graph = load_graph(write_frozen_graph(folder))
     with ascend_system(CONFIG) as system:
         questions = inputs[:QUESTIONS][system.rank :: system.size]
@@ -47,8 +43,8 @@ def write_frozen_graph(folder: Path) -> Path:
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default() as graph, tf.Session() as sess:
-        inputs = tf.placeholder(tf.float32, [None, len(SLOPES)], name="inputs")
-        slopes = tf.get_variable("slopes", initializer=[[slope] for slope in SLOPES])
+        inputs = tf.placeholder(tf.float32, [None, len(plane.SLOPES)], name="inputs")
+        slopes = tf.get_variable("slopes", initializer=[[slope] for slope in plane.SLOPES])
         tf.matmul(inputs, slopes, name="answers")
         sess.run(tf.global_variables_initializer())
         proto = tf.graph_util.convert_variables_to_constants(

@@ -9,16 +9,8 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ascend_session import AscendConfig, ascend_system, training
-from ascend_session.examples._side_by_side import (
-    BATCH,
-    EPOCHS,
-    RATE,
-    hand_made_proto,
-    name_slopes,
-    points,
-    share_of_batch,
-    side_by_side,
-)
+from ascend_session.examples import _plane as plane
+from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 
@@ -27,12 +19,13 @@ def without(folder: Path) -> Dict[str, float]:
     """The usual way."""
     import tensorflow.compat.v1 as tf
 
-    inputs, goals = points()
+    require_sessions()
+    inputs, goals = plane.points()
     with tf.Graph().as_default(), tf.Session(config=hand_made_proto()) as sess:
         tf.keras.backend.set_session(sess)
-        model = compiled(tf.keras.optimizers.SGD(RATE))
-        model.fit(inputs, goals, BATCH, EPOCHS, shuffle=False, verbose=0)
-        return name_slopes(model.get_weights()[0])
+        model = compiled(tf.keras.optimizers.SGD(plane.RATE))
+        model.fit(inputs, goals, plane.BATCH, plane.EPOCHS, shuffle=False, verbose=0)
+        return plane.name_slopes(model.get_weights()[0])
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
@@ -40,14 +33,14 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     with ascend_system(CONFIG) as system, tf.Graph().as_default(), system.session() as sess:
-        inputs, goals = points(system.rank, system.size)
+        inputs, goals = plane.points(system.rank, system.size)
         tf.keras.backend.set_session(sess)
-        model = compiled(training.DistributedOptimizer(tf.keras.optimizers.SGD(RATE)))
+        model = compiled(training.DistributedOptimizer(tf.keras.optimizers.SGD(plane.RATE)))
         start = training.broadcast_global_variables(0)
         tf.keras.backend.get_session().run(start)  # get_session initialises the variables
-        batch = share_of_batch(system.size)
-        model.fit(inputs, goals, batch, EPOCHS, shuffle=False, verbose=0)
-        return name_slopes(model.get_weights()[0])
+        batch = plane.share_of_batch(system.size)
+        model.fit(inputs, goals, batch, plane.EPOCHS, shuffle=False, verbose=0)
+        return plane.name_slopes(model.get_weights()[0])
 
 
 def compiled(optimizer: Any) -> Any:
@@ -72,4 +65,4 @@ def require_sessions() -> None:
 
 
 if __name__ == "__main__":
-    side_by_side(without, with_ascend_session, require_sessions)
+    side_by_side(without, with_ascend_session)

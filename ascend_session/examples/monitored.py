@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Dict
 
 from ascend_session import AscendConfig, ascend_system, training
-from ascend_session.examples._side_by_side import (
-    RATE,
-    STEPS,
-    batches,
-    build_loss,
-    hand_made_proto,
-    load_slopes,
-    side_by_side,
-)
+from ascend_session.examples import _plane as plane
+from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 
@@ -26,17 +19,17 @@ def without(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default():
-        loss = build_loss(*tf.data.make_one_shot_iterator(batches()).get_next())
-        optimizer = tf.train.GradientDescentOptimizer(RATE)
+        loss = plane.build_loss(*tf.data.make_one_shot_iterator(plane.batches()).get_next())
+        optimizer = tf.train.GradientDescentOptimizer(plane.RATE)
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         with tf.train.MonitoredTrainingSession(
             config=hand_made_proto(),
             checkpoint_dir=str(folder),
-            hooks=[tf.train.StopAtStepHook(STEPS)],
+            hooks=[tf.train.StopAtStepHook(plane.STEPS)],
         ) as sess:
             while not sess.should_stop():
                 sess.run(train_op)
-    return load_slopes(folder)
+    return plane.load_slopes(folder)
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
@@ -44,19 +37,19 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     with ascend_system(CONFIG) as system, tf.Graph().as_default():
-        dataset = batches(system.rank, system.size)
-        loss = build_loss(*tf.data.make_one_shot_iterator(dataset).get_next())
-        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE))
+        dataset = plane.batches(system.rank, system.size)
+        loss = plane.build_loss(*tf.data.make_one_shot_iterator(dataset).get_next())
+        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(plane.RATE))
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         with tf.train.MonitoredTrainingSession(
             master=system.target,
             config=system.session_config(),
             checkpoint_dir=str(folder) if system.rank == 0 else None,
-            hooks=[training.BroadcastGlobalVariablesHook(0), tf.train.StopAtStepHook(STEPS)],
+            hooks=[training.BroadcastGlobalVariablesHook(0), tf.train.StopAtStepHook(plane.STEPS)],
         ) as sess:
             while not sess.should_stop():
                 sess.run(train_op)
-    return load_slopes(folder)
+    return plane.load_slopes(folder)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Dict
 
 from ascend_session import AscendConfig, ascend_system, training
-from ascend_session.examples._side_by_side import (
-    RATE,
-    STEPS,
-    batches,
-    build_loss,
-    hand_made_proto,
-    load_slopes,
-    side_by_side,
-)
+from ascend_session.examples import _plane as plane
+from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 
@@ -26,14 +19,14 @@ def without(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default():
-        loss = build_loss(*tf.data.make_one_shot_iterator(batches()).get_next())
-        train_op = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
+        loss = plane.build_loss(*tf.data.make_one_shot_iterator(plane.batches()).get_next())
+        train_op = tf.train.GradientDescentOptimizer(plane.RATE).minimize(loss)
         supervisor = tf.train.Supervisor(logdir=str(folder), summary_op=None)
         with supervisor.managed_session(config=hand_made_proto()) as sess:
-            for _ in range(STEPS):
+            for _ in range(plane.STEPS):
                 sess.run(train_op)
             supervisor.saver.save(sess, supervisor.save_path)
-    return load_slopes(folder)
+    return plane.load_slopes(folder)
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
@@ -41,21 +34,21 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
     import tensorflow.compat.v1 as tf
 
     with ascend_system(CONFIG) as system, tf.Graph().as_default():
-        dataset = batches(system.rank, system.size)
-        loss = build_loss(*tf.data.make_one_shot_iterator(dataset).get_next())
-        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(RATE))
+        dataset = plane.batches(system.rank, system.size)
+        loss = plane.build_loss(*tf.data.make_one_shot_iterator(dataset).get_next())
+        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(plane.RATE))
         train_op = optimizer.minimize(loss)
         start = training.broadcast_global_variables(0)  # before the graph is finalized
         logdir = str(folder) if system.rank == 0 else None
         supervisor = tf.train.Supervisor(logdir=logdir, summary_op=None)
         with supervisor.managed_session(system.target, config=system.session_config()) as sess:
             sess.run(start)
-            for _ in range(STEPS):
+            for _ in range(plane.STEPS):
                 sess.run(train_op)
             if system.rank == 0:
                 supervisor.saver.save(sess, supervisor.save_path)
         del sess  # what it holds on the device goes with it, before the device is shut down
-    return load_slopes(folder)
+    return plane.load_slopes(folder)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def train(path: str, argv: Sequence[str]) -> None:
         arrays = [file[name] for name in file.files]
     examples, held_out = digits.Examples(*arrays[:2]), digits.Examples(*arrays[2:])
     with ascend_system(digits.CONFIG) as system:
-        model = digits.build_model(size=system.size)
+        model = digits.Model(size=system.size)
         history, weights = digits.train(system, model, examples, held_out, arguments)
     if system.rank == 0:
         save_numbers(history, arguments.output)

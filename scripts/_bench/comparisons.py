@@ -59,7 +59,7 @@ def training(repeat: int, clock_name: str) -> List[Row]:
     import tensorflow.compat.v1 as tf
 
     clock = CLOCKS[clock_name]
-    model, proto = digits.build_model(), digits.CONFIG.to_config_proto()
+    model, proto = digits.Model(), digits.CONFIG.to_config_proto()
     examples, _ = digits.load_digits()
     feeds = [model.feed(b) for epoch in range(9) for b in digits.batches(examples, epoch)][:STEPS]
 
@@ -92,7 +92,7 @@ def running(repeat: int) -> Row:
     """Compare ``sess.run`` in two open sessions; the margin is for the clock, nothing is added."""
     import tensorflow.compat.v1 as tf
 
-    model, proto = digits.build_model(), digits.CONFIG.to_config_proto()
+    model, proto = digits.Model(), digits.CONFIG.to_config_proto()
     examples, _ = digits.load_digits()
     feed = model.feed(next(digits.batches(examples, 1)))
     bare = tf.Session(graph=model.graph, config=proto)

@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> None:
     examples, _ = digits.load_digits()
     with ascend_system(digits.CONFIG) as system:
         share = digits.Share(system.rank, system.size)
-        model = digits.build_model(size=system.size)
+        model = digits.Model(size=system.size)
         # Cut beforehand: with more ranks a rank shuffles more often, and that is not measured here.
         feeds = [model.feed(batch) for batch in itertools.islice(endless(examples, share), steps)]
         with ascend_session(graph=model.graph) as sess:
