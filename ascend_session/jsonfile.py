@@ -122,12 +122,11 @@ def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
     Raises:
         JsonError: If it is no JSON.
     """
-    has_repeated = False
 
     def build_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-        nonlocal has_repeated
         members = dict(pairs)
-        has_repeated = has_repeated or len(members) != len(pairs)
+        if len(members) != len(pairs):
+            raise ValueError("a key stands twice")
         return members
 
     def parse_int(digits: str) -> Any:  # infinity is for whoever wants a small number there
@@ -151,8 +150,7 @@ def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
     if _SURROGATE.search(text) is None:
         with contextlib.suppress(ValueError, RecursionError):
             value, end = decoder.raw_decode(text, _BLANKS.match(text, start).end())  # type: ignore[union-attr]
-            if not has_repeated:
-                return value, _BLANKS.match(text, end).end(), []  # type: ignore[union-attr]
+            return value, _BLANKS.match(text, end).end(), []  # type: ignore[union-attr]
     node, end = parse_json(text)  # which says where and what
     return node.plain, end, list(_find_repeated(node, ""))
 

@@ -10,6 +10,7 @@ HCCL's verifiers (hcom_ops: HcomAllReduce and the others; hcom_op_utils.cc: GetS
 GetSrcRank, GetRoot, and the types that it can broadcast; param_check.cc); hccl/manage/api.py.
 """
 
+import contextlib
 import math
 import numbers
 import os
@@ -58,11 +59,9 @@ class Arguments:
         self.group = group
 
     def type_error(self, text: str) -> TypeError:
-        """Return the error for an argument of a wrong type."""
         return TypeError(f"hccl.{self.call}: {text}")
 
     def value_error(self, text: str) -> ValueError:
-        """Return the error for an argument of a wrong value."""
         return ValueError(f"hccl.{self.call}: {text}")
 
     def integer(self, name: str, value: Any) -> int:
@@ -71,12 +70,17 @@ class Arguments:
             raise self.type_error(f"{name} must be an int, this is {value!r}.")
         return int(value)
 
+    def integer_in(self, allowed: range, name: str, value: Any, reason: str) -> int:
+        """Return ``value`` as an int, if it is in the range; ``reason`` ends the refusal."""
+        number = self.integer(name, value)
+        if number not in allowed:
+            raise self.value_error(f"{name}={number} {reason}")
+        return number
+
     def rank(self, name: str, value: Any) -> int:
         """Return ``value`` as an int, if it can be a rank of some group."""
-        rank = self.integer(name, value)
-        if not 0 <= rank < _MOST_RANKS:
-            raise self.value_error(f"{name}={rank} is not a rank: ranks are numbered from 0.")
-        return rank
+        reason = "is not a rank: ranks are numbered from 0."
+        return self.integer_in(range(_MOST_RANKS), name, value, reason)
 
     def check_not_world(self) -> None:
         """Refuse the group of all ranks, which is neither made nor destroyed."""
@@ -122,30 +126,21 @@ class OperatorArguments(Arguments):
     @property
     def size(self) -> Optional[int]:
         """The number of the group's ranks; None if that is not known yet."""
-        system = current_system()
-        if self.group == WORLD_GROUP:
-            if system is not None:
-                return system.size
+        if self.group == WORLD_GROUP and current_system() is None:
             size = read_identity(os.environ).size
             return None if size is None else size.value
-        if system is None:
-            return None
-        try:
-            return system.graph_backend.groups.size(self.group)
-        except CollectiveError:
-            return None  # it may be made before the graph runs
+        return self._ask_system("size")
 
-    def _known_rank(self) -> Optional[int]:
-        """Return this process's rank in the group; None if that is not known yet."""
+    def _ask_system(self, what: str) -> Optional[int]:
+        """Ask for this process's ``rank`` in the group, or the group's ``size``; None as above."""
         system = current_system()
         if system is None:
             return None
         if self.group == WORLD_GROUP:
-            return system.rank
-        try:
-            return system.graph_backend.groups.rank(self.group)
-        except CollectiveError:
-            return None
+            return int(getattr(system, what))
+        with contextlib.suppress(CollectiveError):  # it may be made before the graph runs
+            return int(getattr(system.graph_backend.groups, what)(self.group))
+        return None
 
     def reduction(self, value: Any) -> str:
         """Return ``value``, if it names a reduction."""
@@ -190,17 +185,15 @@ class OperatorArguments(Arguments):
 
     def rank_size(self, value: Any) -> int:
         """Return ``value`` as an int, if it can be the number of the group's ranks."""
-        size = self.integer("rank_size", value)
-        if not 1 <= size <= _MOST_RANKS:
+        reason = f"must be a number of ranks, from 1 to {_MOST_RANKS}."
+        given = self.integer_in(range(1, _MOST_RANKS + 1), "rank_size", value, reason)
+        size = self.size
+        if size is not None and size != given:
             raise self.value_error(
-                f"rank_size={size} must be a number of ranks, from 1 to {_MOST_RANKS}."
-            )
-        if self.size is not None and self.size != size:
-            raise self.value_error(
-                f"rank_size={size}, but the group {self.group!r} has {self.size} ranks. Give the "
+                f"rank_size={given}, but the group {self.group!r} has {size} ranks. Give the "
                 "group's size: hccl.size(group)."
             )
-        return size
+        return given
 
     def member(self, name: str, value: Any) -> int:
         """Return ``value`` as an int, if it can be a rank of the group."""
@@ -214,7 +207,7 @@ class OperatorArguments(Arguments):
 
     def own_rank(self, value: Any) -> int:
         """Return ``value`` as an int, if it can be this process's rank in the group."""
-        rank, own = self.member("rank", value), self._known_rank()
+        rank, own = self.member("rank", value), self._ask_system("rank")
         if own is not None and own != rank:
             raise self.value_error(
                 f"rank={rank}, but this process is rank {own} of the group {self.group!r}. Give "
@@ -224,10 +217,8 @@ class OperatorArguments(Arguments):
 
     def tag(self, value: Any) -> int:
         """Return ``value`` as an int, if it can be the tag of a message."""
-        tag = self.integer("sr_tag", value)
-        if not 0 <= tag <= _LARGEST_INT32:
-            raise self.value_error(f"sr_tag={tag} must be from 0 to {_LARGEST_INT32}.")
-        return tag
+        reason = f"must be from 0 to {_LARGEST_INT32}."
+        return self.integer_in(range(_LARGEST_INT32 + 1), "sr_tag", value, reason)
 
     def tensor(self, name: str, value: Any, known: Sequence[str] = MOVED) -> Any:
         """Return ``value`` as a tensor of one of the ``known`` types.
