@@ -156,7 +156,6 @@ class Pump:
 
     def __init__(self, sources: Sequence[Source], output: "Output") -> None:
         self._output = output
-        output.when_room(self._wake)
         self._open: Dict[int, List[Source]] = {}
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
@@ -172,6 +171,7 @@ class Pump:
         self._wrote_at: Dict[int, float] = {}
         self._failure: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._main, name="launch-pump", daemon=True)
+        output.when_room(self._wake)  # which may be called from now on
 
     def start(self) -> "Pump":
         """Begin to read, in a thread of its own.
