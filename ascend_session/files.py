@@ -127,10 +127,9 @@ def write_file(
         AscendError: Of that type, if there is a file already, or it cannot be written. Nothing is
             left behind then.
     """
-    exists = error(f"{path} already exists.", hint="Give force to replace it.")
     try:
         if os.path.lexists(path) and not force:
-            raise exists
+            raise FileExistsError
         target = os.path.realpath(path)
         folder = os.path.dirname(target)
         temporary = os.path.join(folder, f".ascend-{os.getpid()}-{os.urandom(4).hex()}.part")
@@ -145,12 +144,10 @@ def write_file(
                 os.unlink(temporary)
         _sync_folder(folder)
     except FileExistsError:
-        raise exists from None
+        raise error(f"{path} already exists.", hint="Give force to replace it.") from None
     except OSError as reason:
         raise error(f"{path} cannot be written: {reason.strerror}.") from reason
-    except ValueError as reason:
-        if isinstance(reason, AscendError):
-            raise
+    except ValueError:
         raise error(f"{path!r} is not a file name.") from None
 
 
@@ -247,9 +244,7 @@ def _rename_to_new(temporary: str, target: str) -> None:
     """
     try:
         os.link(temporary, target)  # unlike a renaming, it never takes the place of another file
-    except FileExistsError:
-        raise
-    except OSError:  # not every file system has links
+    except OSError:  # there is a file, or the file system has no links
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, "File exists") from None
         os.replace(temporary, target)
