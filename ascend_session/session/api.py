@@ -183,8 +183,8 @@ def _enter_system(
     try:
         choice = backends.choose(backend, os.environ)
         options = AscendConfig() if config is None else config
-        system = _slot.opening = AscendSystem(options, base, choice, wait_s, probe)
-        system.open()
+        system = _slot.opening = AscendSystem(options, base, choice)
+        system.open(wait_s, probe)
         atexit.register(_close_at_exit, system)
         _slot.system, _slot.users = system, [me]
         return system
@@ -335,11 +335,39 @@ class _Block(Generic[_Given]):
         if self._left or self._entered_in != os.getpid():
             return
         self._left = True
-        error = _leave(self._system, self._opened, self._sessions_before, self.call, failure)
+        error = self._leave(failure)
         if error is not None:
             raise error
         if self._opened is not None and failure[0] is None:
             warn_of_unused_loops(self._opened.graph, self._opened.parameters)
+
+    def _leave(self, failure: Any) -> Optional[BaseException]:
+        """Close what was opened in the block, the latest first, and leave; see `_finish`."""
+        system, body = self._system, failure[1]
+        ending = isinstance(body, Terminated)
+        if isinstance(body, Exception):
+            explain(body)
+        with system.signals.deferring() as waiting:
+            with _slot.lock:
+                is_last_user = _slot.system is system and len(_slot.users) == 1
+            if body is not None and is_last_user:
+                system.fail(body)
+            failed: Failed = []
+            inner = [each for each in system.sessions_here() if each not in self._sessions_before]
+            if inner:
+                left_too_early = LifecycleError(
+                    f"This {self.call} was left while {len(inner)} session(s) opened inside it "
+                    "were still open; they were closed first.",
+                    hint="Leave inner blocks before outer ones.",
+                )
+                failed.append(("closing in order", left_too_early))
+            for opened in reversed(inner):
+                failed += _release(system, opened, ending)
+            if self._opened is None:
+                failed += leave_system(system, ending=ending)
+            else:
+                failed += _release(system, self._opened, ending, *failure)
+        return _finish(system, body, failed + [("an interrupt", error) for error in waiting])
 
 
 class SystemContext(_Block[AscendSystem]):
@@ -380,10 +408,8 @@ class SessionContext(_Block["Session"]):
         as_default: bool = True,
     ) -> None:
         super().__init__()
-        self._config = config
-        self._arguments = (graph, device_id, session_config)
-        self._as_default = as_default
-        self._backend = backend
+        self._to_enter = (config, backend, session_config)
+        self._to_open = (config, graph, device_id, session_config, as_default)
         self._given = system
 
     def _open(self) -> "Session":
@@ -393,11 +419,9 @@ class SessionContext(_Block["Session"]):
                 _slot.users.append(threading.get_ident())
             self._system = self._given
         else:
-            self._system = _enter_system(self._config, self._backend, self._arguments[2])
+            self._system = _enter_system(*self._to_enter)
         try:
-            self._opened = self._system.open_session(
-                self._config, *self._arguments, as_default=self._as_default
-            )
+            self._opened = self._system.open_session(*self._to_open)
         except BaseException as error:
             cause = _finish(self._system, error, leave_system(self._system))
             if cause is not None:
@@ -418,40 +442,6 @@ def device_check(backend: str) -> Callable[[int], None]:
     chosen = backends.create(backends.choose(backend, os.environ), os.environ)
     job = chosen.find_job(os.environ)
     return lambda device_id: chosen.require(job, {"session_device_id": device_id})
-
-
-def _leave(
-    system: AscendSystem,
-    own: Optional[OpenSession],
-    before: List[OpenSession],
-    what: str,
-    failure: Any,
-) -> Optional[BaseException]:
-    """Close what a block has opened, the latest first, and leave the system; see `_finish`."""
-    ending = isinstance(failure[1], Terminated)
-    if isinstance(failure[1], Exception):
-        explain(failure[1])
-    with system.signals.deferring() as waiting:
-        with _slot.lock:
-            is_last_user = _slot.system is system and len(_slot.users) == 1
-        if failure[1] is not None and is_last_user:
-            system.fail(failure[1])
-        inner = [opened for opened in system.sessions_here() if opened not in before]
-        failed: Failed = []
-        if inner:
-            left_too_early = LifecycleError(
-                f"This {what} was left while {len(inner)} session(s) opened inside it were still "
-                "open; they were closed first.",
-                hint="Leave inner blocks before outer ones.",
-            )
-            failed.append(("closing in order", left_too_early))
-        for opened in reversed(inner):
-            failed += _release(system, opened, ending)
-        if own is None:
-            failed += leave_system(system, ending=ending)
-        else:
-            failed += _release(system, own, ending, *failure)
-    return _finish(system, failure[1], failed + [("an interrupt", error) for error in waiting])
 
 
 def _release(system: AscendSystem, opened: OpenSession, ending: bool, *failure: Any) -> Failed:

@@ -130,13 +130,6 @@ class OpenSession:
             self.session.close()
 
 
-def check_backend(backend: Backend, job: Job, parameters: Dict[str, Any]) -> None:
-    """Refuse what the backend cannot do; warn of what is not as it seems on it."""
-    backend.require(job, parameters)
-    for remark in backend.remarks(parameters):
-        warn(remark)
-
-
 def close_all(closers: List[Closer]) -> Failed:
     """Run every closer, whatever the others do; return what failed, with its exception."""
     failed: Failed = []
@@ -196,18 +189,9 @@ class AscendSystem:
     local_size: int
     device_id: int
 
-    def __init__(
-        self,
-        config: AscendConfig,
-        base: Optional[Any],
-        choice: Choice,
-        wait_s: float = 0,
-        probe: Optional[RetryPolicy] = None,
-    ) -> None:
+    def __init__(self, config: AscendConfig, base: Optional[Any], choice: Choice) -> None:
         self.config = config
         self._base = base
-        self._wait_s = wait_s
-        self._probe = probe
         self.backend = choice.name
         self.backend_reason = choice.reason
         self.events = EventLog()
@@ -328,21 +312,17 @@ class AscendSystem:
         graph = graph_or_default(graph)
         proto, parameters = self._session_proto(config, base, device_id)
         check_conditions(graph, parameters, os.environ, self.size)
-        self._bring_up()
+        try:
+            self._backend.bring_up()  # the device may have gone down with the last session
+        except Exception as error:
+            raise translate(error, action="initialize_system before a session") from error
+        self.events.record("bring up")
         session = self._backend.session(graph, proto)
         opened = OpenSession(session, parameters, as_default)
         self._sessions.append(opened)
         device = parameters.get("session_device_id", self.device_id)
         self.events.record("session open", f"device {device}")
         return opened
-
-    def _bring_up(self) -> None:
-        """Initialise again in case the device went down with the last session."""
-        try:
-            self._backend.bring_up()
-        except Exception as error:
-            raise translate(error, action="initialize_system before a session") from error
-        self.events.record("bring up")
 
     def _session_proto(
         self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
@@ -351,8 +331,14 @@ class AscendSystem:
         session_proto = self._protos.for_session(config, base, device_id)
         if session_proto is not self._protos.of_system:
             validate_opening(self._protos.files.restored(session_proto.parameters), os.environ)
-            check_backend(self._backend, self.job, session_proto.parameters)
+            self._check_backend(session_proto.parameters)
         return session_proto
+
+    def _check_backend(self, parameters: Dict[str, Any]) -> None:
+        """Refuse what the backend cannot do; warn of what is not as it seems on it."""
+        self._backend.require(self.job, parameters)
+        for remark in self._backend.remarks(parameters):
+            warn(remark)
 
     def close_session(self, opened: OpenSession, *failure: Any) -> bool:
         """Close ``opened``; False if a closing system or an outer block has done that before."""
@@ -370,8 +356,12 @@ class AscendSystem:
         """List the open sessions of this thread, in the order of opening."""
         return [opened for opened in self._sessions if opened.thread == threading.get_ident()]
 
-    def open(self) -> None:
+    def open(self, wait_s: float = 0, probe: Optional[RetryPolicy] = None) -> None:
         """Check what can be known beforehand, then initialise.
+
+        Args:
+            wait_s: How long to wait until no other process holds the device.
+            probe: Initialise in another process first, as often as this says; not if None.
 
         Raises:
             AscendError: If something is in the way; nothing is open afterwards.
@@ -379,13 +369,21 @@ class AscendSystem:
         """
         self._check_beforehand()
         if self.choice.automatic and self.local_rank == 0:
-            self._warn_of_choice()
+            warning = self._backend.explain_automatic(self.choice.reason)
+            if warning is not None:
+                _warn_once(warning)
         if self.job.origin:
             self.events.record("job", self.job.origin)
         self.signals.install(self._backend.interrupted_run_s)
         try:
-            self._wait_and_probe()
-            self._backend.initialize(*self._protos.of_system)
+            proto, parameters = self._protos.of_system
+            if wait_s:
+                self._backend.await_device(self.job, parameters, wait_s)
+                self.events.record("wait for device")
+            if probe is not None:
+                self._backend.probe(self.job, proto, probe)
+                self.events.record("probe")
+            self._backend.initialize(proto, parameters)
             self._state = "open"
             self.events.record("initialize", self.backend)
             self._set_place(self._backend.confirm_job(self.job))
@@ -405,7 +403,7 @@ class AscendSystem:
         parameters = self._protos.of_system.parameters
         validate_opening({**parameters, **flatten(self.config)}, os.environ)
         LEFTOVERS.check(parameters)
-        check_backend(self._backend, self.job, parameters)
+        self._check_backend(parameters)
 
     def _unset_superseded(self) -> None:
         """Unset what a launcher has set for the script that started this rank, and is wrong here.
@@ -423,26 +421,10 @@ class AscendSystem:
             if os.environ[name] != str(right.get(name)):
                 os.environ.pop(name, None)
 
-    def _warn_of_choice(self) -> None:
-        """Warn of what nobody chose: training on the CPU."""
-        warning = self._backend.explain_automatic(self.choice.reason)
-        if warning is not None:
-            _warn_once(warning)
-
     def _set_place(self, job: Job) -> None:
         self.job = job
         self.rank, self.size, self.device_id = job.rank, job.size, job.device_id
         self.local_rank, self.local_size = job.local_rank, job.local_size
-
-    def _wait_and_probe(self) -> None:
-        """Wait for the device, and try it in another process, if the caller wants that."""
-        system = self._protos.of_system
-        if self._wait_s:
-            self._backend.await_device(self.job, system.parameters, self._wait_s)
-            self.events.record("wait for device")
-        if self._probe is not None:
-            self._backend.probe(self.job, system.proto, self._probe)
-            self.events.record("probe")
 
     def _abandon(self, error: BaseException) -> None:
         """Leave nothing open after a failed opening, and raise why it failed."""
