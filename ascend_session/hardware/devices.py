@@ -43,7 +43,7 @@ from ascend_session.hardware.npu_smi import (
     logical_ids,
     physical_ids,
 )
-from ascend_session.hardware.processes import Holder, Occupancy, list_holders, occupancy
+from ascend_session.hardware.processes import Holder, OpenDevices, list_holders, open_devices
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 
@@ -238,21 +238,17 @@ def survey(
         tool: Asked instead of a new one, for a caller who wants to know how that went.
     """
     versions = read_versions(environ, root)
+    report = DeviceReport((), versions.driver, versions.firmware, versions.toolkits)
     nodes = processor_nodes(root)
     npu_smi = NpuSmi(environ, root, timeout)
     if not nodes and not npu_smi.answers:
         note = "This machine has no Ascend device (there is no /dev/davinci<N>)."
-        installed = (versions.driver, versions.firmware, versions.toolkits)
-        return DeviceReport((), *installed, notes=tuple(dict.fromkeys([note, *versions.notes])))
+        return replace(report, notes=tuple(dict.fromkeys([note, *versions.notes])))
     listing = _read_listing(npu_smi, nodes)
     visible = read_visible(environ.get(VISIBLE_VARIABLE), len(nodes))
-    physical_of = listing.physical
-    listed = {
-        physical_of[key]: each for key, each in listing.processes.items() if key in physical_of
-    }
-    occupied = occupancy(root, listed)
+    opened = open_devices(root)
     described = [
-        _describe(physical, key, listing, occupied, visible, environ, root)
+        _describe(physical, key, listing, opened, visible, environ, root)
         for physical, key in _pair_nodes(nodes, listing)
     ]
     described.sort(key=_visible_first)
@@ -262,18 +258,15 @@ def survey(
     else:
         notes.append("This process cannot open a device: there is no /dev/davinci<N>.")
     unanswered = _first_notes(npu_smi.notes)
-    notes += [*unanswered, *occupied.notes]
+    notes += [*unanswered, *opened.notes]
     if addresses:
         tool = tool or HccnTool(environ, root, timeout)
         described = _add_addresses(described, tool, root, notes)
-    driver = versions.driver
-    if driver is None and listing.driver_version:
-        driver = Component(listing.driver_version, None, None)
-    report = DeviceReport(
+    if report.driver is None and listing.driver_version:
+        report = replace(report, driver=Component(listing.driver_version, None, None))
+    report = replace(
+        report,
         devices=tuple(replace(device, index=index) for index, device in enumerate(described)),
-        driver=driver,
-        firmware=versions.firmware,
-        toolkits=versions.toolkits,
         notes=tuple(dict.fromkeys([*notes, *versions.notes])),
         unanswered=tuple(unanswered),
     )
@@ -334,7 +327,7 @@ def _describe(
     physical: Optional[PhysicalDeviceId],
     key: Optional[ChipKey],
     listing: _Listing,
-    occupied: Occupancy,
+    opened: OpenDevices,
     visible: Visible,
     environ: Mapping[str, str],
     root: str,
@@ -344,11 +337,9 @@ def _describe(
     is_visible = driver is not None and driver in visible.ids
     chip = listing.chips.get(key) if key else None
     name = listing.names.get(key, "") if key else ""
-    holders: Sequence[Holder] = ()
-    if physical is not None:
-        holders = occupied.holders.get(physical, ())
-    elif key is not None:
-        holders = list_holders(root, listing.processes.get(key, ()))
+    listed = listing.processes.get(key, ()) if key else ()
+    pids = () if physical is None else opened.pids.get(physical, ())
+    holders = list_holders(root, listed, pids)
     # Where there is HBM the column for DDR counts the chip's own processor, or shows 0 / 0.
     memory = None if chip is None else chip.hbm or chip.ddr
     notes: List[Optional[str]] = []

@@ -6,10 +6,10 @@ manual of HCCL, rank_table_config_a3.md (``SDID`` and ``Super Pod ID``).
 """
 
 import re
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.hardware.program import (
-    TIME_LIMIT,
     Program,
     clean_lines,
     parse_cpus,
@@ -41,39 +41,51 @@ class Memory(NamedTuple):
     total: Optional[int]
 
 
-class Chip(NamedTuple):
-    """One chip, which is one device; an A3 processor has two.
+@dataclass(frozen=True)
+class ChipIds:
+    """The numbers and the name of a chip, as ``-m`` and ``-t phyid-remap`` give them.
 
     Attributes:
         npu_id: Number of the card, as ``npu-smi`` counts: not always a physical id.
         chip_id: Number of the chip on its card.
+        logical_id: The driver's number; None if it is not given, as the physical one.
+        physical_id: Number of its node.
         name: ``910B3``, ``310P3``, ...; empty if the tool does not know it.
+    """
+
+    npu_id: int
+    chip_id: int
+    logical_id: Optional[int]
+    physical_id: Optional[int]
+    name: str
+
+    @property
+    def key(self) -> ChipKey:
+        """Card and chip."""
+        return self.npu_id, self.chip_id
+
+
+@dataclass(frozen=True)
+class Chip(ChipIds):
+    """One chip, which is one device; an A3 processor has two.
+
+    The table of devices has a column ``Phy-ID`` on A3, and ``Device``, the logical id, without HBM.
+
+    Attributes:
         health: ``OK``, ``Warning``, ``Alarm``, ``Critical`` or ``UNKNOWN``, as printed.
         power: In watts.
         temperature: In degrees Celsius.
         bus_id: PCI address.
         ddr: The column ``Memory-Usage(MB)``.
         hbm: The column ``HBM-Usage(MB)``; None where there is no such column.
-        physical_id: From the column ``Phy-ID`` (A3).
-        logical_id: From the column ``Device`` (tables without HBM).
     """
 
-    npu_id: int
-    chip_id: int
-    name: str
     health: str
     power: Optional[float]
     temperature: Optional[int]
     bus_id: Optional[str]
     ddr: Memory
     hbm: Optional[Memory]
-    physical_id: Optional[int]
-    logical_id: Optional[int]
-
-    @property
-    def key(self) -> ChipKey:
-        """Card and chip."""
-        return self.npu_id, self.chip_id
 
 
 class Process(NamedTuple):
@@ -108,21 +120,6 @@ class InfoTable(NamedTuple):
     unread: Tuple[str, ...]
 
 
-class Mapped(NamedTuple):
-    """One chip as ``-m`` or ``-t phyid-remap`` names it; None for a number that is not given."""
-
-    npu_id: int
-    chip_id: int
-    logical_id: Optional[int]
-    physical_id: Optional[int]
-    name: str
-
-    @property
-    def key(self) -> ChipKey:
-        """Card and chip."""
-        return self.npu_id, self.chip_id
-
-
 class Affinity(NamedTuple):
     """CPUs near a device.
 
@@ -137,13 +134,6 @@ class Affinity(NamedTuple):
     cpus: Tuple[int, ...]
 
 
-class SuperPodPlace(NamedTuple):
-    """Number of a chip in its superpod (SDID), and the superpod's own."""
-
-    device: str
-    pod: str
-
-
 class NpuSmi(Program):
     """One round of questions to ``npu-smi``; never raises, see `notes`."""
 
@@ -155,17 +145,10 @@ class NpuSmi(Program):
         "usr/sbin",
         "usr/local/Ascend/driver/tools",
     )
-
-    def __init__(
-        self, environ: Mapping[str, str], root: str = "/", timeout: float = TIME_LIMIT
-    ) -> None:
-        """Look for the program; the arguments are those of `Program`."""
-        super().__init__(environ, root, timeout)
-        if not self.answers:
-            self.note(
-                "npu-smi, which comes with the driver, was not found on PATH or in "
-                "/usr/local/bin: names, health, memory and temperature stay unknown."
-            )
+    note_if_missing = (
+        "npu-smi, which comes with the driver, was not found on PATH or in /usr/local/bin: names, "
+        "health, memory and temperature stay unknown."
+    )
 
     def info(self) -> InfoTable:
         """Ask ``npu-smi info``."""
@@ -177,11 +160,11 @@ class NpuSmi(Program):
             )
         return table
 
-    def mapping(self) -> Tuple[Mapped, ...]:
+    def mapping(self) -> Tuple[ChipIds, ...]:
         """Ask ``npu-smi info -m``: card, chip, logical and (on A3) physical ids."""
         return self.ask(parse_mapping, "info", "-m")
 
-    def remap(self, physical_id: int) -> Optional[Mapped]:
+    def remap(self, physical_id: int) -> Optional[ChipIds]:
         """Ask ``npu-smi info -t phyid-remap``: which card and chip a physical id is."""
         return self.ask(
             parse_remap, "info", "-t", "phyid-remap", "-p", str(int(physical_id)), may_be_empty=True
@@ -191,21 +174,21 @@ class NpuSmi(Program):
         """Ask ``npu-smi info -t topo``: the CPUs near each device."""
         return self.ask(parse_topology, "info", "-t", "topo")
 
-    def super_pod(self, npu_id: int, chip_id: int) -> Optional[SuperPodPlace]:
-        """Ask ``npu-smi info -t spod-info``: where a chip of an A3 is in its superpod."""
+    def super_pod(self, npu_id: int, chip_id: int) -> Optional[Tuple[str, str]]:
+        """Ask ``npu-smi info -t spod-info``: an A3's chip's SDID, and the id of its superpod."""
         return self.ask(
             parse_super_pod, "info", "-t", "spod-info", "-i", str(npu_id), "-c", str(chip_id)
         )
 
 
-def parse_mapping(text: str) -> Tuple[Mapped, ...]:
+def parse_mapping(text: str) -> Tuple[ChipIds, ...]:
     """Read ``npu-smi info -m``; leave out rows of the card's own controllers (``Mcu``).
 
     The third number is the logical id. Only where the header has a ``Slot ID`` (950) are the
     numbers card, slot, chip and physical id.
     """
     with_slot = False
-    chips: Dict[Tuple[int, int], Mapped] = {}
+    chips: Dict[Tuple[int, int], ChipIds] = {}
     for line in clean_lines(text):
         with_slot = with_slot or "slot id" in line.lower()
         match = _MAPPED.fullmatch(line)
@@ -214,19 +197,19 @@ def parse_mapping(text: str) -> Tuple[Mapped, ...]:
         first, second, third = (int(match[group]) for group in (1, 2, 3))
         chip_id, logical_id = (third, None) if with_slot else (second, third)
         name = " ".join(match[5].split())
-        chip = Mapped(first, chip_id, logical_id, parse_number(match[4] or ""), name)
+        chip = ChipIds(first, chip_id, logical_id, parse_number(match[4] or ""), name)
         chips.setdefault(chip.key, chip)
     return tuple(chips.values())
 
 
-def parse_remap(text: str) -> Optional[Mapped]:
+def parse_remap(text: str) -> Optional[ChipIds]:
     """Read ``npu-smi info -t phyid-remap -p N``; None if it is not a whole answer."""
     numbers = {key: parse_number(value) for key, value in parse_pairs(text)}
     npu, chip = numbers.get("npu id"), numbers.get("chip id")
     physical = numbers.get("chip physical id")
     if npu is None or chip is None or physical is None:
         return None
-    return Mapped(npu, chip, numbers.get("chip logic id"), physical, "")
+    return ChipIds(npu, chip, numbers.get("chip logic id"), physical, "")
 
 
 def parse_topology(text: str) -> Tuple[Affinity, ...]:
@@ -237,12 +220,12 @@ def parse_topology(text: str) -> Tuple[Affinity, ...]:
     )
 
 
-def parse_super_pod(text: str) -> Optional[SuperPodPlace]:
-    """Read ``npu-smi info -t spod-info``; None if it does not give both numbers."""
+def parse_super_pod(text: str) -> Optional[Tuple[str, str]]:
+    """Read SDID and superpod from ``npu-smi info -t spod-info``; None if it does not give both."""
     values = dict(parse_pairs(text))
     device, pod = values.get("sdid", ""), values.get("super pod id", "")
     if _SUPER_POD_NUMBER.fullmatch(device) and _SUPER_POD_NUMBER.fullmatch(pod):
-        return SuperPodPlace(device, pod)
+        return device, pod
     return None
 
 
@@ -421,27 +404,22 @@ def process_row(cells: Sequence[str], width: int) -> List[Process]:
 # number per card, sparse on inference cards, and one per chip. Only A3 tables print physical ids.
 
 
-_Row = Union[Chip, Mapped]
-
-
-def keys_of(chips: Sequence[Chip], mapping: Sequence[Mapped]) -> List[ChipKey]:
+def keys_of(chips: Sequence[ChipIds], mapping: Sequence[ChipIds]) -> List[ChipKey]:
     """List the chips that the table has, or, if it has none, those of the mapping."""
-    rows: Sequence[_Row] = chips or mapping
-    return [row.key for row in rows]
+    return [row.key for row in chips or mapping]
 
 
-def logical_ids(chips: Sequence[Chip], mapping: Sequence[Mapped]) -> Dict[ChipKey, int]:
+def logical_ids(chips: Sequence[ChipIds], mapping: Sequence[ChipIds]) -> Dict[ChipKey, int]:
     """Find the driver's number of each chip, as far as ``-m`` or the table gives it."""
-    rows: List[_Row] = [*chips, *mapping]
-    ids = {row.key: row.logical_id for row in rows}
+    ids = {row.key: row.logical_id for row in [*chips, *mapping]}
     return {key: number for key, number in ids.items() if number is not None}
 
 
 def physical_ids(
     nodes: Sequence[PhysicalDeviceId],
-    chips: Sequence[Chip],
-    mapping: Sequence[Mapped],
-    remap: Callable[[int], Optional[Mapped]],
+    chips: Sequence[ChipIds],
+    mapping: Sequence[ChipIds],
+    remap: Callable[[int], Optional[ChipIds]],
 ) -> Dict[ChipKey, PhysicalDeviceId]:
     """Find the physical id of each chip, as far as that is possible.
 
@@ -489,20 +467,19 @@ def driver_ids(
 
 
 def _printed_ids(
-    chips: Sequence[Chip], mapping: Sequence[Mapped]
+    chips: Sequence[ChipIds], mapping: Sequence[ChipIds]
 ) -> Dict[ChipKey, PhysicalDeviceId]:
     """Collect the physical ids that the tables print; the first row of a chip or id counts."""
     ids: Dict[ChipKey, PhysicalDeviceId] = {}
-    rows: List[_Row] = [*mapping, *chips]
-    for row in rows:
-        if row.physical_id is None or row.key in ids or row.physical_id in ids.values():
-            continue
-        ids[row.key] = PhysicalDeviceId(row.physical_id)
+    for row in [*mapping, *chips]:
+        number = row.physical_id
+        if number is not None and row.key not in ids and number not in ids.values():
+            ids[row.key] = PhysicalDeviceId(number)
     return ids
 
 
 def _ask_remap(
-    nodes: Sequence[PhysicalDeviceId], remap: Callable[[int], Optional[Mapped]]
+    nodes: Sequence[PhysicalDeviceId], remap: Callable[[int], Optional[ChipIds]]
 ) -> Dict[ChipKey, PhysicalDeviceId]:
     ids: Dict[ChipKey, PhysicalDeviceId] = {}
     for node in nodes:

@@ -11,7 +11,7 @@ import os
 import pwd
 import re
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set
 
 from ascend_session.hardware.npu_smi import Process
 from ascend_session.ids import PhysicalDeviceId
@@ -49,49 +49,15 @@ class OpenDevices(NamedTuple):
 
     Attributes:
         pids: For each device the processes that have its node open, ascending.
-        unreadable: How many processes did not let this user see their open files.
+        notes: What could not be looked at, in sentences.
     """
 
     pids: Dict[PhysicalDeviceId, List[int]]
-    unreadable: int
-
-
-class Occupancy(NamedTuple):
-    """Holders per device, ascending by pid, and what could not be seen."""
-
-    holders: Dict[PhysicalDeviceId, List[Holder]]
     notes: List[str]
 
 
-def occupancy(root: str, listed: Mapping[PhysicalDeviceId, Sequence[Process]]) -> Occupancy:
-    """Find out who holds which device.
-
-    Args:
-        root: Root of the host to look at.
-        listed: What ``npu-smi`` lists for each device; may be empty.
-    """
-    opened = open_devices(root)
-    notes = []
-    problem = proc_problem(root)
-    if problem:
-        notes.append(
-            f"/proc could not be read: {problem}. Who holds a device is known only if npu-smi "
-            "lists it."
-        )
-    if opened.unreadable:
-        notes.append(
-            f"The open files of {opened.unreadable} process(es) of other users could not be looked "
-            "at; a holder among them is known only if npu-smi lists it."
-        )
-    holders = {
-        device: list_holders(root, listed.get(device, ()), opened.pids.get(device, ()))
-        for device in sorted({*opened.pids, *listed}, key=int)
-    }
-    return Occupancy(holders, notes)
-
-
-def list_holders(root: str, listed: Sequence[Process], pids: Sequence[int] = ()) -> List[Holder]:
-    """List who holds one device.
+def list_holders(root: str, listed: Sequence[Process], pids: Sequence[int]) -> List[Holder]:
+    """List who holds one device, ascending by pid.
 
     Args:
         root: Root of the host to look at.
@@ -142,8 +108,12 @@ def open_devices(root: str) -> OpenDevices:
     """Look through ``/proc/*/fd`` below ``root`` for links to device nodes."""
     try:
         names = os.listdir(os.path.join(root, "proc"))
-    except OSError:
-        names = []
+    except OSError as error:
+        note = (
+            f"/proc could not be read: {error.strerror}. Who holds a device is known only if "
+            "npu-smi lists it."
+        )
+        return OpenDevices({}, [note])
     pids: Dict[PhysicalDeviceId, List[int]] = {}
     unreadable = 0
     for pid in sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name)):
@@ -155,7 +125,13 @@ def open_devices(root: str) -> OpenDevices:
             continue
         for device in devices:
             pids.setdefault(device, []).append(pid)
-    return OpenDevices(pids, unreadable)
+    notes = []
+    if unreadable:
+        notes.append(
+            f"The open files of {unreadable} process(es) of other users could not be looked at; a "
+            "holder among them is known only if npu-smi lists it."
+        )
+    return OpenDevices(pids, notes)
 
 
 def _devices_of(root: str, pid: int) -> Set[PhysicalDeviceId]:

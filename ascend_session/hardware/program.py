@@ -314,11 +314,13 @@ class Program:
     Attributes:
         name: Its name.
         places: Folders below the host's root where it is besides those on the ``PATH``.
+        note_if_missing: What is noted if it is not found; may be empty.
         notes: A sentence for each thing that failed, and how.
     """
 
     name: str
     places: Tuple[str, ...]
+    note_if_missing = ""
 
     def __init__(
         self,
@@ -342,6 +344,8 @@ class Program:
         self._timeout_s = timeout
         self._total_s, self._spent_s, self._say = total, 0.0, say
         self._path = find_program(self.name, environ, root, self.places)
+        if self._path is None:
+            self.note(self.note_if_missing)
 
     @property
     def answers(self) -> bool:

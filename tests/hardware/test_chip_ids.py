@@ -6,7 +6,7 @@ import pytest
 
 from ascend_session.hardware.npu_smi import (
     Chip,
-    Mapped,
+    ChipIds,
     driver_ids,
     keys_of,
     logical_ids,
@@ -26,14 +26,14 @@ def table(layout: str, chips: Sequence[FakeChip]) -> Sequence[Chip]:
     return parse_info(draw(layout, chips)).chips
 
 
-def mapped(chips: Sequence[FakeChip], physical: bool = False) -> List[Mapped]:
+def mapped(chips: Sequence[FakeChip], physical: bool = False) -> List[ChipIds]:
     return [
-        Mapped(one.npu, one.chip, one.logical, one.physical if physical else None, one.name)
+        ChipIds(one.npu, one.chip, one.logical, one.physical if physical else None, one.name)
         for one in chips
     ]
 
 
-def never(physical_id: int) -> Optional[Mapped]:
+def never(physical_id: int) -> Optional[ChipIds]:
     raise AssertionError(f"phyid-remap was asked for {physical_id}")
 
 
@@ -70,14 +70,14 @@ def test_without_logical_ids_they_stand_in_the_order_of_cards() -> None:
 
 def test_if_the_counts_differ_the_tool_is_asked() -> None:
     chips = a2_chips(8)
-    answers = {chip.physical: Mapped(chip.npu, 0, None, chip.physical, "") for chip in chips[1:]}
+    answers = {chip.physical: ChipIds(chip.npu, 0, None, chip.physical, "") for chip in chips[1:]}
     found = physical_ids(nodes(*range(8)), table("910B", chips[1:]), [], answers.get)
     assert found == {(n, 0): n for n in range(1, 8)}
 
 
 def test_an_answer_about_another_device_is_not_believed() -> None:
-    def wrong(physical_id: int) -> Mapped:
-        return Mapped(0, 0, 0, physical_id + 1, "")
+    def wrong(physical_id: int) -> ChipIds:
+        return ChipIds(0, 0, 0, physical_id + 1, "")
 
     found = physical_ids(nodes(0, 1), table("910B", a2_chips(1)), [], wrong)
     assert found == {(0, 0): 0}

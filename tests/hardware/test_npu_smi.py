@@ -6,7 +6,7 @@ import pytest
 
 from ascend_session.hardware.npu_smi import (
     Affinity,
-    Mapped,
+    ChipIds,
     NpuSmi,
     parse_mapping,
     parse_remap,
@@ -112,16 +112,16 @@ def test_the_same_failure_twice_is_one_note(host: FakeHost) -> None:
 def test_a_mapping_has_logical_ids_and_no_controllers() -> None:
     found = parse_mapping(said_mapping(inference_chips(), physical=False))
     assert found == (
-        Mapped(0, 0, 0, None, "Ascend 310P3"),
-        Mapped(32, 0, 1, None, "Ascend 310P3"),
-        Mapped(96, 0, 2, None, "Ascend 310P3"),
+        ChipIds(0, 0, 0, None, "Ascend 310P3"),
+        ChipIds(32, 0, 1, None, "Ascend 310P3"),
+        ChipIds(96, 0, 2, None, "Ascend 310P3"),
     )
 
 
 def test_on_a3_a_mapping_has_physical_ids() -> None:
     chips = [chip._replace(physical=chip.physical + 14) for chip in a3_chips(1)]
     found = parse_mapping(said_mapping(chips, physical=True))
-    assert found == (Mapped(0, 0, 0, 14, "Ascend910"), Mapped(0, 1, 1, 15, "Ascend910"))
+    assert found == (ChipIds(0, 0, 0, 14, "Ascend910"), ChipIds(0, 1, 1, 15, "Ascend910"))
 
 
 def test_a_slot_is_no_chip() -> None:
@@ -129,7 +129,7 @@ def test_a_slot_is_no_chip() -> None:
         "\tNPU ID    Slot ID    Chip ID    Chip Phy-ID    Chip Name\n"
         "\t0         7          0          3              Ascend950PR\n"
     )
-    assert parse_mapping(text) == (Mapped(0, 0, None, 3, "Ascend950PR"),)
+    assert parse_mapping(text) == (ChipIds(0, 0, None, 3, "Ascend950PR"),)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_only_rows_with_a_logical_id_and_a_name_count(row: str, name: Any) -> No
 
 def test_a_remap_brings_four_numbers_together() -> None:
     chip = FakeChip(npu=3, chip=0, physical=6, logical=2, name="910B3")
-    assert parse_remap(said_remap(chip)) == Mapped(3, 0, 2, 6, "")
+    assert parse_remap(said_remap(chip)) == ChipIds(3, 0, 2, 6, "")
 
 
 def test_half_a_remap_is_none() -> None:

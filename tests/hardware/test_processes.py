@@ -3,7 +3,7 @@
 import os
 import shutil
 from pathlib import Path
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 import psutil
 import pytest
@@ -12,7 +12,7 @@ from ascend_session.hardware.npu_smi import Process
 from ascend_session.hardware.processes import (
     Holder,
     command_of,
-    occupancy,
+    list_holders,
     open_devices,
     proc_problem,
     start_of,
@@ -21,6 +21,10 @@ from ascend_session.ids import PhysicalDeviceId
 from tests.fake_host import USER, FakeHost
 
 NOBODY = 65534
+ONE_UNREADABLE = (
+    "The open files of 1 process(es) of other users could not be looked at; a holder among them is "
+    "known only if npu-smi lists it."
+)
 
 
 def test_links_to_device_nodes_are_found(host: FakeHost) -> None:
@@ -29,7 +33,7 @@ def test_links_to_device_nodes_are_found(host: FakeHost) -> None:
     host.process(7, "bash")
     found = open_devices(str(host.root))
     assert found.pids == {0: [100], 3: [20, 100], 12: [20]}
-    assert found.unreadable == 0
+    assert found.notes == []
     assert all(isinstance(device, PhysicalDeviceId) for device in found.pids)
 
 
@@ -68,11 +72,11 @@ def test_processes_that_end_meanwhile_are_nothing_special(host: FakeHost) -> Non
     shutil.rmtree(str(host.root / "proc/7/fd"))
     (host.root / "proc/8/fd/3").unlink()
     (host.root / "proc/8/fd/3").write_text("no link")
-    assert open_devices(str(host.root)) == ({1: [9]}, 0)
+    assert open_devices(str(host.root)) == ({1: [9]}, [])
 
 
 def test_a_host_without_proc_has_no_holders(tmp_path: Path) -> None:
-    assert open_devices(str(tmp_path)) == ({}, 0)
+    assert open_devices(str(tmp_path)).pids == {}
 
 
 def test_processes_of_others_are_counted(host: FakeHost) -> None:
@@ -94,7 +98,7 @@ def test_processes_of_others_are_counted(host: FakeHost) -> None:
         os.chdir(previous)
         for pid in (7, 8):
             (host.root / f"proc/{pid}/fd").chmod(0o755)
-    assert found == ({1: [9]}, 1)
+    assert found == ({1: [9]}, [ONE_UNREADABLE])
 
 
 def test_open_files_that_cannot_be_listed_count_as_not_seen(host: FakeHost) -> None:
@@ -102,7 +106,7 @@ def test_open_files_that_cannot_be_listed_count_as_not_seen(host: FakeHost) -> N
     host.process(9, "x", devices=[1])
     shutil.rmtree(str(host.root / "proc/7/fd"))
     (host.root / "proc/7/fd").symlink_to("fd")
-    assert open_devices(str(host.root)) == ({1: [9]}, 1)
+    assert open_devices(str(host.root)) == ({1: [9]}, [ONE_UNREADABLE])
 
 
 def test_a_proc_that_shows_nothing_says_why(host: FakeHost) -> None:
@@ -157,35 +161,38 @@ def test_the_real_proc_says_the_same_as_psutil() -> None:
 ZERO, ONE = PhysicalDeviceId(0), PhysicalDeviceId(1)
 
 
+def holders_of(
+    host: FakeHost, device: PhysicalDeviceId, listed: Sequence[Process] = ()
+) -> List[Holder]:
+    root = str(host.root)
+    return list_holders(root, listed, open_devices(root).pids.get(device, ()))
+
+
 def test_a_holder_has_its_command_and_its_beginning(host: FakeHost) -> None:
     host.process(100, "python3 train.py", devices=[1], seconds=5)
-    found = occupancy(str(host.root), {})
-    assert found.notes == []
-    assert found.holders == {
-        ONE: [Holder(100, "python3 train.py", host.begun(5), None, own=False, here=True, user=USER)]
-    }
+    assert holders_of(host, ONE) == [
+        Holder(100, "python3 train.py", host.begun(5), None, own=False, here=True, user=USER)
+    ]
 
 
 def test_the_list_adds_the_memory(host: FakeHost) -> None:
     host.process(100, "python3 train.py", devices=[1])
-    listed = {ONE: [Process(1, 0, 100, "python3", 30000, None)]}
-    (holder,) = occupancy(str(host.root), listed).holders[ONE]
+    listed = [Process(1, 0, 100, "python3", 30000, None)]
+    (holder,) = holders_of(host, ONE, listed)
     assert (holder.pid, holder.command, holder.memory_mb) == (100, "python3 train.py", 30000)
 
 
 def test_a_holder_may_be_known_to_the_list_only(host: FakeHost) -> None:
-    listed = {ZERO: [Process(0, 0, 4321, "python3", 7, None)]}
-    assert occupancy(str(host.root), listed).holders == {
-        ZERO: [Holder(4321, "python3", None, 7, own=False, here=False)]
-    }
+    listed = [Process(0, 0, 4321, "python3", 7, None)]
+    assert holders_of(host, ZERO, listed) == [
+        Holder(4321, "python3", None, 7, own=False, here=False)
+    ]
 
 
 def test_a_process_here_that_only_has_the_same_number_is_no_holder(host: FakeHost) -> None:
     host.process(57, "bash -l")
-    listed = {ZERO: [Process(0, 0, 57, "python3", 7, None)]}
-    assert occupancy(str(host.root), listed).holders == {
-        ZERO: [Holder(57, "python3", None, 7, own=False, here=False)]
-    }
+    listed = [Process(0, 0, 57, "python3", 7, None)]
+    assert holders_of(host, ZERO, listed) == [Holder(57, "python3", None, 7, own=False, here=False)]
 
 
 @pytest.mark.parametrize(
@@ -205,8 +212,8 @@ def test_a_listed_process_is_the_one_here_if_anything_speaks_for_it(
     host: FakeHost, name: str, devices: List[int], container_pid: Optional[int]
 ) -> None:
     host.process(57, "ray::Worker train", devices=devices)
-    listed = {ZERO: [Process(0, 0, 57, name, 7, container_pid)]}
-    (holder,) = occupancy(str(host.root), listed).holders[ZERO]
+    listed = [Process(0, 0, 57, name, 7, container_pid)]
+    (holder,) = holders_of(host, ZERO, listed)
     assert (holder.command, holder.here) == ("ray::Worker train", True)
 
 
@@ -215,16 +222,16 @@ def test_a_process_is_the_one_that_is_listed_although_the_kernel_cuts_its_name(
 ) -> None:
     host.process(57, "python3 train.py")
     (host.root / "proc/57/comm").write_text("data_loader_wor\n")
-    listed = {ZERO: [Process(0, 0, 57, "data_loader_worker", 7, None)]}
-    (holder,) = occupancy(str(host.root), listed).holders[ZERO]
+    listed = [Process(0, 0, 57, "data_loader_worker", 7, None)]
+    (holder,) = holders_of(host, ZERO, listed)
     assert (holder.command, holder.here) == ("python3 train.py", True)
 
 
 def test_without_proc_it_is_said_that_holders_may_be_missing(host: FakeHost) -> None:
     shutil.rmtree(str(host.root / "proc"))
-    found = occupancy(str(host.root), {ZERO: [Process(0, 0, 57, "python3", 7, None)]})
-    assert [holder.pid for holder in found.holders[ZERO]] == [57]
-    assert found.notes == [
+    listed = [Process(0, 0, 57, "python3", 7, None)]
+    assert [holder.pid for holder in holders_of(host, ZERO, listed)] == [57]
+    assert open_devices(str(host.root)).notes == [
         "/proc could not be read: No such file or directory. Who holds a device is known only if "
         "npu-smi lists it."
     ]
@@ -232,21 +239,21 @@ def test_without_proc_it_is_said_that_holders_may_be_missing(host: FakeHost) -> 
 
 def test_in_a_container_its_own_number_counts(host: FakeHost) -> None:
     host.process(57, "python3 train.py", devices=[0])
-    listed = {ZERO: [Process(0, 0, 90412, "", 7, 57)]}
-    (holder,) = occupancy(str(host.root), listed).holders[ZERO]
+    listed = [Process(0, 0, 90412, "", 7, 57)]
+    (holder,) = holders_of(host, ZERO, listed)
     assert (holder.pid, holder.memory_mb, holder.here) == (57, 7, True)
 
 
 def test_holders_ascend(host: FakeHost) -> None:
     host.process(30, "b", devices=[0])
     host.process(200, "c", devices=[0])
-    listed = {ZERO: [Process(0, 0, 100, "a", 7, None)]}
-    found = occupancy(str(host.root), listed).holders[ZERO]
+    listed = [Process(0, 0, 100, "a", 7, None)]
+    found = holders_of(host, ZERO, listed)
     assert [holder.pid for holder in found] == [30, 100, 200]
 
 
 def test_the_asking_process_is_marked(host: FakeHost) -> None:
     host.process(os.getpid(), "python3", devices=[0])
     host.process(7, "python3", devices=[0])
-    ours = {pid.pid: pid.own for pid in occupancy(str(host.root), {}).holders[ZERO]}
+    ours = {pid.pid: pid.own for pid in holders_of(host, ZERO)}
     assert ours == {os.getpid(): True, 7: False}

@@ -74,18 +74,18 @@ def build_from_devices(
                 "known, and a rank table names devices by N.",
                 hint="`ascend-session devices` shows what is known.",
             )
-        place = None
+        sdid = None
         if npu_smi is not None and device.npu_id is not None and device.chip_id is not None:
             place = npu_smi.super_pod(device.npu_id, device.chip_id)
+            if place is not None:
+                sdid, pod = place
+                pods.add(pod)
         addresses = () if device.address is None else (device.address,)
-        sdid = None if place is None else place.device
         table_devices.append(
             TableDevice(0, device.physical_id, name, addresses, host_ip, super_device_id=sdid)
         )
-        if place is not None:
-            pods.add(place.pod)
-    pod = pods.pop() if len(pods) == 1 else None
-    return number_ranks([TableServer(name, tuple(table_devices), host_ip, pod)])
+    pod_id = pods.pop() if len(pods) == 1 else None
+    return number_ranks([TableServer(name, tuple(table_devices), host_ip, pod_id)])
 
 
 def merge_servers(tables: Sequence[Tuple[str, Contents]]) -> Tuple[str, Tuple[TableServer, ...]]:
