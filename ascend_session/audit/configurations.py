@@ -9,14 +9,13 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ascend_session.audit.objects import (
     UNKNOWN,
+    Assignment,
     AttributePath,
     Branch,
     EnvironmentText,
     Known,
     OptimizerEntry,
-    OptionAssignment,
     Proto,
-    RewriterAssignment,
     RunConfigCall,
     call_builtin,
     call_method,
@@ -99,7 +98,7 @@ class Configurations:
             entry.names.append((value, place))
         elif len(path) == 3 and path[0] == "parameter_map" and path[1] is not None:
             _, key, field = path
-            entry.settings.append(OptionAssignment(key, field, value, place, self.branch))
+            entry.settings.append(Assignment(key, field, value, place, self.branch))
         else:
             entry.opaque = True
 
@@ -107,7 +106,7 @@ class Configurations:
         """Note ``rewrite_options.remapping = value``, and the like of memory_optimization."""
         if name in _TOGGLES:
             place = self._script.place(node)
-            proto.toggles.append(RewriterAssignment(name, value, place, self.branch))
+            proto.toggles.append(Assignment("", name, value, place, self.branch))
 
     def call_on_object(
         self, node: ast.Call, owner: Any, method: str, arguments: CallArguments
@@ -152,7 +151,7 @@ class Configurations:
             if name == "RewriterConfig" and toggle in named:
                 written = [each.value for each in node.keywords if each.arg == toggle]
                 value = assigned_word(written[0] if written else node, named[toggle])
-                proto.toggles.append(RewriterAssignment(toggle, value, proto.place, self.branch))
+                proto.toggles.append(Assignment("", toggle, value, proto.place, self.branch))
         return proto
 
     def make_run_config(self, node: ast.Call, name: str, arguments: CallArguments) -> Any:

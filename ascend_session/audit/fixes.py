@@ -228,7 +228,7 @@ def _write_config(entry: OptimizerEntry, is_python_2: bool) -> str:
         option = known_option(setting.key)
         value = None
         if option is not None and setting.field == option.field:
-            value = check_assigned(option, setting.value, is_python_2).value
+            value, _ = check_assigned(option, setting.value, is_python_2)
         if option is None:
             comment = unknown_key(setting.key).message
         elif option.dead:

@@ -84,7 +84,7 @@ class ScriptInterpreter(ast.NodeVisitor):
                         if isinstance(method, Function):
                             self._follow_uncalled(method, instance)
             for function in functions:
-                if function.of is None and id(function.node) in self._building:
+                if id(function.node) in self._building:
                     self._follow_uncalled(function, None)
         return self._built
 
@@ -242,7 +242,7 @@ class ScriptInterpreter(ast.NodeVisitor):
         self._functions = kept
         for name, value in of.scope.names.items():
             if isinstance(value, Function):  # a method sees the names around its class, not in it
-                of.scope.names[name] = Function(value.node, outer, of)
+                of.scope.names[name] = Function(value.node, outer)
 
     def visit_Global(self, node: ast.Global) -> None:
         self._scope.global_names.update(node.names)
@@ -255,17 +255,23 @@ class ScriptInterpreter(ast.NodeVisitor):
         if is_constant or is_main:
             self._block(node.body if is_main or test.value else node.orelse)
             return
-        outer = self._built.branch
         bound: Dict[int, Dict[str, Any]] = {}  # of the arms that go on
         for arm, body in enumerate((node.body, node.orelse)):
-            self._built.branch = (*outer, (id(node), arm))
-            self._scope.begin_arm()
-            self._block(body)
-            names = self._scope.end_arm()
+            names = self._follow_arm(node, arm, body)
             if not _ends(body):
                 bound[arm] = names
         self._scope.join_arms(*bound.values())
-        self._built.branch = (*outer, (id(node), min(bound))) if len(bound) == 1 else outer
+        if len(bound) == 1:
+            self._built.branch += ((id(node), min(bound)),)
+
+    def _follow_arm(self, node: ast.stmt, arm: int, body: List[ast.stmt]) -> Dict[str, Any]:
+        """Follow a block that a run need not pass; return what it binds, which is undone."""
+        outer = self._built.branch
+        self._built.branch = (*outer, (id(node), arm))
+        self._scope.begin_arm()
+        self._block(body)
+        self._built.branch = outer
+        return self._scope.end_arm()
 
     def visit_For(self, node: Any) -> None:
         turns = self.visit(node.iter)
@@ -293,16 +299,11 @@ class ScriptInterpreter(ast.NodeVisitor):
     visit_AsyncWith = visit_With
 
     def visit_Try(self, node: ast.Try) -> None:
-        outer = self._built.branch
         self._block(node.body)
-        for number, handler in enumerate(node.handlers, 1):
-            self._scope.begin_arm()
-            self._built.branch = (*outer, (id(node), number))
-            self._block(handler.body)
-            names = self._scope.end_arm()
+        for arm, handler in enumerate(node.handlers, 1):
+            names = self._follow_arm(node, arm, handler.body)
             if not _ends(handler.body):
                 self._scope.join_arms({}, names)
-        self._built.branch = outer
         self._block(node.orelse)
         self._block(node.finalbody)
 
@@ -545,10 +546,3 @@ def _ends(body: List[ast.stmt]) -> bool:
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
         return dotted_name(last.value.func) in ("exit", "quit", "sys.exit", "os._exit")
     return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
-
-
-def _set_instance_attribute(owner: Instance, name: str, value: Any) -> None:
-    before = owner.attributes.get(name)
-    if before is not value:
-        mark_shared(before)  # what follows may have been meant for it, in another branch
-    owner.attributes[name] = value

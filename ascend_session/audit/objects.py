@@ -5,6 +5,7 @@ Constants; configurations, entries and their options; scopes, functions and clas
 
 import ast
 import os.path
+from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.findings import Place
@@ -98,9 +99,9 @@ def apply_operator(operator: ast.AST, left: Any, right: Any) -> Any:
 def call_builtin(name: str, arguments: List[Any]) -> Any:
     """Give what a function of Python or TensorFlow makes of constants; UNKNOWN for any other."""
     if name == "os.path.join" and arguments:
-        parts = [part.value if isinstance(part, Known) else None for part in arguments]
-        texts = [part for part in parts if isinstance(part, str)]
-        return Known(os.path.join(*texts)) if len(texts) == len(parts) else UNKNOWN
+        known = [part.value for part in arguments if isinstance(part, Known)]
+        texts = [text for text in known if isinstance(text, str)]
+        return Known(os.path.join(*texts)) if len(texts) == len(arguments) else UNKNOWN
     convert = _CONVERSIONS.get(name.rpartition(".")[2])
     if convert is None or not arguments:
         return UNKNOWN
@@ -187,20 +188,11 @@ def join_branches(first: Branch, second: Branch) -> Branch:
     return tuple(dict.fromkeys((*first, *second)))
 
 
-class OptionAssignment(NamedTuple):
-    """``entry.parameter_map[key].field = value``."""
+class Assignment(NamedTuple):
+    """``parameter_map[key].field = value`` of an entry, or ``rewrite_options.field = value``."""
 
-    key: str
+    key: str  # empty in the second case
     field: str
-    value: Any
-    place: Place
-    branch: Branch
-
-
-class RewriterAssignment(NamedTuple):
-    """``rewrite_options.remapping = value`` or the same of memory_optimization."""
-
-    name: str
     value: Any
     place: Place
     branch: Branch
@@ -227,7 +219,7 @@ class Proto:
         self.own = own
         self.shared = not own
         self.entries: List[OptimizerEntry] = []
-        self.toggles: List[RewriterAssignment] = []
+        self.toggles: List[Assignment] = []
         self.to_run_config: Optional[Place] = None
         self.to_session = False
         self.completed: Optional[Branch] = None
@@ -255,7 +247,7 @@ class OptimizerEntry:
         self.branch = branch
         self.in_loop = in_loop
         self.names: List[Tuple[Any, Place]] = []
-        self.settings: List[OptionAssignment] = []
+        self.settings: List[Assignment] = []
         self.opaque = False
 
 
@@ -353,19 +345,12 @@ def _join_values(first: Any, second: Any) -> Any:
     return either(first, second)
 
 
+@dataclass(frozen=True)
 class Function:
-    """A function of the script, with the scope it was defined in; ``of`` is its class or None."""
+    """A function of the script, with the scope that it was defined in."""
 
-    def __init__(self, node: Any, scope: Scope, of: Optional["Class"] = None) -> None:
-        self.node = node
-        self.scope = scope
-        self.of = of
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Function) and other.node is self.node
-
-    def __hash__(self) -> int:
-        return id(self.node)
+    node: Any
+    scope: Scope = field(compare=False)
 
 
 class Class:

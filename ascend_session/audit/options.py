@@ -17,7 +17,6 @@ from typing import (
     Iterator,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Set,
     Tuple,
@@ -28,12 +27,12 @@ from pydantic import BaseModel
 
 from ascend_session.audit.objects import (
     UNKNOWN,
+    Assignment,
     Branch,
     EnvironmentText,
     Known,
     OneOf,
     OptimizerEntry,
-    OptionAssignment,
     RunConfigCall,
     as_python,
     compatible,
@@ -43,25 +42,18 @@ from ascend_session.audit.objects import (
 from ascend_session.audit.source import SyntaxTree, is_vendor_module
 from ascend_session.config.adapter_checks import ends_by_itself
 from ascend_session.config.ascend_config import AscendConfig, find_ruined_options
-from ascend_session.config.entry import check_value
+from ascend_session.config.entry import check_value, wrong_field
 from ascend_session.config.grammars.profiling_options import profiling_members
-from ascend_session.config.names import OBSOLETE, unknown_name
+from ascend_session.config.names import OBSOLETE, REFUSED_BY_GE, unknown_key, unknown_name
 from ascend_session.config.option import (
     Option,
+    adapter_options,
     keys_by_name,
     option_fields,
     options_by_key,
     part_of,
 )
-from ascend_session.config.options import (
-    AdapterOptions,
-    DumpConfig,
-    DynamicInputConfig,
-    ExperimentalConfig,
-    GraphMemoryOptimizeConfig,
-    MemoryConfig,
-    ProfilingConfig,
-)
+from ascend_session.config.options import AdapterOptions
 from ascend_session.config.reference import values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
@@ -76,30 +68,14 @@ def known_option(key: str) -> Optional[Option]:
     return option if option is not None and option.field is not None else None
 
 
-class AssignedValue(NamedTuple):
-    """What a value written into a protobuf field comes to.
-
-    Attributes:
-        value: The option's value; None if it is not known or wrong.
-        wrong_type: What Python says of it, or None.
-        variable: The environment variable that ends the script if it is not set, or None.
-        problems: What the option's definition says against it.
-        certain: Whether each value it may have is wrong.
-    """
-
-    value: Any = None
-    wrong_type: Optional[str] = None
-    variable: Optional[str] = None
-    problems: Tuple[Finding, ...] = ()
-    certain: bool = True
-
-
 # Of each field: the types that protobuf takes, in words too, and how the option's value is read.
 _FIELDS: Dict[str, Any] = {
     "s": ((bytes,), "bytes are", lambda text: text.decode(errors="replace")),
     "i": ((int,), "an int is", int),
     "b": ((int, float), "True or False is", bool),
 }
+
+_TYPE_ERROR = "Python ends the script with a TypeError."
 
 # What these refuse, the adapter or GE refuses likewise. Of most other texts with a grammar only the
 # main form is documented, and blanks may pass.
@@ -111,24 +87,28 @@ _EXACT_GRAMMARS = (
 )
 
 
-def check_assigned(option: Option, value: Any, is_python_2: bool = False) -> AssignedValue:
+def check_assigned(
+    option: Option, value: Any, is_python_2: bool = False
+) -> Tuple[Any, List[Finding]]:
     """Check what is assigned to the right field of an option.
 
     Args:
         option: The option.
         value: What is known of the value.
         is_python_2: Whether text is bytes in this script.
+
+    Returns:
+        The option's value, None if it is not known or wrong; and what is wrong with it.
     """
     if isinstance(value, EnvironmentText):
-        return AssignedValue(variable=value.name)
+        return None, [_variable_without_default(option.key, value.name)]
     if isinstance(value, OneOf):
-        results = [check_assigned(option, known, is_python_2) for known in value.values]
-        wrong = [result for result in results if result.wrong_type or result.problems]
-        if not wrong:
-            return AssignedValue()
-        return wrong[0]._replace(value=None, certain=len(wrong) == len(results))
+        results = [check_assigned(option, known, is_python_2)[1] for known in value.values]
+        wrong = [findings for findings in results if findings]
+        is_certain = len(wrong) == len(results)
+        return None, [each._replace(certain=is_certain) for each in wrong[0]] if wrong else []
     if not isinstance(value, Known):
-        return AssignedValue()
+        return None, []
     field = option.field or ""
     given: Any = value.value
     if is_python_2 and field == "s" and isinstance(given, str):
@@ -136,40 +116,67 @@ def check_assigned(option: Option, value: Any, is_python_2: bool = False) -> Ass
     types, needed, read_value = _FIELDS[field]
     if not isinstance(given, types):
         kind = "None" if given is None else f"a value of type {type(given).__name__}"
-        return AssignedValue(wrong_type=f"{needed} needed, this is {kind}")
+        message = f"{option.key}: {needed} needed, this is {kind}; {_TYPE_ERROR}"
+        hint = "Write tf.compat.as_bytes(...) around it." if field == "s" else None
+        return None, [Finding(ERROR, message, hint, "field-type")]
     read = read_value(given)
     problems = check_value(option.key, read)
     if not problems:
-        return AssignedValue(value=read)
+        return read, []
     if option.dead:
-        return AssignedValue()
+        return None, []
     is_exact = values_of(option).grammar is None or option.key in _EXACT_GRAMMARS
     is_certain = (given not in (b"", -1) and is_exact) or ends_by_itself(option.key, read)
-    return AssignedValue(problems=problems, certain=is_certain)
+    return None, [each._replace(rule="value-not-allowed", certain=is_certain) for each in problems]
+
+
+def _variable_without_default(key: str, variable: str) -> Finding:
+    return Finding(
+        WARNING,
+        f"{key} is what the variable {variable} says; where it is not set, os.getenv gives None "
+        f"and {_TYPE_ERROR}",
+        f'Give a default, as in os.getenv("{variable}", "..."), or leave the option out then.',
+        "variable-without-default",
+    )
+
+
+def check_setting(setting: Assignment, is_python_2: bool) -> List[Finding]:
+    """Report what is wrong with one option of an entry alone."""
+    key, place = setting.key, setting.place
+    option = known_option(key)
+    if option is None:
+        rule = "value-not-allowed" if key in REFUSED_BY_GE else "unknown-key"
+        findings = [unknown_key(key)._replace(rule=rule)]
+        if setting.field == "s" and isinstance(setting.value, EnvironmentText):
+            findings.append(_variable_without_default(key, setting.value.name))
+    elif setting.field != option.field:
+        problem = wrong_field(key, setting.field, option.field or "")
+        findings = [*_check_status(option), problem._replace(rule="wrong-field")]
+    else:
+        value, findings = check_assigned(option, setting.value, is_python_2)
+        findings = [*_check_status(option), *findings, *_check_path(option, value)]
+    return [finding._replace(place=place) for finding in findings]
 
 
 # They are there on every machine.
 _COMMON = ("/tmp", "/dev", "/proc", "/var/tmp")
 
 
-def check_path(key: str, value: Optional[Any], place: Place) -> Iterator[Finding]:
+def _check_path(option: Option, value: Any) -> Iterator[Finding]:
     """Report a path of the machine that the script was written on."""
     if not isinstance(value, str):
         return
-    if key == "profiling_options":
+    name, path = option.key, value
+    if name == "profiling_options":
         with contextlib.suppress(ValueError):
-            key, value = f"{key}, output", profiling_members(value).get("output")
-    else:
-        option = options_by_key(AscendConfig).get(key)
-        if option is None or values_of(option).types.split(" or ")[0] != "path":
-            return
-    if not isinstance(value, str):
+            name, path = "profiling_options, output", profiling_members(value).get("output", "")
+    elif values_of(option).types.split(" or ")[0] != "path":
         return
-    is_absolute = value.startswith("/") or (value[1:3] in (":/", ":\\") and value[0].isalpha())
-    if is_absolute and not value.startswith(_COMMON):
-        message = f"{key}={value!r} is a path of one machine; on another one it is not there."
+    is_absolute = path.startswith("/") or (path[1:3] in (":/", ":\\") and path[0].isalpha())
+    if is_absolute and not path.startswith(_COMMON):
+        message = f"{name}={path!r} is a path of one machine; on another one it is not there."
         hint = "Take it from an argument or a variable, or write it relative to the script."
-        yield Finding(INFO, message, hint, "machine-path", place=place)
+        yield Finding(INFO, message, hint, "machine-path")
 
 
 _STATUS_HINTS = {
@@ -178,15 +185,12 @@ _STATUS_HINTS = {
 }
 
 
-def check_status(key: str, place: Place) -> Iterator[Finding]:
+def _check_status(option: Option) -> Iterator[Finding]:
     """Report that an option is deprecated, or that nothing reads it, whatever its value."""
-    option = options_by_key(AdapterOptions).get(key)
-    is_dead = option is not None and option.dead
-    rule, severity = ("unread-option", WARNING) if is_dead else ("deprecated-option", INFO)
-    options = FlatOptions({key: None})
-    for remark in apply_rules(DEPRECATIONS, options):
+    rule, severity = ("unread-option", WARNING) if option.dead else ("deprecated-option", INFO)
+    for remark in apply_rules(DEPRECATIONS, FlatOptions({option.key: None})):
         hint = remark.hint or _STATUS_HINTS[rule]
-        yield Finding(severity, remark.message, hint, rule, key, place)
+        yield Finding(severity, remark.message, hint, rule, option.key)
 
 
 Identity = Tuple[Any, ...]
@@ -239,7 +243,7 @@ def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
             yield finding._replace(place=place, certain=in_both and not is_open)
 
 
-def _settable_together(settings: List[OptionAssignment], branch: Branch) -> List[OptionAssignment]:
+def _settable_together(settings: List[Assignment], branch: Branch) -> List[Assignment]:
     """List those that one run through ``branch`` may set, each joined to the others."""
     together = []
     for each in settings:
@@ -249,38 +253,26 @@ def _settable_together(settings: List[OptionAssignment], branch: Branch) -> List
     return together
 
 
-def _apply_rules_to(
-    entry: OptimizerEntry, settings: List[OptionAssignment]
-) -> Dict[Identity, Finding]:
+def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[Identity, Finding]:
+    last = {each.key: each for each in settings}  # which is the one that counts
+    places = {key: each.place for key, each in last.items()}
     values: Dict[str, Any] = {}
-    unreadable: Set[str] = set()
-    places: Dict[str, Place] = {}
-    for each in settings:
-        option = known_option(each.key)
-        assert option is not None
-        # What stands in another field is reported as that, and is there all the same.
-        is_read = option.field == each.field
-        value = check_assigned(option, each.value).value if is_read else None
-        places[each.key] = each.place
-        unreadable.discard(each.key)
-        values.pop(each.key, None)
-        if value is None:
-            unreadable.add(each.key)
-        else:
-            values[each.key] = value
-    return dict(find_rule_violations(FlatOptions(values, unreadable), places, entry.place))
+    for key, each in last.items():
+        option = known_option(key)
+        if option is not None and option.field == each.field:
+            values[key] = check_assigned(option, each.value)[0]
+    known = {key: value for key, value in values.items() if value is not None}
+    # What stands in another field is reported as that, and is there all the same.
+    options = FlatOptions(known, refused=set(last) - set(known))
+    return dict(find_rule_violations(options, places, entry.place))
 
 
-_PARTS: Tuple[Type[BaseModel], ...] = (
-    DumpConfig,
-    DynamicInputConfig,
-    ExperimentalConfig,
-    GraphMemoryOptimizeConfig,
-    MemoryConfig,
-    ProfilingConfig,
-)
 # The parts of NPURunConfig, under the vendor's names.
-_PART_MODELS = {model.__name__: model for model in _PARTS}
+_PART_MODELS = {
+    part.__name__: part
+    for part in (part_of(option.annotation) for option in option_fields(AdapterOptions))
+    if part is not None
+}
 
 POSITIONAL: Dict[str, List[str]] = {
     "NPURunConfig": ["iterations_per_loop", "profiling_config", "model_dir"],
@@ -315,25 +307,29 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
     model: Type[BaseModel] = _PART_MODELS.get(call.name, AdapterOptions)
     known = _options_of(model)
     for name, value in call.arguments.items():
-        place = call.places.get(name, call.place)
         option = known.get(name)
         if option is None or option.raw_only:
-            yield _unknown_argument(call.name, name, value, place)
-            continue
-        if isinstance(value, Known) and value.value is None:
+            findings = [_unknown_argument(call.name, name, value)]
+        elif isinstance(value, Known) and value.value is None:
             continue  # which is as good as left out
-        yield from check_status(option.key, place)
+        else:
+            findings = [*_check_status(option), *_check_argument(model, option, value)]
+        for finding in findings:
+            yield finding._replace(place=call.places.get(name, call.place))
+
+
+def _check_argument(model: Type[BaseModel], option: Option, value: Any) -> Iterator[Finding]:
+    try:
+        given = _as_field_takes_it(option, as_python(value))
+    except LookupError:
+        return
+    if option.field is not None:
         try:
-            given = _as_field_takes_it(option, as_python(value))
-        except LookupError:
-            continue
-        if option.field is not None:
-            try:
-                model(**{name: given})
-            except ConfigError as error:
-                for problem in error.problems:
-                    yield problem._replace(rule="value-not-allowed", place=place)
-        yield from check_path(option.key, given, place)
+            model(**{option.name: given})
+        except ConfigError as error:
+            for problem in error.problems:
+                yield problem._replace(rule="value-not-allowed")
+    yield from _check_path(option, given)
 
 
 def _options_of(model: Type[BaseModel]) -> Dict[str, Option]:
@@ -341,7 +337,7 @@ def _options_of(model: Type[BaseModel]) -> Dict[str, Option]:
     return {option.name: option for option in option_fields(model) if "." not in option.path}
 
 
-def _unknown_argument(owner: str, name: str, value: Any, place: Place) -> Finding:
+def _unknown_argument(owner: str, name: str, value: Any) -> Finding:
     option = _options_of(AdapterOptions).get(name)
     if name in OBSOLETE:
         hint = OBSOLETE[name][:1].upper() + OBSOLETE[name][1:]
@@ -352,8 +348,8 @@ def _unknown_argument(owner: str, name: str, value: Any, place: Place) -> Findin
     else:
         problem = unknown_name(name, getattr(value, "value", "..."), AscendConfig)
         hint = problem.hint or problem.message
-    message = f"{owner} has no argument {name!r}; Python ends the script with a TypeError."
-    return Finding(ERROR, message, hint, "unknown-argument", name, place)
+    message = f"{owner} has no argument {name!r}; {_TYPE_ERROR}"
+    return Finding(ERROR, message, hint, "unknown-argument", name)
 
 
 def _as_field_takes_it(option: Option, value: Any) -> Any:
@@ -386,8 +382,8 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
         place = places.get(problem.option or "", call.place)
         yield problem._replace(rule="option-conflict", place=place)
     right: Dict[str, Any] = {}
-    for option in option_fields(AdapterOptions):
-        if option.key in values and part_of(option.annotation) is None:
+    for option in adapter_options(AdapterOptions):
+        if option.key in values:
             if option.field and check_value(option.key, values[option.key]):
                 unreadable.add(option.key)
             else:

@@ -15,27 +15,18 @@ from typing import Any, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import (
     UNKNOWN,
-    EnvironmentText,
     Known,
     OptimizerEntry,
-    OptionAssignment,
     Proto,
     compatible,
     dotted_name,
     implied,
 )
-from ascend_session.audit.options import check_assigned, check_path, check_status, known_option
+from ascend_session.audit.options import check_setting, known_option
 from ascend_session.audit.source import FUNCTIONS, Script, SyntaxTree, is_vendor_module
-from ascend_session.config.entry import (
-    ENTRY_NAME,
-    is_misnamed,
-    misnamed_entry,
-    several_entries,
-    wrong_field,
-)
-from ascend_session.config.names import REFUSED_BY_GE, unknown_key
+from ascend_session.config.entry import ENTRY_NAME, is_misnamed, misnamed_entry, several_entries
 from ascend_session.config.proto import OPTIMISES
-from ascend_session.findings import ERROR, WARNING, Finding, Place
+from ascend_session.findings import ERROR, WARNING, Finding
 from ascend_session.text import did_you_mean
 
 # Entries of these have nothing to do with the adapter, whatever their keys are called.
@@ -83,49 +74,7 @@ def check_entry(entry: OptimizerEntry, script: Script) -> Iterator[Finding]:
             certain=not entry.shared,
         )
     for setting in entry.settings:
-        yield from _check_setting(setting, script)
-
-
-def _check_setting(setting: OptionAssignment, script: Script) -> Iterator[Finding]:
-    key, place = setting.key, setting.place
-    option = known_option(key)
-    if option is None:
-        rule = "value-not-allowed" if key in REFUSED_BY_GE else "unknown-key"
-        yield unknown_key(key)._replace(rule=rule, place=place)
-        if setting.field == "s" and isinstance(setting.value, EnvironmentText):
-            yield _variable_without_default(key, setting.value.name, place)
-        return
-    yield from check_status(key, place)
-    if setting.field != option.field:
-        problem = wrong_field(key, setting.field, option.field or "")
-        yield problem._replace(rule="wrong-field", place=place)
-        return
-    assigned = check_assigned(option, setting.value, script.is_python_2)
-    if assigned.variable is not None:
-        yield _variable_without_default(key, assigned.variable, place)
-    if assigned.wrong_type is not None:
-        yield Finding(
-            ERROR,
-            f"{key}: {assigned.wrong_type}; Python ends the script with a TypeError.",
-            "Write tf.compat.as_bytes(...) around it." if option.field == "s" else None,
-            "field-type",
-            place=place,
-            certain=assigned.certain,
-        )
-    for problem in assigned.problems:
-        yield problem._replace(rule="value-not-allowed", place=place, certain=assigned.certain)
-    yield from check_path(key, assigned.value, place)
-
-
-def _variable_without_default(key: str, variable: str, place: Place) -> Finding:
-    return Finding(
-        WARNING,
-        f"{key} is what the variable {variable} says; where it is not set, os.getenv gives None "
-        "and Python ends the script with a TypeError.",
-        f'Give a default, as in os.getenv("{variable}", "..."), or leave the option out then.',
-        "variable-without-default",
-        place=place,
-    )
+        yield from check_setting(setting, script.is_python_2)
 
 
 def check_proto(proto: Proto, entries: List[OptimizerEntry], script: Script) -> Iterator[Finding]:
@@ -196,7 +145,7 @@ def _check_toggle(
     toggles = [
         each
         for each in proto.toggles
-        if each.name == name and compatible(each.branch, entry.branch)
+        if each.field == name and compatible(each.branch, entry.branch)
     ]
     is_on = False
     for toggle in toggles:
