@@ -68,7 +68,7 @@ def test_a_backend_without_collectives_refuses_them_by_name(tf: Any, third: str)
 
 def test_a_launch_has_a_device_for_each_rank_unless_the_backend_says_other(third: str) -> None:
     ranks = plan(LaunchConfig(script=__file__, backend=third, processes=9), {}).ranks
-    assert [(rank.device, rank.physical) for rank in ranks] == [(n, None) for n in range(9)]
+    assert [(rank.device_id, rank.physical_id) for rank in ranks] == [(n, None) for n in range(9)]
     assert "ASCEND_SESSION_STUB_DEVICES" not in ranks[0].environment
 
 

@@ -54,12 +54,17 @@ def the_shutdown_comes_first(host: FakeHost) -> None:
 
 @hole
 def the_device_is_not_brought_up_for_a_session(host: FakeHost) -> None:
-    systems.AscendSystem._bring_up = lambda self: None
+    record = systems.EventLog.record
+    npu.NpuBackend.bring_up = lambda self: None
+    systems.EventLog.record = lambda self, name, *detail: (
+        None if name == "bring up" else record(self, name, *detail)
+    )
 
 
 @hole
 def nothing_is_tried_first(host: FakeHost) -> None:
-    systems.AscendSystem._wait_and_probe = lambda system: None
+    opened = systems.AscendSystem.open
+    systems.AscendSystem.open = lambda self, *asked: opened(self)
 
 
 @hole
@@ -86,15 +91,13 @@ def a_closed_system_stays_the_current_one(host: FakeHost) -> None:
 
 @hole
 def errors_come_out_as_others(host: FakeHost) -> None:
-    leave = api._leave
+    leave = api._Block._leave
 
-    def disguised(*block: Any) -> None:
-        leave(*block)
-        error = block[-1][1]
-        if isinstance(error, Exception):
-            raise RuntimeError(str(error)) from error
+    def disguised(block: Any, failure: Any) -> Any:
+        failed, error = leave(block, failure), failure[1]
+        return RuntimeError(str(error)) if isinstance(error, Exception) else failed
 
-    api._leave = disguised
+    api._Block._leave = disguised
 
 
 # What a session is and has
