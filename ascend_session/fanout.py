@@ -114,7 +114,11 @@ class FanOut:
             self._check_datasets()
             with ThreadPoolExecutor(len(self), "ascend-session-fan-out") as pool:
                 try:
-                    futures = {device: pool.submit(self._call, device, fn) for device in self}
+                    # The pool waits for the threads it knows: a thread counts once it has started.
+                    with self.system.signals.deferring() as waiting:
+                        futures = {device: pool.submit(self._call, device, fn) for device in self}
+                    for interrupt in waiting:
+                        raise interrupt
                     wait(futures.values())
                 except BaseException as error:  # of a signal handler, or no thread can be started
                     self.end(f"was ended by {type(error).__name__}")

@@ -29,6 +29,12 @@ def test_a_signal_ends_a_map_and_leaves_no_thread(programs: Host, number: int, c
     assert "FanOutError" not in ended.log
 
 
+def test_a_signal_ends_a_map_whose_threads_are_being_started(programs: Host) -> None:
+    ended = programs.run("mapping", "signal at once")
+    assert (ended.code, ended.lines) == (-signal.SIGTERM, ["threads left: []"]), ended.log
+    assert ended.events[-3:] == CLOSED
+
+
 def test_a_forked_process_may_not_map_and_closes_nothing(programs: Host) -> None:
     ended = programs.run("mapping", "fork")
     assert ended.code == 0, ended.log
