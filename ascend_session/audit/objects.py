@@ -153,7 +153,7 @@ def call_method(value: Any, name: str, arguments: List[Any]) -> Any:
     """Give what a method of a constant gives."""
     if isinstance(value, str):
         if name == "encode":
-            return Known(value.encode())
+            return _convert(str.encode, value)
         if name in ("strip", "lower", "upper") and not arguments:
             return Known(getattr(value, name)())
     if isinstance(value, bytes) and name == "decode":

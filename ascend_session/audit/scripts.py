@@ -149,14 +149,14 @@ def _walk(folder: str) -> Iterator[str]:
 
 def audit_paths(
     paths: Sequence[str],
-    on_progress: Optional[Callable[[int, int], None]] = None,
+    on_progress: Optional[Callable[[int], None]] = None,
     processes: Optional[int] = None,
 ) -> AuditReport:
     """Audit scripts, notebooks and folders.
 
     Args:
         paths: Their names.
-        on_progress: Called after each file, ``on_progress(1, total)``.
+        on_progress: Called after each file with the number of all files.
         processes: How many processes read; one for each CPU if not given, for few files none but
             this.
 
@@ -169,7 +169,7 @@ def audit_paths(
         if audited.looked_at or audited.skipped:
             results.append(audited)
         if on_progress is not None:
-            on_progress(1, len(files))
+            on_progress(len(files))
     return AuditReport(
         files=len(files),
         looked_at=sum(audited.looked_at for audited in results),

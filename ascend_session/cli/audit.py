@@ -16,8 +16,7 @@ from ascend_session.findings import ERROR
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
-    from ascend_session.audit.fixes import FixedScript
-    from ascend_session.audit.report import AuditReport
+    from ascend_session.audit import AuditReport, FixedScript
 
 
 # Options below a title of the help.
@@ -127,15 +126,15 @@ def _refuse_missing_paths() -> Iterator[None]:
 
 @_refuse_missing_paths()
 def _audit(paths: List[str], with_progress: bool) -> "AuditReport":
-    from ascend_session.audit.scripts import audit_paths
+    from ascend_session.audit import audit_paths
 
     with _progress_bar(with_progress and sys.stderr.isatty()) as advance:
         return audit_paths(paths, advance)
 
 
 @contextlib.contextmanager
-def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int, int], None]]]:
-    """Give what draws that so many more files of a total are done, if it is to be drawn."""
+def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int], None]]]:
+    """Give what draws that one more file of a total is read, if it is to be drawn."""
     if not is_drawn:
         yield None
         return
@@ -146,8 +145,8 @@ def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int, int], None
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None, visible=False)
 
-        def advance(more: int, total: int) -> None:
-            progress.update(task, total=total, visible=True, advance=more)
+        def advance(total: int) -> None:
+            progress.update(task, total=total, visible=True, advance=1)
 
         yield advance
 
@@ -155,9 +154,7 @@ def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int, int], None
 @_refuse_missing_paths()
 def _port(paths: List[str]) -> bool:
     """Print what the entries of scripts come to; tell whether all scripts could be read."""
-    from ascend_session.audit.fixes import port_script
-    from ascend_session.audit.scripts import files_below
-    from ascend_session.audit.source import read_file
+    from ascend_session.audit import files_below, port_script, read_file
 
     all_read = True
     for file in files_below(paths):
@@ -198,9 +195,7 @@ def _fix(report: "AuditReport") -> None:
 
 
 def _list_fixes(report: "AuditReport") -> "Iterator[Tuple[str, FixedScript]]":
-    from ascend_session.audit.fixes import fix_script
-    from ascend_session.audit.report import place_of
-    from ascend_session.audit.source import read_file
+    from ascend_session.audit import fix_script, place_of, read_file
 
     certain = [finding for finding in report.findings if finding.certain]
     for file in dict.fromkeys(place_of(finding).file for finding in certain):
@@ -212,7 +207,7 @@ def _list_fixes(report: "AuditReport") -> "Iterator[Tuple[str, FixedScript]]":
 
 def _apply_baseline(report: "AuditReport", baseline: str, update: bool) -> "AuditReport":
     """Leave out what the baseline names; an updated one names everything."""
-    from ascend_session.audit.report import read_baseline, without_known, write_baseline
+    from ascend_session.audit import read_baseline, without_known, write_baseline
 
     try:
         if update:
@@ -224,7 +219,7 @@ def _apply_baseline(report: "AuditReport", baseline: str, update: bool) -> "Audi
 
 def _write_sarif(report: "AuditReport", file: str) -> None:
     from ascend_session import __version__
-    from ascend_session.audit.report import as_sarif
+    from ascend_session.audit import as_sarif
 
     try:
         with open(file, "w", encoding="utf-8") as stream:
@@ -240,7 +235,7 @@ _MOST_KINDS = 5
 
 def _show_summary(report: "AuditReport") -> None:
     """Print the kinds of mistakes that matter most, with counts and the first example of each."""
-    from ascend_session.audit.report import AUDIT_RULES, place_of
+    from ascend_session.audit import AUDIT_RULES, place_of
 
     kinds = report.kinds()
     for kind in kinds[:_MOST_KINDS]:
@@ -257,7 +252,7 @@ def _show_summary(report: "AuditReport") -> None:
 
 
 def _show(report: "AuditReport") -> None:
-    from ascend_session.audit.report import place_of
+    from ascend_session.audit import place_of
 
     for finding in report.findings:
         named = finding._replace(message=f"{finding.message}  [{finding.rule}]")

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit import audit_bytes
-from ascend_session.audit.fixes import fix_script
+from ascend_session.audit import audit_bytes, fix_script
 
 BLOCK = """\
 import tensorflow as tf
@@ -49,7 +48,7 @@ def after(line, block=HEAD):
         ('op.parameter_map["use_off_line"].i = flag', None),
         ('op.parameter_map["fp_point"].s = b"x"', None),
         ('op.parameter_map["nothing_like_it"].s = b"x"', None),
-        ('op.parameter_map["precision_mode_v"].s = b"x"', None),  # two are as near
+        ('op.parameter_map["precision_mode_v"].s = b"mixed_float16"', None),  # two are as near
         ('op.name = "NPUOptimizer"', 'op.name = "NpuOptimizer"'),
         ('op.parameter_map["use_of_line"].b = True  # ascend: ignore', None),
     ],

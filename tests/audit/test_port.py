@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit.fixes import port_script
+from ascend_session.audit import port_script
 
 BLOCK = """\
 from npu_bridge.npu_init import *
