@@ -237,7 +237,7 @@ def check_resources(run: TuningRun) -> Iterator[TuningCondition]:
     yield _check_pinning(run.machine)
 
 
-def count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, cores: int) -> int:
+def _count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, cores: int) -> int:
     """Return how many CPUs of the host the manual recommends; half a core is rounded up.
 
     Args:
@@ -318,7 +318,7 @@ def _check_cpus(run: TuningRun) -> TuningCondition:
         message += ". The manual has no formula for gradient tuning."
         return judge("CPUs", None, have, None, message, unit="CPUs")
     tuners, compilers = run.tuners.legal_number, run.compilers.legal_number
-    needed = count_cpus_needed(run.mode, processes, tuners or 1, compilers or 1, cores)
+    needed = _count_cpus_needed(run.mode, processes, tuners or 1, compilers or 1, cores)
     threads, programs = tuners or "TUNING_PARALLEL_NUM", compilers or "TE_PARALLEL_COMPILER"
     half = f"min({cores}/2, {_MOST_HALF})"
     formula = f"{processes} x ({programs} + {threads} + {half} + {_RESERVE})"

@@ -17,11 +17,11 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 import psutil
 
 from ascend_session.hardware.installation import below
+from ascend_session.hardware.nodes import read_host_file
 
 MOST_PARALLEL = 64
 """The highest TUNING_PARALLEL_NUM."""
 
-_MOST_CHARACTERS = 100_000
 # Of each version: limit, usage, and what of the usage the kernel gives back when memory is short.
 _MEMORY = {
     2: ("memory.max", "memory.current", "inactive_file"),
@@ -59,11 +59,12 @@ class Machine(NamedTuple):
     quota: Optional[float] = None
 
 
-def measure_machine(environ: Mapping[str, str]) -> Machine:
+def measure_machine(environ: Mapping[str, str], root: str) -> Machine:
     """Measure this machine; never raises.
 
     Args:
         environ: The environment of the tuning run, which names the home directory.
+        root: Root of the host, for the kernel's files about control groups.
     """
     home = find_home(environ)
     free: Optional[int] = None
@@ -76,7 +77,7 @@ def measure_machine(environ: Mapping[str, str]) -> Machine:
         if not os.access(home, os.W_OK | os.X_OK):
             free, problem = None, "cannot be written to by this user"
     own = len(os.sched_getaffinity(0))
-    available, left = int(psutil.virtual_memory().available), measure_memory_left()
+    available, left = int(psutil.virtual_memory().available), _measure_memory_left(root)
     is_limited = left is not None and left < available
     return Machine(
         home=home,
@@ -86,7 +87,7 @@ def measure_machine(environ: Mapping[str, str]) -> Machine:
         cpus=own,
         all_cpus=max(own, psutil.cpu_count() or own),
         is_limited=is_limited,
-        quota=measure_cpu_quota(),
+        quota=_measure_cpu_quota(root),
     )
 
 
@@ -101,12 +102,8 @@ def find_home(environ: Mapping[str, str]) -> str:
         return "/"
 
 
-def measure_memory_left(root: str = "/") -> Optional[int]:
-    """Return the bytes that the control group may still take; None if it has no limit.
-
-    Args:
-        root: Root of the host.
-    """
+def _measure_memory_left(root: str) -> Optional[int]:
+    """Return the bytes that the control group may still take; None if it has no limit."""
     rooms: List[int] = []
     for version, folder in _find_groups("memory", root):
         limit_name, usage_name, reclaimed = _MEMORY[version]
@@ -120,12 +117,8 @@ def measure_memory_left(root: str = "/") -> Optional[int]:
     return min(rooms) if rooms else None
 
 
-def measure_cpu_quota(root: str = "/") -> Optional[float]:
-    """Return how many CPUs' time the control group may take; None if it has no limit.
-
-    Args:
-        root: Root of the host.
-    """
+def _measure_cpu_quota(root: str) -> Optional[float]:
+    """Return how many CPUs' time the control group may take; None if it has no limit."""
     quotas: List[float] = []
     for version, folder in _find_groups("cpu", root):
         names = ("cpu.max",) if version == 2 else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
@@ -163,15 +156,7 @@ def _parse_limit(text: str) -> Optional[int]:
 
 
 def _read(folder: str, name: str) -> str:
-    """Read the beginning of a file; empty if it is no regular file: opening a pipe would block."""
-    path = os.path.join(folder, name)
-    try:
-        if os.path.isfile(path):
-            with open(path, encoding="utf-8", errors="replace") as file:
-                return file.read(_MOST_CHARACTERS)
-    except (OSError, ValueError):
-        pass
-    return ""
+    return read_host_file(folder, name) or ""
 
 
 class Parallel(NamedTuple):

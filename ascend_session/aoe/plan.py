@@ -99,7 +99,7 @@ class AoePlan:
             mode=number,
             environ=given,
             root=top,
-            machine=measure_machine(given),
+            machine=measure_machine(given, top),
             report=survey(given, top, timeout, addresses=False),
             tuners=count_tuners(facts.tuning_parallel_num, given, top),
             compilers=count_compilers(given),

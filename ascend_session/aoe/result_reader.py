@@ -90,27 +90,18 @@ def read_file(path: str) -> ResultFile:
     """Read a result file.
 
     Raises:
-        ResultError: As `parse_result`, or if it cannot be read, is no file or has more than
-            100 MiB. A pipe is refused and never waited for.
+        ResultError: If it cannot be read, is no file or has more than 100 MiB; a pipe is refused
+            and never waited for. If it is empty, is UTF-16 or compressed, or has no task and not
+            even the beginning of one.
     """
     try:
         content = read_regular_file(path, _MOST_BYTES, _WHAT)
     except UnreadableError as error:
         raise ResultError(f"{path}: {error}.", hint=_HINT) from error
-    return parse_result(content, path)
+    return _parse_content(content, path)
 
 
-def parse_result(content: bytes, name: str = "<text>") -> ResultFile:
-    """Read the content of a result file.
-
-    Args:
-        content: Its bytes.
-        name: What messages call it.
-
-    Raises:
-        ResultError: If it is empty, is UTF-16 or compressed, or has no task and not even the
-            beginning of one.
-    """
+def _parse_content(content: bytes, name: str) -> ResultFile:
     mark = foreign_encoding(content)
     if mark is not None:
         raise ResultError(

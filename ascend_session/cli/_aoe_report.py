@@ -295,11 +295,6 @@ def format_number(value: Optional[float], digits: int = 3) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def show_results(results: Results) -> None:
-    """Print all results."""
-    show_view(View.of(results))
-
-
 def show_view(view: View, as_json: bool = False) -> None:
     """Print what is to be seen of results; what could not be read goes to standard error."""
     if as_json:

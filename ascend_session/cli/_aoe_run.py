@@ -20,22 +20,24 @@ from typing import (
 
 import typer
 
-from ascend_session.aoe.conditions import (
-    DEVICE_MEMORY,
-    ELSEWHERE,
-    FAILS,
-    ONE_USER,
+from ascend_session.aoe import (
+    AoePlan,
     TuningCondition,
-    format_value,
-)
-from ascend_session.aoe.plan import ADVICE, AoePlan, choose_mode
-from ascend_session.aoe.run import (
     TuningProgress,
     find_earlier_results,
     find_new_results,
     find_repository,
     make_variables,
 )
+from ascend_session.aoe.conditions import (
+    DEVICE_MEMORY,
+    ELSEWHERE,
+    FAILS,
+    ONE_USER,
+    KnownFacts,
+    format_value,
+)
+from ascend_session.aoe.plan import ADVICE, choose_mode
 from ascend_session.backends import backend_class, choose
 from ascend_session.cli._output import (
     complain,
@@ -74,15 +76,6 @@ _IN_CONFIGURATION = (
     "work_path",
 )
 _HEADERS = ("CONDITION", "VERDICT", "MEASURED", "NEEDED")
-_KNOWN_FACTS = (
-    "processes",
-    "training_memory",
-    "tuning_parallel_num",
-    "device_cores",
-    "operator_cores",
-    "device_memory",
-    "static_operators",
-)
 
 _LOOK_EVERY_S = 1.0  # between two looks how far the run is
 
@@ -129,7 +122,8 @@ def measure_conditions(
         known: Options by name, among them those of `KnownFacts`.
         environ: The environment of the run.
     """
-    facts = {name: known[name] for name in _KNOWN_FACTS if known[name] is not None}
+    names = [field.name for field in dataclasses.fields(KnownFacts)]
+    facts = {name: known[name] for name in names if known[name] is not None}
     plan = AoePlan.measure(config, mode, environ, **facts)
     if refusal is None:
         return plan
@@ -363,9 +357,9 @@ class _ProgressWatch:
 
 def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> bool:
     """Show the run's result files; tell whether there are any, and no tuning failed."""
+    from ascend_session.aoe import read_results
     from ascend_session.aoe.result_files import result_folders
-    from ascend_session.aoe.results import read_results
-    from ascend_session.cli._aoe_report import show_results
+    from ascend_session.cli._aoe_report import View, show_view
 
     paths = list(find_new_results(environ, before))
     if not paths:
@@ -379,7 +373,7 @@ def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> bo
     for path in paths:
         complain(f"result file: {path}", f"ascend-session aoe report {shlex.quote(path)}")
     results = read_results(paths)
-    show_results(results)
+    show_view(View.of(results))
     return results.ok
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from time import process_time
 from typing import Any, Dict, Iterator, List
 
-from ascend_session.aoe.results import read_results
-from ascend_session.cli._aoe_report import show_results
+from ascend_session.aoe import read_results
+from ascend_session.cli._aoe_report import View, show_view
 from timing import Row, best
 
 OPERATORS = 10_000
@@ -82,7 +82,7 @@ def _read(path: str) -> List[float]:
 def _report(path: str) -> List[float]:
     begin = process_time()
     with contextlib.redirect_stdout(io.StringIO()):
-        show_results(read_results([path]))
+        show_view(View.of(read_results([path])))
     return [process_time() - begin]
 
 

@@ -1,30 +1,23 @@
 """What a control group leaves of the machine, by the files of the kernel."""
 
+import re
+
 import pytest
 
-from ascend_session.aoe import machine as measured
-from ascend_session.aoe.conditions import KnownFacts, check_resources
-from ascend_session.aoe.machine import (
-    Parallel,
-    measure_cpu_quota,
-    measure_machine,
-    measure_memory_left,
-)
-from tests.aoe.conftest import ROOM, planned
-
-GIB = 2**30
+from tests.aoe.conftest import GIB, MEMORY
 
 
 @pytest.fixture
-def group(tmp_path):
-    """Writes files of a fake host; measures there."""
+def group(tuning):
+    """Writes files of the kernel; gives what they leave of memory and CPUs, None for all of it."""
 
     def group(files):
         for name, text in files.items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return measure_memory_left(str(tmp_path)), measure_cpu_quota(str(tmp_path))
+            tuning.host.write(name, text)
+        found = tuning.conditions()
+        left = found["memory"].measured
+        quota = re.search(r"lets it have the time of ([0-9.]+) of them", found["CPUs"].message)
+        return None if left == MEMORY else left, float(quota[1]) if quota else None
 
     return group
 
@@ -73,7 +66,7 @@ def test_the_narrowest_group_on_the_way_to_the_top_counts(group):
             "sys/fs/cgroup/slice/memory.current": f"{GIB}\n",
             "sys/fs/cgroup/slice/job/memory.max": f"{8 * GIB}\n",
             "sys/fs/cgroup/slice/job/memory.current": f"{GIB}\n",
-            "sys/fs/cgroup/slice/job/cpu.max": "max 100000\n",
+            "sys/fs/cgroup/slice/job/cpu.max": "400000 100000\n",
             "sys/fs/cgroup/slice/cpu.max": "100000 100000\n",
         }
     )
@@ -98,25 +91,18 @@ def test_nonsense_limits_nothing(group, text):
     assert group({"proc/self/cgroup": f"nonsense\n0::/\n{text}", **found}) == (None, None)
 
 
-def test_the_limit_counts_where_it_is_less_than_what_the_machine_has(monkeypatch):
-    monkeypatch.setattr(measured, "measure_memory_left", lambda: 5)
-    monkeypatch.setattr(measured, "measure_cpu_quota", lambda: 0.5)
-    made = measure_machine({"HOME": "/tmp"})
-    assert (made.memory, made.is_limited, made.quota) == (5, True, 0.5)
+def test_a_limit_beyond_the_machine_is_none(group):
+    most = f"{2**63 - 4096}\n"
+    files = {"memory.max": most, "memory.current": "0\n", "cpu.max": "9700000 100000\n"}
+    found = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+    assert group({"proc/self/cgroup": "0::/\n", **found}) == (None, None)
 
 
-def test_a_limit_beyond_the_machine_is_none(monkeypatch):
-    monkeypatch.setattr(measured, "measure_memory_left", lambda: 2**63 - 4096)
-    made = measure_machine({"HOME": "/tmp"})
-    assert made.memory < 2**63 - 4096
-    assert not made.is_limited
-
-
-def test_what_the_group_takes_away_is_said():
-    small = ROOM._replace(memory=GIB, is_limited=True, quota=4.5)
-    eight = Parallel(8, "it is 8")
-    run = planned(small, known=KnownFacts(1, GIB), tuners=eight, compilers=eight)
-    found = {one.name: one for one in check_resources(run)}
+def test_what_the_group_takes_away_is_said(tuning):
+    tuning.host.write("proc/self/cgroup", "0::/\n")
+    for name, text in (("memory.max", GIB), ("memory.current", 0), ("cpu.max", "450000 100000")):
+        tuning.host.write(f"sys/fs/cgroup/{name}", f"{text}\n")
+    found = tuning.conditions(training_memory=GIB)
     assert found["memory"].verdict == found["CPUs"].verdict == "fails"
     assert "1 GiB of memory are left by the limit of the control group" in found["memory"].message
     assert "as of a container or batch job" in found["memory"].message

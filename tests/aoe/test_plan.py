@@ -1,20 +1,13 @@
 """AoePlan as a whole, and the conditions about configuration, device, folders and software."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from ascend_session import AscendConfig, MemoryConfig, ProfilingConfig
-from ascend_session.aoe import AoePlan
-from ascend_session.aoe.conditions import check_device
-from ascend_session.aoe.run import find_repository
+from ascend_session.aoe import AoePlan, find_repository
 from ascend_session.errors import ConfigError
-from ascend_session.hardware.devices import Device, DeviceReport
-from ascend_session.hardware.families import family
-from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from tests.aoe.conftest import planned
-from tests.fake_host import Reply, install
+from tests.fake_host import Reply, a2_chips, install, npu_smi_answers
 
 KNOWN = {
     "training_memory": 2**30,
@@ -42,7 +35,7 @@ def _one(made, name):
 
 
 def test_where_everything_is_as_the_manual_asks_all_is_ok(plan, tuning):
-    tuning.add_device()
+    tuning.add_devices()
     made = plan(known=KNOWN)
     assert [str(one) for one in made.conditions if one.verdict != "ok"] == []
     assert made.ok
@@ -50,7 +43,7 @@ def test_where_everything_is_as_the_manual_asks_all_is_ok(plan, tuning):
 
 
 def test_what_nobody_can_measure_is_not_checked_and_names_what_supplies_it(plan, tuning):
-    tuning.add_device()
+    tuning.add_devices()
     made = plan()
     assert made.ok
     assert {one.name: one.asks for one in made.of("not checked")} == {
@@ -63,7 +56,7 @@ def test_what_nobody_can_measure_is_not_checked_and_names_what_supplies_it(plan,
 
 @pytest.mark.filterwarnings("ignore::ascend_session.AscendConfigWarning")
 def test_every_condition_that_fails_says_what_to_do(plan, tuning):
-    tuning.add_device()
+    tuning.add_devices()
     tuning.host.process(4321, "python3 train.py", devices=[0])
     config = AscendConfig(
         memory_config=MemoryConfig(static_memory_policy=2),
@@ -216,7 +209,7 @@ def test_gradients_are_tuned_by_several_ranks_and_have_no_repository(plan):
 
 
 def test_subgraphs_are_not_tuned_on_this_product(plan, tuning):
-    tuning.add_device()
+    tuning.add_devices()
     found = _one(plan(AscendConfig(aoe_mode="1"), "subgraph"), "product")
     assert (found.verdict, found.measured) == ("fails", "A2 (910B)")
 
@@ -232,20 +225,18 @@ def test_subgraphs_are_not_tuned_on_this_product(plan, tuning):
         ("nobody knows", "operator", "not checked"),
     ],
 )
-def test_each_product_tunes_what_the_manual_says(product, mode, verdict):
-    device = Device(0, None, None, family=family(product))
-    run = planned(mode="12"[mode == "operator"])
-    found = list(check_device(run._replace(report=DeviceReport((device,)))))
-    assert found[0].name == "product"
-    # A device without an id is none that a process can have.
-    assert found[0].verdict == "not checked"
-    own = replace(device, physical_id=PhysicalDeviceId(0), logical_id=LogicalDeviceId(0))
-    found = list(check_device(run._replace(report=DeviceReport((own,)))))
-    assert found[0].verdict == verdict
+def test_each_product_tunes_what_the_manual_says(tuning, product, mode, verdict):
+    tuning.add_devices(chip=product)
+    assert tuning.conditions(mode=mode)["product"].verdict == verdict
+
+
+def test_a_device_without_an_id_is_none_that_a_process_can_have(tuning):
+    tuning.host.npu_smi(npu_smi_answers("910B", a2_chips(1)))  # a container without its node
+    assert tuning.conditions()["product"].verdict == "not checked"
 
 
 def test_the_users_of_the_device_are_named(plan, tuning):
-    tuning.add_device()
+    tuning.add_devices()
     tuning.host.process(77, "python3 other.py", devices=[0])
     tuning.host.process(78, "python3 third.py", devices=[0])
     found = _one(plan(), "one user")

@@ -7,7 +7,6 @@ from time import process_time
 
 import pytest
 
-from ascend_session.aoe.result_reader import parse_result
 from ascend_session.errors import ResultError
 from tests.aoe.samples import OLD_TASK, OPERATOR_TASK, SUBGRAPH_TASK, content, many, operator, task
 
@@ -15,25 +14,27 @@ WHOLE = content(OPERATOR_TASK, SUBGRAPH_TASK, indent=None)
 SECOND = WHOLE.index(b'"report_', 10)
 
 
-def test_cut_at_any_byte_the_whole_tasks_are_given_and_the_rest_is_said_to_be_missing() -> None:
-    whole = parse_result(WHOLE).tasks
+def test_cut_at_any_byte_whole_tasks_are_given_and_the_rest_is_said_to_be_missing(
+    parse,
+) -> None:
+    whole = parse(WHOLE).tasks
     for end in range(1, len(WHOLE) - 1):
-        found = parse_result(WHOLE[:end])
+        found = parse(WHOLE[:end])
         count = (end >= SECOND - 2) + (end >= len(WHOLE) - 3)
         assert found.tasks == whole[:count], end
         damage = found.damage
         assert "missing. Before it: " in damage.message, end
         shown = WHOLE[:end].decode().split("\n")
         assert damage.place[:2] <= (len(shown), len(shown[-1]) + 1)
-    assert parse_result(WHOLE[:-1]).damage is None
+    assert parse(WHOLE[:-1]).damage is None
 
 
-def test_cut_in_the_middle_of_a_letter_it_is_still_the_first_half() -> None:
+def test_cut_in_the_middle_of_a_letter_it_is_still_the_first_half(parse) -> None:
     whole = content(OPERATOR_TASK, task(operator("调优", 2.0, 1.0))).decode()
     whole = whole.encode().decode("unicode_escape").encode()
     at = whole.index("优".encode())
     for end in (at + 1, at + 2):
-        found = parse_result(whole[:end])
+        found = parse(whole[:end])
         assert len(found.tasks) == 1
         assert "missing" in found.damage.message
 
@@ -54,13 +55,13 @@ def changed(sample: bytes, dice: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_bytes_make_it_fail_but_in_its_own_way(seed: int) -> None:
+def test_no_bytes_make_it_fail_but_in_its_own_way(parse, seed: int) -> None:
     dice = random.Random(seed)
     samples = [WHOLE, json.dumps(OLD_TASK).encode(), bytes(dice.randrange(256) for _ in range(99))]
     read = 0
     for _ in range(400):
         with contextlib.suppress(ResultError):
-            found = parse_result(changed(dice.choice(samples), dice))
+            found = parse(changed(dice.choice(samples), dice))
             read += len(found.tasks)
             places = [*found.doubts, *([found.damage] if found.damage else [])]
             assert all(one.place[:2] >= (1, 1) for one in places)
@@ -85,35 +86,35 @@ def of_strange_values(dice: random.Random):
     return [value(0) for _ in range(3)]
 
 
-def test_no_values_make_it_fail_and_all_tasks_are_there() -> None:
+def test_no_values_make_it_fail_and_all_tasks_are_there(parse) -> None:
     dice = random.Random(7)
     for _ in range(200):
         written = content(*(of_strange_values(dice) for _ in range(3)), indent=None)
-        assert len(parse_result(written).tasks) == 3
+        assert len(parse(written).tasks) == 3
 
 
-def test_ten_thousand_operators_are_read_in_a_fraction_of_a_second() -> None:
+def test_ten_thousand_operators_are_read_in_a_fraction_of_a_second(parse) -> None:
     written = content(many(10_000), indent=None)
     begin = process_time()
-    found = parse_result(written)
+    found = parse(written)
     assert process_time() - begin < 2.0  # a quarter of a second, where nothing else runs
     assert len(found.tasks[0].tunings[0].operators) == 10_000
     assert found.doubts == ()
 
 
-def test_thousands_of_doubts_are_counted_and_the_first_of_them_told() -> None:
+def test_thousands_of_doubts_are_counted_and_the_first_of_them_told(parse) -> None:
     one = operator("a", 2.0, 1.0, said="3.00%")
-    found = parse_result(content(task(*[one] * 3000), indent=None)).doubts
+    found = parse(content(task(*[one] * 3000), indent=None)).doubts
     assert len(found) == 1001
     assert found[-1].message == "There is more to doubt, 2,000 times."
 
 
-def test_places_in_a_large_value_are_found_in_one_walk() -> None:
+def test_places_in_a_large_value_are_found_in_one_walk(parse) -> None:
     """A minute went by for an operator of 20,000 wrong ways, which are 200 kilobytes."""
     one = operator("a", 2.0, 1.0)
     wrong = task(one)
     one["tune_performance"] = {str(number): 3 for number in range(20_000)}
     begin = process_time()
-    doubts = parse_result(content(wrong, indent=None)).doubts
+    doubts = parse(content(wrong, indent=None)).doubts
     assert process_time() - begin < 2.0  # a tenth of a second, where nothing else runs
     assert len(doubts) == 1001

@@ -6,10 +6,7 @@ import signal
 
 import pytest
 
-from ascend_session.aoe import AoePlan
-from ascend_session.aoe.conditions import FAILS, TuningCondition
-from ascend_session.cli import _aoe_run
-from ascend_session.findings import OK
+from ascend_session.aoe import AoePlan, TuningCondition
 from tests.aoe.samples import OPERATOR_TASK, task
 from tests.fake_host import a2_chips, npu_smi_answers
 
@@ -254,7 +251,7 @@ def test_while_conditions_are_measured_ctrl_c_ends_it(call, device, monkeypatch)
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_aoe_run, "measure_conditions", interrupted)
+    monkeypatch.setattr(AoePlan, "measure", interrupted)
     called = call("aoe", "run", "train.py")
     assert (called.code, called.out) == (128 + signal.SIGINT, "")
     assert called.err == "ascend-session: Interrupted before anything was started.\n"
@@ -280,13 +277,21 @@ def test_a_device_that_is_none_fails_and_is_no_crash(call, device, tmp_path, mon
         (["device memory"], True, False),
     ],
 )
-def test_who_waits_for_the_device_is_not_refused_because_it_is_held(capsys, failing, waits, starts):
+def test_who_waits_for_the_device_is_not_refused_because_it_is_held(
+    call, device, tmp_path, monkeypatch, failing, waits, starts
+):
+    monkeypatch.chdir(tmp_path)
     names = ("one user", "device memory", "CPUs")
-    verdicts = ((name, FAILS if name in failing else OK) for name in names)
+    verdicts = ((name, "fails" if name in failing else "ok") for name in names)
     found = (TuningCondition(name, verdict, None, None, "") for name, verdict in verdicts)
-    assert _aoe_run._may_start(AoePlan("operator", tuple(found)), waits) is starts
+    plan = AoePlan("operator", tuple(found))
+    monkeypatch.setattr(AoePlan, "measure", lambda *arguments, **known: plan)
+    waiting = ["--wait-for-devices", "1s"] if waits else []
+    called = call("aoe", "run", *waiting, "none.py")
     said = "No other condition fails" if failing else "No condition fails"
-    assert (said in capsys.readouterr().err) is starts
+    assert (said in called.err) is starts
+    assert ("There is no script " in called.err) is starts
+    assert ("Nothing was started." in called.err) is not starts
 
 
 def test_nothing_is_started_if_a_condition_fails(call, device, tmp_path, monkeypatch):
