@@ -268,6 +268,7 @@ class Comparison(NamedTuple):
     """What differs between two runs.
 
     Attributes:
+        there: The other run.
         faster: What takes less time in this run, the largest difference first.
         slower: What takes more, the largest difference first.
         same: How many take the same time, or an unknown one.
@@ -277,6 +278,7 @@ class Comparison(NamedTuple):
         failed_there: Operators whose tuning failed in the other only.
     """
 
+    there: Results
     faster: Tuple[Change, ...]
     slower: Tuple[Change, ...]
     same: int
@@ -308,6 +310,7 @@ def compare(here: Results, there: Results) -> Comparison:
     faster = tuple(change for change in both if change.difference < 0)
     slower = tuple(change for change in reversed(both) if change.difference > 0)
     return Comparison(
+        there,
         faster,
         slower,
         len(both) - len(faster) - len(slower),

@@ -7,7 +7,7 @@ import re
 from html import escape
 from typing import Iterable, Iterator, List, Sequence
 
-from ascend_session.aoe.results import Comparison, Results
+from ascend_session.aoe.results import Comparison
 from ascend_session.cli import _aoe_report as report
 from ascend_session.cli._output import complain
 from ascend_session.errors import ResultError
@@ -76,8 +76,8 @@ def _body(view: report.View) -> Iterator[str]:
     for file in view.results.files:
         yield f"<p>{_escape(file.name)}: {format_count(len(file.tasks), 'task')}</p>"
         yield from _table(report.TASK_COLUMNS, report.task_rows(file), 3)
-    if view.comparison is not None and view.other is not None:
-        yield from _comparison(view, view.comparison, view.other, most)
+    if view.comparison is not None:
+        yield from _comparison(view, view.comparison, most)
     doubts = [sentence for label, sentence in labelled if label == "doubtful"]
     if doubts:
         yield "<h2>Doubts</h2>"
@@ -96,19 +96,16 @@ def _section(section: report.Section, most: int) -> Iterator[str]:
         yield f"<p>... and {len(section.items) - most:,} more; --top shows them.</p>"
 
 
-def _comparison(
-    view: report.View, comparison: Comparison, other: Results, most: int
-) -> Iterator[str]:
+def _comparison(view: report.View, comparison: Comparison, most: int) -> Iterator[str]:
+    there = comparison.there
     yield "<h2>Compared with another run</h2>"
-    yield f"<p>{_escape(', '.join(file.name for file in other.files))}</p>"
-    yield from _table(["", *report.COUNTS], report.count_rows(view.results, other), 1)
-    yield from _list(report.comparison_sentences(view, comparison, other))
+    yield f"<p>{_escape(', '.join(file.name for file in there.files))}</p>"
+    yield from _table(["", *report.COUNTS], report.count_rows(view.results, there), 1)
+    yield from _list(report.comparison_sentences(view, comparison))
     yield from _table(report.CHANGE_COLUMNS, report.change_rows(comparison, most), 1, 4)
-    failed = {"here": comparison.failed_here, "there": comparison.failed_there}
-    for word, names in failed.items():
-        if names:
-            yield f"<h3>Tuning failed only {word}</h3>"
-            yield from _list(names)
+    for sentence, operators in report.failed_only(comparison):
+        yield f"<h3>{sentence}</h3>"
+        yield from _list(operators)
 
 
 def _table(

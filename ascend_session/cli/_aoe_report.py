@@ -123,8 +123,7 @@ class View(NamedTuple):
     operators: Section  # those that the filters select
     subgraphs: Section
     top: Optional[int]  # the largest number of each that is shown; None for the default
-    other: Optional[Results]  # the same selection of another run
-    comparison: Optional[Comparison]  # with that
+    comparison: Optional[Comparison]  # with the same selection of another run
 
     @classmethod
     def of(
@@ -137,14 +136,12 @@ class View(NamedTuple):
     ) -> "View":
         """Choose what is shown; ``sort`` is one of ``results.SORTS``."""
         here = results.only(filters)
-        there = None if other is None else other.only(filters)
         return cls(
             results,
             Section("operator", MICRO, in_order(here.operators, sort)),
             Section("sub-graph", MILLI, in_order(here.subgraphs, sort)),
             top,
-            there,
-            None if there is None else compare(here, there),
+            None if other is None else compare(here, other.only(filters)),
         )
 
     @property
@@ -153,9 +150,14 @@ class View(NamedTuple):
         return [each for each in (self.operators, self.subgraphs) if each.items]
 
     @property
-    def unread(self) -> Tuple[ResultError, ...]:
+    def runs(self) -> List[Results]:
+        """This run, and the other if there is one."""
+        return [self.results] if self.comparison is None else [self.results, self.comparison.there]
+
+    @property
+    def unread(self) -> List[ResultError]:
         """Why files of this run, or of the other, could not be read."""
-        return (*self.results.unread, *(self.other.unread if self.other is not None else ()))
+        return [error for run in self.runs for error in run.unread]
 
 
 class ItemTimes(NamedTuple):
@@ -207,9 +209,10 @@ def _count_cells(summary: Summary) -> List[str]:
     return ["-" if count is None else str(count) for count in summary]
 
 
-def comparison_sentences(view: View, comparison: Comparison, other: Results) -> Iterator[str]:
+def comparison_sentences(view: View, comparison: Comparison) -> Iterator[str]:
     """Say what another run saved and what this one does, and how much differs between them."""
-    for here, items in ((view.operators, other.operators), (view.subgraphs, other.subgraphs)):
+    there = comparison.there
+    for here, items in ((view.operators, there.operators), (view.subgraphs, there.subgraphs)):
         if here.items or items:
             yield f"There: {here._replace(items=items)}"
             yield f"Here:  {here}"
@@ -218,6 +221,13 @@ def comparison_sentences(view: View, comparison: Comparison, other: Results) -> 
         f"{comparison.same:,} the same, {len(comparison.only_here):,} only here, "
         f"{len(comparison.only_there):,} only there."
     )
+
+
+def failed_only(comparison: Comparison) -> Iterator[Tuple[str, Sequence[str]]]:
+    """Give what failed in one run only: a sentence without its end, and the operators."""
+    for word, names in (("here", comparison.failed_here), ("there", comparison.failed_there)):
+        if names:
+            yield f"Tuning failed only {word}", names
 
 
 def change_rows(comparison: Comparison, most: int) -> Iterator[List[str]]:
@@ -270,7 +280,7 @@ def remarks(view: View) -> Iterator[Tuple[str, str]]:
 
     Of another run only the damage, since what is lost there is missing in the comparison.
     """
-    for file in (*view.results.files, *(view.other.files if view.other is not None else ())):
+    for file in (file for run in view.runs for file in run.files):
         if file.damage is not None:
             yield "damaged", f"{printable(file.name)}:{printable(str(file.damage))}"
     for file in view.results.files:
@@ -322,8 +332,8 @@ def _show_text(view: View) -> None:
         typer.echo(
             "There is nothing to show: no operator or subgraph was added, updated or selected."
         )
-    if view.comparison is not None and view.other is not None:
-        _show_comparison(view, view.comparison, view.other)
+    if view.comparison is not None:
+        _show_comparison(view, view.comparison)
     failed = view.results.failed
     if failed:
         count = format_count(len(failed), "operator")
@@ -377,19 +387,18 @@ def _draw_bars(pairs: Sequence[ItemTimes], unit: str) -> "Table":
     return table
 
 
-def _show_comparison(view: View, comparison: Comparison, other: Results) -> None:
-    typer.echo(f"Compared with {', '.join(printable(file.name) for file in other.files)}:")
-    show_table(["", *COUNTS], count_rows(view.results, other))
-    for sentence in comparison_sentences(view, comparison, other):
+def _show_comparison(view: View, comparison: Comparison) -> None:
+    names = ", ".join(printable(file.name) for file in comparison.there.files)
+    typer.echo(f"Compared with {names}:")
+    show_table(["", *COUNTS], count_rows(view.results, comparison.there))
+    for sentence in comparison_sentences(view, comparison):
         typer.echo(sentence)
     changes = list(change_rows(comparison, FEW if view.top is None else view.top))
     if changes:
         typer.echo()
         show_table(CHANGE_COLUMNS, changes, range(1, 4))
-    failed = {"here": comparison.failed_here, "there": comparison.failed_there}
-    for word, names in failed.items():
-        if names:
-            typer.echo(f"Tuning failed only {word}: {_join_names(names)}.")
+    for sentence, operators in failed_only(comparison):
+        typer.echo(f"{sentence}: {_join_names(operators)}.")
     typer.echo()
 
 
@@ -414,8 +423,8 @@ def _as_dict(view: View) -> Dict[str, Any]:
         "operators": [_operator_as_dict(item) for item in view.operators.items[: view.top]],
         "subgraphs": [_subgraph_as_dict(item) for item in view.subgraphs.items[: view.top]],
     }
-    if view.comparison is not None and view.other is not None:
-        report["against"] = _against_as_dict(view.comparison, view.other, view.top)
+    if view.comparison is not None:
+        report["against"] = _against_as_dict(view.comparison, view.top)
     return report
 
 
@@ -479,7 +488,8 @@ def _times_as_dict(item: TunedItem) -> Dict[str, Optional[float]]:
     return {name: getattr(item, name) for name in ("before", "after", "saved", "improvement")}
 
 
-def _against_as_dict(comparison: Comparison, other: Results, top: Optional[int]) -> Dict[str, Any]:
+def _against_as_dict(comparison: Comparison, top: Optional[int]) -> Dict[str, Any]:
+    other = comparison.there
     damage = [
         {"file": file.name, **remark_as_dict(file.damage)}
         for file in other.files

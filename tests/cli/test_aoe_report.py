@@ -177,11 +177,30 @@ def test_two_runs_are_compared(call, tmp_path):
     assert "slower +0.500 4.000 4.500 us b" in said
     assert "faster -1.000 3.000 2.000 us a" in said
     assert "only here - - 1.000 us new" in said
+    assert f"Compared with {then}:" in said
     assert "Tuning failed only there: gone." in said
     assert "there 3 0 0 0 0 3" in said
     found = json.loads(call("aoe", "report", "--json", str(now), "--against", str(then)).out)
     assert found["against"]["faster"][0]["difference"] == -1.0
     assert found["against"]["failed_there"] == ["gone"]
+
+
+def test_the_page_compares_two_runs_as_the_text_does(call, tmp_path):
+    now, then, html = (str(tmp_path / name) for name in ("now.json", "then.json", "page.html"))
+    Path(now).write_bytes(content(task(operator("a", 9.0, 2.0), operator("new", 3.0, 1.0))))
+    old = task(operator("a", 9.0, 3.0), outcome="tuning failed", failed=["gone"])
+    Path(then).write_bytes(content(old))
+    assert call("aoe", "report", now, "--against", then, "--html", html).code == 0
+    made = page(Path(html))
+    assert then in [one.text for one in made.iter(f"{XHTML}p")]
+    rows = [[cell.text for cell in row] for row in made.iter(f"{XHTML}tr")]
+    assert ["there", "1", "0", "0", "0", "0", "1"] in rows
+    assert ["faster", "-1.000", "3.000", "2.000", "us", "a"] in rows
+    assert ["only here", "-", "-", "1.000", "us", "new"] in rows
+    items = [one.text for one in made.iter(f"{XHTML}li")]
+    assert "After tuning: 1 faster, 0 slower, 0 the same, 1 only here, 0 only there." in items
+    assert "gone" in items
+    assert "Tuning failed only there" in [one.text for one in made.iter(f"{XHTML}h3")]
 
 
 def test_a_filter_holds_for_both_runs_that_are_compared(call, tmp_path):
