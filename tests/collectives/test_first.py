@@ -12,7 +12,7 @@ from tests.rank_processes import Ranks
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
-@pytest.mark.parametrize("length", [10, 4_000_000])
+@pytest.mark.parametrize("length", [10, 100_000, 4_000_000])
 def test_ranks_in_a_collective_name_the_one_that_was_killed_and_end(
     ranks: Ranks, lost: int, length: int
 ) -> None:
@@ -38,8 +38,9 @@ def _seconds_to_the_error(ranks: Ranks, lost: int, length: int) -> float:
     return seconds
 
 
+@pytest.mark.parametrize("length", [1, 100_000])  # with the agreement, and in shared memory
 def test_more_collectives_than_threads_are_ready_in_another_order_on_each_rank(
-    ranks: Ranks,
+    ranks: Ranks, length: int
 ) -> None:
-    results = ranks.run("many_ready", 3, "20")
+    results = ranks.run("many_ready", 3, "20", str(length))
     assert [result.said for result in results] == [["done"]] * 3, results[0].log

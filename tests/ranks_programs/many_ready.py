@@ -2,15 +2,16 @@
 
 import sys
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 from one_rank import RANK, SIZE, say
 
 from ascend_session import ascend_system, hccl
 
-count = int(sys.argv[1])
+count, length = map(int, sys.argv[1:])
 
 with ascend_system():
-    given = [tf.placeholder(tf.float32, []) for _ in range(count)]
+    given = [tf.placeholder(tf.float32, [length]) for _ in range(count)]
     summed = [hccl.allreduce(one, "sum") for one in given]
     # What is fetched first is begun first, more or less.
     order = list(range(count)) if RANK % 2 else list(reversed(range(count)))
@@ -21,8 +22,9 @@ with ascend_system():
     )
     with tf.Session(config=proto) as sess:
         for step in range(3):
-            feed = {one: number + step * RANK for number, one in enumerate(given)}
-            found = dict(zip(order, sess.run([summed[number] for number in order], feed)))
+            feed = {one: np.full(length, n + step * RANK) for n, one in enumerate(given)}
+            results = dict(zip(order, sess.run([summed[number] for number in order], feed)))
             steps = step * sum(range(SIZE))
-            assert found == {number: number * SIZE + steps for number in range(count)}, found
+            for number in range(count):
+                assert (results[number] == number * SIZE + steps).all(), (number, results[number])
 say("done")

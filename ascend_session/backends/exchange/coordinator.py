@@ -8,11 +8,11 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.messages import (
-    ALL_SMALL_BYTES,
     CANNOT_GO_ON,
     Header,
     Operation,
     conjugate,
+    is_small,
     name_ranks,
     ordinal,
     rank_ended,
@@ -419,9 +419,9 @@ def read_entry(header: Header, payload: bytes) -> Entry:
     )
     plan, size_bytes = str(header["plan"]), int(header["size_bytes"])
     check_plan(plan, size_bytes)
-    if header["is_small"] and len(payload) != size_bytes:
-        raise ValueError("a rank has as many bytes as it says")
-    if len(payload) * len(operation.ranks) > ALL_SMALL_BYTES:
+    if len(payload) != size_bytes * bool(header["is_small"]):
+        raise ValueError("a rank sends as many bytes as it says")
+    if payload and not is_small(plan, size_bytes, len(operation.ranks)):
         raise ValueError("what travels with the agreement is small")
     return Entry(operation, plan, size_bytes, payload if header["is_small"] else None)
 

@@ -20,8 +20,8 @@ FIRST_NODE_LEFT = (
 LARGEST = 128 * 1024
 """Bytes that a message through a Unix socket has at most."""
 
-ALL_SMALL_BYTES = 64 * 1024
-"""What the ranks of a collective have at most together if it travels with the agreement."""
+SMALL_BYTES = 64 * 1024
+"""What a collective gives at most if the tensors travel with the agreement, in no shared memory."""
 
 _LENGTH = struct.Struct("<I")
 _KNOWN_BYTES = 1024  # of a header that is kept
@@ -106,6 +106,14 @@ def encode_entry(operation: Operation, plan: str, size_bytes: int, is_small: boo
     """Write that a rank is ready for a collective; what it has, if little, comes behind it."""
     header = {"kind": "enter", **operation._asdict()}
     return encode({**header, "plan": plan, "size_bytes": size_bytes, "is_small": is_small})
+
+
+def is_small(plan: str, size_bytes: int, ranks: int) -> bool:
+    """Tell whether a collective for which a rank has so much gives so little that it can travel.
+
+    A reduction gives as much as each rank has, ``gather`` as much as all have together.
+    """
+    return size_bytes * (ranks if plan == "gather" else 1) <= SMALL_BYTES
 
 
 def rank_ended(rank: int, were_all_there: bool = True) -> str:

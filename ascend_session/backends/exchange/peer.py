@@ -27,7 +27,6 @@ from typing import (
 from ascend_session.backends.exchange.hub import Hub, hub_of
 from ascend_session.backends.exchange.memory import map_shared_memory, slot_of
 from ascend_session.backends.exchange.messages import (
-    ALL_SMALL_BYTES,
     CANNOT_GO_ON,
     FIRST_NODE_LEFT,
     LARGEST,
@@ -37,6 +36,7 @@ from ascend_session.backends.exchange.messages import (
     decode,
     encode,
     encode_entry,
+    is_small,
     rank_ended,
     rank_has_left,
 )
@@ -52,9 +52,6 @@ from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.record_writer import write_record
 from ascend_session.text import format_count
-
-SMALL_BYTES = 8192
-"""What a rank has at most for the others if it travels with the agreement, in no shared memory."""
 
 ALONE_S = 5.0
 """After which a rank says that it waits for others, of which only variables have told."""
@@ -184,8 +181,7 @@ class Peer:
             patience_s: After how long this call is given up for now; None for never.
 
         Raises:
-            NotYetError: If it is, or if any rank has much for the others. They know that this rank
-                is ready; a later call goes on.
+            NotYetError: If it is. They know that this rank is ready; a later call goes on.
             CollectiveError: If they enter something else, or cannot come any more, or not in time,
                 which ends the job for all; or if it has ended already.
         """
@@ -196,8 +192,7 @@ class Peer:
         try:
             if patience_s is not None:
                 has_come = functools.partial(bool, pending)
-                is_ready = self._wait_until(has_come, time.monotonic() + patience_s)
-                is_given_up = not is_ready or (bool(pending) and "block_bytes" in pending[0][0])
+                is_given_up = not self._wait_until(has_come, time.monotonic() + patience_s)
             if is_given_up:
                 raise NotYetError
             event = self._wait(operation, limit_s)
@@ -221,9 +216,9 @@ class Peer:
         with self._changed:
             self._check(operation)
             pending = self._pending[operation.key] = collections.deque()
-        is_small = len(data) <= min(SMALL_BYTES, ALL_SMALL_BYTES // len(operation.ranks))
-        header = encode_entry(operation, plan, len(data), is_small)
-        self._send(header + data.tobytes() if is_small else header)
+        travels = is_small(plan, len(data), len(operation.ranks))
+        header = encode_entry(operation, plan, len(data), travels)
+        self._send(header + data.tobytes() if travels else header)
         return pending
 
     def step(self, operation: Operation, limit_s: Optional[float]) -> None:
