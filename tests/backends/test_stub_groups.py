@@ -4,7 +4,7 @@ from typing import Any, Callable, List
 
 import pytest
 
-from ascend_session.backends.stub_groups import StubGroups
+from ascend_session.backends.stub_job import StubGroups
 from ascend_session.errors import CollectiveError
 
 WORLD = "hccl_world_group"

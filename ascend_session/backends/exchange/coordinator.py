@@ -344,8 +344,8 @@ class Coordinator:
             counted = (rank, operation.key)
             self._completed[counted] = self._completed.get(counted, 0) + 1
         of_ranks = [entries[rank] for rank in operation.ranks]
-        sizes = tuple(one.size_bytes for one in of_ranks)
-        payloads = [one.payload for one in of_ranks if one.payload is not None]
+        sizes = tuple(each.size_bytes for each in of_ranks)
+        payloads = [each.payload for each in of_ranks if each.payload is not None]
         number = next(self._numbers)
         if len(payloads) == len(of_ranks):
             result = combine(entry.plan, payloads)

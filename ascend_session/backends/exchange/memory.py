@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import threading
-from typing import Any, List, Sequence, Tuple
+from typing import Any, List, NamedTuple, Sequence, Tuple
 
 from ascend_session.errors import CollectiveError
 
@@ -135,30 +135,35 @@ def _references_when_free() -> int:
 _REFERENCES = _references_when_free()
 
 
-def aligned(size_bytes: int) -> int:
-    """Round up to whole cache lines, so that blocks of any dtype begin where they may."""
-    return -(-size_bytes // 64) * 64
-
-
 def part_of(count: int, index: int, parts: int) -> slice:
     """Give the elements of ``count`` that one of several ranks reduces."""
     return slice(count * index // parts, count * (index + 1) // parts)
 
 
-def slot_of(memory: Any, block_bytes: int, ranks: int, index: int, step: int) -> Any:
-    """Give a rank's place in shared memory.
+class Blocks(NamedTuple):
+    """How a run passes through shared memory: in blocks, for which each rank has two places.
 
-    Each has two, which take turns: who writes a block may not disturb those that read the last.
+    The two take turns, so that who writes a block does not disturb those that read the one before.
 
-    Args:
-        memory: uint8 array of all bytes.
-        block_bytes: Size of each place.
-        ranks: How many ranks take part.
-        index: Which of them.
-        step: Number of the block.
-
-    Returns:
-        uint8 array ``[block_bytes]``, a view.
+    Attributes:
+        ranks: Those that take part.
+        sizes: How many bytes each of them has for the others.
+        block_bytes: How much of each passes at once, a multiple of 64 so that it begins where
+            elements of any dtype may.
     """
-    begin = ((step % 2) * ranks + index) * block_bytes
-    return memory[begin : begin + block_bytes]
+
+    ranks: Sequence[int]
+    sizes: Sequence[int]
+    block_bytes: int
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of all blocks."""
+        return range(-(-max(self.sizes) // self.block_bytes))
+
+    def place(self, memory: Any, rank: int, block: int) -> Any:
+        """Give the part of the shared memory, uint8, that holds what a rank has in a block."""
+        index = self.ranks.index(rank)
+        begin = (block % 2 * len(self.ranks) + index) * self.block_bytes
+        size_bytes = min(self.sizes[index] - block * self.block_bytes, self.block_bytes)
+        return memory[begin : begin + max(size_bytes, 0)]

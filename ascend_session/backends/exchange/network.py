@@ -363,8 +363,8 @@ def import_grpc() -> Any:
     with the rank: who has to know that at once watches its pid as well; between machines the
     keepalive tells, which no child answers. And any stranger could fill the log on stderr.
     """
-    wanted = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
-    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    settings = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
+    added = {name: value for name, value in settings.items() if name not in os.environ}
     os.environ.update(added)
     try:
         grpc = importlib.import_module("grpc")
@@ -394,8 +394,8 @@ def _bind_error(address: str) -> Optional[str]:
     """Ask the system whether one can listen there; gRPC tells the reason only on stderr."""
     host, _, port = address.rpartition(":")
     try:
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
-        family, kind, protocol, _, where = found[0]
+        addresses = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+        family, kind, protocol, _, where = addresses[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(where)

@@ -25,7 +25,7 @@ from typing import (
 )
 
 from ascend_session.backends.exchange.hub import Hub, hub_of
-from ascend_session.backends.exchange.memory import map_shared_memory, slot_of
+from ascend_session.backends.exchange.memory import Blocks, map_shared_memory
 from ascend_session.backends.exchange.messages import (
     CANNOT_GO_ON,
     FIRST_NODE_LEFT,
@@ -573,7 +573,7 @@ class Exchange:
         sizes: How many bytes each rank has for the others.
         result: What comes of it, uint8 array, if all have little; else None, and all of it goes
             through shared memory.
-        block_bytes: How much of each rank goes through it in one step.
+        blocks: How it does.
         here: The world ranks on this node.
         step: Waits until all ranks have come to the end of this step, see `Peer.step`.
     """
@@ -590,19 +590,16 @@ class Exchange:
 
         self.sizes: List[int] = header["sizes"]
         self.result: Any = None
-        self.block_bytes = int(header.get("block_bytes", 0))
         self.here: List[int] = header.get("here", [])
-        if not self.block_bytes:
+        self.blocks = Blocks(operation.ranks, self.sizes, int(header.get("block_bytes", 0)))
+        if not self.blocks.block_bytes:
             self.result = np.frombuffer(payload, np.uint8)
         self.step = functools.partial(peer.step, operation, limit_s)
-        self._ranks = operation.ranks
         self._memory = peer.memory
 
-    def slot(self, rank: int, block: int) -> Any:
-        """Give what a rank has in a block: its place in shared memory, uint8."""
-        index = self._ranks.index(rank)
-        slot = slot_of(self._memory, self.block_bytes, len(self.sizes), index, block)
-        return slot[: max(self.sizes[index] - block * self.block_bytes, 0)]
+    def place(self, rank: int, block: int) -> Any:
+        """Give the part of the shared memory, uint8, that holds what a rank has in a block."""
+        return self.blocks.place(self._memory, rank, block)
 
 
 def _no_answer(seconds: float) -> str:

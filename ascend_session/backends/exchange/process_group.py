@@ -298,15 +298,15 @@ class Communicator:
                         take(index, 0, exchange.result[end : end + size_bytes])
                     end += size_bytes
                 return
-            step_bytes = exchange.block_bytes
-            for block in range(-(-max(exchange.sizes) // step_bytes)):
-                own = data[block * step_bytes : (block + 1) * step_bytes]
-                exchange.slot(self.ranks[self.me], block)[:] = own
+            block_bytes = exchange.blocks.block_bytes
+            for block in exchange.blocks.numbers:
+                own = data[block * block_bytes : (block + 1) * block_bytes]
+                exchange.place(self.ranks[self.me], block)[:] = own
                 exchange.step()
                 for index, rank in enumerate(self.ranks):
-                    slot = exchange.slot(rank, block)
-                    if len(slot):
-                        take(index, block * step_bytes, slot)
+                    place = exchange.place(rank, block)
+                    if len(place):
+                        take(index, block * block_bytes, place)
 
     def all_reduce(self, numbers: Any, reduction: str, part: str = "") -> Any:
         """Reduce the ranks' arrays, with the same bits on each.
@@ -328,8 +328,8 @@ class Communicator:
             if exchange.result is not None:
                 return exchange.result.view(dtype)
             result = self.buffers.take(numbers.shape, dtype)
-            count = exchange.block_bytes // dtype.itemsize
-            for block in range(-(-len(numbers) // count)):
+            count = exchange.blocks.block_bytes // dtype.itemsize
+            for block in exchange.blocks.numbers:
                 elements = slice(block * count, (block + 1) * count)
                 self._reduce_block(exchange, block, numbers[elements], reduction, result[elements])
             return result
@@ -338,15 +338,15 @@ class Communicator:
         self, exchange: Exchange, block: int, numbers: Any, reduction: str, result: Any
     ) -> None:
         """Reduce one block: each rank of this node its part of it, which all then read."""
-        slots = [exchange.slot(rank, block).view(numbers.dtype) for rank in exchange.here]
-        parts = [part_of(len(numbers), index, len(slots)) for index in range(len(slots))]
+        places = [exchange.place(rank, block).view(numbers.dtype) for rank in exchange.here]
+        parts = [part_of(len(numbers), index, len(places)) for index in range(len(places))]
         me = exchange.here.index(self.ranks[self.me])
-        slots[me][:] = numbers
+        places[me][:] = numbers
         exchange.step()
-        slots[me][parts[me]] = reduce_arrays(reduction, [slot[parts[me]] for slot in slots])
+        places[me][parts[me]] = reduce_arrays(reduction, [place[parts[me]] for place in places])
         exchange.step()
-        for slot, part in zip(slots, parts):
-            result[part] = slot[part]
+        for place, part in zip(places, parts):
+            result[part] = place[part]
 
     def _exchange(self, plan: str, data: Any, part: str) -> ContextManager[Exchange]:
         operation = self._operation

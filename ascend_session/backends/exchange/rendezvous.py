@@ -130,17 +130,18 @@ def folder() -> str:
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError as error:
         raise InitializationError(
             f"The ranks of this machine cannot meet in {path}: {error.strerror}.",
             hint=f"Make one of {', '.join(_PARENTS)} writable.",
         ) from error
-    is_private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
-    if not is_private or found.st_uid != os.geteuid():
+    mode = stat.S_IMODE(status.st_mode)
+    is_private = stat.S_ISDIR(status.st_mode) and not mode & 0o077
+    if not is_private or status.st_uid != os.geteuid():
         raise InitializationError(
             f"{path}, where the ranks of this machine meet, is not a folder that only this user "
-            f"may enter: it belongs to uid {found.st_uid} and has mode {found.st_mode & 0o7777:o}.",
+            f"may enter: it belongs to uid {status.st_uid} and has mode {mode:o}.",
             hint=f"Remove it, or chmod 700 {path}.",
         )
     return path
@@ -220,8 +221,8 @@ def connect(names: Sequence[str]) -> socket.socket:
 
 def credentials_of(connection: socket.socket) -> Tuple[int, int]:
     """Give pid and uid of the process at the other end, as the kernel knows them."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid, uid, _ = _CREDENTIALS.unpack(found)
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(peer)
     return pid, uid
 
 
@@ -248,9 +249,9 @@ def remove_abandoned(names: Sequence[str] = ()) -> bool:
 
 def _remove(path: str) -> None:
     """Remove a socket and its lock, which the caller holds."""
-    for one in (path, path + _LOCK):
+    for name in (path, path + _LOCK):
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(one)
+            os.unlink(name)
 
 
 def _lock(path: str) -> int:
@@ -284,8 +285,8 @@ def _process(pid: int) -> List[str]:
 def _same_path(mine: str, own: Sequence[str], other: str, its: Sequence[str]) -> bool:
     mine_parts, other_parts = mine.split(os.sep), other.split(os.sep)
     return len(mine_parts) == len(other_parts) and all(
-        one == two or _without(one, own) == _without(two, its)
-        for one, two in zip(mine_parts, other_parts)
+        part == its_part or _without(part, own) == _without(its_part, its)
+        for part, its_part in zip(mine_parts, other_parts)
     )
 
 

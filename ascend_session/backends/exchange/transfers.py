@@ -21,11 +21,10 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence
 from ascend_session.backends.exchange.coordinator import Run
 from ascend_session.backends.exchange.memory import (
     SMALLEST,
-    aligned,
+    Blocks,
     create_shared_memory,
     map_shared_memory,
     part_of,
-    slot_of,
 )
 from ascend_session.backends.exchange.messages import Header
 from ascend_session.backends.exchange.reductions import reduce_arrays
@@ -54,7 +53,7 @@ class Transfer:
         self.here = list(here)
         self.clients = list(here.values())
         self.elsewhere = dict(elsewhere)
-        self.block_bytes = 0
+        self.blocks = Blocks(run.operation.ranks, run.sizes, 0)
         self.step = 0
         self.arrived: Set[int] = set()
         self.finished: Set[int] = set()
@@ -75,15 +74,13 @@ class Transfer:
         """The number of the block that this step is about."""
         return self.step // 2 if self.reduces else self.step
 
-    def has_block(self, rank: int) -> bool:
-        """Tell whether a rank has anything for the others in this block."""
-        size_bytes = self.run.sizes[self.run.operation.ranks.index(rank)]
-        return size_bytes > self.block * self.block_bytes
-
-    def senders(self, node: str) -> List[int]:
-        """List the ranks of another node whose bytes are waited for in this step."""
-        ranks = self.elsewhere[node]
-        return ranks[:1] if self.reduces else [rank for rank in ranks if self.has_block(rank)]
+    def senders(self, ranks: Sequence[int]) -> List[int]:
+        """List those of a node's ranks under whose numbers it sends something in this step."""
+        if self.reduces:
+            return list(ranks[:1])
+        passed = self.block * self.blocks.block_bytes
+        sizes = dict(zip(self.blocks.ranks, self.blocks.sizes))
+        return [rank for rank in ranks if sizes[rank] > passed]
 
 
 class Transfers:
@@ -201,18 +198,17 @@ class Transfers:
     def _start(self, transfer: Transfer) -> None:
         self._current, run = transfer, transfer.run
         places = 2 * len(run.sizes)
-        wanted = min(aligned(max(run.sizes)), BLOCK_BYTES, MEMORY_BYTES // places)
-        transfer.block_bytes = wanted // 64 * 64
+        block_bytes = min(max(run.sizes) + 63, BLOCK_BYTES, MEMORY_BYTES // places) // 64 * 64
         # Nodes have to mean the same blocks: there a node may not do with less.
-        smallest = places * (transfer.block_bytes if transfer.elsewhere else 64)
-        self._provide(places * transfer.block_bytes, max(smallest, SMALLEST))
+        smallest = places * (block_bytes if transfer.elsewhere else 64)
+        self._provide(places * block_bytes, max(smallest, SMALLEST))
         room = len(self._memory) // places // 64 * 64
-        transfer.block_bytes = min(transfer.block_bytes, room)
+        transfer.blocks = transfer.blocks._replace(block_bytes=min(block_bytes, room))
         event = {
             "event": "run",
             "key": run.operation.key,
             "sizes": run.sizes,
-            "block_bytes": transfer.block_bytes,
+            "block_bytes": transfer.blocks.block_bytes,
             "here": transfer.here,
             "memory": len(self._memory),
             "number": self._number,
@@ -228,73 +224,62 @@ class Transfers:
         needed = smallest_bytes if self._has_shrunk else size_bytes
         if self._memory is not None and len(self._memory) >= needed:
             return
-        wanted = 1 << max(size_bytes - 1, (1 << 20) - 1).bit_length()
+        rounded = 1 << max(size_bytes - 1, (1 << 20) - 1).bit_length()
         try:
-            descriptor, found = create_shared_memory(wanted, smallest_bytes)
+            descriptor, size_bytes = create_shared_memory(rounded, smallest_bytes)
         except CollectiveError:
             if self._memory is None or len(self._memory) < smallest_bytes:
                 raise
             self._has_shrunk = True
             return
         self.close()
-        self._memory = map_shared_memory(descriptor, found)
+        self._memory = map_shared_memory(descriptor, size_bytes)
         self._descriptor = descriptor
-        self._has_shrunk = found < wanted
+        self._has_shrunk = size_bytes < rounded
         self._number += 1
         self._mapped.clear()
 
     def _complete(self, transfer: Transfer) -> None:
         """End the step, if all of the node are there and all that other nodes send for it."""
+        import numpy as np
+
         awaited = [
-            (transfer.step, rank)
-            for node in transfer.elsewhere
+            rank
+            for ranks in transfer.elsewhere.values()
             if transfer.crosses_nodes
-            for rank in transfer.senders(node)
+            for rank in transfer.senders(ranks)
         ]
-        if not all(place in transfer.pieces for place in awaited):
+        if not all((transfer.step, rank) in transfer.pieces for rank in awaited):
             return
-        if transfer.reduces and awaited:
-            self._add_up(transfer, awaited)
+        pieces = {rank: transfer.pieces.pop((transfer.step, rank)) for rank in awaited}
+        if transfer.reduces and pieces:
+            self._add_up(transfer, pieces)
         else:
-            for place in awaited:
-                self._place(transfer, place[1], transfer.pieces.pop(place))
+            for rank, piece in pieces.items():
+                self._place(transfer, rank)[:] = np.frombuffer(piece, np.uint8)
         transfer.arrived.clear()
         transfer.step += 1
         event = {"event": "step", "key": transfer.run.operation.key}
         self._deliver(event, transfer.clients, b"", None)
 
     def _send_pieces(self, transfer: Transfer) -> None:
-        if transfer.reduces:
-            pieces = {transfer.here[0]: self._partial(transfer).tobytes()}
-        else:
-            pieces = {
-                rank: self._slot(transfer, rank).tobytes()
-                for rank in transfer.here
-                if transfer.has_block(rank)
-            }
-        for rank, piece in pieces.items():
+        for rank in transfer.senders(transfer.here):
+            own = self._partial(transfer) if transfer.reduces else self._place(transfer, rank)
+            piece = own.tobytes()
             header = {"kind": "piece", "system": self.system, "run": transfer.run.number}
             header.update(step=transfer.step, rank=rank)
             for node in transfer.elsewhere:
                 self._send(node, header, piece)
 
-    def _slot(self, transfer: Transfer, rank: int) -> Any:
-        """Give what a rank has in this block, as bytes."""
-        ranks = transfer.run.operation.ranks
-        index = ranks.index(rank)
-        slot = slot_of(self._memory, transfer.block_bytes, len(ranks), index, transfer.block)
-        return slot[: transfer.run.sizes[index] - transfer.block * transfer.block_bytes]
-
-    def _place(self, transfer: Transfer, rank: int, piece: bytes) -> None:
-        import numpy as np
-
-        self._slot(transfer, rank)[:] = np.frombuffer(piece, np.uint8)
+    def _place(self, transfer: Transfer, rank: int) -> Any:
+        """Give the part of the shared memory, uint8, that holds what a rank has in this block."""
+        return transfer.blocks.place(self._memory, rank, transfer.block)
 
     def _parts(self, transfer: Transfer) -> List[Any]:
         """Give the parts of the block that the node's ranks have reduced, as arrays of numbers."""
         parts = []
         for index, rank in enumerate(transfer.here):
-            numbers = self._slot(transfer, rank).view(transfer.run.plan.split()[1])
+            numbers = self._place(transfer, rank).view(transfer.run.plan.split()[1])
             parts.append(numbers[part_of(len(numbers), index, len(transfer.here))])
         return parts
 
@@ -303,12 +288,12 @@ class Transfers:
 
         return np.concatenate(self._parts(transfer))
 
-    def _add_up(self, transfer: Transfer, places: Sequence[Tuple[int, int]]) -> None:
+    def _add_up(self, transfer: Transfer, pieces: Mapping[int, bytes]) -> None:
         """Reduce the results of all nodes, in their order, and give each rank its part."""
         import numpy as np
 
         reduction, dtype = transfer.run.plan.split()
-        results = {place[1]: np.frombuffer(transfer.pieces.pop(place), dtype) for place in places}
+        results = {first: np.frombuffer(piece, dtype) for first, piece in pieces.items()}
         results[transfer.here[0]] = self._partial(transfer)
         total = reduce_arrays(reduction, [results[first] for first in sorted(results)])
         start = 0
