@@ -5,6 +5,7 @@ four keys. Source: hicann/tensorflow, docs, apiref, AOE;
 guides/facts/option_files.md#aoe_config_file.
 """
 
+import functools
 import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Optional, Tuple
@@ -47,17 +48,10 @@ class AoeConfigFile(OptionFile):
 
     def __post_init__(self) -> None:
         for field in (_NAMES, _TYPES, _FEATURE):
-            words = getattr(self, field)
-            if isinstance(words, (str, bytes)) or not all(_is_word(word) for word in words):
-                raise self._unusable(f"{field} is a list of text, not {words!r}.")
-            object.__setattr__(self, field, tuple(dict.fromkeys(words)))
+            self._freeze_words(field, "words", functools.partial(_check_word, field))
         level = self.tune_optimization_level
         if level is not None and level not in _LEVELS:
             raise self._unusable(f"{_LEVEL} is O1 or O2, not {level!r}.")
-        for feature in self.feature:
-            if feature not in _MODE_OF_FEATURE:
-                known = " or ".join(_MODE_OF_FEATURE)
-                raise self._unusable(f"{_FEATURE} is {known}, not {feature!r}.")
 
     def against(self, aoe_mode: str) -> Tuple[str, ...]:
         """List what does not go with a mode of AOE, in sentences."""
@@ -75,7 +69,7 @@ class AoeConfigFile(OptionFile):
     def _read(cls, source: SourceFile) -> Dict[str, Any]:
         fields: Dict[str, Any] = {}
         node = source.parse_json()
-        for member in source.members_of(node, "The top level") if node is not None else ():
+        for member in source.members_of(node, "") if node is not None else ():
             if member.key in (_NAMES, _TYPES, _FEATURE):
                 fields[member.key] = _read_words(source, member)
             elif member.key == _LEVEL:
@@ -88,15 +82,12 @@ class AoeConfigFile(OptionFile):
 
 
 def _read_words(source: SourceFile, member: Member) -> Tuple[str, ...]:
-    key, node = member.key, member.node
-    if not isinstance(node.value, list):
-        source.refuse(node.at, f"{key} is an array, not {node.kind}.")
-        return ()
-    for item in node.value:
-        if not _is_word(item.value) or (key == _FEATURE and item.value not in _MODE_OF_FEATURE):
-            known = " or ".join(_MODE_OF_FEATURE) if key == _FEATURE else "text"
-            source.refuse(item.at, f"{known} belongs in {key}.")
-    return tuple(item.value for item in node.value)
+    items = source.texts_of(member.node, member.key, f"An item of {member.key}")
+    for item in items:
+        fault = _find_fault(member.key, item.value)
+        if fault:
+            source.refuse(item.at, fault)
+    return tuple(item.value for item in items)
 
 
 def _note_unknown_key(source: SourceFile, member: Member) -> None:
@@ -108,5 +99,15 @@ def _note_unknown_key(source: SourceFile, member: Member) -> None:
         source.refuse(member.at, message, hint)
 
 
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and bool(value) and is_writable(value, strict=True)
+def _find_fault(field: str, word: str) -> str:
+    """Say what is wrong with a word; empty if nothing is."""
+    if field == _FEATURE and word not in _MODE_OF_FEATURE:
+        return f"{_FEATURE} is {' or '.join(_MODE_OF_FEATURE)}, not {word!r}."
+    is_word = bool(word) and is_writable(word, strict=True)
+    return "" if is_word else f"{field}: {word!r} is not the name of an operator."
+
+
+def _check_word(field: str, word: str) -> None:
+    fault = _find_fault(field, word)
+    if fault:
+        raise AoeConfigFile._unusable(fault)

@@ -4,8 +4,10 @@ import dataclasses
 import os
 from typing import (
     Any,
+    Callable,
     ClassVar,
     Dict,
+    Iterable,
     Iterator,
     Mapping,
     NamedTuple,
@@ -209,6 +211,40 @@ class OptionFile(Brief):
     def _unusable(cls, message: str, hint: Optional[str] = None) -> ConfigError:
         """Make the error for an object that no file can hold."""
         return ConfigError.of([Finding(ERROR, message, hint, option=cls.OPTION)])
+
+    def _freeze_words(
+        self, field: str, kind: str, check: Optional[Callable[[str], None]] = None
+    ) -> None:
+        """Keep the words of a field as a tuple, each once.
+
+        Args:
+            field: Its name.
+            kind: What the words are, in the plural.
+            check: Refuses a word that no file can hold.
+        """
+        given = getattr(self, field)
+        is_list = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
+        words = tuple(given) if is_list else ()
+        if not is_list or not all(isinstance(word, str) for word in words):
+            raise self._unusable(f"{field} is a list of {kind}, not {given!r}.")
+        if check is not None:
+            for word in words:
+                check(word)
+        object.__setattr__(self, field, tuple(dict.fromkeys(words)))
+
+    def _freeze_mapping(self, field: str, kind: str, read: Callable[[Any, Any], Any]) -> None:
+        """Keep the entries of a field as a mapping that cannot change.
+
+        Args:
+            field: Its name.
+            kind: What the values are, in the plural.
+            read: Gives the value of a key as it is kept, and refuses what no file can hold.
+        """
+        given = getattr(self, field)
+        if not isinstance(given, Mapping):
+            raise self._unusable(f"{field} is a mapping of {kind}, not {given!r}.")
+        entries = {name: read(name, value) for name, value in given.items()}
+        object.__setattr__(self, field, FrozenDict(entries))
 
     @classmethod
     def _check_writable(cls, what: str, text: str, strict: bool = False) -> None:

@@ -89,14 +89,8 @@ class CustomDtypes(OptionFile):
     WHAT: ClassVar[str] = "a file of data types"
 
     def __post_init__(self) -> None:
-        for field, is_type in (("by_name", False), ("by_type", True)):
-            given = getattr(self, field)
-            if not isinstance(given, Mapping):
-                raise self._unusable(f"{field} is a mapping of Dtypes, not {given!r}.")
-            entries = {name: _to_dtypes(dtypes) for name, dtypes in given.items()}
-            for name, dtypes in entries.items():
-                _check_entry(name, dtypes, is_type)
-            object.__setattr__(self, field, FrozenDict(entries))
+        self._freeze_mapping("by_name", "Dtypes", functools.partial(_read_entry, False))
+        self._freeze_mapping("by_type", "Dtypes", functools.partial(_read_entry, True))
 
     def dtypes_of(self, op_type: str, name: Optional[str] = None) -> Optional[Dtypes]:
         """Give what an operator gets, None if the file does not name it; its name counts first."""
@@ -259,12 +253,6 @@ def _refuse_line(source: SourceFile, place: Place, line: str, error: _LineError)
     source.refuse(place._replace(column=error.column), message, hint)
 
 
-def _to_dtypes(value: Any) -> Any:
-    """Make `Dtypes` of a mapping of its fields; everything else stays as it is."""
-    is_fields = isinstance(value, Mapping) and set(value) <= {"inputs", "outputs"}
-    return Dtypes(**value) if is_fields else value
-
-
 def _write_line(name: str, dtypes: Dtypes, is_type: bool) -> str:
     head = f"{_TYPE_PREFIX}{name}" if is_type else name
     colons = ":" if is_type or name == _TYPE_PREFIX[:-2] else "::"
@@ -277,7 +265,10 @@ def _write_line(name: str, dtypes: Dtypes, is_type: bool) -> str:
     return line if len(line.encode("utf-8", "surrogatepass")) <= _MOST_BYTES else f"{head}:{slots}"
 
 
-def _check_entry(name: object, dtypes: object, is_type: bool) -> None:
+def _read_entry(is_type: bool, name: Any, given: Any) -> Dtypes:
+    """Give the types of an operator, which may be a mapping of their fields."""
+    is_fields = isinstance(given, Mapping) and set(given) <= {"inputs", "outputs"}
+    dtypes = Dtypes(**given) if is_fields else given
     if not isinstance(dtypes, Dtypes):
         raise CustomDtypes._unusable(f"{name!r} needs Dtypes (inputs, outputs), not {dtypes!r}.")
     wrong = f"{name!r} cannot stand in {CustomDtypes.NAME}"
@@ -296,3 +287,4 @@ def _check_entry(name: object, dtypes: object, is_type: bool) -> None:
         raise CustomDtypes._unusable(f"{wrong}: no name is left without its blanks.") from None
     if parsed != _Line(is_type, name, dtypes):
         raise CustomDtypes._unusable(f"{wrong}: GE would read it as {parsed.name!r}.")
+    return dtypes

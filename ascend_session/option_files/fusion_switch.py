@@ -11,6 +11,7 @@ JudgePriority for the limits of priorities; LoadOldFormatFusionSwitchFile for th
 fusion_utils.cc (ParseFusionSwitchFile).
 """
 
+import functools
 import json
 import re
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from ascend_session.text import find_stray_byte, shorten
 _ALL = "ALL"
 _FIELDS = {"GraphFusion": "graph", "UBFusion": "ub"}
 _SWITCH, _PRIORITY, _KEPT = "Switch", "Priority", "ExceptionalPassOfO1Level"
+_PARTS = (_SWITCH, _PRIORITY, _KEPT)
 _LEVELS = {"Top": range(1000), "Main": range(1000, 2000), "Down": range(2000, 3000)}
 _OLD_FORM = (
     "This is the older form, Pass:on. GE's newer framework of fusion passes reads JSON only, so "
@@ -66,18 +68,8 @@ class FusionSwitch(OptionFile):
 
     def __post_init__(self) -> None:
         for field in ("graph", "ub", "graph_priority", "ub_priority"):
-            passes = getattr(self, field)
-            if not isinstance(passes, Mapping):
-                raise self._unusable(f"{field} is a mapping of passes, not {passes!r}.")
-            for name, value in passes.items():
-                _check_pass(name)
-                _check_value(field, name, value)
-            object.__setattr__(self, field, FrozenDict(passes))
-        if isinstance(self.keep_at_o1, (str, bytes)):
-            raise self._unusable("keep_at_o1 is a list of passes.")
-        for name in self.keep_at_o1:
-            _check_pass(name)
-        object.__setattr__(self, "keep_at_o1", tuple(dict.fromkeys(self.keep_at_o1)))
+            self._freeze_mapping(field, "passes", functools.partial(_check_entry, field))
+        self._freeze_words("keep_at_o1", "passes", _check_pass)
 
     @classmethod
     def all_off(cls) -> "FusionSwitch":
@@ -193,17 +185,14 @@ def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
         message = "GE treats null as if the option were not set: no pass is switched."
         source.skip(node.at, message)
         return fields
-    for member in source.members_of(node, "The top level"):
+    for member in source.members_of(node, "", _PARTS, trims=True):
         part = trim(member.key)
         is_used = _is_exact(source, member)
         if part == _KEPT:
             _read_kept(source, member.node, is_used, fields["keep_at_o1"])
-        elif part not in (_SWITCH, _PRIORITY):
-            hint = f"The keys are {_SWITCH}, {_PRIORITY} and {_KEPT}."
-            source.refuse(member.at, f"GE knows no key {member.key!r} here.", hint)
-        else:
-            for kind in source.members_of(member.node, part):
-                _read_kind(source, part, kind, is_used, fields)
+            continue
+        for kind in source.members_of(member.node, part, tuple(_FIELDS), trims=True):
+            _read_kind(source, part, kind, is_used, fields)
     return fields
 
 
@@ -211,28 +200,21 @@ def _read_kind(
     source: SourceFile, part: str, member: Member, is_used: bool, fields: Dict[str, Any]
 ) -> None:
     kind = trim(member.key)
-    if kind not in _FIELDS:
-        message = f"GE knows no key {member.key!r} below {part}."
-        source.refuse(member.at, message, f"The keys are {' and '.join(_FIELDS)}.")
-        return
     is_used = _is_exact(source, member) and is_used
-    switches, priorities = fields[_FIELDS[kind]], fields[f"{_FIELDS[kind]}_priority"]
+    if part == _SWITCH:
+        for switch in source.members_of(member.node, kind):
+            _read_switch(source, switch, is_used, fields[_FIELDS[kind]])
+        return
     first_places: Dict[str, int] = {}
-    for below in source.members_of(member.node, kind):
+    for below in source.members_of(member.node, kind, tuple(_LEVELS), trims=True):
         level = trim(below.key)
-        if part == _SWITCH:
-            _read_switch(source, below, is_used, switches)
-        elif level not in _LEVELS:
-            hint = f"The levels are {', '.join(_LEVELS)}."
-            source.refuse(below.at, f"GE knows no level {below.key!r}.", hint)
-        else:
-            for priority in source.members_of(below.node, level):
-                name = trim(priority.key)
-                if name in first_places:
-                    line = source.place(first_places[name]).line
-                    source.refuse(priority.at, f"{name!r} has a priority in line {line} already.")
-                first_places.setdefault(name, priority.at)
-                _read_priority(source, level, priority, is_used, priorities)
+        for priority in source.members_of(below.node, level):
+            name = trim(priority.key)
+            if name in first_places:
+                line = source.place(first_places[name]).line
+                source.refuse(priority.at, f"{name!r} has a priority in line {line} already.")
+            first_places.setdefault(name, priority.at)
+            _read_priority(source, level, priority, is_used, fields[f"{_FIELDS[kind]}_priority"])
 
 
 def _read_switch(
@@ -274,13 +256,8 @@ def _read_priority(
 
 
 def _read_kept(source: SourceFile, node: Node, is_used: bool, kept: List[str]) -> None:
-    if not isinstance(node.value, list):
-        source.refuse(node.at, f"{_KEPT} is an array, not {node.kind}.")
-        return
-    for item in node.value if is_used else ():
-        if not isinstance(item.value, str):
-            source.refuse(item.at, f"A pass is text, not {item.kind}.")
-        elif not item.value or trim(item.value) != item.value:
+    for item in source.texts_of(node, _KEPT, "A pass", is_used):
+        if not item.value or trim(item.value) != item.value:
             source.skip(item.at, f"No pass is called {item.value!r}.")
         else:
             kept.append(item.value)
@@ -302,10 +279,13 @@ def _check_pass(name: object) -> None:
     FusionSwitch._check_writable(repr(name), name, strict=True)
 
 
-def _check_value(field: str, name: str, value: object) -> None:
+def _check_entry(field: str, name: Any, value: Any) -> Any:
+    """Give a switch or a priority as it is, if a file can hold it."""
+    _check_pass(name)
     is_priority = field.endswith("_priority")
     if type(value) is not (int if is_priority else bool):
         needed = "a whole number" if is_priority else "True or False"
         raise FusionSwitch._unusable(f"{field}: {name} needs {needed}, not {value!r}.")
     if is_priority and not any(value in span for span in _LEVELS.values()):
         raise FusionSwitch._unusable(f"{field}: {name} has {value}; it must be 0 to 2999.")
+    return value

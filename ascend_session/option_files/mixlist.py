@@ -68,10 +68,7 @@ class MixList(OptionFile):
 
     def __post_init__(self) -> None:
         for field in _FIELDS.values():
-            types = getattr(self, field)
-            if isinstance(types, (str, bytes)) or not all(isinstance(name, str) for name in types):
-                raise self._unusable(f"{field} is a list of operator types, not {types!r}.")
-            object.__setattr__(self, field, tuple(dict.fromkeys(types)))
+            self._freeze_words(field, "operator types")
         for operator, fields in _fields_by_operator(vars(self)).items():
             if not _can_combine(fields):
                 raise self._unusable(_refusal_of(operator, fields), _COMBINING)
@@ -134,13 +131,10 @@ class MixList(OptionFile):
         if node is None:
             return {}
         fields: Dict[str, Dict[str, int]] = {}  # of each field, where its operators stand
-        for member in source.members_of(node, "The top level"):
-            if not _is_known(source, member, tuple(LISTS)):
-                continue
-            for update in source.members_of(member.node, member.key):
-                if _is_known(source, update, _UPDATES):
-                    field = _FIELDS[member.key, update.key]
-                    _read_operators(source, update, fields.setdefault(field, {}))
+        for member in source.members_of(node, "", tuple(LISTS)):
+            for update in source.members_of(member.node, member.key, _UPDATES):
+                field = _FIELDS[member.key, update.key]
+                _read_operators(source, update, fields.setdefault(field, {}))
         for operator, changes in _fields_by_operator(fields).items():
             at = max(fields[field][operator] for field in changes)
             if not _can_combine(changes):
@@ -178,25 +172,10 @@ def built_in_lists(path: PathLike) -> Dict[str, str]:
     return list_by_type
 
 
-def _is_known(source: SourceFile, member: Member, keys: Tuple[str, ...]) -> bool:
-    if member.key in keys:
-        return True
-    message = f"GE knows no key {member.key!r} here."
-    source.refuse(member.at, message, f"The keys are {', '.join(keys)}.")
-    return False
-
-
 def _read_operators(source: SourceFile, member: Member, operators: Dict[str, int]) -> None:
     """Read an array of operator types into ``operators``, with the place of each."""
-    if not isinstance(member.node.value, list):
-        message = f"{member.key} is an array, not {member.node.kind}."
-        source.refuse(member.node.at, message)
-        return
-    for node in member.node.value:
+    for node in source.texts_of(member.node, member.key, "An operator type"):
         name = node.value
-        if not isinstance(name, str):
-            source.refuse(node.at, f"An operator type is text, not {node.kind}.")
-            continue
         if name in operators:
             source.skip(node.at, f"{name!r} is already in this list.")
         elif name != trim(name) or not name or "/" in name:

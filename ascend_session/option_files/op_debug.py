@@ -7,6 +7,7 @@ list (IsOpDebugListOp) it is passed on for all operators.
 Source: hicann/ge, op_debug_config_parser.cc; guides/facts/option_files.md#op_debug_config.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Tuple
 
@@ -44,12 +45,7 @@ class OpDebugConfig(OptionFile):
 
     def __post_init__(self) -> None:
         for field in ("items", "names", "types"):
-            words = getattr(self, field)
-            if isinstance(words, (str, bytes)):
-                raise self._unusable(f"{field} is a list of words, not {words!r}.")
-            for word in words:
-                _check_word(field, word)
-            object.__setattr__(self, field, tuple(dict.fromkeys(words)))
+            self._freeze_words(field, "words", functools.partial(_check_word, field))
         if (self.names or self.types) and not self.items:
             raise self._unusable(f"GE ignores {_LIST} without {_CONFIG}.", "Give items.")
 
@@ -145,8 +141,8 @@ def _split(words: str) -> List[str]:
     return [trim(word) for word in words.split(",") if trim(word)]
 
 
-def _check_word(field: str, word: object) -> None:
-    if not isinstance(word, str) or not word or trim(word) != word or set(word) & set(",\n"):
+def _check_word(field: str, word: str) -> None:
+    if not word or trim(word) != word or set(word) & set(",\n"):
         message = f"{field}: {word!r} cannot be written: it is one word of text without ','."
         raise OpDebugConfig._unusable(message)
     OpDebugConfig._check_writable(f"{field}: {word!r}", word)

@@ -154,12 +154,7 @@ class OpPrecision(OptionFile):
 
     def __post_init__(self) -> None:
         for name in ("by_type", "by_node"):
-            modes = getattr(self, name)
-            if not isinstance(modes, Mapping):
-                raise self._unusable(f"{name} is a mapping of modes, not {modes!r}.")
-            for operator, mode in modes.items():
-                _check_entry(operator, mode)
-            object.__setattr__(self, name, FrozenDict(modes))
+            self._freeze_mapping(name, "modes", _check_entry)
 
     def set(self, operator: str, mode: str, *, node: bool = False) -> "OpPrecision":
         """Make a copy with another mode for one operator.
@@ -332,7 +327,8 @@ def _note_strange_name(source: SourceFile, place: Place, section: str, name: str
         source.skip(place, message, f"Write it below {BY_NODE}.")
 
 
-def _check_entry(name: object, mode: object) -> None:
+def _check_entry(name: Any, mode: Any) -> str:
+    """Give the mode as it is, if a line can hold both."""
     if not isinstance(mode, str) or mode not in MODES:
         message = f"{name!r}: {mode!r} is not a mode of GE."
         raise OpPrecision._unusable(message, mode_hint(str(mode)))
@@ -342,6 +338,7 @@ def _check_entry(name: object, mode: object) -> None:
             "without blanks at its ends."
         )
     OpPrecision._check_writable(repr(name), name)
+    return mode
 
 
 def _write_line(name: str, mode: str) -> str:

@@ -6,12 +6,12 @@ takes), and the standard's getline, for which only a line feed ends a line.
 """
 
 import contextlib
-from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, WARNING, Finding, Place, TextPlaces
 from ascend_session.jsonfile import BOM, JsonError, Member, Node, parse_json
-from ascend_session.text import is_writable, shorten
+from ascend_session.text import is_writable, join_words, shorten
 
 _BLANKS = " \t\n\v\f\r"
 _FOREIGN_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
@@ -172,15 +172,19 @@ class SourceFile:
             reason = f"{error.reason[0].upper()}{error.reason[1:]}."
             self.refuse(error.at, reason, error.hint)
 
-    def members_of(self, node: Node, name: str) -> List[Member]:
+    def members_of(
+        self, node: Node, name: str, known: Sequence[str] = (), trims: bool = False
+    ) -> List[Member]:
         """List the members of an object; of two equal keys the last one counts, which is noted.
 
         Args:
             node: The object; what is none is refused.
-            name: What messages call it.
+            name: What messages call it; empty for the top level.
+            known: The keys that there are, others are refused; without it, there may be any.
+            trims: Whether a key is known also with blanks at its ends.
         """
         if not isinstance(node.value, tuple):
-            self.refuse(node.at, f"{name} is an object, not {node.kind}.")
+            self.refuse(node.at, f"{name or 'The top level'} is an object, not {node.kind}.")
             return []
         members: Dict[str, Member] = {}
         for member in node.value:
@@ -191,7 +195,33 @@ class SourceFile:
                     f"The key {member.key!r} is also in line {line}; only this one counts.",
                 )
             members[member.key] = member
+        for key in list(members) if known else ():
+            if (trim(key) if trims else key) in known:
+                continue
+            where = f"below {name}" if name else "here"
+            message = f"GE knows no key {key!r} {where}."
+            self.refuse(members.pop(key).at, message, f"The keys are {join_words(known)}.")
         return list(members.values())
+
+    def texts_of(self, node: Node, name: str, kind: str, is_used: bool = True) -> List[Node]:
+        """List the items of an array of text; what is no text is refused.
+
+        Args:
+            node: The array; what is none is refused.
+            name: What messages call it.
+            kind: What an item is, with its article, at the beginning of a sentence.
+            is_used: Whether the items are looked at; none are listed if not.
+        """
+        if not isinstance(node.value, list):
+            self.refuse(node.at, f"{name} is an array, not {node.kind}.")
+            return []
+        texts = []
+        for item in node.value if is_used else ():
+            if isinstance(item.value, str):
+                texts.append(item)
+            else:
+                self.refuse(item.at, f"{kind} is text, not {item.kind}.")
+        return texts
 
     def note_encoding(self, what: str, reader: str) -> None:
         """Note in place of all else that the file is no UTF-8 text, if it is none.

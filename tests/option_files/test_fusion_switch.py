@@ -93,7 +93,7 @@ def test_priorities_and_exceptions_are_read() -> None:
         ('{" Switch ": {"GraphFusion": {"A": 1}}}', "The switch of 'A' is a number."),
         ('{"ExceptionalPassOfO1Level": {}}', "is an array, not an object."),
         ('{"ExceptionalPassOfO1Level": [1]}', "A pass is text, not a number."),
-        ('{"Priority": {"UBFusion": {"top": {}}}}', "GE knows no level 'top'."),
+        ('{"Priority": {"UBFusion": {"top": {}}}}', "GE knows no key 'top' below UBFusion."),
         ('{"Priority": {"UBFusion": {"Top": []}}}', "Top is an object, not an array."),
         ('{"Priority": {"UBFusion": {"Top": {"A": "1000"}}}}', "not within 0 to 999, as Top asks"),
         ('{"Priority": {"UBFusion": {"Top": {"A": 1}}}}', "not within 0 to 999, as Top asks"),

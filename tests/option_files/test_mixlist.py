@@ -103,7 +103,7 @@ def test_changes_that_exclude_each_other_are_refused_with_their_place() -> None:
         ("null", "The top level is an object, not null."),
         ('{"grey-list": {}}', "1:2: GE knows no key 'grey-list' here."),
         ('{"gray-list": []}', "1:15: gray-list is an object, not an array."),
-        ('{"gray-list": {"add": []}}', "The keys are to-add, to-remove."),
+        ('{"gray-list": {"add": []}}', "The keys are to-add and to-remove."),
         ('{"gray-list": {"to-add": "A"}}', "to-add is an array, not text."),
         ('{"gray-list": {"to-add": [1]}}', "An operator type is text, not a number."),
         ('{"gray-list": {"to-add": [true]}}', "not true or false."),

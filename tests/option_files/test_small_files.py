@@ -233,10 +233,10 @@ def test_a_feature_belongs_to_a_mode() -> None:
     [
         ("[]", "The top level is an object"),
         ('{"tune_ops_name": "A"}', "1:19: tune_ops_name is an array, not text."),
-        ('{"tune_ops_type": [1]}', "text belongs in tune_ops_type."),
+        ('{"tune_ops_type": [1]}', "An item of tune_ops_type is text, not a number."),
         ('{"tune_optimization_level": "O3"}', "tune_optimization_level is O1 or O2."),
-        ('{"feature": ["deep"]}', "deeper_opat or nonhomo_split belongs in feature."),
-        ('{"feature": [["deep"]]}', "belongs in feature."),
+        ('{"feature": ["deep"]}', "1:14: feature is deeper_opat or nonhomo_split, not 'deep'."),
+        ('{"feature": [["deep"]]}', "An item of feature is text, not an array."),
         ("", "The file is empty."),
     ],
 )
