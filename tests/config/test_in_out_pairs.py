@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ascend_session.config.grammars.lists import in_out_pair
+from tests.config.written import in_out_pair
 
 
 def refusal(value):

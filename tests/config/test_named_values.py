@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ascend_session.config.grammars.lists import (
+from tests.config.written import (
     auto_multistream_parallel_mode,
     optimization_switch,
     stream_max_parallel_num,

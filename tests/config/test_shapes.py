@@ -2,16 +2,34 @@
 
 import random
 import re
+import warnings
 
 import pytest
 
-from ascend_session.config.grammars import shapes
+from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
+from tests.config import written as shapes
 
 
 def refusal(function, value):
     with pytest.raises(ValueError, match="cannot be used") as caught:
         function(value)
     return str(caught.value)
+
+
+def findings(shape, dims):
+    """What a configuration with these shapes and profiles is refused for, or warned of."""
+    part = {"input_shape": shape, "dynamic_dims": dims, "dynamic_node_type": 1}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AscendConfigWarning)
+        try:
+            AscendConfig(dynamic_input_config=part)
+        except ConfigError as error:
+            return str(error)
+    return " ".join(str(each.message) for each in caught)
+
+
+def profiles(arity, count=2):
+    return ";".join(",".join([str(number + 1)] * arity) for number in range(count))
 
 
 SHAPES = [
@@ -28,8 +46,15 @@ SHAPES = [
 @pytest.mark.parametrize(("text", "names", "unknown"), SHAPES)
 def test_legal_input_shapes_are_returned_to_the_letter_and_understood(text, names, unknown):
     assert shapes.input_shape(text) == text
-    assert shapes.shape_names(text) == names
-    assert shapes.unknown_dims(text) == unknown
+    found = findings(text, profiles(unknown + 1))
+    assert f"gives {unknown + 1} value(s) a profile" in found
+    assert f"has -1 in {unknown} place(s)" in found
+    if unknown:
+        assert findings(text, profiles(unknown)) == ""
+    reverse = ";".join(reversed(text.split(";")))
+    if len(names) > 1:
+        expected = f"names its inputs as {', '.join(reversed(names))}; GE assigns shapes in"
+        assert expected in findings(reverse, profiles(unknown))
 
 
 @pytest.mark.parametrize(
@@ -76,6 +101,9 @@ def test_wrong_input_shapes_are_refused(value, said):
     assert "write for example" in message
 
 
+MANY = "dynamic_dims has {} profiles; all products but Ascend 950 take at most 100."
+
+
 @pytest.mark.parametrize(
     ("text", "arity", "count"),
     [
@@ -88,8 +116,9 @@ def test_wrong_input_shapes_are_refused(value, said):
 )
 def test_legal_profiles_are_returned_to_the_letter_and_understood(text, arity, count):
     assert shapes.dynamic_dims(text) == text
-    assert shapes.profile_arity(text) == arity
-    assert shapes.profile_count(text) == count
+    assert f"gives {arity} value(s) a profile" in findings("a:0", text)
+    found = findings("a:" + ",".join(["-1"] * arity), text)
+    assert found == ("" if count <= 100 else MANY.format(count))
 
 
 def test_a_list_of_profiles_becomes_the_vendors_text():
@@ -148,8 +177,11 @@ def test_structured_shapes_round_trip():
         given = {name: [rng.randrange(-1, 99) for _ in range(rng.randrange(5))] for name in names}
         text = shapes.input_shape(given)
         assert shapes.input_shape(text) == text
-        assert shapes.shape_names(text) == names
-        assert shapes.unknown_dims(text) == sum(dims.count(-1) for dims in given.values())
+        unknown = sum(dims.count(-1) for dims in given.values())
+        found = findings(text, profiles(unknown + 1))
+        assert f"has -1 in {unknown} place(s)" in found
+        if unknown and names != sorted(names):
+            assert f"names its inputs as {', '.join(names)};" in findings(text, profiles(unknown))
 
 
 def test_structured_profiles_round_trip():
@@ -160,4 +192,5 @@ def test_structured_profiles_round_trip():
         given = [[n + 1] + [rng.randrange(1, 999) for _ in range(arity - 1)] for n in range(count)]
         text = shapes.dynamic_dims(given)
         assert shapes.dynamic_dims(text) == text
-        assert (shapes.profile_arity(text), shapes.profile_count(text)) == (arity, count)
+        assert f"gives {arity} value(s) a profile" in findings("a:0", text)
+        assert text.count(";") == count - 1

@@ -326,11 +326,6 @@ def profiling_members(text: str) -> Dict[str, str]:
     return members
 
 
-def unknown_members(text: str) -> List[str]:
-    """List the members of a legal ``text`` that are not known here; newer releases have more."""
-    return [name for name in profiling_members(text) if name not in MEMBERS]
-
-
 class _Pairs(List[Tuple[str, Any]]):
     """The members of one JSON object, doubles included."""
 

@@ -46,13 +46,12 @@ def input_shape(value: object) -> str:
     if not text:
         raise UnusableError("it names no input")
     names: List[str] = []
-    for item in text.split(";"):
-        name, dims = _split_input(item)
+    for item, (name, dims) in zip(text.split(";"), split_inputs(text)):
         if name in names:
             raise UnusableError(f"the input {name!r} is named twice")
         if not name:
             raise UnusableError(f"{item!r} is not of the form name:dimensions")
-        for dim in dims.split(","):
+        for dim in dims:
             if dim != "-1" and parse_whole(dim, 0, INT64_MAX) is None:
                 reason = "is not a dimension (0 or more, or -1; no blanks)"
                 raise UnusableError(f"{dim!r} in {item!r} {reason}")
@@ -67,10 +66,10 @@ InputShape = Annotated[
 ]
 
 
-def _split_input(item: str) -> Tuple[str, str]:
-    """Split into name and dimensions, cut at the last colon as GE does."""
-    name, _, dims = item.rpartition(":")
-    return name.strip(), dims
+def split_inputs(text: str) -> List[Tuple[str, List[str]]]:
+    """Split into names, without outer blanks, and dimensions; at the last colon, as GE does."""
+    items = (item.rpartition(":") for item in text.split(";"))
+    return [(name.strip(), dims.split(",")) for name, _, dims in items]
 
 
 def _write_inputs(value: object) -> str:
@@ -85,17 +84,6 @@ def _write_inputs(value: object) -> str:
     return ";".join(f"{name}:{dims}" for name, dims in shapes.items())
 
 
-def shape_names(input_shape: str) -> List[str]:
-    """Give the names of the inputs in a legal ``input_shape``, in order, without outer blanks."""
-    return [_split_input(item)[0] for item in input_shape.split(";")]
-
-
-def unknown_dims(input_shape: str) -> int:
-    """Count the dimensions of a legal ``input_shape`` that are -1."""
-    inputs = [_split_input(item)[1] for item in input_shape.split(";")]
-    return sum(dims.split(",").count("-1") for dims in inputs)
-
-
 @grammar("text, a list of lists of ints", "20,20,1,1;40,40,2,2")
 def dynamic_dims(value: object) -> str:
     """Profiles for the -1 dimensions: ``"20,20,1,1;40,40,2,2"``, or a list of lists of ints.
@@ -107,7 +95,7 @@ def dynamic_dims(value: object) -> str:
         if not is_list(value) or not all(is_list(p) and all(map(is_whole, p)) for p in value):
             raise UnusableError
         value = ";".join(",".join(map(str, profile)) for profile in value if is_list(profile))
-    profiles = [part.split(",") for part in value.split(";")]
+    profiles = split_profiles(value)
     for size in (size for profile in profiles for size in profile):
         if parse_whole(size, 1, INT64_MAX) is None:
             raise UnusableError(f"{size!r} is not a size (a whole number above 0, without blanks)")
@@ -128,14 +116,9 @@ DynamicDims = Annotated[
 ]
 
 
-def profile_arity(dynamic_dims: str) -> int:
-    """Count the sizes in each profile of a legal ``dynamic_dims``."""
-    return len(dynamic_dims.partition(";")[0].split(","))
-
-
-def profile_count(dynamic_dims: str) -> int:
-    """Count the profiles of a legal ``dynamic_dims``."""
-    return len(dynamic_dims.split(";"))
+def split_profiles(text: str) -> List[List[str]]:
+    """Split into the sizes of each profile."""
+    return [profile.split(",") for profile in text.split(";")]
 
 
 @grammar(
@@ -174,11 +157,6 @@ _RANGES = {
 ShapeRange = Annotated[
     Union[str, Mapping[str, Any]], Grammar(dynamic_inputs_shape_range, text_or(_RANGES))
 ]
-
-
-def shape_range_groups(text: str) -> List[str]:
-    """Give the labels of a legal ``text``, in order: "getnext", "data" or both."""
-    return [group.partition(":")[0] for group in text.split(";")]
 
 
 def _check_shapes(shapes: str) -> None:

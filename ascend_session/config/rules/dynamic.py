@@ -1,5 +1,7 @@
 """Rules about dynamic shapes: profiles, shape ranges, generalisation."""
 
+import re
+
 from ascend_session.config.grammars import shapes
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -41,8 +43,9 @@ def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
     if not _has_profiles(entry):
         return
-    unknown = shapes.unknown_dims(entry["input_shape"])
-    arity = shapes.profile_arity(entry["dynamic_dims"])
+    inputs = shapes.split_inputs(entry["input_shape"])
+    unknown = sum(dims.count("-1") for _, dims in inputs)
+    arity = len(shapes.split_profiles(entry["dynamic_dims"])[0])
     if unknown != arity:
         yield error(
             f"dynamic_dims={entry['dynamic_dims']!r} gives {arity} value(s) a profile, but "
@@ -55,7 +58,7 @@ def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
 @source("guides/facts/dynamic.md#dynamic-profiles")
 def many_profiles(entry: FlatOptions) -> RuleFindings:
     """Only Ascend 950 takes more than 100 profiles."""
-    count = shapes.profile_count(entry["dynamic_dims"]) if "dynamic_dims" in entry else 0
+    count = len(shapes.split_profiles(entry.get("dynamic_dims", "")))
     if count > 100:
         yield warning(
             f"dynamic_dims has {count} profiles; all products but Ascend 950 take at most 100."
@@ -66,7 +69,7 @@ def many_profiles(entry: FlatOptions) -> RuleFindings:
 @source("guides/facts/dynamic.md#dynamic-profiles")
 def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
     """The names of input_shape stand in the alphabetical order of the graph's input nodes."""
-    names = shapes.shape_names(entry["input_shape"]) if "input_shape" in entry else []
+    names = [name for name, _ in shapes.split_inputs(entry.get("input_shape", ""))]
     if names != sorted(names):
         yield warning(
             f"input_shape names its inputs as {', '.join(names)}; GE assigns shapes in "
@@ -160,11 +163,11 @@ def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
     """With one group the adapter ignores its label and goes by enable_data_pre_proc."""
     if "dynamic_inputs_shape_range" not in entry:
         return
-    groups = shapes.shape_range_groups(entry["dynamic_inputs_shape_range"])
+    label, *others = re.findall("getnext|data", entry["dynamic_inputs_shape_range"])
     read_as = "getnext" if entry.is_on("enable_data_pre_proc") else "data"
-    if len(groups) == 1 and groups[0] != read_as:
+    if not others and label != read_as:
         yield warning(
-            f"dynamic_inputs_shape_range has only a {groups[0]!r} group; the adapter ignores the "
+            f"dynamic_inputs_shape_range has only a {label!r} group; the adapter ignores the "
             f"label and applies it to {read_as!r}, because enable_data_pre_proc is "
             f"{entry.is_on('enable_data_pre_proc')}."
         )

@@ -194,14 +194,13 @@ def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
     """task_trace asks for training_trace; unknown members may be refused by GE."""
     if "profiling_options" not in entry:
         return
-    text = entry["profiling_options"]
-    members = profiling_options.profiling_members(text)
+    members = profiling_options.profiling_members(entry["profiling_options"])
     if members.get("task_trace") == "on" and "training_trace" not in members:
         yield warning(
             "profiling_options: task_trace='on' asks for training_trace='on' too.",
             'Add "training_trace":"on".',
         )
-    for name in profiling_options.unknown_members(text):
+    for name in (name for name in members if name not in profiling_options.MEMBERS):
         yield warning(
             f"profiling_options: {name!r} is not in the manual; GE may refuse to initialise."
         )
