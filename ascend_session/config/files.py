@@ -1,6 +1,7 @@
 """Configurations in YAML and JSON files; every problem is reported with its line."""
 
 import os
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple, Union
@@ -12,6 +13,7 @@ from ascend_session.config.rules.rule import FlatOptions, apply_rules
 from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import ERROR, Finding, Place, TextPlaces, errors_of
 from ascend_session.jsonfile import JsonError, Node, parse_json
+from ascend_session.text import shorten
 
 _DEEPEST = 32  # levels; a real configuration has five, and PyYAML is slow with very many
 _MOST_KEYS = 10_000
@@ -20,7 +22,7 @@ _MOST_LETTERS = 10_000_000
 
 def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
     """Build ``model`` from a file; see `AscendConfig.from_file`."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     config, problems, _ = _load(model, name)
     if problems:
         report = FileReport(name, None, tuple(problems))
@@ -162,7 +164,7 @@ def _no_mapping(kind: str) -> ConfigError:
 
 
 class _Document:
-    """The mapping that a file holds.
+    """The mapping that a file holds, filled while it is read.
 
     Attributes:
         values: The mapping.
@@ -203,92 +205,101 @@ def _read_document(name: str) -> _Document:
         raise _unusable(f"cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise _unusable(f"is not UTF-8 text (byte {error.start}).") from None
+    except ValueError:
+        raise _unusable("is not a file name.") from None
     if len(text) > _MOST_LETTERS:
         raise _unusable(f"has more than {_MOST_LETTERS:,} characters.")
-    return _JsonDocument(text) if name.endswith(".json") else _YamlDocument(text)
+    document = _Document()
+    read = _read_json if name.endswith(".json") else _read_yaml
+    document.values = read(text, document)
+    return document
 
 
-class _JsonDocument(_Document):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text_places = TextPlaces(text)
-        try:
-            root, end = parse_json(text)
-            if end < len(text):
-                raise JsonError(end, "something follows its value")
-        except JsonError as error:
-            place = self._text_places.of(error.at)
-            known = "this is not JSON: "
-            reason = error.reason[len(known) :] if error.reason.startswith(known) else error.reason
-            raise _unusable(f"{known}{reason}.", place) from None
-        if not isinstance(root.value, tuple):
-            raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
-        self.values = self._read_object(root, "")
+def _read_json(text: str, document: _Document) -> Dict[str, Any]:
+    places = TextPlaces(text)
 
-    def _read_object(self, node: Node, prefix: str) -> Dict[str, Any]:
+    def read_object(node: Node, prefix: str) -> Dict[str, Any]:
         values: Dict[str, Any] = {}
         for member in node.value:
             path = f"{prefix}{member.key}"
-            self.add_key(path, self._text_places.of(member.at), member.key in values)
+            document.add_key(path, places.of(member.at), member.key in values)
             is_object = isinstance(member.node.value, tuple)
-            plain = self._read_object(member.node, f"{path}.") if is_object else member.node.plain
+            plain = read_object(member.node, f"{path}.") if is_object else member.node.plain
             values[member.key] = plain
         return values
 
-
-class _YamlDocument(_Document):
-    def __init__(self, text: str) -> None:
-        import yaml
-
-        super().__init__()
-        try:
-            self._loader = _bounded_loader(text)
-            root = self._loader.get_single_node()
-            if root is None:
-                raise _no_mapping("empty")
-            if not isinstance(root, yaml.MappingNode):
-                raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
-            self.values = self._read_mapping(root, "")
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = _place_of(mark) if mark else Place(1, 1)
-            is_tab = "'\\t'" in str(error.problem)
-            hint = "Indent with spaces instead of tabs." if is_tab else None
-            raise _unusable(f"this is not YAML: {error.problem}.", place, hint) from None
-        except yaml.YAMLError as error:
-            raise _unusable(f"this is not YAML: {error}.") from None
-        except RecursionError:  # an alias of what it stands in
-            raise _unusable("is nested within itself.") from None
-
-    def _read_mapping(self, node: Any, prefix: str) -> Dict[str, Any]:
-        """Read a mapping; keys stay as written, where YAML reads ``on:`` as True."""
-        own = [key for key, _ in node.value]
-        self._loader.flatten_mapping(node)  # puts what "<<" merges before the mapping's own keys
-        values: Dict[str, Any] = {}
-        seen: Set[str] = set()  # own keys; one that comes by "<<" may be overridden
-        for key, value in node.value:
-            place = _place_of(key.start_mark)
-            if key.id != "scalar":
-                self.places.setdefault("", place)
-                message = "A key must be the name of an option, not a list or a mapping."
-                self.problems.append(Finding(ERROR, message, option=""))
-                continue
-            path = f"{prefix}{key.value}"
-            self.add_key(path, place, key in own and path in seen)
-            if key in own:
-                seen.add(path)
-            if value.id == "mapping":
-                values[key.value] = self._read_mapping(value, f"{path}.")
-            else:
-                values[key.value] = self._loader.construct_object(value, deep=True)
-        return values
+    try:
+        root, end = parse_json(text)
+        if end < len(text):
+            raise JsonError(end, "something follows its value")
+    except JsonError as error:
+        known = "this is not JSON: "
+        reason = error.reason[len(known) :] if error.reason.startswith(known) else error.reason
+        raise _unusable(f"{known}{reason}.", places.of(error.at)) from None
+    if not isinstance(root.value, tuple):
+        raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
+    return read_object(root, "")
 
 
-def _bounded_loader(text: str) -> Any:
-    """Make a loader that refuses what is nested more deeply than any configuration."""
+def _read_yaml(text: str, document: _Document) -> Dict[str, Any]:
     import yaml
 
-    class BoundedLoader(yaml.SafeLoader):
+    try:
+        loader = _careful_loader(text)
+        root = loader.get_single_node()
+        if root is None:
+            raise _no_mapping("empty")
+        if not isinstance(root, yaml.MappingNode):
+            raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
+        return _read_yaml_mapping(loader, root, "", document)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = _place_of(mark) if mark else Place(1, 1)
+        is_tab = "'\\t'" in str(error.problem)
+        hint = "Indent with spaces instead of tabs." if is_tab else None
+        raise _unusable(f"this is not YAML: {error.problem}.", place, hint) from None
+    except yaml.YAMLError as error:
+        raise _unusable(f"this is not YAML: {error}.") from None
+    except RecursionError:  # an alias of what it stands in
+        raise _unusable("is nested within itself.") from None
+
+
+def _read_yaml_mapping(loader: Any, node: Any, prefix: str, document: _Document) -> Dict[str, Any]:
+    """Read a mapping; keys stay as written, where YAML reads ``on:`` as True."""
+    own = [key for key, _ in node.value]
+    loader.flatten_mapping(node)  # puts what "<<" merges before the mapping's own keys
+    values: Dict[str, Any] = {}
+    seen: Set[str] = set()  # own keys; one that comes by "<<" may be overridden
+    for key, value in node.value:
+        place = _place_of(key.start_mark)
+        if key.id != "scalar":
+            document.places.setdefault("", place)
+            message = "A key must be the name of an option, not a list or a mapping."
+            document.problems.append(Finding(ERROR, message, option=""))
+            continue
+        path = f"{prefix}{key.value}"
+        document.add_key(path, place, key in own and path in seen)
+        if key in own:
+            seen.add(path)
+        if value.id == "mapping":
+            values[key.value] = _read_yaml_mapping(loader, value, f"{path}.", document)
+        else:
+            values[key.value] = loader.construct_object(value, deep=True)
+    return values
+
+
+# What YAML 1.1 reads in base 8 and in base 60, and no other language
+_STRANGE_NUMBER = re.compile(r"[-+]?0[0-9_]+|[-+]?[0-9_]+(:[0-9_.]+)+")
+
+
+def _careful_loader(text: str) -> Any:
+    """Make a loader that refuses what is nested more deeply than any configuration.
+
+    And numbers that are not what they look like, and values that their own tag does not fit.
+    """
+    import yaml
+
+    class CarefulLoader(yaml.SafeLoader):
         depth = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
@@ -302,7 +313,23 @@ def _bounded_loader(text: str) -> Any:
             finally:
                 self.depth -= 1
 
-    return BoundedLoader(text)
+        def construct_object(self, node: Any, deep: bool = False) -> Any:
+            if not isinstance(node, yaml.ScalarNode):
+                return super().construct_object(node, deep)
+            place = _place_of(node.start_mark)
+            try:
+                value = super().construct_object(node, deep)
+            except (ValueError, LookupError, AttributeError):
+                kind = node.tag.rpartition(":")[2]
+                message = f"{shorten(node.value)} is no {kind}, as which YAML reads it."
+                raise _unusable(message, place, "Write it in quotes, if it is text.") from None
+            if type(value) in (int, float) and _STRANGE_NUMBER.fullmatch(node.value):
+                message = f"YAML reads {node.value} as {value}."
+                hint = f"Write {value}, or {node.value!r} if it is text."
+                raise _unusable(message, place, hint)
+            return value
+
+    return CarefulLoader(text)
 
 
 def _place_of(mark: Any) -> Place:

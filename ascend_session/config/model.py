@@ -4,8 +4,9 @@ pydantic does the checking; its messages are reworded here, so that a user reads
 options and never about "literal_error" or "extra_forbidden".
 """
 
+import re
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import Literal, get_args, get_origin, get_type_hints
@@ -14,7 +15,7 @@ from ascend_session.config.names import unknown_name
 from ascend_session.config.option import part_of
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
-from ascend_session.text import did_you_mean
+from ascend_session.text import did_you_mean, is_writable
 
 if TYPE_CHECKING:
     _Metaclass = type
@@ -62,9 +63,11 @@ class ConfigModel(BaseModel, metaclass=_Metaclass):
             values.update(__self._positional(args, values))
             try:
                 super().__init__(**values)
+                problems = _stray_texts(__self.given())
             except ValidationError as error:
                 problems = problems_of(error, type(__self))
-                raise __self._refusal(problems, values) from None
+            if problems:
+                raise __self._refusal(problems, values)
 
     @classmethod
     def _positional(cls, args: Tuple[Any, ...], values: Dict[str, Any]) -> Dict[str, Any]:
@@ -134,6 +137,20 @@ _TYPES = {
 }
 
 
+def _stray_texts(given: Mapping[str, Any]) -> List[Finding]:
+    """Report text with half a surrogate pair, which no protobuf can hold."""
+    return [
+        _not_utf_8(name, value)
+        for name, value in given.items()
+        if isinstance(value, str) and not is_writable(value, strict=True)
+    ]
+
+
+def _not_utf_8(name: str, text: str) -> Finding:
+    reason = "this is not UTF-8 text (half a surrogate pair)"
+    return Finding(ERROR, f"{name}={text!r}: {reason}.", option=name)
+
+
 def problems_of(error: ValidationError, model: Type[BaseModel]) -> List[Finding]:
     """Reword what pydantic says of ``model``, one finding an option."""
     return [problem for finding in error.errors() for problem in _reword(finding, model)]
@@ -159,8 +176,10 @@ def _reword(finding: Any, model: Type[BaseModel]) -> Iterator[Finding]:
 def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
     annotation = model.model_fields[name].annotation
     given = finding["input"]
-    written = f"{name}={given!r}"
+    written = f"{name}={_show(given)}"
     kind = finding["type"]
+    if kind == "string_unicode":  # which some releases of pydantic notice themselves
+        return _not_utf_8(name, given)
     if kind == "literal_error":
         problem = _not_allowed(name, given, allowed_values(annotation))
         sibling = _SIBLINGS.get(name, "")
@@ -174,6 +193,8 @@ def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
         bound = finding["ctx"]["ge" if kind.startswith("g") else "le"]
         word = "smallest" if kind.startswith("g") else "largest"
         return Finding(ERROR, f"{written}: the {word} value is {bound}.", option=name)
+    if kind == "greater_than":
+        return Finding(ERROR, f"{written}: it must be above {finding['ctx']['gt']:g}.", option=name)
     if kind in ("model_type", "dataclass_type", "model_attributes_type"):
         part = getattr(part_of(annotation), "__name__", "mapping")
         message = f"{name}: this must be a {part}, not {_type_name(given)}."
@@ -195,24 +216,36 @@ def allowed_values(annotation: Any) -> List[Any]:
 def _not_allowed(name: str, given: Any, allowed: List[Any]) -> Finding:
     listed = ", ".join(repr(value) for value in allowed)
     kind = "" if type(given) in {type(value) for value in allowed} else f" ({_type_name(given)})"
-    message = f"{name}={given!r}{kind} is not one of {listed}."
-    twin = next((v for v in allowed if str(v).lower() == str(given).lower()), None)
+    text = _show(given) if type(given) is int else str(given)
+    message = f"{name}={_show(given)}{kind} is not one of {listed}."
+    twin = next((v for v in allowed if str(v).lower() == text.lower()), None)
     if isinstance(given, bool):
         twin = next((v for v in (twin, int(given), str(int(given))) if v in allowed), None)
-    near = twin if twin is not None else did_you_mean(str(given), [str(v) for v in allowed])
+    near = twin if twin is not None else did_you_mean(text, [str(v) for v in allowed])
     return Finding(ERROR, message, None if near is None else f"Write {name}={near!r}.", option=name)
 
 
+_TRUTHS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+_INTEGER = r"\s*-?[0-9]{1,20}\s*"
+
+
 def _conversion(name: str, given: Any, kind: str) -> Optional[str]:
-    if kind == "bool_type" and given in (0, 1):
-        return f"Write {name}={bool(given)}."
-    if kind == "int_type" and isinstance(given, str) and given.strip().lstrip("-").isdigit():
+    if kind == "bool_type" and str(given).lower() in _TRUTHS:
+        return f"Write {name}={_TRUTHS[str(given).lower()]}."
+    if kind == "int_type" and isinstance(given, str) and re.fullmatch(_INTEGER, given):
         return f"Write {name}={int(given)}, without quotes."
     if kind == "string_type" and isinstance(given, bytes):
         return f"Decode it: {name}={given.decode(errors='replace')!r}."
     if kind == "string_type" and isinstance(given, (int, float)):
         return f'Write {name}="{given}".'
     return None
+
+
+def _show(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no int of thousands of digits
+        return "..."
 
 
 def _type_name(value: Any) -> str:

@@ -231,13 +231,13 @@ class AdapterOptions(ConfigModel):
     distribute: Annotated[Optional[object], Option(None, "NPURunConfig", group="Read by NPURunConfig only", doc="ParameterServerStrategy object that turns the Estimator into a PS/worker job.", pages="0")] = None
     model_dir: Annotated[Optional[types.PathText], Option(None, "NPURunConfig", "Checkpoint/summary folder handed to tf.estimator.RunConfig.")] = None
     tf_random_seed: Annotated[Optional[int], Option(None, "NPURunConfig", "Graph-level random seed handed to RunConfig.")] = None
-    save_summary_steps: Annotated[Optional[int], Option(None, "NPURunConfig", "Summary interval in steps.", run_config=0)] = None
-    save_checkpoints_steps: Annotated[Optional[int], Option(None, "NPURunConfig", "Checkpoint interval in steps.")] = None
-    save_checkpoints_secs: Annotated[Optional[int], Option(None, "NPURunConfig", "Checkpoint interval in seconds.")] = None
+    save_summary_steps: Annotated[Optional[types.ZeroOrMore], Option(None, "NPURunConfig", "Summary interval in steps.", run_config=0)] = None
+    save_checkpoints_steps: Annotated[Optional[types.ZeroOrMore], Option(None, "NPURunConfig", "Checkpoint interval in steps.")] = None
+    save_checkpoints_secs: Annotated[Optional[types.ZeroOrMore], Option(None, "NPURunConfig", "Checkpoint interval in seconds.")] = None
     session_config: Annotated[Optional[object], Option(None, "NPURunConfig", "tf.ConfigProto that NPUEstimator extends with its NpuOptimizer entry.", pages="1")] = None
-    keep_checkpoint_max: Annotated[Optional[int], Option(None, "NPURunConfig", "Number of checkpoints kept.", run_config=5)] = None
-    keep_checkpoint_every_n_hours: Annotated[Optional[float], Option(None, "NPURunConfig", "Keeps one extra checkpoint every N hours.", run_config=10000)] = None
-    log_step_count_steps: Annotated[Optional[int], Option(None, "NPURunConfig", "Interval for logging steps/sec and loss.", run_config=100)] = None
+    keep_checkpoint_max: Annotated[Optional[types.ZeroOrMore], Option(None, "NPURunConfig", "Number of checkpoints kept.", run_config=5)] = None
+    keep_checkpoint_every_n_hours: Annotated[Optional[types.Hours], Option(None, "NPURunConfig", "Keeps one extra checkpoint every N hours.", run_config=10000)] = None
+    log_step_count_steps: Annotated[Optional[types.OneOrMore], Option(None, "NPURunConfig", "Interval for logging steps/sec and loss.", run_config=100)] = None
     train_distribute: Annotated[Optional[object], Option(None, "NPURunConfig", "Forwarded to RunConfig; reserved for the adapter.")] = None
     eval_distribute: Annotated[Optional[object], Option(None, "NPURunConfig", "Forwarded to RunConfig; reserved for the adapter.")] = None
     horovod_mode: Annotated[Optional[bool], Option(None, "NPURunConfig", "Suppresses the automatic rank-0 variable broadcast hook in NPUEstimator.", run_config=False)] = None

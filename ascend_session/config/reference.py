@@ -80,9 +80,10 @@ class OptionValues(NamedTuple):
         """Allowed values, or types and range, on one line."""
         if self.allowed:
             return ", ".join(repr(value) for value in self.allowed)
-        if self.low is None or self.high is None:
+        if self.low is None:
             return self.types
-        return f"{self.types}, {self.low} to {self.high}"
+        limits = f"from {self.low}" if self.high is None else f"{self.low} to {self.high}"
+        return f"{self.types}, {limits}"
 
 
 @lru_cache(maxsize=None)

@@ -35,8 +35,11 @@ _MOST_BYTES = 2**64 - 1
 
 
 def _plain_int(value: Any) -> Any:
-    """Refuse True, 1.0 and numpy's numbers, which equal 1: some releases of pydantic take them."""
-    if type(value) is not int:
+    """Refuse True, 1.0 and numpy's numbers, which equal 1: some releases of pydantic take them.
+
+    And numbers too long for pydantic, which has a sentence of its own for them.
+    """
+    if type(value) is not int or value.bit_length() > 63:
         raise PydanticCustomError("literal_error", "no plain int")
     return value
 
@@ -48,6 +51,11 @@ Switch = Annotated[Literal[0, 1], BeforeValidator(_plain_int)]
 UpTo2 = Annotated[Literal[0, 1, 2], BeforeValidator(_plain_int)]
 UpTo3 = Annotated[Literal[0, 1, 2, 3], BeforeValidator(_plain_int)]
 UpTo4 = Annotated[Literal[0, 1, 2, 3, 4], BeforeValidator(_plain_int)]
+
+# Of RunConfig, which hands them to Python (run_config.py _validate_properties of TensorFlow)
+ZeroOrMore = Annotated[int, Field(ge=0)]
+OneOrMore = Annotated[int, Field(ge=1)]
+Hours = Annotated[float, Field(gt=0.0)]
 
 Positive = Annotated[int, Field(ge=1, le=INT32_MAX)]
 NotNegative = Annotated[int, Field(ge=0, le=INT32_MAX)]
@@ -105,8 +113,7 @@ def path_text(value: object) -> str:
     """A path as text: str or any os.PathLike.
 
     Raises:
-        ValueError: For an empty path, one with a NUL character or a name that is not UTF-8 text
-            (the adapter gets its options as UTF-8), and bytes.
+        ValueError: For an empty path, one with a NUL character, and bytes.
     """
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(path, str):
@@ -115,10 +122,6 @@ def path_text(value: object) -> str:
         raise UnusableError("it is empty (leave the option out to use the default)")
     if "\0" in path:
         raise UnusableError("a path has no NUL character in it")
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        raise UnusableError("it is not UTF-8 text (half a surrogate pair)") from None
     return path
 
 

@@ -1,7 +1,7 @@
 """Host rules about paths and files: what must exist or be writable here, and what stands in it."""
 
 import os
-from typing import Iterator, Optional, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
 from ascend_session.config.entry import is_file
 from ascend_session.config.grammars import profiling_options
@@ -219,17 +219,41 @@ def _find_remarks(option: str, path: str, content: bytes) -> Iterator[Finding]:
 def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
     """The feature deeper_opat needs aoe_mode 2, nonhomo_split needs aoe_mode 1."""
     mode = tuning_mode(entry)
-    given = entry.get(_AOE)
-    if mode is None or given is None:
-        return
-    from ascend_session.option_files import AoeConfigFile
-
-    file, where = given, ""
-    if not is_file(given):
-        where = f"{given}: "
-        try:
-            file = AoeConfigFile.read(given)
-        except ConfigError:  # files_say_what_ge_reads reports it
-            return
-    for fault in file.against(mode):
+    file, where = _read_file(entry, _AOE) if mode is not None else (None, "")
+    for fault in file.against(mode) if file is not None else ():
         yield error(f"{_AOE}: {where}{fault}", option=_AOE)
+
+
+@RULES.add("op_debug_config", "op_debug_level", variables=("NPU_COLLECT_PATH",))
+@source("guides/facts/dumps.md#operator-debugging; guides/facts/dumps.md#data-dump")
+def memory_checks_exclude_other_debugging(entry: FlatOptions) -> RuleFindings:
+    """The item oom of op_debug_config excludes op_debug_level=2 and NPU_COLLECT_PATH."""
+    file, where = _read_file(entry, "op_debug_config")
+    if file is None or "oom" not in file.items:
+        return
+    if entry.get("op_debug_level") == 2:
+        yield error(
+            f"op_debug_config: {where}oom cannot be used with op_debug_level=2: operators fail on "
+            "the device.",
+            "Leave op_debug_level out, which is deprecated.",
+        )
+    if entry.environ.get("NPU_COLLECT_PATH"):
+        yield error(
+            f"op_debug_config: {where}oom cannot be used while NPU_COLLECT_PATH is set.",
+            "Take oom out, or unset NPU_COLLECT_PATH.",
+        )
+
+
+def _read_file(entry: FlatOptions, option: str) -> Tuple[Any, str]:
+    """Read the file of an option, if there is one that can be read.
+
+    Returns:
+        The file as an object, or None; and what messages begin with, if the option is a path.
+    """
+    given = entry.get(option)
+    if given is None or is_file(given):
+        return given, ""
+    try:
+        return file_type(option).read(given), f"{given}: "
+    except ConfigError:  # files_say_what_ge_reads reports it
+        return None, ""

@@ -24,7 +24,7 @@ RULES = RuleBook()
 
 def whole_number(text: Optional[str]) -> Optional[int]:
     """``text`` as the adapter's safe_strto64 reads it, None if it does not."""
-    number = int(text) if text and re.fullmatch(r"\s*-?[0-9]+\s*", text) else None
+    number = int(text) if text and re.fullmatch(r"\s*-?0*[0-9]{1,19}\s*", text, re.A) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 

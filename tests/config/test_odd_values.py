@@ -1,0 +1,185 @@
+"""Values that nobody means to give: each is answered with a sentence about its option."""
+
+import os
+from pathlib import Path
+from typing import Any, Dict, Type
+
+import numpy as np
+import pytest
+
+from ascend_session import AscendConfig, ConfigError, DumpConfig, DynamicInputConfig
+from ascend_session.option_files import (
+    AoeConfigFile,
+    FusionSwitch,
+    MixList,
+    OpDebugConfig,
+    OptionFile,
+)
+
+
+def refusal(**given: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        AscendConfig(**given)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"save_summary_steps": -1},
+        {"save_checkpoints_steps": -1},
+        {"save_checkpoints_secs": -1},
+        {"keep_checkpoint_max": -1},
+        {"log_step_count_steps": 0},
+        {"keep_checkpoint_every_n_hours": 0},
+        {"keep_checkpoint_every_n_hours": -0.5},
+        {"keep_checkpoint_every_n_hours": float("nan")},
+    ],
+    ids=str,
+)
+def test_what_run_config_refuses_is_refused(given: Dict[str, Any]) -> None:
+    name, value = next(iter(given.items()))
+    assert refusal(**given).startswith(f"{name}={value!r}: ")
+    estimator = pytest.importorskip("tensorflow_estimator").estimator
+    with pytest.raises(ValueError, match=f"{name} should be"):
+        estimator.RunConfig(**given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"save_summary_steps": 0},
+        {"save_checkpoints_steps": 10**12},
+        {"keep_checkpoint_max": 0},
+        {"log_step_count_steps": 1},
+        {"keep_checkpoint_every_n_hours": 0.01},
+    ],
+    ids=str,
+)
+def test_what_run_config_takes_is_taken(given: Dict[str, Any]) -> None:
+    assert AscendConfig(**given).to_run_config_kwargs() == given
+    estimator = pytest.importorskip("tensorflow_estimator").estimator
+    assert estimator.RunConfig(**given) is not None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"soc_config": "\ud800"},
+        {"job": "a\udcff"},
+        {"stream_max_parallel_num": {"\ud800": 1}},
+        {"optimization_switch": "\ud800:on"},
+        {"enable_scope_fusion_passes": ["\ud800"]},
+        {"op_debug_config": os.fsdecode(b"a\xff.cfg")},
+        {"debug_dir": "a\ud800"},
+    ],
+    ids=str,
+)
+def test_text_that_no_proto_can_hold_is_refused(given: Dict[str, Any]) -> None:
+    assert f"{next(iter(given))}=" in refusal(**given)
+    assert "this is not UTF-8 text (half a surrogate pair)." in refusal(**given)
+
+
+def test_a_part_refuses_such_text_as_well() -> None:
+    reason = r"this is not UTF-8 text \(half a surrogate pair\)"
+    with pytest.raises(ConfigError, match=rf"dump_layer='\\ud800': {reason}"):
+        DumpConfig(dump_layer="\ud800")
+    with pytest.raises(ConfigError, match=reason):
+        DynamicInputConfig(input_shape={"\ud800": [1]})
+    assert "dump_layer=" in refusal(dump_config={"dump_layer": "\ud800"})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mix_compile_mode": np.array([1, 2])}, "must be True or False (bool), not ndarray."),
+        ({"mix_compile_mode": np.bool_(True)}, "hint: Write mix_compile_mode=True."),
+        ({"mix_compile_mode": "false"}, "hint: Write mix_compile_mode=False."),
+        ({"mix_compile_mode": "1"}, "hint: Write mix_compile_mode=True."),
+        ({"iterations_per_loop": "²"}, "must be a whole number (int), not str."),
+        ({"iterations_per_loop": "--3"}, "must be a whole number (int), not str."),
+        ({"iterations_per_loop": "9" * 5000}, "must be a whole number (int), not str."),
+        ({"iterations_per_loop": 10**5000}, "the largest value is 2147483647."),
+        ({"graph_run_mode": 10**5000}, "is not one of 0, 1."),
+        ({"iterations_per_loop": np.array([1, 2])}, "a whole number (int), not ndarray."),
+    ],
+    ids=lambda value: str(list(value)) if isinstance(value, dict) else None,
+)
+def test_no_value_is_answered_with_an_error_of_python(given: Dict[str, Any], message: str) -> None:
+    assert message in refusal(**given)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (MixList, "black_add"),
+        (OpDebugConfig, "items"),
+        (AoeConfigFile, "feature"),
+        (FusionSwitch, "keep_at_o1"),
+    ],
+)
+@pytest.mark.parametrize("value", [3, None, True, {"a": 1}, "a", b"a", [1], [["a"]]], ids=repr)
+def test_what_is_no_list_of_words_is_refused_by_every_file(
+    make: Type[OptionFile], field: str, value: Any
+) -> None:
+    with pytest.raises(ConfigError, match=f"{field} is a list of"):
+        make(**{field: value})
+
+
+# Files of options ------------------------------------------------------------------------------
+
+
+def read(folder: Path, text: str) -> AscendConfig:
+    (folder / "a.yaml").write_text(text, encoding="utf-8")
+    return AscendConfig.from_file(folder / "a.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("iterations_per_loop: 010", "YAML reads 010 as 8."),
+        ("hccl_timeout: 1:30", "YAML reads 1:30 as 90."),
+        ("keep_checkpoint_every_n_hours: 1:30.5", "YAML reads 1:30.5 as 90.5."),
+        ("dump_config:\n  dump_step: [0, 010]", "YAML reads 010 as 8."),
+    ],
+)
+def test_a_number_that_yaml_reads_as_another_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text)
+    assert f"a.yaml:{text.count(chr(10)) + 1}: {message}" in str(caught.value)
+
+
+def test_other_numbers_and_quoted_ones_are_taken(tmp_path: Path) -> None:
+    text = "op_wait_timeout: 0\nop_execute_timeout: 1_000\njob: '010'\nsoc_config: \"1:30\"\n"
+    config = read(tmp_path, text)
+    assert (config.op_wait_timeout, config.op_execute_timeout) == (0, 1000)
+    assert (config.job, config.soc_config) == ("010", "1:30")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("2020-99-99", "2020-99-99 is no timestamp, as which YAML reads it."),
+        ("!!int x", "x is no int, as which YAML reads it."),
+        ("!!float x", "x is no float, as which YAML reads it."),
+        ("!!bool x", "x is no bool, as which YAML reads it."),
+        ("!!timestamp x", "x is no timestamp, as which YAML reads it."),
+        ("9" * 5000, " is no int, as which YAML reads it."),
+    ],
+)
+def test_a_value_that_its_tag_does_not_fit_is_refused(
+    tmp_path: Path, value: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, f"job: a\nsoc_config: {value}\n")
+    assert "a.yaml:2: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_a_name_in_bytes_is_a_name_and_a_zero_byte_is_none(tmp_path: Path) -> None:
+    read(tmp_path, "job: a")
+    assert AscendConfig.from_file(bytes(tmp_path / "a.yaml")).job == "a"
+    with pytest.raises(ConfigError, match="is not a file name"):
+        AscendConfig.from_file("a\0b")
