@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ascend_session.option_files.aipp import AippOp as AippOp
     from ascend_session.option_files.aoe_config import AoeConfigFile as AoeConfigFile
     from ascend_session.option_files.base import OptionFile as OptionFile
+    from ascend_session.option_files.customize_dtypes import DTYPES as DTYPES
     from ascend_session.option_files.customize_dtypes import CustomDtypes as CustomDtypes
     from ascend_session.option_files.customize_dtypes import Dtypes as Dtypes
     from ascend_session.option_files.fusion_switch import FusionSwitch as FusionSwitch
@@ -30,17 +31,21 @@ if TYPE_CHECKING:
     from ascend_session.option_files.op_precision import OpPrecision as OpPrecision
     from ascend_session.option_files.op_precision import decide_by_select as decide_by_select
     from ascend_session.option_files.op_precision import implemented_modes as implemented_modes
+    from ascend_session.option_files.op_precision import with_mode as with_mode
 
 _NAMES = {
     "aipp": ("Aipp", "AippOp"),
     "aoe_config": ("AoeConfigFile",),
     "base": ("OptionFile",),
-    "customize_dtypes": ("CustomDtypes", "Dtypes"),
+    "customize_dtypes": ("DTYPES", "CustomDtypes", "Dtypes"),
     "fusion_switch": ("FusionSwitch", "Switching"),
     "mixlist": ("LISTS", "MixList", "Policy", "built_in_lists"),
     "op_cache": ("OpCache",),
     "op_debug": ("DEBUG_ITEMS", "OpDebugConfig"),
-    "op_precision": ("MODES", "Decision", "OpPrecision", "decide_by_select", "implemented_modes"),
+    "op_precision": (
+        *("MODES", "Decision", "OpPrecision"),
+        *("decide_by_select", "implemented_modes", "with_mode"),
+    ),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -12,7 +12,7 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session import AscendConfig, ConfigError
-from ascend_session.config.entry import FileStore
+from ascend_session.config import FileStore
 from ascend_session.option_files import (
     FILE_OPTIONS,
     Aipp,

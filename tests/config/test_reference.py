@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from ascend_session.config import HOST_RULES, OPENING_RULES, RULES
 from ascend_session.config.reference import (
     SCOPES,
     all_options,
@@ -19,7 +20,6 @@ from ascend_session.config.reference import (
     to_dict,
     values_of,
 )
-from ascend_session.config.rules import HOST_RULES, RULES, paths
 
 
 def test_names_and_keys_are_unambiguous():
@@ -106,7 +106,7 @@ def test_rules_are_objects_in_json():
 
 
 def test_every_rule_stands_at_each_option_it_looks_at():
-    for book in (RULES, HOST_RULES, paths.OPENING_RULES):
+    for book in (RULES, HOST_RULES, OPENING_RULES):
         for rule in book:
             for key in rule.keys:
                 assert rule in [each for _, each in rules_of(find(key))]

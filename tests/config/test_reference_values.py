@@ -6,50 +6,45 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import Annotated, Literal
 
-from ascend_session.config.grammars.lists import CommaNames
 from ascend_session.config.reference import describe_values, find, values_of
-from ascend_session.config.types import PathText, Switch
-
-
-class Inner(BaseModel):
-    words: Optional[CommaNames] = None
-    folder: Optional[PathText] = None
 
 
 class Model(BaseModel):
     on: Optional[bool] = None
     count: Optional[Annotated[int, Field(ge=1, le=9)]] = None
-    switch: Optional[Switch] = None
+    least: Optional[Annotated[int, Field(ge=1)]] = None
     single: Optional[Literal["only"]] = None
     text: Optional[str] = None
     number: Optional[float] = None
     thing: Optional[object] = None
-    inner: Optional[Inner] = None
 
 
-def kind(path, model=Model):
-    for name in path.split("."):
-        annotation = model.model_fields[name].annotation
-        model = Inner
-    return describe_values(annotation)
+OPTIONS = {"switch": "graph_run_mode", "words": "enable_scope_fusion_passes", "folder": "debug_dir"}
+
+
+def kind(name):
+    if name in OPTIONS:
+        return values_of(find(OPTIONS[name]))
+    return describe_values(Model.model_fields[name].annotation)
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("name", "words"),
     [
         ("on", "bool"),
         ("count", "int, 1 to 9"),
+        ("least", "int, from 1"),
         ("switch", "0, 1"),
         ("single", "'only'"),
         ("text", "str"),
         ("number", "float"),
         ("thing", "Python object"),
-        ("inner.words", "str or list"),
-        ("inner.folder", "path"),
+        ("words", "str or list"),
+        ("folder", "path"),
     ],
 )
-def test_values_are_said_in_words(path, words):
-    assert kind(path).words == words
+def test_values_are_said_in_words(name, words):
+    assert kind(name).words == words
 
 
 def test_allowed_values_and_their_type_are_kept():
@@ -65,7 +60,7 @@ def test_a_range_has_two_ends():
 
 
 def test_the_grammar_is_the_docstring_without_its_sections():
-    grammar = kind("inner.words").grammar
+    grammar = kind("words").grammar
     assert (
         grammar == 'Names with commas between: "A,B" or a list of names (passes, operator types).'
     )

@@ -19,7 +19,7 @@ from ascend_session import (
     MemoryConfig,
     ProfilingConfig,
 )
-from ascend_session.config.option import adapter_options
+from ascend_session.config import adapter_options
 
 REFERENCE: List[Dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "options.json").read_text(encoding="utf-8")

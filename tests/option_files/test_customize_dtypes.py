@@ -9,8 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import pytest
 
 from ascend_session import ConfigError
-from ascend_session.option_files import CustomDtypes, Dtypes
-from ascend_session.option_files.customize_dtypes import DTYPES
+from ascend_session.option_files import DTYPES, CustomDtypes, Dtypes
 
 BLANKS = b" \t\n\v\f\r"
 TYPES = {name.upper().encode() for name in DTYPES}

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from ascend_session import ConfigError
-from ascend_session.option_files import MODES, OpPrecision
-from ascend_session.option_files.op_precision import with_mode
+from ascend_session.option_files import MODES, OpPrecision, with_mode
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ascend_session import AscendConfig, ConfigError
-from ascend_session.config.entry import FileStore
+from ascend_session.config import FileStore
 from ascend_session.option_files import OpPrecision
 from ascend_session.session.conditions import Protos
 
