@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import Literal, get_args, get_origin, get_type_hints
 
+from ascend_session.config.grammars import show_value
 from ascend_session.config.names import unknown_name
 from ascend_session.config.option import part_of
 from ascend_session.errors import ConfigError
@@ -176,7 +177,7 @@ def _reword(finding: Any, model: Type[BaseModel]) -> Iterator[Finding]:
 def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
     annotation = model.model_fields[name].annotation
     given = finding["input"]
-    written = f"{name}={_show(given)}"
+    written = f"{name}={show_value(given)}"
     kind = finding["type"]
     if kind == "string_unicode":  # which some releases of pydantic notice themselves
         return _not_utf_8(name, given)
@@ -216,8 +217,8 @@ def allowed_values(annotation: Any) -> List[Any]:
 def _not_allowed(name: str, given: Any, allowed: List[Any]) -> Finding:
     listed = ", ".join(repr(value) for value in allowed)
     kind = "" if type(given) in {type(value) for value in allowed} else f" ({_type_name(given)})"
-    text = _show(given) if type(given) is int else str(given)
-    message = f"{name}={_show(given)}{kind} is not one of {listed}."
+    text = show_value(given) if type(given) is int else str(given)
+    message = f"{name}={show_value(given)}{kind} is not one of {listed}."
     twin = next((v for v in allowed if str(v).lower() == text.lower()), None)
     if isinstance(given, bool):
         twin = next((v for v in (twin, int(given), str(int(given))) if v in allowed), None)
@@ -239,13 +240,6 @@ def _conversion(name: str, given: Any, kind: str) -> Optional[str]:
     if kind == "string_type" and isinstance(given, (int, float)):
         return f'Write {name}="{given}".'
     return None
-
-
-def _show(value: Any) -> str:
-    try:
-        return repr(value)
-    except ValueError:  # Python writes no int of thousands of digits
-        return "..."
 
 
 def _type_name(value: Any) -> str:

@@ -217,7 +217,7 @@ def _check_item(field: AippField, value: Any) -> Tuple[Any, str]:
         is_text = isinstance(value, str) and is_writable(value, strict=True)
         return value, "" if is_text else "text is needed."
     words = ENUMS[field.kind]
-    if isinstance(value, str) and value.isdigit() and len(value) < 10:  # protobuf takes any number
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value):  # protobuf takes any number
         value = words[int(value)] if int(value) < len(words) else str(int(value))
         return value, ""
     return value, "" if value in words else f"one of {', '.join(words)} is needed."
@@ -226,7 +226,7 @@ def _check_item(field: AippField, value: Any) -> Tuple[Any, str]:
 def _as_single(value: float) -> float:
     """Give the shortest number that is the same in single precision, which is what GE keeps."""
     try:
-        packed = struct.pack("<f", value)
+        packed = struct.pack("<f", float(value))
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
     (single,) = struct.unpack("<f", packed)

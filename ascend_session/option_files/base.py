@@ -80,7 +80,7 @@ class OptionFile(Brief):
                 faults at once. And if the object could not say all that is in it, as it is not
                 known here.
         """
-        return cls.parse(cls._load(path), os.fspath(path))
+        return cls.parse(cls._load(path), os.fsdecode(path))
 
     @classmethod
     def parse(cls: Type[_File], content: Union[str, bytes], name: str = "<text>") -> _File:
@@ -94,7 +94,7 @@ class OptionFile(Brief):
         Raises:
             ConfigError: As `read`.
         """
-        return cls.check_text(cls._load(path), os.fspath(path))
+        return cls.check_text(cls._load(path), os.fsdecode(path))
 
     @classmethod
     def check_text(cls, content: Union[str, bytes], name: str = "<text>") -> Tuple[Finding, ...]:
@@ -118,7 +118,7 @@ class OptionFile(Brief):
     @classmethod
     def fixed_with_remarks(cls: Type[_File], path: PathLike) -> Tuple[_File, Tuple[Finding, ...]]:
         """Read as `fixed`, and tell what is skipped in the file, which is not in the object."""
-        source, fields = cls._examine(os.fspath(path), cls._load(path), fix=True)
+        source, fields = cls._examine(os.fsdecode(path), cls._load(path), fix=True)
         return cls._build(source, fields), source.warnings()
 
     @classmethod
@@ -134,7 +134,7 @@ class OptionFile(Brief):
             ConfigError: If the file cannot be read.
             UnsupportedError: If what it takes to read it is not installed.
         """
-        source, _ = cls._examine(os.fspath(path), cls._load(path))
+        source, _ = cls._examine(os.fsdecode(path), cls._load(path))
         return ExaminedFile(source.errors(), source.warnings())
 
     def text(self) -> str:
@@ -151,7 +151,7 @@ class OptionFile(Brief):
         Raises:
             ConfigError: If there is a file and ``force`` is not given, or it cannot be written.
         """
-        write_file(os.fspath(path), encode(self.text()), force=force)
+        write_file(os.fsdecode(path), encode(self.text()), force=force)
 
     def store(self, folder: PathLike) -> str:
         """Write the file into ``folder``, under a name that holds a digest of its content.
@@ -162,11 +162,11 @@ class OptionFile(Brief):
         Raises:
             ConfigError: If it cannot be written.
         """
-        return store_file(os.fspath(folder), self.NAME, encode(self.text()))
+        return store_file(os.fsdecode(folder), self.NAME, encode(self.text()))
 
     def path_in(self, folder: PathLike) -> str:
         """Give the path at which `store` puts it; nothing is written."""
-        return stored_path(os.fspath(folder), self.NAME, encode(self.text()))
+        return stored_path(os.fsdecode(folder), self.NAME, encode(self.text()))
 
     @classmethod
     def of(cls: Type[_File], fields: Mapping[str, Any]) -> _File:
@@ -262,7 +262,7 @@ class OptionFile(Brief):
 
     @classmethod
     def _load(cls, path: PathLike) -> bytes:
-        return load_file(os.fspath(path), cls.WHAT)
+        return load_file(os.fsdecode(path), cls.WHAT)
 
 
 class FrozenDict(Mapping[str, Any]):

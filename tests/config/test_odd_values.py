@@ -9,6 +9,7 @@ import pytest
 
 from ascend_session import AscendConfig, ConfigError, DumpConfig, DynamicInputConfig
 from ascend_session.option_files import (
+    AippOp,
     AoeConfigFile,
     FusionSwitch,
     MixList,
@@ -101,6 +102,9 @@ def test_a_part_refuses_such_text_as_well() -> None:
         ({"iterations_per_loop": "9" * 5000}, "must be a whole number (int), not str."),
         ({"iterations_per_loop": 10**5000}, "the largest value is 2147483647."),
         ({"graph_run_mode": 10**5000}, "is not one of 0, 1."),
+        ({"graph_memory_max_size": 10**5000}, "a value of type int is not among"),
+        ({"local_device_list": [10**5000]}, "a value of type list is not among"),
+        ({"dump_config": {"dump_step": 10**5000}}, "a value of type int is not among"),
         ({"iterations_per_loop": np.array([1, 2])}, "a whole number (int), not ndarray."),
     ],
     ids=lambda value: str(list(value)) if isinstance(value, dict) else None,
@@ -176,6 +180,32 @@ def test_a_value_that_its_tag_does_not_fit_is_refused(
         read(tmp_path, f"job: a\nsoc_config: {value}\n")
     assert "a.yaml:2: " in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_a_file_of_an_option_takes_its_name_in_bytes(tmp_path: Path) -> None:
+    name = bytes(tmp_path / "ops_info.json")
+    made = MixList(black_add=["Relu"])
+    made.write(name)
+    assert MixList.read(name) == made
+    assert made.store(bytes(tmp_path)) == made.store(tmp_path)
+
+
+@pytest.mark.parametrize("word", ["\u00b2", "\uff12"])
+def test_only_ascii_digits_are_the_number_of_a_word(word: str) -> None:
+    assert AippOp("1", input_format="3").input_format == "RGB888_U8"
+    with pytest.raises(ConfigError, match=r"input_format=.*one of UNDEFINED"):
+        AippOp("static", input_format=word)
+
+
+def test_a_whole_number_beyond_single_precision_is_infinite() -> None:
+    made = AippOp("static", input_format="RGB888_U8", min_chn_0=10**400)
+    assert made.min_chn_0 == float("inf")
+
+
+def test_a_cluster_that_cannot_be_read_is_none() -> None:
+    config = AscendConfig(distribute=object(), mix_compile_mode=True)
+    with pytest.raises(ConfigError, match="TF_CONFIG names no cluster"):
+        config.check_host({"TF_CONFIG": "[" * 100_000})
 
 
 def test_a_name_in_bytes_is_a_name_and_a_zero_byte_is_none(tmp_path: Path) -> None:

@@ -109,9 +109,17 @@ TEXT = {"type": "string"}
 COUNT = {"type": "integer", "minimum": 1}
 
 
+def show_value(value: object) -> str:
+    """Write a value as Python does; three dots for a number that is too long for that."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "..."
+
+
 def refused(given: object, reason: str, example: object) -> ValueError:
     """Make the error for a value: what was given, what is wrong with it, and a right one."""
-    quoted = repr(given)
+    quoted = show_value(given)
     if len(quoted) > _MOST_QUOTED:
         quoted = f"{quoted[:70]}...{quoted[-20:]}"
     return ValueError(f"{quoted} cannot be used: {reason}; write for example {example!r}.")
@@ -139,8 +147,8 @@ def has_blank(text: str) -> bool:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is an int; a bool is none."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Whether ``value`` is an int that some option can hold; a bool is none."""
+    return isinstance(value, int) and type(value) is not bool and value.bit_length() <= 64
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:

@@ -250,7 +250,7 @@ def parameter_servers_need_a_cluster(entry: FlatOptions) -> RuleFindings:
 def _has_cluster(text: str) -> bool:
     try:
         config = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(config, dict) and bool(config.get("cluster"))
 
