@@ -70,6 +70,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "typo.ini").write_text("[ByOpType]\nRelu=high_precison\n")
     (tmp_path / "many.ini").write_text("nonsense\n" * 7)
     (tmp_path / "oom.cfg").write_text("op_debug_config=oom\n")
+    (tmp_path / "oom_of_a.cfg").write_text("op_debug_config=oom\nop_debug_list=a\n")
     (tmp_path / "deep.cfg").write_text('{"feature": ["deeper_opat"]}')
     (tmp_path / "gbk.ini").write_bytes("# 注释\n名=keep_fp16\n".encode("gbk"))
     (tmp_path / "large.cfg").touch()

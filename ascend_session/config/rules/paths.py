@@ -11,6 +11,7 @@ from ascend_session.config.rules.rule import (
     RuleBook,
     RuleFindings,
     error,
+    no_effect,
     source,
     warning,
 )
@@ -241,6 +242,20 @@ def memory_checks_exclude_other_debugging(entry: FlatOptions) -> RuleFindings:
         yield error(
             f"op_debug_config: {where}oom cannot be used while NPU_COLLECT_PATH is set.",
             "Take oom out, or unset NPU_COLLECT_PATH.",
+        )
+
+
+@RULES.add("op_compiler_cache_mode", "op_debug_config")
+@source("guides/facts/dumps.md#operator-debugging")
+def debug_items_disable_the_compile_cache(entry: FlatOptions) -> RuleFindings:
+    """An op_debug_config without a list of operators disables the operator compile cache."""
+    file, where = _read_file(entry, "op_debug_config")
+    is_for_all = file is not None and file.items and not (file.names or file.types)
+    if is_for_all and "op_compiler_cache_mode" in entry:
+        yield no_effect(
+            f"{entry.text('op_compiler_cache_mode')} has no effect: {where}the items of "
+            "op_debug_config are for all operators.",
+            "Name the operators that you debug in op_debug_list.",
         )
 
 
