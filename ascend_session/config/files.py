@@ -293,9 +293,10 @@ _STRANGE_NUMBER = re.compile(r"[-+]?0[0-9_]+|[-+]?[0-9_]+(:[0-9_.]+)+")
 
 
 def _careful_loader(text: str) -> Any:
-    """Make a loader that refuses what is nested more deeply than any configuration.
+    """Make a loader that refuses what nobody means.
 
-    And numbers that are not what they look like, and values that their own tag does not fit.
+    That is what is nested more deeply than any configuration, numbers that are not what they look
+    like, and values that their own tag does not fit.
     """
     import yaml
 

@@ -217,7 +217,7 @@ def allowed_values(annotation: Any) -> List[Any]:
 def _not_allowed(name: str, given: Any, allowed: List[Any]) -> Finding:
     listed = ", ".join(repr(value) for value in allowed)
     kind = "" if type(given) in {type(value) for value in allowed} else f" ({_type_name(given)})"
-    text = show_value(given) if type(given) is int else str(given)
+    text = show_value(given, str)
     message = f"{name}={show_value(given)}{kind} is not one of {listed}."
     twin = next((v for v in allowed if str(v).lower() == text.lower()), None)
     if isinstance(given, bool):
@@ -231,14 +231,15 @@ _INTEGER = r"\s*-?[0-9]{1,20}\s*"
 
 
 def _conversion(name: str, given: Any, kind: str) -> Optional[str]:
-    if kind == "bool_type" and str(given).lower() in _TRUTHS:
-        return f"Write {name}={_TRUTHS[str(given).lower()]}."
+    text = show_value(given, str)
+    if kind == "bool_type" and text.lower() in _TRUTHS:
+        return f"Write {name}={_TRUTHS[text.lower()]}."
     if kind == "int_type" and isinstance(given, str) and re.fullmatch(_INTEGER, given):
         return f"Write {name}={int(given)}, without quotes."
     if kind == "string_type" and isinstance(given, bytes):
         return f"Decode it: {name}={given.decode(errors='replace')!r}."
     if kind == "string_type" and isinstance(given, (int, float)):
-        return f'Write {name}="{given}".'
+        return f'Write {name}="{text}".'
     return None
 
 

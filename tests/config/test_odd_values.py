@@ -95,6 +95,8 @@ def test_a_part_refuses_such_text_as_well() -> None:
     [
         ({"mix_compile_mode": np.array([1, 2])}, "must be True or False (bool), not ndarray."),
         ({"mix_compile_mode": np.bool_(True)}, "hint: Write mix_compile_mode=True."),
+        ({"mix_compile_mode": 10**5000}, "must be True or False (bool), not int."),
+        ({"soc_config": 10**5000}, "must be text (str), not int."),
         ({"mix_compile_mode": "false"}, "hint: Write mix_compile_mode=False."),
         ({"mix_compile_mode": "1"}, "hint: Write mix_compile_mode=True."),
         ({"iterations_per_loop": "²"}, "must be a whole number (int), not str."),

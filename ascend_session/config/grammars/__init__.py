@@ -109,10 +109,10 @@ TEXT = {"type": "string"}
 COUNT = {"type": "integer", "minimum": 1}
 
 
-def show_value(value: object) -> str:
+def show_value(value: object, write: Callable[[object], str] = repr) -> str:
     """Write a value as Python does; three dots for a number that is too long for that."""
     try:
-        return repr(value)
+        return write(value)
     except ValueError:
         return "..."
 
