@@ -104,6 +104,7 @@ def test_a_part_refuses_such_text_as_well() -> None:
         ({"iterations_per_loop": "9" * 5000}, "must be a whole number (int), not str."),
         ({"iterations_per_loop": 10**5000}, "the largest value is 2147483647."),
         ({"graph_run_mode": 10**5000}, "is not one of 0, 1."),
+        ({"graph_memory_max_size": 10**30}, "a number of bytes above 0 is needed"),
         ({"graph_memory_max_size": 10**5000}, "a value of type int is not among"),
         ({"local_device_list": [10**5000]}, "a value of type list is not among"),
         ({"dump_config": {"dump_step": 10**5000}}, "a value of type int is not among"),

@@ -147,8 +147,8 @@ def has_blank(text: str) -> bool:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is an int that some option can hold; a bool is none."""
-    return isinstance(value, int) and type(value) is not bool and value.bit_length() <= 64
+    """Whether ``value`` is an int, not too long to be written; a bool is none."""
+    return isinstance(value, int) and type(value) is not bool and value.bit_length() <= 4096
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
