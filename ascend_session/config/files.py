@@ -315,11 +315,12 @@ def _careful_loader(text: str) -> Any:
                 self.depth -= 1
 
         def construct_object(self, node: Any, deep: bool = False) -> Any:
+            construct: Any = super().construct_object
             if not isinstance(node, yaml.ScalarNode):
-                return super().construct_object(node, deep)
+                return construct(node, deep)
             place = _place_of(node.start_mark)
             try:
-                value = super().construct_object(node, deep)
+                value = construct(node, deep)
             except (ValueError, LookupError, AttributeError):
                 kind = node.tag.rpartition(":")[2]
                 message = f"{shorten(node.value)} is no {kind}, as which YAML reads it."
