@@ -188,7 +188,7 @@ class RetryPolicy:
 
     A failed initialisation aborts its process, so an attempt is always a process of its own. What
     the failure is decides: transient ones are tried again, ambiguous ones once, all others never,
-    nor one of which only a wrapper is known (``E19999``).
+    nor one of which only a wrapper is known (``E19999``). What somebody has killed is tried again.
 
     Attributes:
         attempts: How many there may be in all, the first one included.
@@ -214,15 +214,26 @@ class RetryPolicy:
             _check_seconds("wait_seconds", self.wait_seconds, 0)
         _check_seconds("attempt_seconds", self.attempt_seconds, 1)
 
-    def allows(self, attempt: int, failure: Optional[Failure], kind: FailureClass) -> bool:
+    def allows(
+        self,
+        attempt: int,
+        failure: Optional[Failure],
+        kind: Optional[FailureClass],
+        was_killed: bool = False,
+    ) -> bool:
         """Whether there is another attempt after this one.
 
         Args:
             attempt: Number of the attempt that failed, from 1.
             failure: What was found in its output; None if nothing that is known.
-            kind: Its class under the conditions that are met.
+            kind: Its class under the conditions that are met; None without a failure.
+            was_killed: Whether somebody else has ended it, which is not its fault.
         """
-        if failure is None or attempt >= self.attempts or failure.definition.role is Role.WRAPPER:
+        if attempt >= self.attempts:
+            return False
+        if failure is None:
+            return was_killed
+        if failure.definition.role is Role.WRAPPER:
             return False
         if kind is FailureClass.AMBIGUOUS:
             return attempt < _AMBIGUOUS_ATTEMPTS

@@ -14,10 +14,9 @@ import math
 import os
 import re
 import time
-from itertools import repeat
+from itertools import chain, islice, repeat
 from typing import (
     Dict,
-    Iterable,
     Iterator,
     List,
     Mapping,
@@ -106,7 +105,11 @@ class Processes:
     ) -> Iterator[Tuple[psutil.Process, int]]:
         """Find each process of a rank that lives, below the parent of the ranks."""
         rank_of = {pid: rank for rank, pid in alive.items()}
-        for process in _list_siblings(alive.values()):
+        parents = set()
+        for pid in alive.values():
+            with contextlib.suppress(psutil.Error):
+                parents.add(psutil.Process(pid).ppid())
+        for process in chain.from_iterable(islice(list_family(pid), 1, None) for pid in parents):
             with contextlib.suppress(psutil.Error):
                 rank = rank_of.get(process.pid, rank_of.get(process.ppid()))
                 if rank is None:  # it has lost its parent, and the parent of the ranks has it now
@@ -119,16 +122,27 @@ class Processes:
                     yield process, rank
 
 
-def _list_siblings(pids: Iterable[int]) -> Iterator[psutil.Process]:
-    """List all that lives below the parents of these processes, a parent before its children."""
-    parents = set()
-    for pid in pids:
-        with contextlib.suppress(psutil.Error):
-            parents.add(psutil.Process(pid).parent())
-    for parent in parents:
-        if parent is not None:
-            with contextlib.suppress(psutil.Error):
-                yield from parent.children(recursive=True)
+_KERNEL_LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+
+
+def list_family(pid: int) -> Iterator[psutil.Process]:
+    """List a process and what lives below it, a parent before its children.
+
+    Nothing is read of other processes, of which a machine may have many, unless the kernel does not
+    list children (``CONFIG_PROC_CHILDREN``).
+    """
+    pids = [pid]
+    while pids:
+        pid = pids.pop()
+        with contextlib.suppress(psutil.Error, OSError):
+            process = psutil.Process(pid)
+            yield process
+            if not _KERNEL_LISTS_CHILDREN:
+                yield from process.children(recursive=True)
+                return
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                    pids += map(int, file.read().split())
 
 
 _ANSWER_S = 2.0  # that processes have to write their stacks

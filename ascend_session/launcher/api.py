@@ -167,7 +167,7 @@ class _Launch:
         while planned is not None:
             last = self._run_attempt(planned)
             planned = None
-            if last.cause is not None and last.number <= first.config.max_restarts:
+            if last.cause is not None:
                 planned = self._plan_next(last, last.cause)
         code = 0 if last.cause is None else last.cause.exit_code
         if code and self._is_interrupted:
@@ -203,15 +203,19 @@ class _Launch:
 
     def _plan_next(self, last: Attempt, cause: Cause) -> Optional[Plan]:
         """Wait and plan another attempt; None if there can be none, or it would fail like this."""
-        from ascend_session.failures import RetryPolicy
+        from ascend_session.failures import FailureClass, RetryPolicy
 
-        if not _may_pass(last, cause):
-            return None
         first, number = self._first, last.number + 1
+        policy = RetryPolicy(attempts=first.config.max_restarts + 1)
+        was_asked = last.signal is not None or bool(last.stall)
+        was_killed = cause.exit_code in _KILLED and not was_asked
+        if not policy.allows(last.number, cause.failure, cause.failure_class, was_killed):
+            return None
         why = f"Attempt {last.number} failed: {cause.said}"
         if cause.failure is not None:
-            why += f" {cause.failure.code} is a temporary failure."
-        wait_s = RetryPolicy().wait_before_next(cause.failure)
+            verb = "is" if cause.failure_class is FailureClass.TRANSIENT else "may be"
+            why += f" {cause.failure.code} {verb} a temporary failure."
+        wait_s = policy.wait_before_next(cause.failure)
         if cause.failure is None and not backend_class(first.backend).holds_npus:
             wait_s = _WAIT_WITHOUT_DEVICES_S
         what = "could not be planned"
@@ -263,13 +267,3 @@ class _Launch:
         self._is_interrupted = bool(self._signals.take())
         if self._is_interrupted:
             raise _InterruptedError
-
-
-def _may_pass(attempt: Attempt, cause: Cause) -> bool:
-    """Tell whether a failure is transient, or nobody's fault: a rank or the guardian was killed."""
-    from ascend_session.failures import FailureClass
-
-    if cause.failure is not None:
-        return cause.failure_class is FailureClass.TRANSIENT
-    was_asked = attempt.signal is not None or bool(attempt.stall)
-    return not was_asked and cause.exit_code in _KILLED

@@ -13,6 +13,7 @@ import errno
 import math
 import os
 import re
+import resource
 import signal
 from dataclasses import replace
 from enum import IntEnum
@@ -57,6 +58,9 @@ _STALLED = 124  # as timeout(1)
 _OUT_OF_MEMORY = (
     "If nobody sent it, 'dmesg' or 'journalctl -k' names the process that the kernel killed; then "
     "give the job more memory, or let each rank use less."
+)
+_OUT_OF_TIME = (
+    "The kernel also kills a process here once it has used {} s of CPU time: see 'ulimit -t'."
 )
 _CRASHED = (
     "That line led to a crash in compiled code. stacks.log, below, has the stacks of all threads."
@@ -230,6 +234,9 @@ class _Judge:
         stacks = find_stacks(planned.folder) if has_crashed else ""
         if failure is None and is_exit and code == 128 + signal.SIGKILL:
             advice = _OUT_OF_MEMORY
+            limit_s = resource.getrlimit(resource.RLIMIT_CPU)[1]  # the ranks have the launcher's
+            if limit_s != resource.RLIM_INFINITY:
+                advice = f"{_OUT_OF_MEMORY} {_OUT_OF_TIME.format(limit_s)}"
         elif failure is None and has_crashed:
             advice = _CRASHED if stacks else _CRASHED_SILENTLY
         if rank.outcome == Outcome.NOT_STARTED:

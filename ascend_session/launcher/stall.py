@@ -18,7 +18,6 @@ from typing import (
     Any,
     Dict,
     Iterable,
-    Iterator,
     List,
     Mapping,
     NamedTuple,
@@ -44,6 +43,7 @@ from ascend_session.launcher.activity import (
     collect_stacks,
     describe_process,
     find_user_frame,
+    list_family,
 )
 from ascend_session.launcher.events import Stalled, StallNote
 from ascend_session.launcher.plan import Plan
@@ -264,7 +264,7 @@ class StallWatch:
         families: Dict[int, List[psutil.Process]] = {}
         for rank in ranks:
             pid = members[rank].pid if rank in members else self._alive.get(rank)
-            families[rank] = [] if pid is None else list(_family(pid))
+            families[rank] = [] if pid is None else list(list_family(pid))
         if stacks is None:
             # Ranks below a script, of which the launcher has started one, all have its folder.
             first = self._plan.ranks[0].folder
@@ -332,14 +332,6 @@ def _read_members(plan: Plan, alive: Mapping[int, int]) -> List[JoinedProcess]:
 def _find_longest_wait(members: Sequence[JoinedProcess]) -> Optional[CollectiveWait]:
     waits = [wait for member in members for wait in member.waits]
     return min(waits, key=lambda wait: wait.since) if waits else None
-
-
-def _family(pid: int) -> Iterator[psutil.Process]:
-    """Give a process and what lives below it."""
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        yield process
-        yield from process.children(recursive=True)
 
 
 class _Place(NamedTuple):

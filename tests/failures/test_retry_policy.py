@@ -39,6 +39,13 @@ def test_what_does_not_pass_or_is_not_known_is_never_tried_again() -> None:
     assert not RetryPolicy(9).allows(1, None, FailureClass.TRANSIENT)
 
 
+def test_what_somebody_has_killed_is_tried_as_often_as_is_allowed() -> None:
+    killed = [RetryPolicy(2).allows(attempt, None, None, was_killed=True) for attempt in (1, 2)]
+    assert killed == [True, False]
+    found = failure(PERMANENT)
+    assert not RetryPolicy(2).allows(1, found, found.failure_class, was_killed=True)
+
+
 def test_what_only_a_wrapper_tells_is_never_tried_again() -> None:
     assert not allowed(RetryPolicy(9), 1, "E19999: Inner Error!")
     assert allowed(RetryPolicy(9), 1, f"E19999: Inner Error!\n{TRANSIENT}")

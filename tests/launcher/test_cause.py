@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -139,6 +140,19 @@ def test_what_happened_is_said_in_a_sentence(
 
 def test_a_killed_rank_comes_with_advice_on_memory(tmp_path: Path) -> None:
     assert "dmesg" in Situation(tmp_path, 1).ended(0, -signal.SIGKILL).cause().advice
+
+
+def test_a_killed_rank_comes_with_the_limit_of_cpu_time_if_there_is_one(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    advice = Situation(tmp_path, 1).ended(0, -signal.SIGKILL).cause().advice
+    assert "CPU time" not in advice
+    limits = {resource.RLIMIT_CPU: (5, 7)}
+    real = resource.getrlimit
+    monkeypatch.setattr(resource, "getrlimit", lambda what: limits.get(what) or real(what))
+    limited = Situation(tmp_path / "again", 1).ended(0, -signal.SIGKILL).cause().advice
+    more = "The kernel also kills a process here once it has used 7 s of CPU time: see 'ulimit -t'."
+    assert limited == f"{advice} {more}"
 
 
 def test_a_rank_that_was_not_started_comes_with_advice_on_its_program(tmp_path: Path) -> None:

@@ -98,6 +98,29 @@ time.sleep(1000)
     assert (retried.result.cause.rank, retried.result.code) == (1, 128 + signal.SIGSEGV)
 
 
+def test_what_may_pass_is_tried_once_more_however_many_attempts_there_may_be(
+    tmp_path: Path,
+) -> None:
+    code = "if rank == 0: sys.exit('[ERROR] RUNTIME failed, ret[507033].')\ntime.sleep(1000)"
+    events: List[Event] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Restarting):
+            events.append(event)
+            os.kill(os.getpid(), signal.SIGHUP)  # the wait is the vendor's
+
+    previous = signal.signal(signal.SIGHUP, lambda number, frame: None)
+    try:
+        with open(os.devnull, "wb") as null:
+            asked = config(tmp_path, code, 2, max_restarts=5)
+            launch(asked, output=null.fileno(), on_event=note)
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+    (restarting,) = events
+    assert isinstance(restarting, Restarting)
+    assert restarting.why.endswith(" 507033 may be a temporary failure.")
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_so_is_a_guardian_that_was_killed(run: Any, number: int) -> None:
     killed: List[int] = []

@@ -202,6 +202,18 @@ time.sleep(1000)
         assert processes.look(ranks.alive)[0] < 0.3
 
 
+def test_only_processes_below_the_ranks_are_looked_at(tmp_path: Path, monkeypatch: Any) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("all processes of the machine are read")
+
+    monkeypatch.setattr(psutil, "pids", refuse)
+    monkeypatch.setattr(psutil, "_ppid_map", refuse)
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_HANG!r}])"
+    with Ranks(tmp_path, [_python(code)]) as ranks:
+        report = ranks.report()
+        assert report[1].count("process ") == 2
+
+
 def test_what_came_and_went_between_two_looks_counts(tmp_path: Path) -> None:
     code = """
 import os, sys, time
