@@ -24,16 +24,16 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
-    Type,
     Union,
 )
 
+from ascend_session.backends import backend_class
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
-    from ascend_session.backends.base import Backend
+    from ascend_session.launcher.plan import Plan
 
 _EXAMPLE = 'Write logical ids, from 0, as in "0-3,6".'
 
@@ -50,54 +50,73 @@ class RankDevice(NamedTuple):
     physical: Optional[PhysicalDeviceId]
 
 
-def choose_devices(
-    backend: "Type[Backend]",
-    given: Union[str, Sequence[int], None],
-    processes: Optional[int],
-    environ: Mapping[str, str],
-) -> Tuple[Tuple[RankDevice, ...], Tuple[str, ...]]:
-    """Choose among the devices that a backend finds for a launch, one per rank, rank 0 first.
+def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
+    """Choose the devices of this node's ranks, one each, rank 0 first; add notes to the plan.
 
-    Args:
-        backend: The backend.
-        given: Those that the launch names; None means the first, or all.
-        processes: How many; None means all that are named, or all there are.
-        environ: The launcher's environment.
-
-    Returns:
-        The devices, and what the user should know, in sentences.
+    Those of the rank table, if that counts; else those that the options name, or the first.
 
     Raises:
         BackendError: As from `Backend.find_devices`.
-        DeviceError: If there are not so many, or the product has no job of these.
+        DeviceError: If there are no such devices, or the product has no job of these.
+        JobError: If the table says something else than the options, or names devices that this
+            process does not get.
     """
+    backend, part = backend_class(plan.backend), plan.nodes.part
+    given, count = plan.config.devices, plan.config.processes
     ids = () if given is None else parse_devices(given)
-    if given is not None and processes not in (None, len(ids)):
+    if given is not None and count not in (None, len(ids)):
         raise DeviceError(
-            f"processes={processes}, but devices={given!r} names {len(ids)}.",
+            f"processes={count}, but devices={given!r} names {len(ids)}.",
             hint="Leave out one of them, or make them agree.",
         )
-    found = backend.find_devices(environ, processes or len(ids))
-    count = len(found.physical)
-    ids = ids or tuple(map(LogicalDeviceId, range(processes or count)))
-    missing = [str(number) for number in ids if int(number) >= count]
+    if part is not None and given is None and count is None:
+        count = len(part.devices)
+    found = backend.find_devices(plan.environ, count or len(ids))
+    available = len(found.physical)
+    if part is not None and given is None and backend.needs_rank_table:
+        by_table = [device.device_id for device in part.devices]
+        absent = [str(device) for device in by_table if device not in found.physical]
+        if absent:
+            raise JobError(
+                f"The rank table gives {part.name} the devices {', '.join(absent)}, which this "
+                "process does not get.",
+                hint="`ascend-session devices` shows what it gets; compare server_id in the table.",
+            )
+        if count == len(by_table):
+            ids = tuple(LogicalDeviceId(found.physical.index(device)) for device in by_table)
+    ids = ids or tuple(map(LogicalDeviceId, range(count or available)))
+    missing = [str(number) for number in ids if int(number) >= available]
     if missing:
-        available = f"The {backend.name} has {count} devices, 0 to {count - 1}"
+        what = f"The {backend.name} has {available} devices, 0 to {available - 1}"
         nodes = [str(number) for number in found.physical if number is not None]
         if nodes:
-            available = (
-                f"This server gives a process {count} device(s), 0 to {count - 1} (physical "
-                f"{', '.join(nodes)})"
+            what = (
+                f"This server gives a process {available} device(s), 0 to {available - 1} "
+                f"(physical {', '.join(nodes)})"
             )
         raise DeviceError(
-            f"{available}; this launch needs {format_count(len(ids), 'device')}, but there is no "
+            f"{what}; this launch needs {format_count(len(ids), 'device')}, but there is no "
             f"device {', '.join(missing)}.",
             hint="`ascend-session devices` lists the devices.",
         )
     devices = tuple(RankDevice(number, found.physical[int(number)]) for number in ids)
     physical = [device.physical for device in devices if device.physical is not None]
-    checked = check_devices(physical, environ) if backend.holds_npus else []
-    return devices, (*found.notes, *checked)
+    checked = check_devices(physical, plan.environ) if backend.holds_npus else []
+    plan.notes += (*found.notes, *checked)
+    if part is not None and len(devices) != len(part.devices):
+        raise JobError(
+            f"{len(devices)} ranks would run on this node, but the rank table gives {part.name} "
+            f"{len(part.devices)}.",
+            hint="Leave processes and devices out to follow the table.",
+        )
+    table = [] if part is None else [device.device_id for device in part.devices]
+    if part is not None and physical and physical != table:
+        raise JobError(
+            f"The ranks of this node would run on the physical devices {list(map(int, physical))}, "
+            f"but the rank table gives {part.name} {list(map(int, table))}; HCCL would end them.",
+            hint="Leave devices out to follow the table.",
+        )
+    return devices
 
 
 def parse_devices(given: Union[str, Sequence[int]]) -> Tuple[LogicalDeviceId, ...]:
@@ -222,55 +241,40 @@ def check_chief(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]
 _Cpus = Tuple[int, ...]
 
 
-class Binding(NamedTuple):
-    """The CPUs of the ranks on this server.
+def bind_ranks(plan: "Plan") -> Sequence[Optional[_Cpus]]:
+    """Decide which CPUs the ranks on this server may use, as `LaunchConfig.bind` says.
 
-    Attributes:
-        cpus: Of each rank, ascending; None for one that is not bound.
-        reason: Where they come from, or why there are none, in a few words.
-        notes: What the user should know, in sentences.
+    ``npu-smi`` runs, with a time limit, for ``auto`` on devices. Where the CPUs come from goes to
+    the plan's `bound`, and what the user should know to its notes.
+
+    Returns:
+        Those of each rank, ascending; None for one that is not bound.
     """
-
-    cpus: Tuple[Optional[_Cpus], ...]
-    reason: str
-    notes: Tuple[str, ...] = ()
-
-
-def bind(
-    mode: str,
-    backend: str,
-    devices: Sequence[Optional[PhysicalDeviceId]],
-    environ: Mapping[str, str],
-    allowed: Optional[Sequence[int]] = None,
-) -> Binding:
-    """Decide where the ranks on this server run.
-
-    Args:
-        mode: ``auto``: near Ascend devices, if there are any; ``even``: the same share for each;
-            ``none``: wherever the kernel likes.
-        backend: Name of the ranks' backend.
-        devices: The Ascend device of each rank; None on other backends.
-        environ: The launcher's environment, which names the host to look at. ``npu-smi`` runs,
-            with a time limit, for ``auto`` on devices.
-        allowed: The CPUs to share; None means those that this process may use.
-    """
-    count = len(devices)
+    mode, environ, count = plan.config.bind, plan.environ, len(plan.devices)
+    unbound: List[Optional[_Cpus]] = [None] * count
     if mode == "none":
-        return _unbound(count, "not bound (bind='none')")
+        plan.bound = "not bound (bind='none')"
+        return unbound
     # What a cpuset, taskset or a batch system has taken away is not among them.
-    cpus = tuple(sorted(os.sched_getaffinity(0) if allowed is None else allowed))
-    physical = [device for device in devices if device is not None]
-    if mode == "auto" and len(physical) < count:
-        reason = f"not bound, because the ranks are on the {backend} (bind='even' binds them)"
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    is_short = len(cpus) < count
+    if mode == "auto" and len(plan.physical) < count:
+        plan.bound = (
+            f"not bound, because the ranks are on the {plan.backend} (bind='even' binds them)"
+        )
         # A small machine is no news to its user; that a scheduler keeps most of it back may be.
-        kept_back = len(cpus) < min(count, os.cpu_count() or 1)
-        return _unbound(count, reason, *([_too_few(cpus, count, environ)] if kept_back else ()))
-    if len(cpus) < count:
-        reason = f"not bound; {_count(cpus)} for {count} ranks"
-        return _unbound(count, reason, _too_few(cpus, count, environ))
-    if mode == "auto":
-        return _bind_near(physical, cpus, environ)
-    return Binding(tuple(_divide(cpus, count, environ)), f"each an equal part of {_count(cpus)}")
+        if is_short and len(cpus) < (os.cpu_count() or 1):
+            plan.notes += (_note_few_cpus(cpus, count, environ),)
+        return unbound
+    if is_short:
+        plan.bound = f"not bound; {_count(cpus)} for {count} ranks"
+        plan.notes += (_note_few_cpus(cpus, count, environ),)
+        return unbound
+    if mode == "even":
+        plan.bound = f"each an equal part of {_count(cpus)}"
+        return _divide(cpus, count, environ)
+    shares, plan.bound = _bind_near(plan.physical, cpus, environ)
+    return shares
 
 
 def not_bound(rank: int, why: str) -> str:
@@ -283,8 +287,12 @@ def not_bound(rank: int, why: str) -> str:
 
 def _bind_near(
     devices: Sequence[PhysicalDeviceId], allowed: _Cpus, environ: Mapping[str, str]
-) -> Binding:
-    """Bind all ranks near their devices, or all evenly; ranks near the same CPUs share them."""
+) -> Tuple[List[_Cpus], str]:
+    """Bind all ranks near their devices, or all evenly; ranks near the same CPUs share them.
+
+    Returns:
+        The CPUs of each rank, and where they come from.
+    """
     from ascend_session.hardware.cpus import near_cpus
 
     near = near_cpus(environ)
@@ -309,13 +317,13 @@ def _bind_near(
             why = f"only {_count(cpus)} of them for {len(ranks)} ranks are near their devices"
     if why:
         reason = f"each an equal part of {_count(allowed)}, for {why}"
-        return Binding(tuple(_divide(allowed, len(devices), environ)), reason)
+        return _divide(allowed, len(devices), environ), reason
     share: Dict[int, _Cpus] = {}
     for cpus, ranks in ranks_near.items():
         share.update(zip(ranks, _divide(cpus, len(ranks), environ)))
     sources = {"npu-smi" if device in by_npu_smi else "NUMA nodes" for device in devices}
     reason = f"near each device, by {' and '.join(sorted(sources, reverse=True))}"
-    return Binding(tuple(share[rank] for rank in range(len(devices))), reason)
+    return [share[rank] for rank in range(len(devices))], reason
 
 
 def _within(cpus: Sequence[int], allowed: _Cpus) -> _Cpus:
@@ -344,11 +352,7 @@ def _divide(cpus: _Cpus, count: int, environ: Mapping[str, str]) -> List[_Cpus]:
     return [tuple(sorted(cpu for core in part for cpu in core)) for part in parts]
 
 
-def _unbound(ranks: int, reason: str, *notes: str) -> Binding:
-    return Binding((None,) * ranks, reason, notes)
-
-
-def _too_few(allowed: _Cpus, ranks: int, environ: Mapping[str, str]) -> str:
+def _note_few_cpus(allowed: _Cpus, ranks: int, environ: Mapping[str, str]) -> str:
     note = (
         f"The launcher may use {_count(allowed)} and there are {ranks} ranks: they are not bound "
         "and share what there is."

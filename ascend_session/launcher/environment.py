@@ -11,8 +11,7 @@ guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.m
 
 import os
 import re
-import time
-from typing import TYPE_CHECKING, Dict, List, Mapping
+from typing import TYPE_CHECKING, Dict, List, Mapping, Sequence
 
 from ascend_session.backends import backend_class
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
@@ -85,106 +84,87 @@ _STAND_INS = os.path.join(
 )
 
 
-def shared_variables(plan: "Plan") -> Dict[str, str]:
-    """Build the variables by which the ranks of this node become one job.
+def rank_environments(plan: "Plan", folders: Sequence[str]) -> List[Dict[str, str]]:
+    """Build the whole environment of each rank of a plan that has all but its ranks.
 
-    A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch collectives off;
-    there ``LOCAL_RANK`` is the rank.
+    What ranks do not inherit goes to the plan's `removed`, and what the user should know to its
+    notes. A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch
+    collectives off; there ``LOCAL_RANK`` is the rank.
+
+    Args:
+        plan: The attempt.
+        folders: The own folder of each rank.
     """
+    config, environ, backend = plan.config, plan.environ, backend_class(plan.backend)
+    local_size = len(plan.devices)
     shared = {
         "ASCEND_SESSION_BACKEND": plan.backend,
         "JOB_ID": plan.job_id,
-        "LOCAL_SIZE": str(len(plan.devices)),
-        GRACE: f"{round(plan.config.grace, 2):g}",
+        "LOCAL_SIZE": str(local_size),
+        GRACE: f"{round(config.grace, 2):g}",
+        **(plan.chief or {"RANK_SIZE": str(plan.size)}),
     }
-    shared.update(plan.chief or {"RANK_SIZE": str(plan.size)})
     optional = {
         "RANK_TABLE_FILE": plan.rank_table,
         COORDINATOR: plan.nodes.coordinator,
         RENDEZVOUS: plan.rendezvous,
     }
     shared.update({name: value for name, value in optional.items() if value is not None})
-    return shared
-
-
-def rank_environment(
-    plan: "Plan",
-    local: int,
-    folder: str,
-    inherited: Mapping[str, str],
-    shared: Mapping[str, str],
-) -> Dict[str, str]:
-    """Build the whole environment of a rank.
-
-    Args:
-        plan: The attempt, with all but its ranks.
-        local: The rank's number on this node, from 0.
-        folder: The rank's own folder.
-        inherited: What it has of the launcher's environment.
-        shared: The `shared_variables` of the ranks.
-    """
-    config, device = plan.config, plan.devices[local]
-    backend = backend_class(plan.backend)
-    # Scripts that read DEVICE_ID find a number also where devices have no /dev/davinci<N>.
-    physical = device.logical if device.physical is None else device.physical
-    own = {
-        "LOCAL_RANK": str(local),
-        "ASCEND_DEVICE_ID": str(int(device.logical)),
-        "DEVICE_ID": str(int(physical)),
-    }
-    if not plan.chief:
-        own["RANK_ID"] = str(plan.first_rank + local)
-    if plan.size == 1:
-        # It may be a script that starts ranks itself, which have to know what it has set.
-        exported = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
-        own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(exported.items()))
-    environment = {
-        "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
-        **inherited,
-        "PYTHONUNBUFFERED": "1",
-        RANK_FOLDER: folder,
-        LOG_PATH: os.path.join(folder, PLOG_FOLDER),
-        WORK_PATH: os.path.join(folder, WORK_FOLDER),
-        # The vendor's examples export these two, and many scripts read them: the server's number,
-        # and the rank's, by which scripts choose their part of the data.
-        "RANK_INDEX": str(plan.nodes.rank),
-        "DEVICE_INDEX": str(plan.first_rank + local),
-        **config.env,
-        **shared,
-        **own,
-        **backend.device_variables(int(device.logical), len(plan.devices), plan.environ),
-    }
-    is_installed = os.path.isdir(_STAND_INS)  # an installation may be without compat
-    if config.program is not None and backend.replaces_vendor and is_installed:
-        # Also the Pythons that a program other than Python starts find the stub's stand-ins.
-        path = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
-    return environment
-
-
-def note_replaced_folders(environ: Mapping[str, str], given: Mapping[str, str]) -> List[str]:
-    """Report folders that the launcher's environment names and ranks do not use, in sentences.
-
-    Args:
-        environ: The launcher's environment.
-        given: What the user adds.
-    """
-    return [
+    plan.removed = _find_removed(environ, shared, config.env)
+    plan.notes += tuple(
         f"{name}={environ[name]!r} is replaced by a folder for each rank; to keep it, give it in "
         "env."
         for name in (LOG_PATH, WORK_PATH)
-        if environ.get(name) and name not in given
-    ]
+        if environ.get(name) and name not in config.env
+    )
+    environments = []
+    for local, (device, folder) in enumerate(zip(plan.devices, folders)):
+        # Scripts that read DEVICE_ID find a number also where devices have no /dev/davinci<N>.
+        physical = device.logical if device.physical is None else device.physical
+        rank = str(plan.first_rank + local)
+        own = {
+            "LOCAL_RANK": str(local),
+            "ASCEND_DEVICE_ID": str(int(device.logical)),
+            "DEVICE_ID": str(int(physical)),
+            **({} if plan.chief else {"RANK_ID": rank}),
+        }
+        if plan.size == 1:
+            # It may be a script that starts ranks itself, which have to know what it has set.
+            exported = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
+            own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(exported.items()))
+        environment = {
+            "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
+            **{name: value for name, value in environ.items() if name not in plan.removed},
+            "PYTHONUNBUFFERED": "1",
+            RANK_FOLDER: folder,
+            LOG_PATH: os.path.join(folder, PLOG_FOLDER),
+            WORK_PATH: os.path.join(folder, WORK_FOLDER),
+            # The vendor's examples export these two, and many scripts read them: the server's
+            # number, and the rank's, by which scripts choose their part of the data.
+            "RANK_INDEX": str(plan.nodes.rank),
+            "DEVICE_INDEX": rank,
+            **config.env,
+            **shared,
+            **own,
+            **backend.device_variables(int(device.logical), local_size, environ),
+        }
+        is_installed = os.path.isdir(_STAND_INS)  # an installation may be without compat
+        if config.program is not None and backend.replaces_vendor and is_installed:
+            # Also the Pythons that a program other than Python starts find the stub's stand-ins.
+            path = environment.get("PYTHONPATH")
+            environment["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
+        environments.append(environment)
+    return environments
 
 
-def find_removed_variables(
+def _find_removed(
     environ: Mapping[str, str], shared: Mapping[str, str], given: Mapping[str, str]
 ) -> Dict[str, str]:
     """Find the variables that ranks must not inherit, each with the reason as part of a sentence.
 
     Args:
         environ: The launcher's environment.
-        shared: The `shared_variables` of the ranks.
+        shared: What the launcher sets alike for all ranks.
         given: What the user adds, which is never taken away.
     """
     reasons = dict.fromkeys(_SET, "the launcher sets it")
@@ -242,16 +222,6 @@ def refuse_task(environ: Mapping[str, str], size: int) -> None:
     else:
         return
     raise JobError(message, hint="unset TF_CONFIG, or run this process without a launch.")
-
-
-def new_job_id() -> str:
-    """Make up a legal ``JOB_ID`` that begins with the local time and that no other launch has."""
-    return f"job_{time.strftime('%Y%m%d_%H%M%S')}_{os.urandom(4).hex()}"
-
-
-def id_of_attempt(given: str, attempt: int) -> str:
-    """Derive the ``JOB_ID`` of an attempt, from 1, from the one that the user gave."""
-    return given if attempt == 1 else f"{given}_{attempt}"
 
 
 def job_id_fault(text: str) -> str:

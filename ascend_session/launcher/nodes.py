@@ -23,9 +23,7 @@ from ascend_session.cluster.schedulers import (
 from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding
-from ascend_session.ids import PhysicalDeviceId
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, choose_devices
 
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table.host import TableNode, TableNodes
@@ -351,59 +349,6 @@ def _find_table(plan: "Plan", has_several_nodes: bool) -> Optional[str]:
     counts = backend_class(plan.backend).needs_rank_table or has_several_nodes or is_in_pod(environ)
     inherited = environ.get("RANK_TABLE_FILE") if counts else None
     return plan.config.rank_table or inherited or find_mounted_table(environ)
-
-
-def choose_rank_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
-    """Choose the devices of this node's ranks: those of the rank table, if that counts.
-
-    Raises:
-        BackendError: As from `Backend.find_devices`.
-        DeviceError: If there are no such devices, or none at all.
-        JobError: If the table says something else than the options.
-    """
-    backend = backend_class(plan.backend)
-    given, count = plan.config.devices, plan.config.processes
-    part = plan.nodes.part
-    if part is not None and given is None and backend.needs_rank_table:
-        given = _find_devices_of(part, backend.find_devices(plan.environ, 0).physical)
-    elif part is not None and given is None and count is None:
-        count = len(part.devices)
-    devices, notes = choose_devices(backend, given, count, plan.environ)
-    plan.notes += notes
-    if part is None:
-        return devices
-    if len(devices) != len(part.devices):
-        raise JobError(
-            f"{len(devices)} ranks would run on this node, but the rank table gives {part.name} "
-            f"{len(part.devices)}.",
-            hint="Leave processes and devices out to follow the table.",
-        )
-    table = [int(device.device_id) for device in part.devices]
-    physical = [int(device.physical) for device in devices if device.physical is not None]
-    if physical and physical != table:
-        raise JobError(
-            f"The ranks of this node would run on the physical devices {physical}, but the rank "
-            f"table gives {part.name} {table}; HCCL would end them.",
-            hint="Leave devices out to follow the table.",
-        )
-    return devices
-
-
-def _find_devices_of(node: "TableNode", visible: Sequence[Optional[PhysicalDeviceId]]) -> List[int]:
-    """Find the logical ids of a node's devices, by rank, among those that this process gets.
-
-    Raises:
-        JobError: If this process does not get one of them.
-    """
-    ids = [device.device_id for device in node.devices]
-    missing = [str(device) for device in ids if device not in visible]
-    if missing:
-        raise JobError(
-            f"The rank table gives {node.name} the devices {', '.join(missing)}, which this "
-            "process does not get.",
-            hint="`ascend-session devices` shows what it gets; compare server_id in the table.",
-        )
-    return [visible.index(device) for device in ids]
 
 
 _TELL_EVERY_S = 60.0

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -31,22 +32,16 @@ from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, bind, parse_spans
+from ascend_session.launcher.devices import RankDevice, bind_ranks, choose_devices, parse_spans
 from ascend_session.launcher.environment import (
     PLOG_FOLDER,
     WORK_FOLDER,
-    find_removed_variables,
-    id_of_attempt,
-    new_job_id,
-    note_replaced_folders,
-    rank_environment,
+    rank_environments,
     refuse_task,
-    shared_variables,
 )
 from ascend_session.launcher.nodes import (
     Nodes,
     await_table,
-    choose_rank_devices,
     find_nodes,
     hold_coordinator_port,
 )
@@ -273,7 +268,7 @@ def _draft_job(drafted: Plan) -> None:
     """Decide on nodes, devices, and how the ranks find each other."""
     nodes = drafted.collect(find_nodes, drafted)
     drafted.nodes = nodes or drafted.nodes
-    drafted.devices = drafted.collect(choose_rank_devices, drafted) or ()
+    drafted.devices = drafted.collect(choose_devices, drafted) or ()
     local_size = len(drafted.devices)
     drafted.first_rank = drafted.nodes.first_rank(local_size)
     size = drafted.nodes.size(local_size)
@@ -294,28 +289,48 @@ def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> No
     """Decide what is left of a plan without problems: what each rank gets."""
     config, environ, nodes = drafted.config, drafted.environ, drafted.nodes
     local_size = len(drafted.devices)
-    physical = [device.physical for device in drafted.devices]
-    binding = bind(config.bind, drafted.backend, physical, environ)
-    drafted.bound = binding.reason
-    given = config.job_id
-    id_of_job = id_of_attempt(given, drafted.attempt) if given else nodes.job_id
-    drafted.job_id = id_of_job or new_job_id()
+    cpus = bind_ranks(drafted)
+    drafted.job_id = config.job_id or nodes.job_id or _make_job_id()
+    if config.job_id and drafted.attempt > 1:
+        drafted.job_id = f"{config.job_id}_{drafted.attempt}"
     if backend_class(drafted.backend).needs_rendezvous:
         drafted.rendezvous = os.urandom(16).hex() if drafted.size > 1 else None
         if nodes.count > 1:
             drafted.held_port = hold_coordinator_port(nodes)
     try:
         assert drafted.logs is not None
+        assert drafted.cwd is not None
         # Launchers on several nodes may write to the same file server.
         node = f".node_{nodes.rank}" if nodes.count > 1 else ""
         drafted.run = run or _find_new_name(drafted.logs, drafted.job_id + node)
         drafted.folder = os.path.join(drafted.logs, drafted.run, f"attempt_{drafted.attempt}")
-        _add_ranks(drafted, command, binding.cpus)
+        numbers = range(drafted.first_rank, drafted.first_rank + local_size)
+        folders = [os.path.join(drafted.folder, f"rank_{rank}") for rank in numbers]
+        environments = rank_environments(drafted, folders)
+        drafted.ranks = tuple(
+            RankPlan(
+                rank=rank,
+                command=command,
+                cwd=drafted.cwd,
+                device_id=device.logical,
+                physical_id=device.physical,
+                cpus=own_cpus,
+                folder=folder,
+                stdout=os.path.join(folder, "stdout.log"),
+                stderr=os.path.join(folder, "stderr.log"),
+                plog=os.path.join(folder, PLOG_FOLDER),
+                work=os.path.join(folder, WORK_FOLDER),
+                changed={n: v for n, v in sorted(environment.items()) if environ.get(n) != v},
+                environment=environment,
+            )
+            for rank, device, own_cpus, folder, environment in zip(
+                numbers, drafted.devices, cpus, folders, environments
+            )
+        )
+        drafted.environment = environments[0]
         _check_ranks(drafted)
         place = [nodes.describe(local_size)] if nodes.count > 1 else []
-        folders = note_replaced_folders(environ, config.env)
-        notes = dict.fromkeys([*place, *drafted.notes, *binding.notes, *folders])
-        drafted.notes = tuple(notes)
+        drafted.notes = tuple(dict.fromkeys([*place, *drafted.notes]))
         if config.stall_timeout is not None:
             from ascend_session.launcher.stall import note_short_timeout
 
@@ -325,38 +340,9 @@ def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> No
         raise
 
 
-def _add_ranks(
-    drafted: Plan, command: Tuple[str, ...], cpus: Tuple[Optional[Tuple[int, ...]], ...]
-) -> None:
-    environ = drafted.environ
-    assert drafted.cwd is not None
-    shared = shared_variables(drafted)
-    drafted.removed = find_removed_variables(environ, shared, drafted.config.env)
-    inherited = {name: value for name, value in environ.items() if name not in drafted.removed}
-    ranks = []
-    for local, device in enumerate(drafted.devices):
-        rank = drafted.first_rank + local
-        folder = os.path.join(drafted.folder, f"rank_{rank}")
-        environment = rank_environment(drafted, local, folder, inherited, shared)
-        ranks.append(
-            RankPlan(
-                rank=rank,
-                command=command,
-                cwd=drafted.cwd,
-                device_id=device.logical,
-                physical_id=device.physical,
-                cpus=cpus[local],
-                folder=folder,
-                stdout=os.path.join(folder, "stdout.log"),
-                stderr=os.path.join(folder, "stderr.log"),
-                plog=os.path.join(folder, PLOG_FOLDER),
-                work=os.path.join(folder, WORK_FOLDER),
-                changed={n: v for n, v in sorted(environment.items()) if environ.get(n) != v},
-                environment=environment,
-            )
-        )
-    drafted.ranks = tuple(ranks)
-    drafted.environment = ranks[0].environment
+def _make_job_id() -> str:
+    """Make up a legal ``JOB_ID`` that begins with the local time and that no other launch has."""
+    return f"job_{time.strftime('%Y%m%d_%H%M%S')}_{os.urandom(4).hex()}"
 
 
 def _check_ranks(drafted: Plan) -> None:

@@ -37,9 +37,9 @@ class Bench:
         what = {} if {"module", "program"} & set(asked) else {"script": "train.py"}
         return LaunchConfig(**{**what, "bind": "none", "cwd": str(self.folder), **asked})
 
-    def plan(self, **asked: Any) -> Plan:
+    def plan(self, attempt: int = 1, **asked: Any) -> Plan:
         """The plan of such a launch."""
-        made = plan(self.config(**asked), self.environ)
+        made = plan(self.config(**asked), self.environ, attempt=attempt)
         self._plans.callback(made.held_port.close)
         return made
 

@@ -8,10 +8,8 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import pytest
 
-from ascend_session.backends import backend_class
 from ascend_session.errors import ConfigError
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.devices import Binding, bind, choose_devices
 from ascend_session.launcher.events import NotBound
 from ascend_session.launcher.plan import Plan
 from tests.fake_host import FakeChip, Reply, a2_chips, a3_chips, npu_smi_answers
@@ -27,11 +25,15 @@ _NOWHERE = 4095  # a CPU that no machine here has
 _SAY = "import os; print(sorted(os.sched_getaffinity(0)))"
 
 
-def _decide(
-    bench: Bench, ranks: int, allowed: Sequence[int] = _WHOLE, asked: str = "auto"
-) -> Binding:
-    devices, _ = choose_devices(backend_class("npu"), None, ranks, bench.environ)
-    return bind(asked, "npu", [device.physical for device in devices], bench.environ, allowed)
+def _decide(bench: Bench, ranks: int, allowed: Sequence[int] = _WHOLE, asked: str = "auto") -> Plan:
+    """Plan a launch that may use these CPUs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda pid: set(allowed))
+        return bench.with_table(processes=ranks, bind=asked)
+
+
+def _cpus(found: Plan) -> List[Optional[Tuple[int, ...]]]:
+    return [rank.cpus for rank in found.ranks]
 
 
 def _host(bench: Bench, chips: List[FakeChip], cpus: Sequence[str], layout: str = "910B") -> None:
@@ -39,11 +41,11 @@ def _host(bench: Bench, chips: List[FakeChip], cpus: Sequence[str], layout: str 
     bench.host.npu_smi(npu_smi_answers(layout, chips, (), cpus))
 
 
-def _ranges(found: Binding) -> List[Optional[Tuple[int, int]]]:
+def _ranges(found: Plan) -> List[Optional[Tuple[int, int]]]:
     """First and last CPU of each rank, all of whose CPUs are one range."""
-    for cpus in found.cpus:
+    for cpus in _cpus(found):
         assert cpus is None or list(cpus) == list(range(cpus[0], cpus[-1] + 1))
-    return [None if cpus is None else (cpus[0], cpus[-1]) for cpus in found.cpus]
+    return [None if cpus is None else (cpus[0], cpus[-1]) for cpus in _cpus(found)]
 
 
 def test_ranks_are_near_their_devices_and_share_what_is_near_several(bench: Bench) -> None:
@@ -54,7 +56,7 @@ def test_ranks_are_near_their_devices_and_share_what_is_near_several(bench: Benc
     assert _ranges(found) == [
         (144, 155), (156, 167), (96, 107), (108, 119), (0, 11), (12, 23), (48, 59), (60, 71),
     ]  # fmt: skip
-    assert (found.reason, found.notes) == ("near each device, by npu-smi", ())
+    assert (found.bound, found.notes) == ("near each device, by npu-smi", ())
 
 
 def test_only_ranks_of_the_job_share(bench: Bench) -> None:
@@ -83,28 +85,28 @@ def test_outside_of_the_cpuset_nothing_is_near_and_all_get_the_same(bench: Bench
     _host(bench, a2_chips(2), ["0-23", "24-47"])
     found = _decide(bench, 2, range(24))
     assert _ranges(found) == [(0, 11), (12, 23)]
-    assert found.reason == "each an equal part of 24 CPUs, for none of them is near device 1"
+    assert found.bound == "each an equal part of 24 CPUs, for none of them is near device 1"
 
 
 def test_too_few_cpus_nearby_are_not_shared_by_more_ranks(bench: Bench) -> None:
     _host(bench, a2_chips(3), ["0", "0", "1-9"])
     found = _decide(bench, 3, range(9))
     assert _ranges(found) == [(0, 2), (3, 5), (6, 8)]
-    assert "only 1 CPU of them for 2 ranks" in found.reason
+    assert "only 1 CPU of them for 2 ranks" in found.bound
 
 
 def test_cores_are_not_torn(bench: Bench) -> None:
     _host(bench, a2_chips(2), ["0-7", "0-7"])
     bench.host.cores([(0, 4), (1, 5), (2, 6), (3, 7)])
-    assert _decide(bench, 2).cpus == ((0, 1, 4, 5), (2, 3, 6, 7))
+    assert _cpus(_decide(bench, 2)) == [(0, 1, 4, 5), (2, 3, 6, 7)]
     # One more than can be divided, and a sibling that may not be used.
-    assert _decide(bench, 2, [0, 1, 2, 5, 6]).cpus == ((0,), (1, 2, 5, 6))
+    assert _cpus(_decide(bench, 2, [0, 1, 2, 5, 6])) == [(0,), (1, 2, 5, 6)]
 
 
 def test_more_ranks_than_cores_share_cores(bench: Bench) -> None:
     _host(bench, a2_chips(4), ["0-3"] * 4)
     bench.host.cores([(0, 1), (2, 3)])
-    assert _decide(bench, 4).cpus == ((0,), (1,), (2,), (3,))
+    assert _cpus(_decide(bench, 4)) == [(0,), (1,), (2,), (3,)]
 
 
 def test_numa_nodes_count_where_npu_smi_has_no_cpus(bench: Bench) -> None:
@@ -113,15 +115,16 @@ def test_numa_nodes_count_where_npu_smi_has_no_cpus(bench: Bench) -> None:
     bench.host.numa(["0-15", "16-31"], {chip.bus: 1 - chip.npu // 2 for chip in chips})
     found = _decide(bench, 4)
     assert _ranges(found) == [(16, 23), (24, 31), (0, 7), (8, 15)]
-    assert found.reason == "near each device, by NUMA nodes"
+    assert found.bound == "near each device, by NUMA nodes"
 
 
 def test_where_nothing_is_known_all_get_the_same(bench: Bench) -> None:
     bench.nodes(range(5))
     found = _decide(bench, 5, range(100, 124))
     assert _ranges(found) == [(100, 103), (104, 108), (109, 113), (114, 118), (119, 123)]
-    assert found.reason == "each an equal part of 24 CPUs, for the CPUs near device 0 are unknown"
-    assert found.notes == ()
+    assert found.bound == "each an equal part of 24 CPUs, for the CPUs near device 0 are unknown"
+    (note,) = found.notes
+    assert note.startswith("The product is not known. ")
 
 
 def test_an_even_split_asks_no_npu_smi(bench: Bench) -> None:
@@ -134,7 +137,7 @@ def test_an_even_split_asks_no_npu_smi(bench: Bench) -> None:
 def test_fewer_cpus_than_ranks_are_shared_by_all(bench: Bench, asked: str) -> None:
     _host(bench, a2_chips(8), [""] * 8)
     found = _decide(bench, 8, [0, 1], asked)
-    assert found.cpus == (None,) * 8
+    assert _cpus(found) == [None] * 8
     assert found.notes == (
         "The launcher may use 2 CPUs and there are 8 ranks: they are not bound and share what "
         "there is.",
@@ -151,17 +154,24 @@ def test_fewer_cpus_than_ranks_are_shared_by_all(bench: Bench, asked: str) -> No
     ],
 )
 def test_ranks_on_the_stub_that_a_scheduler_puts_on_one_cpu_are_told(
-    monkeypatch: pytest.MonkeyPatch, variable: str, hint: str
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, variable: str, hint: str
 ) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    found = bind("auto", "stub", [None, None], {variable: "1"}, [3])
-    assert found.cpus == (None, None)
-    assert found.notes[0].startswith("The launcher may use 1 CPU and there are 2 ranks: ")
-    assert hint in found.notes[0]
+    bench.environ.update({"OMPI_COMM_WORLD_SIZE": "1"} if "RANK" in variable else {})
+    bench.environ[variable] = "0"
+
+    def notes(allowed: Sequence[int], count: int) -> List[str]:
+        monkeypatch.setattr(os, "cpu_count", lambda: count)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(allowed))
+        found = bench.plan(processes=2, bind="auto", backend="stub")
+        assert _cpus(found) == [None, None]
+        return list(found.notes)
+
+    (note,) = notes([3], 8)
+    assert note.startswith("The launcher may use 1 CPU and there are 2 ranks: ")
+    assert hint in note
     # Enough for all, and a machine that has no more.
-    assert bind("auto", "stub", [None, None], {variable: "1"}, [3, 4]).notes == ()
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    assert bind("auto", "stub", [None, None], {variable: "1"}, [3]).notes == ()
+    assert notes([3, 4], 8) == []
+    assert notes([3], 1) == []
 
 
 def test_no_cpu_is_given_twice_where_two_sources_overlap(bench: Bench) -> None:
@@ -171,14 +181,14 @@ def test_no_cpu_is_given_twice_where_two_sources_overlap(bench: Bench) -> None:
     bench.host.numa(["0-47", "48-95"], {chip.bus: 0 for chip in chips})
     found = _decide(bench, 3)
     assert _ranges(found) == [(0, 15), (16, 31), (32, 47)]
-    assert found.reason == "near each device, by NUMA nodes"
+    assert found.bound == "near each device, by NUMA nodes"
 
 
 def test_what_is_near_in_part_to_others_is_divided_evenly(bench: Bench) -> None:
     _host(bench, a2_chips(2), ["0-23", "0-47"])
     found = _decide(bench, 2, range(48))
     assert _ranges(found) == [(0, 23), (24, 47)]
-    assert found.reason == (
+    assert found.bound == (
         "each an equal part of 48 CPUs, for some of them are near several devices that have others "
         "besides"
     )
@@ -244,11 +254,10 @@ def test_a_rank_that_cannot_be_bound_runs_all_the_same(tmp_path: Path) -> None:
 
 
 def test_the_result_says_who_was_not_bound(tmp_path: Path, monkeypatch: Any) -> None:
-    nowhere = Binding(((_NOWHERE,),), "elsewhere")
-    monkeypatch.setattr("ascend_session.launcher.plan.bind", lambda *asked: nowhere)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {_NOWHERE})
     null = os.open(os.devnull, os.O_WRONLY)
     try:
-        result = launch(config(tmp_path, "", 1), output=null)
+        result = launch(config(tmp_path, "", 1, bind="even"), output=null)
     finally:
         os.close(null)
     assert result.code == 0

@@ -10,7 +10,6 @@ from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job
 from ascend_session.cluster.job import Job
 from ascend_session.errors import JobError
-from ascend_session.launcher.environment import find_removed_variables
 from tests.fake_host import a2_chips, a3_chips, atlas_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 from tests.schedulers.situations import recorded
@@ -327,7 +326,9 @@ def test_what_the_user_adds_beats_what_ranks_get_anyway(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("name", "is_removed"), [("batch script", False), ("step, one task a node", True)]
 )
-def test_what_numbers_a_task_goes_only_where_there_is_one(name: str, is_removed: bool) -> None:
-    environ = recorded(name)
-    gone = set(find_removed_variables(environ, {}, {}))
+def test_what_numbers_a_task_goes_only_where_there_is_one(
+    bench: Bench, name: str, is_removed: bool
+) -> None:
+    bench.environ.update(recorded(name))
+    gone = bench.plan(processes=1, coordinator="10.0.0.1:29500").removed
     assert ("SLURM_NTASKS" in gone, "SLURM_PROCID" in gone) == (is_removed, is_removed)
