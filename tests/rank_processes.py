@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import plan
+from ascend_session.launcher import LaunchConfig, make_plan
 
 __all__ = ["Job", "Ranks", "Result"]
 
@@ -90,7 +89,7 @@ class Job:
             log_dir=str(folder),
             env=variables,
         )
-        self._plan = plan(config, dict(os.environ))
+        self._plan = make_plan(config, dict(os.environ))
         environments = [dict(rank.environment) for rank in self._plan.ranks]
         asked = {"program": program, "arguments": list(arguments), "logs": self._logs}
         print(json.dumps({**asked, "environments": environments}), file=process.stdin, flush=True)

@@ -28,7 +28,7 @@ from ascend_session.launcher.events import (
     Waiting,
 )
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import Plan, plan
+from ascend_session.launcher.plan import Plan, make_plan
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, standard_streams
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
@@ -221,7 +221,7 @@ class _Launch:
         what = "could not be planned"
         try:
             self._wait(why, wait_s)
-            planned = plan(first.config, first.environ, attempt=number, run=first.run)
+            planned = make_plan(first.config, first.environ, attempt=number, run=first.run)
             what = "was not started"
             if backend_class(planned.backend).holds_npus:
                 from ascend_session.launcher.preflight_npu import check_free_again

@@ -194,7 +194,7 @@ class Plan:
         }
 
 
-def plan(
+def make_plan(
     config: LaunchConfig,
     environ: Mapping[str, str],
     *,
@@ -216,13 +216,13 @@ def plan(
         JobError: If the ranks could not be one job, there is nothing to start, or the port of the
             coordinator is taken.
     """
-    drafted = draft(config, environ, attempt=attempt, run=run)
-    if drafted.problems:
-        raise drafted.problems[0]
-    return drafted
+    plan = draft_plan(config, environ, attempt=attempt, run=run)
+    if plan.problems:
+        raise plan.problems[0]
+    return plan
 
 
-def draft(
+def draft_plan(
     config: LaunchConfig,
     environ: Mapping[str, str],
     *,
@@ -238,80 +238,80 @@ def draft(
     Raises:
         PreflightError: If the rank table is not completed in time.
     """
-    drafted = Plan(config, environ, attempt=attempt, environment={**environ, **config.env})
-    choice = drafted.collect(choose, config.backend, environ)
+    plan = Plan(config, environ, attempt=attempt, environment={**environ, **config.env})
+    choice = plan.collect(choose, config.backend, environ)
     if choice is not None:
-        drafted.backend, drafted.reason = choice.name, choice.reason
+        plan.backend, plan.reason = choice.name, choice.reason
         if on_wait is not None:
-            await_table(drafted, on_wait)
-        _draft_job(drafted)
-    drafted.collect(check_stall_note, drafted.environment)
-    drafted.cwd = drafted.collect(_find_working_directory, config)
+            await_table(plan, on_wait)
+        _draft_job(plan)
+    plan.collect(check_stall_note, plan.environment)
+    plan.cwd = plan.collect(_find_working_directory, config)
     if config.log_dir is not None:
-        drafted.logs = os.path.abspath(config.log_dir)
-    elif drafted.cwd is not None:
-        drafted.logs = os.path.join(drafted.cwd, LOGS)
+        plan.logs = os.path.abspath(config.log_dir)
+    elif plan.cwd is not None:
+        plan.logs = os.path.join(plan.cwd, LOGS)
     command = shown = None
-    if drafted.cwd is not None:
-        command = drafted.collect(_find_command, config, drafted.cwd, drafted.environment)
-    if drafted.devices:
-        shown = drafted.collect(parse_show, config.show, drafted.size or len(drafted.devices))
-    if not drafted.problems:
+    if plan.cwd is not None:
+        command = plan.collect(_find_command, config, plan.cwd, plan.environment)
+    if plan.devices:
+        shown = plan.collect(parse_show, config.show, plan.size or len(plan.devices))
+    if not plan.problems:
         assert command is not None
         assert shown is not None
-        drafted.collect(_complete, drafted, command, run)
-        drafted.shown = tuple(rank.rank for rank in drafted.ranks if rank.rank in shown)
-    return drafted
+        plan.collect(_complete, plan, command, run)
+        plan.shown = tuple(rank.rank for rank in plan.ranks if rank.rank in shown)
+    return plan
 
 
-def _draft_job(drafted: Plan) -> None:
+def _draft_job(plan: Plan) -> None:
     """Decide on nodes, devices, and how the ranks find each other."""
-    nodes = drafted.collect(find_nodes, drafted)
-    drafted.nodes = nodes or drafted.nodes
-    drafted.devices = drafted.collect(choose_devices, drafted) or ()
-    local_size = len(drafted.devices)
-    drafted.first_rank = drafted.nodes.first_rank(local_size)
-    size = drafted.nodes.size(local_size)
+    nodes = plan.collect(find_nodes, plan)
+    plan.nodes = nodes or plan.nodes
+    plan.devices = plan.collect(choose_devices, plan) or ()
+    local_size = len(plan.devices)
+    plan.first_rank = plan.nodes.first_rank(local_size)
+    size = plan.nodes.size(local_size)
     if nodes is not None:
-        drafted.size = size
-    if drafted.devices:
-        drafted.collect(refuse_task, drafted.environment, size)
-    config = drafted.config
-    needs_rank_table = backend_class(drafted.backend).needs_rank_table
+        plan.size = size
+    if plan.devices:
+        plan.collect(refuse_task, plan.environment, size)
+    config = plan.config
+    needs_rank_table = backend_class(plan.backend).needs_rank_table
     has_to_meet = config.no_rank_table or (needs_rank_table and size > 1)
-    if config.rank_table is not None or (drafted.devices and has_to_meet):
+    if config.rank_table is not None or (plan.devices and has_to_meet):
         from ascend_session.launcher.rendezvous import find_rendezvous  # the stub needs none
 
-        drafted.collect(find_rendezvous, drafted)
+        plan.collect(find_rendezvous, plan)
 
 
-def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> None:
+def _complete(plan: Plan, command: Tuple[str, ...], run: Optional[str]) -> None:
     """Decide what is left of a plan without problems: what each rank gets."""
-    config, environ, nodes = drafted.config, drafted.environ, drafted.nodes
-    local_size = len(drafted.devices)
-    cpus = bind_ranks(drafted)
-    drafted.job_id = config.job_id or nodes.job_id or _make_job_id()
-    if config.job_id and drafted.attempt > 1:
-        drafted.job_id = f"{config.job_id}_{drafted.attempt}"
-    if backend_class(drafted.backend).needs_rendezvous:
-        drafted.rendezvous = os.urandom(16).hex() if drafted.size > 1 else None
+    config, environ, nodes = plan.config, plan.environ, plan.nodes
+    local_size = len(plan.devices)
+    cpus = bind_ranks(plan)
+    plan.job_id = config.job_id or nodes.job_id or _make_job_id()
+    if config.job_id and plan.attempt > 1:
+        plan.job_id = f"{config.job_id}_{plan.attempt}"
+    if backend_class(plan.backend).needs_rendezvous:
+        plan.rendezvous = os.urandom(16).hex() if plan.size > 1 else None
         if nodes.count > 1:
-            drafted.held_port = hold_coordinator_port(nodes)
+            plan.held_port = hold_coordinator_port(nodes)
     try:
-        assert drafted.logs is not None
-        assert drafted.cwd is not None
+        assert plan.logs is not None
+        assert plan.cwd is not None
         # Launchers on several nodes may write to the same file server.
         node = f".node_{nodes.rank}" if nodes.count > 1 else ""
-        drafted.run = run or _find_new_name(drafted.logs, drafted.job_id + node)
-        drafted.folder = os.path.join(drafted.logs, drafted.run, f"attempt_{drafted.attempt}")
-        numbers = range(drafted.first_rank, drafted.first_rank + local_size)
-        folders = [os.path.join(drafted.folder, f"rank_{rank}") for rank in numbers]
-        environments = rank_environments(drafted, folders)
-        drafted.ranks = tuple(
+        plan.run = run or _find_new_name(plan.logs, plan.job_id + node)
+        plan.folder = os.path.join(plan.logs, plan.run, f"attempt_{plan.attempt}")
+        numbers = range(plan.first_rank, plan.first_rank + local_size)
+        folders = [os.path.join(plan.folder, f"rank_{rank}") for rank in numbers]
+        environments = rank_environments(plan, folders)
+        plan.ranks = tuple(
             RankPlan(
                 rank=rank,
                 command=command,
-                cwd=drafted.cwd,
+                cwd=plan.cwd,
                 device_id=device.logical,
                 physical_id=device.physical,
                 cpus=own_cpus,
@@ -324,19 +324,19 @@ def _complete(drafted: Plan, command: Tuple[str, ...], run: Optional[str]) -> No
                 environment=environment,
             )
             for rank, device, own_cpus, folder, environment in zip(
-                numbers, drafted.devices, cpus, folders, environments
+                numbers, plan.devices, cpus, folders, environments
             )
         )
-        drafted.environment = environments[0]
-        _check_ranks(drafted)
+        plan.environment = environments[0]
+        _check_ranks(plan)
         place = [nodes.describe(local_size)] if nodes.count > 1 else []
-        drafted.notes = tuple(dict.fromkeys([*place, *drafted.notes]))
+        plan.notes = tuple(dict.fromkeys([*place, *plan.notes]))
         if config.stall_timeout is not None:
             from ascend_session.launcher.stall import note_short_timeout
 
-            drafted.notes += tuple(note_short_timeout(config.stall_timeout, drafted))
+            plan.notes += tuple(note_short_timeout(config.stall_timeout, plan))
     except BaseException:
-        drafted.held_port.close()
+        plan.held_port.close()
         raise
 
 
@@ -345,14 +345,14 @@ def _make_job_id() -> str:
     return f"job_{time.strftime('%Y%m%d_%H%M%S')}_{os.urandom(4).hex()}"
 
 
-def _check_ranks(drafted: Plan) -> None:
+def _check_ranks(plan: Plan) -> None:
     """Refuse what a rank would refuse, before anything is started."""
-    first, last = drafted.ranks[0], drafted.ranks[-1]
+    first, last = plan.ranks[0], plan.ranks[-1]
     job = Job.detect(last.environment)
     if job.identity.scheduler is not None:
         # It says the same to all ranks, which can agree with one of them by chance, not with two.
         Job.detect(first.environment)
-    if backend_class(drafted.backend).needs_rank_table:
+    if backend_class(plan.backend).needs_rank_table:
         from ascend_session.backends.npu_job import check_job
 
         check_job(job, last.environment)

@@ -19,7 +19,7 @@ from ascend_session.checks.job import (
 from ascend_session.errors import AscendError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import Plan, draft
+from ascend_session.launcher.plan import Plan, draft_plan
 
 _logger = logging.getLogger(__name__)
 
@@ -33,13 +33,13 @@ def planned_or_refused(
     environ: Mapping[str, str],
     on_wait: Optional[Callable[[str], None]] = None,
 ) -> Plan:
-    """Plan a first attempt; the arguments are those of `plan.draft`.
+    """Plan a first attempt; the arguments are those of `plan.draft_plan`.
 
     Raises:
         PreflightError: If there are several reasons why there is no plan, with all of them.
-        AscendError: If there is one, as `plan.plan` raises it.
+        AscendError: If there is one, as `plan.make_plan` raises it.
     """
-    drafted = draft(config, environ, on_wait=on_wait)
+    drafted = draft_plan(config, environ, on_wait=on_wait)
     if not drafted.problems:
         return drafted
     findings: List[Finding] = []
@@ -79,7 +79,7 @@ def checked_plan(
     Raises:
         PreflightError: With all that stands in the way.
         DeviceTimeoutError: If devices were waited for and are still held.
-        AscendError: If there is no plan, for one reason; see `plan.plan`.
+        AscendError: If there is no plan, for one reason; see `plan.make_plan`.
     """
     planned = planned_or_refused(config, environ, say or _logger.warning)
     try:

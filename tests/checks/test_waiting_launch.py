@@ -8,9 +8,7 @@ from typing import Any, List
 import pytest
 
 from ascend_session.errors import DeviceTimeoutError, PreflightError
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import plan
-from ascend_session.launcher.preflight import checked_plan
+from ascend_session.launcher import LaunchConfig, checked_plan, make_plan
 from ascend_session.launcher.preflight_npu import check_free_again
 from tests.checks.healthy import Healthy
 from tests.fake_host import USER
@@ -112,12 +110,12 @@ def test_another_attempt_does_not_begin_on_a_device_that_is_held(held: Healthy) 
         raise AssertionError(anything)
 
     with pytest.raises(PreflightError, match="is held by process 4321"):
-        check_free_again(plan(_config(held), held.environ), never, never)
-    check_free_again(plan(_config(held, preflight=False), held.environ), never, never)
+        check_free_again(make_plan(_config(held), held.environ), never, never)
+    check_free_again(make_plan(_config(held, preflight=False), held.environ), never, never)
 
 
 def test_another_attempt_waits_if_that_was_asked_for(held: Healthy) -> None:
-    planned = plan(_config(held, wait_for_devices=600), held.environ)
+    planned = make_plan(_config(held, wait_for_devices=600), held.environ)
     said: List[str] = []
 
     def sleep(seconds: float) -> None:

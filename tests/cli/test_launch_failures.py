@@ -243,25 +243,6 @@ def test_a_crash_is_shown_by_the_users_line_and_the_file_of_stacks(fail, tmp_pat
     assert "Thread" in stacks.read_text()
 
 
-def test_a_crash_outside_of_python_tells_where_python_was(tmp_path):
-    from ascend_session.launcher.descriptions import describe_crash
-
-    (tmp_path / "stacks.log").write_text(
-        "Fatal Python error: Segmentation fault\n\n"
-        "Thread 0x1 (most recent call first):\n"
-        '  File "/usr/lib/python3.9/threading.py", line 5 in wait\n\n'
-        "Thread 0x2 (most recent call first):\n"
-        '  File "/venv/lib/python3.9/site-packages/tensorflow/session.py", line 7 in run\n'
-        '  File "train.py", line 3 in main\n'
-    )
-    assert describe_crash(2, str(tmp_path), str(tmp_path)) == [
-        "Rank 2 crashed in a thread that runs no Python of yours; meanwhile it was in "
-        "train.py:3 (main):",
-        "  which calls",
-        "    tensorflow/session.py:7 (run)",
-    ]
-
-
 @pytest.mark.parametrize("end", ["sys.exit(137)", "os.kill(os.getpid(), signal.SIGKILL)"])
 def test_a_program_that_ends_with_137_and_sigkill_get_the_same_advice(fail, end):
     called = fail(f"import os, signal, sys; {end}")

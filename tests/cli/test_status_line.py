@@ -16,18 +16,18 @@ import pytest
 
 from ascend_session.cli import _launch_run
 from ascend_session.cli._launch_run import StatusLine
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import (
+from ascend_session.launcher import (
     Ended,
     Killing,
+    Latest,
+    LaunchConfig,
     NotStarted,
     Planned,
     Restarting,
     Started,
     Stopping,
+    make_plan,
 )
-from ascend_session.launcher.output import Latest
-from ascend_session.launcher.plan import plan
 from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal
 
@@ -51,7 +51,7 @@ class Watched:
 
     def _plan(self, tmp_path):
         asked = {"program": sys.executable, "processes": 3, "backend": "stub"}
-        return plan(LaunchConfig(log_dir=str(tmp_path), **asked), dict(os.environ))
+        return make_plan(LaunchConfig(log_dir=str(tmp_path), **asked), dict(os.environ))
 
     def says(self, rank, text, ago=0.0):
         self.said[rank] = Latest(_NOW - ago, text)

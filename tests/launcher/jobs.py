@@ -6,8 +6,7 @@ from typing import Any, Dict, Iterator, Sequence
 
 import pytest
 
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import Plan, plan
+from ascend_session.launcher import LaunchConfig, Plan, make_plan
 from tests.fake_host import FakeHost
 
 __all__ = ["Bench", "bench"]
@@ -39,7 +38,7 @@ class Bench:
 
     def plan(self, attempt: int = 1, **asked: Any) -> Plan:
         """The plan of such a launch."""
-        made = plan(self.config(**asked), self.environ, attempt=attempt)
+        made = make_plan(self.config(**asked), self.environ, attempt=attempt)
         self._plans.callback(made.held_port.close)
         return made
 

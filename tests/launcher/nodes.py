@@ -13,10 +13,7 @@ import tenacity
 
 from ascend_session.cluster.coordinator import bind_port
 from ascend_session.errors import AscendError
-from ascend_session.launcher.api import launch
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event, Planned, Started
-from ascend_session.launcher.result import LaunchResult
+from ascend_session.launcher import Event, LaunchConfig, LaunchResult, Planned, Started, launch
 
 __all__ = ["MEETING", "PATIENCE", "Node", "await_listener", "own_address", "port_kept", "said"]
 

@@ -5,11 +5,16 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
-from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher import (
+    Attempt,
+    Cause,
+    LaunchConfig,
+    NotStarted,
+    RankResult,
+    judge,
+    make_plan,
+)
 from ascend_session.launcher.descriptions import describe_not_started
-from ascend_session.launcher.events import NotStarted
-from ascend_session.launcher.plan import plan
-from ascend_session.launcher.result import Attempt, Cause, RankResult, judge
 
 __all__ = ["STOP", "Situation", "printed"]
 
@@ -27,7 +32,7 @@ class Situation:
     """An attempt of some ranks on the stub; each ended with 0 at 10 s, unless it is said here."""
 
     def __init__(self, folder: Path, ranks: int) -> None:
-        self.plan = plan(
+        self.plan = make_plan(
             LaunchConfig(program="/bin/sh", processes=ranks, backend="stub", log_dir=str(folder)),
             dict(os.environ),
         )

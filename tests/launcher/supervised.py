@@ -10,13 +10,16 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import psutil
 
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event
-from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import Plan, plan
-from ascend_session.launcher.process import Signals
-from ascend_session.launcher.result import Attempt
-from ascend_session.launcher.supervisor import supervise
+from ascend_session.launcher import (
+    Attempt,
+    Event,
+    LaunchConfig,
+    Output,
+    Plan,
+    Signals,
+    make_plan,
+    supervise,
+)
 
 __all__ = ["PATIENCE", "Gate", "JobRun", "alive", "in_launcher", "job"]
 
@@ -85,7 +88,7 @@ def job(
     **asked: Any,
 ) -> JobRun:
     """Runs a program of Python, or what ``asked`` names, as a job of several ranks."""
-    planned = change(plan(config(folder, code, ranks, grace=grace, **asked), dict(os.environ)))
+    planned = change(make_plan(config(folder, code, ranks, grace=grace, **asked), dict(os.environ)))
     events: List[Event] = []
 
     def note(event: Event) -> None:

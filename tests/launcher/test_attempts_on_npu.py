@@ -8,13 +8,16 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from ascend_session.launcher import api
-from ascend_session.launcher.api import launch_within
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event, Waiting
-from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.process import Signals
-from ascend_session.launcher.result import LaunchResult
+from ascend_session import RetryPolicy
+from ascend_session.launcher import (
+    Event,
+    LaunchConfig,
+    LaunchResult,
+    Signals,
+    Waiting,
+    checked_plan,
+    launch_within,
+)
 from tests.checks.healthy import Healthy
 
 # Fails in a way that passes, the first time; and is held by somebody afterwards.
@@ -34,8 +37,8 @@ if not os.path.exists(folder + ".was"):
 @pytest.fixture
 def held_later(tmp_path: Path, monkeypatch: Any) -> Iterator[Healthy]:
     """A host on which the second device is held once the first attempt is over."""
-    monkeypatch.setattr(api, "_RELEASE_S", 0.0)
-    monkeypatch.setattr(api._Launch, "_wait", lambda launch, why, seconds: True)
+    monkeypatch.setattr("ascend_session.launcher.api._RELEASE_S", 0.0)
+    monkeypatch.setattr(RetryPolicy, "wait_before_next", lambda policy, failure: 0.0)
     made = Healthy(tmp_path)
     made.script.write_text(_ONCE)
     yield made

@@ -14,9 +14,7 @@ from typing import Any, Callable, Dict
 import pytest
 
 from ascend_session.failures import FailureClass
-from ascend_session.launcher.cause import find_first_failed
-from ascend_session.launcher.nodes import Nodes
-from ascend_session.launcher.result import judge_ranks
+from ascend_session.launcher import RUNNER, find_first_failed
 from tests.launcher.situations import STOP, Situation, printed
 
 NO_MEMORY, NO_ANSWER, NO_LINK = "EI0007", "EI0002", "EI0015"
@@ -56,7 +54,6 @@ def test_a_rank_whose_failure_follows_from_another_one_is_stopped(tmp_path: Path
 
 def test_the_rank_that_is_reported_at_once_is_the_one_that_is_blamed(tmp_path: Path) -> None:
     made = Situation(tmp_path, 4).raised(2, "ValueError", "x", 5.0).raised(3, "ValueError", "x", 6)
-    judge_ranks(made.plan, made.attempt)
     assert find_first_failed(made.plan, made.attempt) == 2
     made.attempt.first_failed = 2
     made.raised(1, "ValueError", "written late", 4.0)
@@ -66,7 +63,6 @@ def test_the_rank_that_is_reported_at_once_is_the_one_that_is_blamed(tmp_path: P
 
 def test_a_failure_that_may_follow_from_another_one_is_not_reported_at_once(tmp_path: Path) -> None:
     made = Situation(tmp_path, 2).ended(0, 1).wrote(0, printed(NO_ANSWER))
-    judge_ranks(made.plan, made.attempt)
     assert find_first_failed(made.plan, made.attempt) is None
     assert made.raised(1, "ValueError", "x", 12.0).cause().rank == 1
 
@@ -350,8 +346,6 @@ def test_the_last_lines_are_shown(tmp_path: Path) -> None:
 
 
 def test_the_stack_of_a_crash_is_shown_without_the_runner(tmp_path: Path) -> None:
-    from ascend_session.launcher.rank_main import RUNNER
-
     made = Situation(tmp_path, 1).ended(0, -11).wrote(0, "last words\n")
     stack = (
         f'Stack\n\nFatal Python error: Aborted\n\nThread 1:\n  File "a", line 1\n  File "{RUNNER}"'
@@ -360,6 +354,24 @@ def test_the_stack_of_a_crash_is_shown_without_the_runner(tmp_path: Path) -> Non
     tail = made.cause().tail
     assert tail[:2] == ("last words", "Fatal Python error: Aborted")
     assert tail[-1] == '  File "a", line 1'
+
+
+def test_a_crash_outside_of_python_tells_where_python_was(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 3).ended(2, -signal.SIGSEGV)
+    Path(made.plan.ranks[2].folder, "stacks.log").write_text(
+        "Fatal Python error: Segmentation fault\n\n"
+        "Thread 0x1 (most recent call first):\n"
+        '  File "/usr/lib/python3.9/threading.py", line 5 in wait\n\n'
+        "Thread 0x2 (most recent call first):\n"
+        '  File "/venv/lib/python3.9/site-packages/tensorflow/session.py", line 7 in run\n'
+        '  File "train.py", line 3 in main\n'
+    )
+    assert made.cause().place == (
+        "Rank 2 crashed in a thread that runs no Python of yours; meanwhile it was in "
+        "train.py:3 (main):",
+        "  which calls",
+        "    tensorflow/session.py:7 (run)",
+    )
 
 
 def test_the_vendors_logs_of_the_process_are_named(tmp_path: Path) -> None:
@@ -394,7 +406,7 @@ def test_who_only_missed_others_is_no_cause_while_there_are_other_nodes(
     tmp_path: Path, nodes: int
 ) -> None:
     made = Situation(tmp_path, 2)
-    made.plan = replace(made.plan, nodes=Nodes(count=nodes))
+    made.plan = replace(made.plan, nodes=replace(made.plan.nodes, count=nodes))
     made.ended(1, 1).wrote(1, printed(NO_LINK))
     cause = made.cause()
     assert cause.rank == 1

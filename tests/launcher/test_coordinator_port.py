@@ -9,8 +9,7 @@ import pytest
 
 from ascend_session.cluster.variables import COORDINATOR
 from ascend_session.errors import AscendError, JobError, PreflightError
-from ascend_session.launcher.api import launch
-from ascend_session.launcher.events import Event, Over, Planned
+from ascend_session.launcher import Event, Over, Planned, launch
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.nodes import port_kept
 from tests.launcher.supervised import config, job

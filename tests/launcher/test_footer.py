@@ -7,9 +7,7 @@ from typing import List, Optional, Tuple
 
 import pytest
 
-from ascend_session.launcher.output import Outlet, Output
-from ascend_session.launcher.process import Signals
-from ascend_session.launcher.pump import Notices
+from ascend_session.launcher import Notices, Outlet, Output, Signals
 
 _ERASE = b"\r\x1b[2K"
 

@@ -8,8 +8,7 @@ from typing import Iterable, List
 
 import pytest
 
-from ascend_session.launcher import lines
-from ascend_session.launcher.lines import LineSplitter, clean
+from ascend_session.launcher import LineSplitter, clean, lines
 
 
 def fed(splitter: LineSplitter, chunks: Iterable[bytes]) -> bytes:

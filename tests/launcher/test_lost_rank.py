@@ -8,8 +8,7 @@ from typing import Any, Callable, Dict
 import pytest
 
 from ascend_session.failures import JOB_CANNOT_GO_ON, FailureClass
-from ascend_session.launcher.api import launch
-from ascend_session.launcher.result import LaunchResult, Outcome
+from ascend_session.launcher import LaunchResult, Outcome, launch
 from tests.launcher.situations import STOP, Situation
 from tests.launcher.supervised import config
 

@@ -7,11 +7,7 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from ascend_session.launcher.api import launch_within
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import plan
-from ascend_session.launcher.process import Signals
-from ascend_session.launcher.result import LaunchResult
+from ascend_session.launcher import LaunchConfig, LaunchResult, Signals, launch_within, make_plan
 from tests.fake_host.tree import FakeHost
 from tests.fake_host.vendor import environment, live_host, recorded
 
@@ -66,7 +62,7 @@ def _launch(
         rank_table=_table(folder, [2, 3]),
         cwd=str(folder),
     )
-    first = plan(config, environ)
+    first = make_plan(config, environ)
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         with Signals() as signals:

@@ -12,11 +12,10 @@ from typing import List
 
 import pytest
 
-from ascend_session.launcher import output
-from ascend_session.launcher.output import QUEUE_BYTES, Outlet, Output
-from ascend_session.launcher.process import Signals
-from ascend_session.launcher.pump import LogFile, Notices
+from ascend_session.launcher import LogFile, Notices, Outlet, Output, Signals, output
 from tests.launcher.showing import PATIENCE, Shown
+
+_QUEUE_BYTES = 256 * 1024  # of a rank, after which it waits
 
 
 def test_each_line_begins_with_its_rank() -> None:
@@ -73,7 +72,7 @@ def test_a_rank_is_told_when_its_queue_is_full_and_when_there_is_room() -> None:
         while shown.outlet.put(0, block):
             puts += 1
             assert puts < 10000
-        assert puts * len(block) >= QUEUE_BYTES
+        assert puts * len(block) >= _QUEUE_BYTES
         room = threading.Event()
         shown.outlet.on_room = room.set
         assert shown.outlet.put(1, block)  # another rank need not wait
@@ -93,7 +92,7 @@ def test_a_quiet_rank_is_not_behind_all_that_a_flooding_one_has_queued() -> None
         text = shown.text()
     # Ahead of it: what the pipe and one write hold, and not the rest of the queue.
     assert text.index(b"[1] quiet\n") < 65536 * 2 + 2 * len(flood)
-    assert len(text) > QUEUE_BYTES
+    assert len(text) > _QUEUE_BYTES
 
 
 def test_a_closed_terminal_is_said_once_and_holds_nobody_up() -> None:

@@ -9,12 +9,11 @@ from typing import Any, Dict, List
 import psutil
 import pytest
 
+from ascend_session import RetryPolicy
 from ascend_session.backends.exchange import rendezvous
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import ConfigError
-from ascend_session.launcher.api import _Launch, launch
-from ascend_session.launcher.events import Event, Planned
-from ascend_session.launcher.plan import Plan
+from ascend_session.launcher import Event, Plan, Planned, launch
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, Gate, alive, config, in_launcher
 
@@ -96,7 +95,7 @@ def test_nobody_else_gives_it(bench: Bench) -> None:
 
 
 def test_each_attempt_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Launch, "_wait", lambda launch, why, seconds: True)
+    monkeypatch.setattr(RetryPolicy, "wait_before_next", lambda policy, failure: 0.0)
     names: List[str] = []
 
     def note(event: Event) -> None:

@@ -5,7 +5,9 @@ from typing import Set
 import pytest
 
 from ascend_session.errors import ConfigError
-from ascend_session.launcher.plan import parse_show
+from tests.launcher.jobs import Bench, bench
+
+__all__ = ["bench"]
 
 
 @pytest.mark.parametrize(
@@ -18,14 +20,14 @@ from ascend_session.launcher.plan import parse_show
         ("255", 256, {255}),
     ],
 )
-def test_ranks_of_any_width_are_shown(text: str, size: int, ranks: Set[int]) -> None:
-    assert parse_show(text, size) == ranks
+def test_ranks_of_any_width_are_shown(bench: Bench, text: str, size: int, ranks: Set[int]) -> None:
+    assert set(bench.plan(processes=size, show=text).shown) == ranks
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "'' is neither a rank nor a range"),
+        (" ", "'' is neither a rank nor a range"),
         ("0,,1", "'' is neither"),
         ("All", "'All' is neither"),
         ("-1", "'-1' is neither"),
@@ -34,9 +36,9 @@ def test_ranks_of_any_width_are_shown(text: str, size: int, ranks: Set[int]) -> 
         ("0-9999999", "there is no rank 9999999"),
     ],
 )
-def test_what_names_no_ranks_of_the_job_is_refused(text: str, said: str) -> None:
+def test_what_names_no_ranks_of_the_job_is_refused(bench: Bench, text: str, said: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        parse_show(text, 8)
+        bench.plan(processes=8, show=text)
     assert said in refused.value.message
     assert refused.value.hint
     assert refused.value.problems[0].option == "show"

@@ -15,13 +15,12 @@ from typing import Any, Dict, List, Sequence, Tuple
 import psutil
 
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
+from ascend_session.launcher import Output, Plan, Signals, Stalled, StallWatch, make_plan
 from ascend_session.launcher.activity import Processes
-from ascend_session.launcher.events import Stalled
-from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import Plan, plan
-from ascend_session.launcher.process import Signals
-from ascend_session.launcher.stall import REPORT_NAME, StallWatch, note_short_timeout
+from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, config
+
+__all__ = ["bench"]
 
 _SPIN = "while True: pass"
 _HANG = "import sys; sys.stdin.read()"
@@ -40,7 +39,7 @@ class Ranks:
     """A process for each command, in a session of its own, and a watch over them."""
 
     def __init__(self, folder: Path, commands: Sequence[List[str]], seconds: float = 1.0) -> None:
-        self.plan = plan(config(folder, "", len(commands)), dict(os.environ))
+        self.plan = make_plan(config(folder, "", len(commands)), dict(os.environ))
         self._null = os.open(os.devnull, os.O_WRONLY)
         self._output = Output(self._null, len(commands), (), False, False)
         self.pump, pipes = self._output.pump(self.plan.ranks)
@@ -89,7 +88,7 @@ class Ranks:
         if not isinstance(event, Stalled):
             return []
         self.sentences = event.report
-        text = Path(self.plan.folder, REPORT_NAME).read_text()
+        text = Path(self.plan.folder, "stalled.log").read_text()
         assert text.startswith(event.report[0])
         return re.split(r"\n(?=Rank \d+ |Ended )", text.rstrip("\n"))
 
@@ -400,18 +399,25 @@ def test_limits_that_are_set_count_and_the_910a_rounds_them(tmp_path: Path) -> N
     )
 
 
-def test_a_time_shorter_than_a_slow_start_is_noted_before_it(tmp_path: Path) -> None:
-    stub = plan(config(tmp_path, "", 2), dict(os.environ))
-    assert note_short_timeout(1, stub) == []
-    (note,) = note_short_timeout(139.5, _on_devices(stub))
+def test_a_time_shorter_than_a_slow_start_is_noted_before_it(bench: Bench) -> None:
+    def notes(seconds: float, **asked: Any) -> List[str]:
+        table = None if asked.get("processes") == 1 or not asked.get("backend") else bench.table
+        made = bench.plan(
+            stall_timeout=seconds, rank_table=table and str(table), **{"processes": 2, **asked}
+        )
+        return [note for note in made.notes if "stall_timeout" in note]
+
+    assert notes(1) == []
+    bench.nodes(range(2))
+    (note,) = notes(139.5, backend="npu")
     assert "stall_timeout=139.5 s is shorter than the 140 s that HCCL gives ranks" in note
-    assert note_short_timeout(140, _on_devices(stub)) == []
+    assert notes(140, backend="npu") == []
     # HCCL refuses to start with what is out of range.
     for given, limit in (("600", 620), ("30", 140), ("9000", 140), ("soon", 140)):
-        (note,) = note_short_timeout(1, _on_devices(stub, HCCL_CONNECT_TIMEOUT=given))
+        bench.environ["HCCL_CONNECT_TIMEOUT"] = given
+        (note,) = notes(1, backend="npu")
         assert f"the {limit} s that HCCL" in note
-    alone = replace(stub, backend="npu")
-    assert note_short_timeout(1, alone) == []
+    assert notes(1, backend="npu", processes=1) == []
 
 
 def _until(is_so: Any) -> None:

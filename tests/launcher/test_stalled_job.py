@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import List, Tuple
 
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
-from ascend_session.launcher.events import Ended, Event, Stalled, Stopping
-from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import plan
-from ascend_session.launcher.process import Signals
-from ascend_session.launcher.result import Attempt
-from ascend_session.launcher.stall import REPORT_NAME
-from ascend_session.launcher.supervisor import supervise
+from ascend_session.launcher import (
+    Attempt,
+    Ended,
+    Event,
+    Output,
+    Signals,
+    Stalled,
+    Stopping,
+    make_plan,
+    supervise,
+)
 from tests.launcher.supervised import alive, config
 
 # What the runner does for a script; the folder of the vendor's logs is in the rank's own.
@@ -30,7 +34,9 @@ def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Attempt, 
     events: List[Event] = []
     null = os.open(os.devnull, os.O_WRONLY)
     output = Output(null, ranks, (), False, False)
-    planned = plan(config(folder, code, ranks, grace=30, stall_timeout=seconds), dict(os.environ))
+    planned = make_plan(
+        config(folder, code, ranks, grace=30, stall_timeout=seconds), dict(os.environ)
+    )
     try:
         with Signals() as signals:
             attempt = supervise(planned, output, signals, events.append)
@@ -47,7 +53,7 @@ def test_a_job_that_hangs_is_reported_with_stacks_and_ended(tmp_path: Path) -> N
         "The job stalled: no rank has written anything or used a CPU for 1 s; ranks 0-2 are at "
     )
     assert attempt.stall[0].endswith(" (collective).")
-    path = Path(attempt.folder, REPORT_NAME)
+    path = Path(attempt.folder, "stalled.log")
     assert attempt.stall[1:] == (f"Read what each rank was doing, with its stacks, in {path}.",)
     _, *blocks = path.read_text().split("\nRank ")
     for rank, block in enumerate(blocks):
@@ -66,7 +72,7 @@ def test_a_job_that_hangs_is_reported_with_stacks_and_ended(tmp_path: Path) -> N
 def test_ranks_that_never_say_and_compute_anything_are_ended_too(tmp_path: Path) -> None:
     attempt, _ = _job(tmp_path, "sys.exit(0) if rank == 1 else time.sleep(1000)", 3, seconds=1.0)
     assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM, 0, -signal.SIGTERM]
-    _, zero, two, ended = Path(attempt.folder, REPORT_NAME).read_text().splitlines()
+    _, zero, two, ended = Path(attempt.folder, "stalled.log").read_text().splitlines()
     assert zero.startswith("Rank 0 has written nothing and last used a CPU ")
     assert two.startswith("Rank 2 has written nothing and last used a CPU ")
     assert ended == "Ended with exit code 0 before that: rank 1."
