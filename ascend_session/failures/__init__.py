@@ -12,6 +12,7 @@ from ascend_session.failures.failure import (
     FailureClass,
     RetryPolicy,
     Role,
+    Weight,
 )
 from ascend_session.failures.scanner import classify, explain, failure_of, root_cause, translate
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
@@ -25,6 +26,7 @@ __all__ = [
     "FailureClass",
     "RetryPolicy",
     "Role",
+    "Weight",
     "classify",
     "explain",
     "failure_of",

@@ -5,7 +5,7 @@ Source: guides/facts/failures.md#classes and, for the waits, guides/facts/failur
 
 import math
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple, Optional, Tuple
 
 _FIRST_WAIT_S = 10.0  # what the vendor asks for between two jobs (EJ0001, E30003)
@@ -55,6 +55,22 @@ class Role(Enum):
 
     NOTICE = "notice"
     """It is no failure, but explains one."""
+
+
+class Weight(IntEnum):
+    """How well a failure explains those of other ranks, or what else a text reports."""
+
+    UNSAID = 0
+    """A text that only says that something failed."""
+
+    OF_ANOTHER = 1
+    """A code that says that another rank failed first."""
+
+    UNCLEAR = 2
+    """A code that may be the rank's own fault or not."""
+
+    OWN = 3
+    """A failure of its own: a code that says so, or an end without any code of the vendor."""
 
 
 class Code(NamedTuple):
@@ -169,6 +185,23 @@ class Failure:
     def vague(self) -> bool:
         """Whether a more exact code in the same text is to be believed."""
         return self._find_code().vague
+
+    @property
+    def weight(self) -> Weight:
+        """How well it explains others, as far as the text alone can say."""
+        if self.definition.role is Role.WRAPPER:
+            return Weight.UNSAID
+        kinds = {
+            FailureClass.SECONDARY: Weight.OF_ANOTHER,
+            FailureClass.AMBIGUOUS: Weight.UNCLEAR,
+        }
+        return kinds.get(self.failure_class, Weight.OWN)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing else in the same text could say better what failed."""
+        is_cause = self.definition.role is Role.CAUSE
+        return is_cause and not self.vague and self.weight is Weight.OWN
 
     def given(self, *conditions: Condition) -> FailureClass:
         """Give its class where these conditions are known to be met."""

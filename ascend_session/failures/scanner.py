@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple, Type
 
 from ascend_session.errors import AscendError, InitializationError
-from ascend_session.failures.failure import Definition, Failure, FailureClass, Message, Role
+from ascend_session.failures.failure import Definition, Failure, Message, Role, Weight
 from ascend_session.failures.table import ROWS
 from ascend_session.text import blanked
 
@@ -60,7 +60,6 @@ _BRACKET = re.compile(r"(?:fail(?:ed|ure)?|error|exception)[\s:,.]{0,3}\[$", re.
 # Every word above ends with one of these; asking for them first is many times faster.
 _CODE_ENDS = ("ret", "ode", "val", "value", "urn", "urns", "urned", "no", "is", "err", "result")
 _FAILURE_ENDS = ("fail", "failed", "failure", "error", "exception")
-_DEFINITE = (FailureClass.TRANSIENT, FailureClass.PERMANENT, FailureClass.HARDWARE)
 
 
 class _Hit(NamedTuple):
@@ -122,13 +121,8 @@ def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
 
 
 def _order(failure: Failure) -> Tuple[int, int]:
-    definition = failure.definition
-    if definition.role is Role.WRAPPER:
-        return 3, 0
-    if definition.failure_class in _DEFINITE:
-        return 0, 2 if failure.vague else int(definition.role is Role.STAGE)
-    secondary = definition.failure_class is FailureClass.SECONDARY
-    return 2 if secondary else 1, int(definition.role is Role.STAGE)
+    is_vague = failure.weight is Weight.OWN and failure.vague
+    return -failure.weight, 2 if is_vague else int(failure.definition.role is Role.STAGE)
 
 
 def _find_hits(block: str, known: Set[str]) -> List[_Hit]:

@@ -16,7 +16,6 @@ import re
 import resource
 import signal
 from dataclasses import replace
-from enum import IntEnum
 from typing import TYPE_CHECKING, Iterable, Iterator, List, Optional, Set, Tuple
 
 from ascend_session.cluster.member import read_members
@@ -24,8 +23,7 @@ from ascend_session.failures import (
     JOB_CANNOT_GO_ON,
     Condition,
     Failure,
-    FailureClass,
-    Role,
+    Weight,
     classify,
     root_cause,
 )
@@ -130,22 +128,6 @@ def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
     return lost
 
 
-class Weight(IntEnum):
-    """How well a failure explains those of other ranks."""
-
-    UNSAID = 0
-    """A text that only says that something failed."""
-
-    OF_ANOTHER = 1
-    """A code that says that another rank failed first."""
-
-    UNCLEAR = 2
-    """A code that may be the rank's own fault or not."""
-
-    OWN = 3
-    """A failure of its own: a code that says so, or an end without any code of the vendor."""
-
-
 class _Judge:
     """Weighs the failed ranks of an attempt against each other."""
 
@@ -221,7 +203,7 @@ class _Judge:
         for rank in self._ranks:
             if rank.outcome == Outcome.STOPPED:
                 failure = _find_failure(_texts(self._plan.of(rank.rank), rank, self._limit))
-                if failure is not None and _weight_of(failure) is Weight.OWN:
+                if failure is not None and failure.weight is Weight.OWN:
                     return rank, failure
         return None
 
@@ -306,14 +288,14 @@ def _weigh(planned: "RankPlan", rank: RankResult, limit: int) -> Tuple[Weight, O
     failure = _find_failure(_record_text(rank))
     if failure is None and _speaks_for_itself(rank):
         return Weight.OWN, None
-    if failure is None or not _is_exact(failure):
+    if failure is None or not failure.is_exact:
         failure = _find_failure(_texts(planned, rank, limit))
     if failure is None:
         return Weight.OWN, None
     # A signal ended it, other than GE's own way to end: that is its own failure.
     status = rank.status or 0
     is_by_signal = status < 0 and status != -signal.SIGABRT and rank.error is None
-    weight = _weight_of(failure)
+    weight = failure.weight
     if is_by_signal and weight is not Weight.OWN:
         return Weight.OWN, None
     return weight, failure
@@ -332,22 +314,9 @@ def _find_failure(texts: Iterable[str]) -> Optional[Failure]:
     for text in texts:
         failures += classify(text)
         failure = root_cause(failures)
-        if failure is not None and _is_exact(failure):
+        if failure is not None and failure.is_exact:
             return failure
     return root_cause(failures)
-
-
-def _is_exact(failure: Failure) -> bool:
-    is_cause = failure.definition.role is Role.CAUSE
-    return is_cause and not failure.vague and _weight_of(failure) is Weight.OWN
-
-
-def _weight_of(failure: Failure) -> Weight:
-    if failure.definition.role is Role.WRAPPER:
-        return Weight.UNSAID
-    if failure.failure_class is FailureClass.SECONDARY:
-        return Weight.OF_ANOTHER
-    return Weight.UNCLEAR if failure.failure_class is FailureClass.AMBIGUOUS else Weight.OWN
 
 
 _TAIL_BYTES = 256 * 1024  # of each file that are looked at

@@ -39,7 +39,6 @@ from ascend_session.launcher.pump import (
     LogFile,
     Notices,
     Pump,
-    RankPipes,
     Source,
 )
 
@@ -292,7 +291,6 @@ class Output:
         self._prefixes = [f"[{rank:{len(str(size - 1))}}] ".encode() for rank in range(size)]
         self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
         self._latest: Dict[int, Latest] = {}
-        self._keeps_latest = False
 
     def feed(self, rank: int, stream: str, chunk: bytes, whole_in: str = "") -> bool:
         """Take what a rank wrote; show the lines that are whole now.
@@ -306,11 +304,10 @@ class Output:
         Returns:
             False if the rank should not be read before it `has_room` again.
         """
-        if self._keeps_latest:
-            end = chunk
-            if len(chunk) < _LATEST_BYTES and rank in self._latest:
-                end = self._latest[rank].text + chunk
-            self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
+        end = chunk
+        if len(chunk) < _LATEST_BYTES and rank in self._latest:
+            end = self._latest[rank].text + chunk
+        self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
         if rank not in self._show:
             return True
         chunk = self.filter.admit(rank, stream, chunk, self.hides_traceback)
@@ -346,21 +343,24 @@ class Output:
         self._outlets[-1].put(_LAUNCHER, block)
 
     def latest(self, rank: int) -> Optional[Latest]:
-        """Return the end of what a rank has written since there is a footer; from any thread."""
+        """Return the end of what a rank has written in this attempt; from any thread."""
         return self._latest.get(rank)
 
     def set_footer(self, footer: Optional[Callable[[], bytes]]) -> None:
         """Keep a line below the ranks' lines; see `Outlet.set_footer`."""
-        self._keeps_latest = True
         self._outlets[0].set_footer(footer)
 
-    def pump(self, ranks: "Sequence[RankPlan]") -> Tuple[Pump, List[RankPipes]]:
+    def pump(self, ranks: "Sequence[RankPlan]") -> Tuple[Pump, List[Tuple[int, int]]]:
         """Make the pipes and folders of an attempt, and a pump that is not started yet.
 
         A folder that cannot be made is reported once; the job goes on without its log files.
+
+        Returns:
+            The pump, and the ends at which each rank writes to its standard output and error.
         """
+        self._latest.clear()
         sources: List[Source] = []
-        pipes: List[RankPipes] = []
+        pipes: List[Tuple[int, int]] = []
         for rank in ranks:
             for folder in (rank.folder, rank.plog, rank.work):
                 try:
@@ -376,7 +376,7 @@ class Output:
                 Source(stdout[0], rank.rank, "stdout", LogFile(rank.stdout, self.notices)),
                 Source(stderr[0], rank.rank, "stderr", LogFile(rank.stderr, self.notices)),
             ]
-            pipes.append(RankPipes(stdout[1], stderr[1]))
+            pipes.append((stdout[1], stderr[1]))
         self.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
         return Pump(sources, self), pipes
 

@@ -136,13 +136,6 @@ class Source(NamedTuple):
     log: Optional[LogFile] = None
 
 
-class RankPipes(NamedTuple):
-    """Where a rank writes: the ends for writing of two pipes."""
-
-    stdout: int
-    stderr: int
-
-
 class Pump:
     """Reads until every pipe has ended, or until it is stopped.
 
@@ -168,7 +161,6 @@ class Pump:
         self._has_ended = False
         self._paused: Set[int] = set()
         self._stop_at: Optional[float] = None
-        self._wrote_at: Dict[int, float] = {}
         self._failure: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._main, name="launch-pump", daemon=True)
         output.when_room(self._wake)  # which may be called from now on
@@ -223,7 +215,9 @@ class Pump:
         A rank that is not read because the terminal is slow counts as writing now: what it does
         cannot be known, and it must not be taken for one that hangs.
         """
-        return time.monotonic() if rank in self._paused else self._wrote_at.get(rank)
+        latest = self._output.latest(rank)
+        is_unknown = rank in self._paused
+        return time.monotonic() if is_unknown else None if latest is None else latest.time
 
     def _main(self) -> None:
         try:
@@ -265,7 +259,6 @@ class Pump:
         if not chunk:
             self._end(source)
             return
-        self._wrote_at[source.rank] = time.monotonic()
         path = ""
         if source.log is not None:
             source.log.write(chunk)

@@ -40,7 +40,7 @@ from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
-from ascend_session.launcher.pump import Pump, RankPipes
+from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt
 from ascend_session.training.progress import read_first_step
 
@@ -63,7 +63,8 @@ class GuardianProcess:
 
     Args:
         ranks: What it is to start.
-        pipes: Where each writes. They are closed here as soon as the guardian has them.
+        pipes: Where each writes its standard output and error. They are closed here as soon as the
+            guardian has them.
         grace: Seconds from SIGTERM to SIGKILL.
         open_files: The limits of open files that the ranks get; None means the launcher's.
 
@@ -74,7 +75,7 @@ class GuardianProcess:
     def __init__(
         self,
         ranks: Sequence[RankPlan],
-        pipes: Sequence[RankPipes],
+        pipes: Sequence[Tuple[int, int]],
         grace: float,
         open_files: Optional[Tuple[int, int]] = None,
     ) -> None:
@@ -92,11 +93,11 @@ class GuardianProcess:
                     "cwd": as_bytes(rank.cwd),
                     "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
                     "cpus": None if rank.cpus is None else list(rank.cpus),
-                    "stdout": own.stdout,
-                    "stderr": own.stderr,
+                    "stdout": stdout,
+                    "stderr": stderr,
                     "open_files": open_files,
                 }
-                for rank, own in zip(ranks, pipes)
+                for rank, (stdout, stderr) in zip(ranks, pipes)
             ]
             psutil = importlib.util.find_spec("psutil")  # where it is, without loading it
             places = [] if psutil is None or psutil.origin is None else [psutil.origin]

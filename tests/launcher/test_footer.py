@@ -138,8 +138,6 @@ def test_a_flood_does_not_make_it_anew_for_each_write(bench: Bench) -> None:
 def test_the_end_of_what_a_rank_wrote_is_kept(shown: Tuple[int, ...]) -> None:
     (read, write) = os.pipe()
     output = Output(write, 2, shown)
-    output.feed(1, "stdout", b"nobody wants it yet\n")
-    output.set_footer(None)
     assert output.latest(1) is None
     output.feed(1, "stdout", b"one\n")
     output.feed(1, "stderr", b"tw")

@@ -44,14 +44,14 @@ class Ranks:
         self._output = Output(self._null, len(commands), (), False, False)
         self.pump, pipes = self._output.pump(self.plan.ranks)
         self.processes: List[Any] = []
-        for rank, command, own in zip(self.plan.ranks, commands, pipes):
+        for rank, command, (stdout, stderr) in zip(self.plan.ranks, commands, pipes):
             whole = [*command, rank.folder]
-            options: Dict[str, Any] = {"stdout": own.stdout, "stderr": own.stderr}
+            options: Dict[str, Any] = {"stdout": stdout, "stderr": stderr}
             self.processes.append(
                 subprocess.Popen(whole, stdin=subprocess.PIPE, start_new_session=True, **options)
             )
-            os.close(own.stdout)
-            os.close(own.stderr)
+            os.close(stdout)
+            os.close(stderr)
         self.pump.start()
         os.makedirs(self.plan.folder, exist_ok=True)
         self.watch = StallWatch(self.pump, self.plan, seconds, 0)
