@@ -71,6 +71,12 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
         )
     if part is not None and given is None and count is None:
         count = len(part.devices)
+    if part is not None and (count or len(ids)) != len(part.devices):
+        raise JobError(
+            f"{count or len(ids)} ranks would run on this node, but the rank table gives "
+            f"{part.name} {len(part.devices)}.",
+            hint="Leave processes and devices out to follow the table.",
+        )
     found = backend.find_devices(plan.environ, count or len(ids))
     available = len(found.physical)
     if part is not None and given is None and backend.needs_rank_table:
@@ -82,8 +88,7 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
                 "process does not get.",
                 hint="`ascend-session devices` shows what it gets; compare server_id in the table.",
             )
-        if count == len(by_table):
-            ids = tuple(LogicalDeviceId(found.physical.index(device)) for device in by_table)
+        ids = tuple(LogicalDeviceId(found.physical.index(device)) for device in by_table)
     ids = ids or tuple(map(LogicalDeviceId, range(count or available)))
     missing = [str(number) for number in ids if int(number) >= available]
     if missing:
@@ -103,12 +108,6 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
     physical = [device.physical for device in devices if device.physical is not None]
     checked = check_devices(physical, plan.environ) if backend.holds_npus else []
     plan.notes += (*found.notes, *checked)
-    if part is not None and len(devices) != len(part.devices):
-        raise JobError(
-            f"{len(devices)} ranks would run on this node, but the rank table gives {part.name} "
-            f"{len(part.devices)}.",
-            hint="Leave processes and devices out to follow the table.",
-        )
     table = [] if part is None else [device.device_id for device in part.devices]
     if part is not None and physical and physical != table:
         raise JobError(

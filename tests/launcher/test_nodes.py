@@ -269,6 +269,7 @@ class TestTables:
                 r"node_rank=1 \(the options of this launch\) and .* server=0",
             ),
             ({"processes": 2, "devices": "0,1"}, "2 ranks would run on this node, but the rank"),
+            ({"processes": 2}, "2 ranks would run on this node, but the rank table gives"),
             ({"devices": "0,1,2"}, r"physical devices \[0, 1, 2\], but the rank table"),
         ],
     )
