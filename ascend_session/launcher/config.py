@@ -116,8 +116,16 @@ class LaunchConfig:
 LaunchConfig.__init__ = with_short_traceback(LaunchConfig.__init__)  # type: ignore[method-assign]
 
 
+def _is_passable(value: Any) -> bool:
+    """Tell whether it is a text that can be part of a path, an argument or a variable."""
+    try:
+        return isinstance(value, str) and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:  # surrogates that stand for no byte
+        return False
+
+
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != "" and "\0" not in value
+    return value != "" and _is_passable(value)
 
 
 def _is_whole(least: int, most: float = math.inf) -> Callable[[Any], bool]:
@@ -135,6 +143,7 @@ def _is_seconds(value: Any) -> bool:
 _MOST = 10000  # processes; a slip of the finger must not fill the memory with plans
 _TEXT = "a text that is not empty"
 _SECONDS = "a number of seconds, 0 or more"
+_UNPASSABLE = "Leave out NUL characters, and what the encoding of file names does not have."
 
 # Names of options, what they may be, and that in words; None is allowed where it is the default.
 _VALUES: Tuple[Tuple[Tuple[str, ...], Callable[[Any], bool], str], ...] = (
@@ -176,6 +185,8 @@ def _find_wrong_values(config: LaunchConfig) -> List[Finding]:
                 continue
             if not is_right(value):
                 hint = "None means never." if name == "stall_timeout" else None
+                if is_right is _is_text and isinstance(value, str) and value:
+                    hint = _UNPASSABLE
                 if isinstance(value, os.PathLike):
                     hint = "Write str(path) for a path."
                 problems.append(_wrong_value(name, value, expected, hint))
@@ -187,8 +198,9 @@ def _check_args(args: Any) -> Iterator[Finding]:
         yield _wrong_value("args", args, "a list of texts", 'Write ["--epochs", "3"].')
         return
     for value in args:
-        if not isinstance(value, str) or "\0" in value:
-            yield _wrong_value("args", value, "a text without NUL characters in each place")
+        if not _is_passable(value):
+            hint = _UNPASSABLE if isinstance(value, str) else None
+            yield _wrong_value("args", value, "a text without NUL characters in each place", hint)
 
 
 def _check_env(env: Any) -> Iterator[Finding]:
@@ -198,8 +210,9 @@ def _check_env(env: Any) -> Iterator[Finding]:
     for name, value in env.items():
         if not _is_text(name) or "=" in name:
             yield _wrong_value("env", name, "a variable's name without = in each place")
-        elif not isinstance(value, str) or "\0" in value:
-            yield _wrong_value("env", value, f"a text as the value of {name}")
+        elif not _is_passable(value):
+            hint = _UNPASSABLE if isinstance(value, str) else None
+            yield _wrong_value("env", value, f"a text as the value of {name}", hint)
         elif name in OWNED:
             message = f"env sets {name}, which the launcher sets or reads itself."
             yield Finding(ERROR, message, OWNED[name], option="env")

@@ -1,5 +1,6 @@
 """What a launch may be asked, and how a wrong wish is refused."""
 
+import os
 from typing import Any, Dict
 
 import pytest
@@ -65,6 +66,20 @@ def test_a_wrong_wish_is_refused(asked: Dict[str, Any], said: str) -> None:
         LaunchConfig(**{**command, **asked})
     assert said in refused.value.message
     assert len(refused.value.problems) == 1
+
+
+@pytest.mark.parametrize("text", ["a\0", "\ud800"])
+@pytest.mark.parametrize("name", ["args", "env", "cwd", "log_dir", "events", "python"])
+def test_what_no_program_can_be_given_is_refused(name: str, text: str) -> None:
+    value: Any = {"args": [text], "env": {"A": text}}.get(name, text)
+    with pytest.raises(ConfigError, match=f"^{name} takes a text") as refused:
+        LaunchConfig(script="a.py", **{name: value})
+    assert "NUL characters" in str(refused.value.hint)
+
+
+def test_bytes_that_are_no_text_can_be_passed_on() -> None:
+    name = os.fsdecode(b"\xff")
+    assert LaunchConfig(script=name, args=[name], env={name: name}).script == name
 
 
 def test_all_problems_are_said_at_once() -> None:
