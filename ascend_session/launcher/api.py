@@ -220,7 +220,12 @@ class _Launch:
             wait_s = _WAIT_WITHOUT_DEVICES_S
         what = "could not be planned"
         try:
-            self._wait(why, wait_s)
+            if self._signals.noted:  # while ranks ran, or since
+                self._is_interrupted = bool(self._signals.take())
+                return None
+            self._pass_on(Restarting(why, wait_s, time.time()))
+            self._output.say(f"{why} The job is started again in {wait_s:g} s.")
+            self._sleep(wait_s)
             planned = make_plan(first.config, first.environ, attempt=number, run=first.run)
             what = "was not started"
             if backend_class(planned.backend).holds_npus:
@@ -234,19 +239,6 @@ class _Launch:
             self._notes.append(f"Attempt {number} {what}: {reason}")
             return None
         return planned
-
-    def _wait(self, why: str, seconds: float) -> None:
-        """Wait before another attempt.
-
-        Raises:
-            _InterruptedError: If a signal has come.
-        """
-        if self._signals.noted:  # while ranks ran, or since
-            self._is_interrupted = bool(self._signals.take())
-            raise _InterruptedError
-        self._pass_on(Restarting(why, seconds, time.time()))
-        self._output.say(f"{why} The job is started again in {seconds:g} s.")
-        self._sleep(seconds)
 
     def _pass_on(self, event: Event) -> None:
         if isinstance(event, Resumed):

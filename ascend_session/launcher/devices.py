@@ -183,7 +183,7 @@ def _check_numbers(given: Sequence[int]) -> List[int]:
     return [int(value) for value in given]
 
 
-def product_of(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> Optional[str]:
+def find_product(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> Optional[str]:
     """Find the family of these devices by ``npu-smi``, with a time limit; None if not known."""
     from ascend_session.hardware.devices import common_family, devices
 
@@ -207,34 +207,10 @@ def check_devices(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, st
     )
 
     fault = find_count_fault(physical) or find_ring_fault(physical)
-    product = product_of(physical, environ) if fault else None
+    product = find_product(physical, environ) if fault else None
     if fault and product == family("910A"):
         raise DeviceError(fault, hint=suggest_devices(physical))
     return [f"The product is not known. {fault}"] if fault and product is None else []
-
-
-def check_chief(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> List[str]:
-    """Check that devices can be a job without a rank table.
-
-    Returns:
-        What could not be checked, in sentences.
-
-    Raises:
-        JobError: If their product cannot.
-    """
-    from ascend_session.hardware.families import family
-
-    product = product_of(physical, environ)
-    if product is None:
-        return ["The product is not known; only Atlas training (910A) and A2 do without a table."]
-    able = family("910A"), family("910B")
-    if product not in able:
-        raise JobError(
-            f"no_rank_table is set, but the devices are {product}: only {able[0]} and "
-            f"{able[1]} find each other without a rank table.",
-            hint="Give rank_table.",
-        )
-    return []
 
 
 _Cpus = Tuple[int, ...]

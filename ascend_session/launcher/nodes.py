@@ -108,13 +108,35 @@ def find_nodes(plan: "Plan") -> Nodes:
     several = any(source.nodes is not None and source.nodes.value > 1 for source in sources)
     table = _read_table(plan, several)
     if table is not None:
-        sources.append(_read_source(table, config, environ))
+        is_inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
+        name = f"the rank table {table.path}{' that RANK_TABLE_FILE names' if is_inherited else ''}"
+        servers, own = SourcedNumber(len(table.nodes), "servers"), None
+        if table.own is not None:
+            server = table.nodes[table.own]
+            own = SourcedNumber(table.own, f"{server.mine or server.name}, server")
+        sources.append(_Source(name, servers, own))
     count = _agree([(source.nodes, source.name) for source in sources])
     rank = _agree([(source.rank, source.name) for source in sources])
     if count is None or count.value == 1:
         plan.notes += tuple(_note_single_node(config, claim, environ))
         return Nodes(table=table)
-    problems = _find_obstacles(config, count, rank, sources)
+    problems = []
+    if rank is None:
+        who = next(source.name for source in sources if source.nodes is count)
+        message = (
+            f"The job has {count.value} nodes ({count}, by {who}), but the number of this node is "
+            "missing."
+        )
+        hint = "Give node_rank: 0 on the first node, 1 on the second, and so on."
+        if "RANK_TABLE_FILE" in who:
+            hint += " For a job on this machine alone, unset RANK_TABLE_FILE or give rank_table."
+        problems.append(Finding(ERROR, message, hint, option="node_rank"))
+    if config.max_restarts:
+        message = (
+            f"max_restarts={config.max_restarts} is given, but the job has {count.value} nodes "
+            f"({count}), and only a job on one node can be restarted."
+        )
+        problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
     if rank is None or problems:
         raise ConfigError.of(problems, "the launch")
     coordinator = None
@@ -126,21 +148,11 @@ def find_nodes(plan: "Plan") -> Nodes:
     elif not seed and table is not None:
         seed = table.seed
     job_id = re.sub("[^A-Za-z0-9-]+", "_", seed)[-100:] if seed else None
-    who = next(source for source in reversed(sources) if source.rank is not None)
+    source = next(source for source in reversed(sources) if source.rank is not None)
     why = "as asked"
-    if who is not sources[0]:
-        why = f"as {who.name} says ({_join([who.nodes, who.rank])})"
+    if source is not sources[0]:
+        why = f"as {source.name} says ({_join([source.nodes, source.rank])})"
     return Nodes(count.value, rank.value, coordinator, job_id, why, table)
-
-
-def _read_source(table: "TableNodes", config: LaunchConfig, environ: Mapping[str, str]) -> _Source:
-    is_inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
-    name = f"the rank table {table.path}{' that RANK_TABLE_FILE names' if is_inherited else ''}"
-    rank = None
-    if table.own is not None:
-        own = table.nodes[table.own]
-        rank = SourcedNumber(table.own, f"{own.mine or own.name}, server")
-    return _Source(name, SourcedNumber(len(table.nodes), "servers"), rank)
 
 
 def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[SourcedNumber]:
@@ -160,33 +172,6 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
                 f"{CHOICE}=none to ignore the scheduler.",
             )
     return given[0][0] if given else None
-
-
-def _find_obstacles(
-    config: LaunchConfig,
-    count: SourcedNumber,
-    rank: Optional[SourcedNumber],
-    sources: Sequence[_Source],
-) -> List[Finding]:
-    """Find what is missing, or is too much, for a job of several nodes."""
-    problems = []
-    if rank is None:
-        who = next(source.name for source in sources if source.nodes is count)
-        message = (
-            f"The job has {count.value} nodes ({count}, by {who}), but the number of this node is "
-            "missing."
-        )
-        hint = "Give node_rank: 0 on the first node, 1 on the second, and so on."
-        if "RANK_TABLE_FILE" in who:
-            hint += " For a job on this machine alone, unset RANK_TABLE_FILE or give rank_table."
-        problems.append(Finding(ERROR, message, hint, option="node_rank"))
-    if config.max_restarts:
-        message = (
-            f"max_restarts={config.max_restarts} is given, but the job has {count.value} nodes "
-            f"({count}), and only a job on one node can be restarted."
-        )
-        problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
-    return problems
 
 
 def _find_coordinator(

@@ -13,7 +13,7 @@ from ascend_session.checks.network import ports_of_hccl
 from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.rank_table.source import find_name_fault
 from ascend_session.errors import JobError
-from ascend_session.launcher.devices import check_chief
+from ascend_session.launcher.devices import find_product
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
@@ -80,9 +80,24 @@ def _check_table(plan: "Plan", given: str, name: str) -> str:
 
 
 def _find_chief(plan: "Plan") -> Dict[str, str]:
-    """Find where ranks without a table meet; return the variables that tell them."""
+    """Find where ranks without a table meet; return the variables that tell them.
+
+    Raises:
+        JobError: If their product has no job without one, or the chief cannot be there.
+    """
+    from ascend_session.hardware.families import family
+
     config, environ = plan.config, plan.environment
-    plan.notes += tuple(check_chief(plan.physical, environ))
+    product, able = find_product(plan.physical, environ), (family("910A"), family("910B"))
+    if product is None:
+        note = "The product is not known; only Atlas training (910A) and A2 do without a table."
+        plan.notes += (note,)
+    elif product not in able:
+        raise JobError(
+            f"no_rank_table is set, but the devices are {product}: only {able[0]} and "
+            f"{able[1]} find each other without a rank table.",
+            hint="Give rank_table.",
+        )
     address = config.chief_ip or own_address()
     port = config.chief_port
     if port is not None:
