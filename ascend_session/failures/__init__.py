@@ -2,7 +2,8 @@
 
 ``classify`` finds them in a text, ``root_cause`` picks the one to act upon, ``translate`` makes an
 error of this package out of a foreign exception, ``explain`` tells the user of a foreign one what
-it means, and a ``RetryPolicy`` says whether another attempt can help.
+it means, and a ``RetryPolicy`` says whether another attempt can help. An ``ErrorRecord`` is what a
+rank has written of its own exception.
 """
 
 from ascend_session.failures.failure import (
@@ -14,14 +15,25 @@ from ascend_session.failures.failure import (
     Role,
     Weight,
 )
+from ascend_session.failures.record import (
+    STACK_SIGNAL,
+    STACKS_NAME,
+    ErrorRecord,
+    read_record,
+    read_stacks,
+)
+from ascend_session.failures.record_writer import remove_record, write_record
 from ascend_session.failures.scanner import classify, explain, failure_of, root_cause, translate
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
 
 __all__ = [
     "JOB_CANNOT_GO_ON",
     "ROWS",
+    "STACKS_NAME",
+    "STACK_SIGNAL",
     "Condition",
     "Definition",
+    "ErrorRecord",
     "Failure",
     "FailureClass",
     "RetryPolicy",
@@ -30,6 +42,10 @@ __all__ = [
     "classify",
     "explain",
     "failure_of",
+    "read_record",
+    "read_stacks",
+    "remove_record",
     "root_cause",
     "translate",
+    "write_record",
 ]

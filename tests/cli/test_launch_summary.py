@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from ascend_session.cli._launch_summary import Style, summarize
-from ascend_session.failures import FailureClass
-from ascend_session.failures.record import ErrorRecord
+from ascend_session.failures import ErrorRecord, FailureClass
 from ascend_session.launcher import Attempt, Cause, LaunchResult, Outcome, RankResult
 
 FOLDER = "/logs/job_1"

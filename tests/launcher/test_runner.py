@@ -9,7 +9,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 import pytest
 
-from ascend_session.failures.record import read_record, read_stacks
+from ascend_session.failures import read_record, read_stacks
 from ascend_session.launcher import RUNNER
 
 PATIENCE = 120

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.failures.record import STACK_SIGNAL, read_record, read_stacks
+from ascend_session.failures import STACK_SIGNAL, read_record, read_stacks
 from ascend_session.launcher import RUNNER
 
 PATIENCE = 120

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import psutil
 
-from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
+from ascend_session.failures import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher import Output, Plan, Signals, Stalled, StallWatch, make_plan
 from ascend_session.launcher.activity import Processes
 from tests.launcher.jobs import Bench, bench

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 from typing import List, Tuple
 
-from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
+from ascend_session.failures import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher import (
     Attempt,
     Ended,
