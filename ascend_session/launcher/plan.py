@@ -232,8 +232,8 @@ def draft_plan(
 ) -> Plan:
     """Plan one attempt as far as that is possible, and collect all problems instead of the first.
 
-    The arguments are those of `plan`, and ``on_wait``, which takes a sentence about a rank table
-    that is waited for; None means not to wait.
+    The arguments are those of `make_plan`, and ``on_wait``, which takes a sentence about a rank
+    table that is waited for; None means not to wait.
 
     Raises:
         PreflightError: If the rank table is not completed in time.
