@@ -7,7 +7,7 @@ from typing import Any, Generator, Iterator, List, Optional
 import pytest
 
 from ascend_session import current_system, devices
-from ascend_session.hardware.devices import DeviceReport
+from ascend_session.hardware import DeviceReport
 from hardware_tests import limits
 from hardware_tests.first_try import why_it_ends
 from hardware_tests.needs import MARKER, missing_for, needs_packages

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterable, Optional
 
-from ascend_session.hardware.families import family
+from ascend_session.hardware import family
 from hardware_tests import limits
 
 __all__ = ["ATLAS_TRAINING", "PYTHON", "find_rank_table", "launch_settings", "why_no_job"]

@@ -1,6 +1,6 @@
 """How long the device may take, in seconds; generous, for a first run compiles its operators."""
 
-from ascend_session.hardware.program import TIME_LIMIT
+from ascend_session.hardware import TIME_LIMIT
 
 # A program of hardware_tests/programs, from its start to its end.
 PROGRAM = 600.0

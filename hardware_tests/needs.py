@@ -6,8 +6,7 @@ import sys
 from typing import Any, Dict, Optional
 
 from ascend_session import device_count
-from ascend_session.hardware.installation import operator_list
-from ascend_session.hardware.nodes import VISIBLE_VARIABLE, device_nodes, host_root
+from ascend_session.hardware import VISIBLE_VARIABLE, device_nodes, host_root, operator_list
 
 __all__ = ["MARKER", "missing_device", "missing_for", "needs_packages"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.hardware.devices import DeviceReport
+from ascend_session.hardware import DeviceReport
 from hardware_tests.jobs import ATLAS_TRAINING, launch_settings, why_no_job
 from tests.collective_answers import Answers, answers_of
 from tests.collective_cases import section_of

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from ascend_session.hardware.devices import DeviceReport
-from ascend_session.hardware.installation import operator_list
-from ascend_session.hardware.nodes import (
+from ascend_session.hardware import (
+    DeviceReport,
+    NpuSmi,
     control_node_notes,
     host_root,
     node_note,
+    operator_list,
     processor_nodes,
 )
-from ascend_session.hardware.npu_smi import NpuSmi
 from hardware_tests import limits
 
 # That the packages are missing is for these tests to find out.

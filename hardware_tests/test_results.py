@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfig, ascend_session
-from ascend_session.hardware.devices import DeviceReport
+from ascend_session.hardware import DeviceReport
 from hardware_tests.graphs import ACCUMULATIONS, CASES, HALF_WAY
 from hardware_tests.running import run
 

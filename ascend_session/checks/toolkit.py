@@ -20,7 +20,7 @@ from ascend_session.hardware.installation import (
     keys_of,
     operator_list,
 )
-from ascend_session.hardware.nodes import read_host_file
+from ascend_session.hardware.nodes import find_host_files, read_host_file
 
 _VERSIONS, _SOURCED, _OPERATORS = "versions", "set_env.sh", "operators"
 _PLACES = (
@@ -149,7 +149,7 @@ def _release(inner: Optional[str]) -> Optional[str]:
 
 
 def _numbers(version: str) -> Tuple[int, ...]:
-    return tuple(int(part[:9]) for part in version.split(".") if part.isdigit())
+    return tuple(int(part[:9]) for part in version.split(".") if re.fullmatch("[0-9]+", part))
 
 
 def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
@@ -161,9 +161,9 @@ def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
         own = below(root, environ["HOME"])
         named += [f"{own}/Ascend/{name}/set_env.sh" for name in ("ascend-toolkit", "cann")]
     for place in [*(glob.escape(path) for path in named), *_PLACES]:
-        for path in sorted(glob.glob(os.path.join(glob.escape(root), place))):
+        for path in find_host_files(root, place):
             if os.path.isfile(path):
-                return str(os.path.normpath(path))
+                return os.path.normpath(path)
     return None
 
 

@@ -14,7 +14,7 @@ import re
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ascend_session.hardware.nodes import host_root, processor_nodes, read_host_file
-from ascend_session.hardware.npu_smi import Affinity, ChipKey, NpuSmi, physical_ids
+from ascend_session.hardware.npu_smi import Affinity, ChipKey, ChipListing, NpuSmi
 from ascend_session.hardware.program import TIME_LIMIT, parse_cpus, parse_number
 from ascend_session.ids import PhysicalDeviceId
 
@@ -57,8 +57,8 @@ def near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> NearCp
     }
     if set(nodes) <= set(by_npu_smi):
         return NearCpus(by_npu_smi, {})
-    chips = npu_smi.info().chips
-    physical = physical_ids(nodes, chips, npu_smi.mapping(), npu_smi.remap)
+    listing = ChipListing(npu_smi, nodes)
+    chips, physical = listing.chips.values(), listing.physical
     by_npu_smi.update(_cpus_by_label([row for row in rows if not row.physical], physical))
     by_node: _Cpus = {}
     for chip in chips:

@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 from typing import (
     Any,
     Callable,
-    Dict,
     Iterable,
     Iterator,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -33,16 +31,7 @@ from ascend_session.hardware.nodes import (
     processor_nodes,
     read_visible,
 )
-from ascend_session.hardware.npu_smi import (
-    Chip,
-    ChipKey,
-    NpuSmi,
-    Process,
-    driver_ids,
-    keys_of,
-    logical_ids,
-    physical_ids,
-)
+from ascend_session.hardware.npu_smi import ChipKey, ChipListing, NpuSmi
 from ascend_session.hardware.processes import Holder, OpenDevices, list_holders, open_devices
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
@@ -214,11 +203,21 @@ def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
     if not isinstance(environ, Mapping):
         hint = "Call it without arguments to look at this machine."
         raise DeviceError(f"environ takes a mapping of variables, not {environ!r}.", hint=hint)
+    wrong = next((name for name in environ if not _is_variable(name, environ[name])), None)
+    if wrong is not None:
+        raise DeviceError(f"No variable can be as environ has it: {wrong!r}: {environ[wrong]!r}.")
     root = root or host_root(environ)
     path = os.fspath(root) if isinstance(root, os.PathLike) else root
     if not isinstance(path, str) or "\0" in path:
         raise DeviceError(f"root takes the path of a folder, not {root!r}.")
     return environ, path
+
+
+def _is_variable(*parts: Any) -> bool:
+    try:
+        return all(isinstance(part, str) and b"\0" not in os.fsencode(part) for part in parts)
+    except UnicodeEncodeError:  # half a surrogate pair
+        return False
 
 
 def survey(
@@ -244,12 +243,16 @@ def survey(
     if not nodes and not npu_smi.answers:
         note = "This machine has no Ascend device (there is no /dev/davinci<N>)."
         return replace(report, notes=tuple(dict.fromkeys([note, *versions.notes])))
-    listing = _read_listing(npu_smi, nodes)
+    listing = ChipListing(npu_smi, nodes)
     visible = read_visible(environ.get(VISIBLE_VARIABLE), len(nodes))
     opened = open_devices(root)
+    key_of = {physical: key for key, physical in listing.physical.items()}
+    pairs: List[Tuple[Optional[PhysicalDeviceId], Optional[ChipKey]]]
+    pairs = [(node, key_of.get(node)) for node in nodes]
+    with_physical = ((listing.physical.get(key), key) for key in listing.names)
+    pairs += [(physical, key) for physical, key in with_physical if physical not in nodes]
     described = [
-        _describe(physical, key, listing, opened, visible, environ, root)
-        for physical, key in _pair_nodes(nodes, listing)
+        _describe(physical, key, listing, opened, visible, environ, root) for physical, key in pairs
     ]
     described.sort(key=_visible_first)
     notes = [*visible.traps]
@@ -273,60 +276,10 @@ def survey(
     return report.with_ask_address(HccnTool(environ, root, timeout).address)
 
 
-class _Listing(NamedTuple):
-    """What ``npu-smi`` lists, brought together with the nodes.
-
-    Attributes:
-        driver_version: As the table's first line has it.
-        names: The name of each chip, empty if it is not known.
-        chips: The rows of those that the table has.
-        physical: The physical ids, as far as they could be found out.
-        driver: The runtime's number of each node.
-        processes: The processes on each chip.
-    """
-
-    driver_version: Optional[str]
-    names: Dict[ChipKey, str]
-    chips: Dict[ChipKey, Chip]
-    physical: Dict[ChipKey, PhysicalDeviceId]
-    driver: Dict[PhysicalDeviceId, int]
-    processes: Dict[ChipKey, List[Process]]
-
-
-def _read_listing(npu_smi: NpuSmi, nodes: Sequence[PhysicalDeviceId]) -> _Listing:
-    table, mapping = npu_smi.info(), npu_smi.mapping()
-    physical = physical_ids(nodes, table.chips, mapping, npu_smi.remap)
-    names = {mapped.key: mapped.name for mapped in mapping}
-    names.update({chip.key: chip.name for chip in table.chips if chip.name})
-    processes: Dict[ChipKey, List[Process]] = {}
-    for process in table.processes:
-        processes.setdefault(process.key, []).append(process)
-    return _Listing(
-        driver_version=table.driver_version,
-        names={key: names.get(key, "") for key in keys_of(table.chips, mapping)},
-        chips={chip.key: chip for chip in table.chips},
-        physical=physical,
-        driver=driver_ids(nodes, physical, logical_ids(table.chips, mapping)),
-        processes=processes,
-    )
-
-
-def _pair_nodes(
-    nodes: Sequence[PhysicalDeviceId], listing: _Listing
-) -> List[Tuple[Optional[PhysicalDeviceId], Optional[ChipKey]]]:
-    """Pair each node with its chip, and add the chips that have no node."""
-    key_of = {physical: key for key, physical in listing.physical.items()}
-    without_node = [key for key in listing.names if listing.physical.get(key) not in nodes]
-    return [
-        *((node, key_of.get(node)) for node in nodes),
-        *((listing.physical.get(key), key) for key in without_node),
-    ]
-
-
 def _describe(
     physical: Optional[PhysicalDeviceId],
     key: Optional[ChipKey],
-    listing: _Listing,
+    listing: ChipListing,
     opened: OpenDevices,
     visible: Visible,
     environ: Mapping[str, str],

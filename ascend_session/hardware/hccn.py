@@ -6,10 +6,10 @@ Source: guides/facts/devices.md#hccn.
 """
 
 import ipaddress
-import os
 import re
 from typing import Dict, List, Mapping, Optional
 
+from ascend_session.hardware.nodes import open_host_file
 from ascend_session.hardware.program import Program, clean_lines, parse_pairs
 
 _ENTRY = re.compile(r"\s*([A-Za-z]\w{0,99}?)_([0-9]{1,9})\s*=\s*(.*)")
@@ -35,12 +35,13 @@ def conf_address(entries: Mapping[str, str]) -> Optional[str]:
 def read_conf(root: str, notes: List[str]) -> Dict[int, Dict[str, str]]:
     """Read the file below ``root``; add a note if it is there and cannot be read."""
     try:
-        with open(os.path.join(root, "etc/hccn.conf"), encoding="utf-8", errors="replace") as file:
+        with open_host_file(root, "etc/hccn.conf") as file:
             return parse_conf(file.read())
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        notes.append(f"/etc/hccn.conf could not be read: {error.strerror}.")
+    except (OSError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is a pipe"
+        notes.append(f"/etc/hccn.conf could not be read: {reason}.")
         return {}
 
 

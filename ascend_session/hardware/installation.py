@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.hardware.nodes import read_host_file
+from ascend_session.hardware.nodes import find_host_files, read_host_file
 from ascend_session.hardware.program import clean_lines
 
 _KEY_VALUE = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
@@ -110,8 +110,7 @@ def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[C
 
 
 def _find_toolkits(root: str, place: str) -> List[Component]:
-    folder = os.path.join(glob.escape(root), place)
-    paths = [path for name in _TOOLKIT_FILES for path in glob.glob(os.path.join(folder, name))]
+    paths = [path for name in _TOOLKIT_FILES for path in find_host_files(root, f"{place}/{name}")]
     toolkits = (_describe(root, below(root, os.path.realpath(path))) for path in sorted(paths))
     return [toolkit for toolkit in toolkits if toolkit]
 
@@ -174,15 +173,12 @@ def operator_list(environ: Mapping[str, str], root: str = "/") -> OperatorList:
     folder = environ.get(OPP_VARIABLE)
     if folder is None or len(folder) >= _LONGEST_PATH:
         folder = _DEFAULT_OPP
-    operators = _read_operators(folder, environ, root)
-    if operators.operators or root == "/":
-        return operators
-    return _read_operators(_on_host(root, folder), environ, root)
-
-
-def _read_operators(folder: str, environ: Mapping[str, str], root: str) -> OperatorList:
     files = _operator_files(folder, environ, root)
     names = {name for path in files for name in _read_operator_names(path)}
+    if not names and root != "/":
+        folder = _on_host(root, folder)
+        files = _operator_files(folder, environ, root)
+        names = {name for path in files for name in _read_operator_names(path)}
     return OperatorList(folder, tuple(files), len(names))
 
 
@@ -259,9 +255,7 @@ def ops_info_files(
     if folder is None:
         return {}
     files_of = {
-        soc: tuple(
-            sorted(glob.glob(os.path.join(glob.escape(os.path.join(folder, soc)), _OPS_INFO)))
-        )
+        soc: tuple(find_host_files(os.path.join(folder, soc), _OPS_INFO))
         for soc in sorted(os.listdir(folder))
     }
     return {soc: files for soc, files in files_of.items() if files}

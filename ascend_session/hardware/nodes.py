@@ -10,9 +10,10 @@ Source: guides/facts/devices.md#device-nodes, guides/facts/devices.md#visible-de
 runtime's runtime.cc, GetVisibleDevices).
 """
 
+import glob
 import os
 import re
-from typing import List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Set, TextIO, Tuple
 
 from ascend_session.ids import PhysicalDeviceId
 
@@ -37,10 +38,25 @@ def host_root(environ: Mapping[str, str]) -> str:
 def read_host_file(root: str, *path: str) -> Optional[str]:
     """Read the first 100,000 characters of a file below ``root``; None if it cannot be read."""
     try:
-        with open(os.path.join(root, *path), encoding="utf-8", errors="replace") as file:
+        with open_host_file(root, *path) as file:
             return file.read(_MOST_CHARACTERS)
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):  # of a pipe with a writer None is read, no text
         return None
+
+
+def open_host_file(root: str, *path: str) -> TextIO:
+    """Open a file below ``root``; a pipe in its place is empty, and not waited for."""
+
+    def open_at_once(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK)
+
+    name = os.path.join(root, *path)
+    return open(name, encoding="utf-8", errors="replace", opener=open_at_once)
+
+
+def find_host_files(root: str, pattern: str) -> List[str]:
+    """Find the paths below ``root`` that a pattern matches, sorted."""
+    return sorted(glob.glob(os.path.join(glob.escape(root), pattern)))
 
 
 def device_nodes(root: str) -> List[PhysicalDeviceId]:

@@ -7,7 +7,7 @@ manual of HCCL, rank_table_config_a3.md (``SDID`` and ``Super Pod ID``).
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Match, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.hardware.program import (
     Program,
@@ -239,28 +239,23 @@ def parse_super_pod(text: str) -> Optional[Tuple[str, str]]:
 # tables id and name have cells of their own and the chip has no number. No two shapes overlap, so
 # a process is never taken for a device, whatever the headers say.
 
+_ID, _COUNT = "[0-9]{1,9}", "[0-9]{1,9}|-|NA|N/A"
 _VALUE = r"(?:[0-9]{1,9}(?:\.[0-9]{1,3})?|NA|N/A|-)"
 _USAGE = rf"({_VALUE})\s*/\s*({_VALUE})"
-_FIRST_READINGS = re.compile(rf"({_VALUE})\s+(-?{_VALUE})(?:\s+{_USAGE})?")
-_CHIP_READINGS = re.compile(rf"(?:{_VALUE}\s+)?{_USAGE}(?:\s+{_USAGE})?")
-_ID_AND_NAME = re.compile(r"([0-9]{1,9})(?:\s+(\S.*))?")
-_ONE_OR_TWO_IDS = re.compile(r"([0-9]{1,9})(?:\s+([0-9]{1,9}))?")
+_BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{1,4}|NA|N/A|-"
 _WORD = re.compile(r"[^\W\d_][^\W\d_ ]*")
-_BUS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{1,4}|NA|N/A|-")
-_UNKNOWN = ("-", "NA", "N/A")
 _BANNER = re.compile(r"npu-smi\s+(\S+)(?:.*[:\uff1a]\s*(\S+))?", re.IGNORECASE)
-_FEWEST_PROCESS_CELLS = 4
 
-
-class First(NamedTuple):
-    """The first row of a device; its fields are those of `Chip`."""
-
-    npu_id: int
-    name: str
-    health: str
-    power: Optional[float]
-    temperature: Optional[int]
-    wide: bool
+# Rows as their cells without blanks around them, between bars; wide rows with two cells as one.
+_FIRST_ROW = re.compile(
+    rf"({_ID})(?:\s+([^\s|][^|]*))?\|([^|]*)\|({_VALUE})\s+(-?{_VALUE})(?:\s+{_USAGE})?"
+)
+_SECOND_ROW = re.compile(
+    rf"(?:({_ID})(?:\s+({_ID}))?)?\|({_BUS})\|(?:{_VALUE}\s+)?{_USAGE}(?:\s+{_USAGE})?"
+)
+# A name may have the separator in it; what follows the name, as many cells as there are, has not.
+_PROCESS_ROW, _LAST_CELL = rf"({_ID})(?:\s+({_ID}))?\|({_COUNT})\|(.*)", rf"\|({_COUNT})"
+_CELLS_TO_NAME, _FEWEST_PROCESS_CELLS = 3, 4
 
 
 def parse_info(text: str) -> InfoTable:
@@ -269,10 +264,11 @@ def parse_info(text: str) -> InfoTable:
     chips: Dict[ChipKey, Chip] = {}
     processes: List[Process] = []
     unread: List[str] = []
-    first: Optional[First] = None  # of a device whose second row is still to come
+    first: Optional[Match[str]] = None  # row of a device whose second one is still to come
+    is_first_wide = False
     header_ended = False
     process_cells = 0  # of a row in the table of processes; 0 before that table
-    physical: Optional[bool] = None
+    physical: Optional[bool] = None  # whether a second number is a physical id, as headers say
     for line in map(str.strip, clean_lines(text)):
         if line.startswith("+="):
             header_ended = True
@@ -295,196 +291,145 @@ def parse_info(text: str) -> InfoTable:
             continue
         header_ended = True  # also where no rule stands above the data
         if process_cells:
-            try:
-                processes += process_row(cells, process_cells)
-            except ValueError:
+            pattern = _PROCESS_ROW + _LAST_CELL * (process_cells - _CELLS_TO_NAME)
+            match = re.fullmatch(pattern, "|".join(cells))
+            if match is None:
                 unread.append(line)
+            elif parse_number(match[3]):  # rows of a chip without one have NA there
+                processes.append(_make_process(match))
             continue
-        following = first_row(cells)
-        chip = chip_row(first, cells, physical) if first and not following else None
-        if chip:
+        is_wide = len(cells) == 4 and parse_number(cells[1]) is None
+        row = "|".join([" ".join(cells[:2]).strip(), *cells[2:]] if is_wide else cells)
+        begun, ended = _FIRST_ROW.fullmatch(row), _SECOND_ROW.fullmatch(row)
+        if begun and (begun[2] or _WORD.fullmatch(begun[3])):
+            unread += _name_lone(first)
+            first, is_first_wide = begun, is_wide
+        elif first and ended and is_wide == is_first_wide == (ended[1] is None):
+            chip = _make_chip(first, ended, physical)
             chips.setdefault(chip.key, chip)
             first = None
-        elif following:
-            unread += _name_lone(first)
-            first = following
         else:
             unread.append(line)
     unread += _name_lone(first)
     return InfoTable(version, tuple(chips.values()), tuple(processes), tuple(unread))
 
 
-def _name_lone(first: Optional[First]) -> List[str]:
-    return [f"NPU {first.npu_id} {first.name}: one row only"] if first else []
+def _name_lone(first: Optional[Match[str]]) -> List[str]:
+    return [f"NPU {int(first[1])} {first[2] or ''}: one row only"] if first else []
 
 
-def first_row(cells: Sequence[str]) -> Optional[First]:
-    """Read the first row of a device; None if the cells are none."""
-    wide = len(cells) == 4
-    if len(cells) not in (3, 4) or (wide and parse_number(cells[1]) is not None):
-        return None
-    named = _ID_AND_NAME.fullmatch(f"{cells[0]} {cells[1]}".strip() if wide else cells[0])
-    readings = _FIRST_READINGS.fullmatch(cells[-1])
-    if not (named and readings and (named.group(2) or _WORD.fullmatch(cells[-2]))):
-        return None
-    temperature = parse_decimal(readings.group(2))
-    return First(
-        npu_id=int(named.group(1)),
-        name=named.group(2) or "",
-        health=cells[-2],
-        power=parse_decimal(readings.group(1)),
-        temperature=None if temperature is None else int(temperature),
-        wide=wide,
-    )
+def _make_chip(first: Match[str], second: Match[str], physical: Optional[bool]) -> Chip:
+    """Make a chip of its two rows.
 
-
-def chip_row(first: First, cells: Sequence[str], physical: Optional[bool]) -> Optional[Chip]:
-    """Read the second row of the device that ``first`` began; None if the cells are none.
-
-    Args:
-        first: The row above.
-        cells: This row.
-        physical: Whether a second number is a physical id (else a logical one); None if the
-            header does not say. Tables with HBM have physical ids there, those without logical.
+    Where the header does not say what a second number is, tables with HBM have ``physical`` ids
+    there, those without logical ones.
     """
-    if len(cells) != (4 if first.wide else 3) or (first.wide and any(cells[:2])):
-        return None
-    ids = _ONE_OR_TWO_IDS.fullmatch("0" if first.wide else cells[0])
-    readings = _CHIP_READINGS.fullmatch(cells[-1])
-    if not (ids and readings and _BUS.fullmatch(cells[-2])):
-        return None
-    numbers = [parse_number(text or "") for text in readings.groups()]
-    second = parse_number(ids.group(2) or "")
-    has_hbm = readings.group(3) is not None
+    temperature, number = parse_decimal(first[5]), parse_number(second[2] or "")
+    used, total, hbm_used, hbm_total = (parse_number(text or "") for text in second.groups()[3:])
+    has_hbm = second[6] is not None
     is_physical = has_hbm if physical is None else physical
     return Chip(
-        npu_id=first.npu_id,
-        chip_id=int(ids.group(1)),
-        name=first.name,
-        health=first.health,
-        power=first.power,
-        temperature=first.temperature,
-        bus_id=None if cells[-2] in _UNKNOWN else cells[-2],
-        ddr=Memory(numbers[0], numbers[1]),
-        hbm=Memory(numbers[2], numbers[3]) if has_hbm else None,
-        physical_id=second if is_physical else None,
-        logical_id=None if is_physical else second,
+        npu_id=int(first[1]),
+        chip_id=int(second[1] or 0),
+        name=first[2] or "",
+        health=first[3],
+        power=parse_decimal(first[4]),
+        temperature=None if temperature is None else int(temperature),
+        bus_id=second[3] if ":" in second[3] else None,
+        ddr=Memory(used, total),
+        hbm=Memory(hbm_used, hbm_total) if has_hbm else None,
+        physical_id=number if is_physical else None,
+        logical_id=None if is_physical else number,
     )
 
 
-def process_row(cells: Sequence[str], width: int) -> List[Process]:
-    """Read the process in a row of a table that is ``width`` cells wide; none for ``NA``.
-
-    Raises:
-        ValueError: If the cells are no row of such a table.
-    """
-    ids = _ONE_OR_TWO_IDS.fullmatch(cells[0])
-    pid = parse_number(cells[1])
-    # A name may have the separator in it; what follows the name has not.
-    after = width - 3
-    known = [
-        cell in _UNKNOWN or parse_number(cell) is not None for cell in (cells[1], *cells[-after:])
-    ]
-    if ids is None or len(cells) < width or not all(known):
-        raise ValueError(cells)
-    process = Process(
-        npu_id=int(ids.group(1)),
-        chip_id=int(ids.group(2) or 0),
-        pid=pid or 0,
-        name="|".join(cells[2:-after]),
-        memory=parse_number(cells[-after]),
-        container_pid=parse_number(cells[-1]) if after > 1 else None,
+def _make_process(row: Match[str]) -> Process:
+    memory, *container = (parse_number(text) for text in row.groups()[4:])
+    return Process(
+        npu_id=int(row[1]),
+        chip_id=int(row[2] or 0),
+        pid=int(row[3]),
+        name=row[4],
+        memory=memory,
+        container_pid=container[-1] if container else None,
     )
-    return [process] if pid else []
 
 
-# Which node is which chip
-#
-# The runtime counts devices from 0 (logical ids), nodes carry physical ids, and ``npu-smi`` has a
-# number per card, sparse on inference cards, and one per chip. Only A3 tables print physical ids.
+class ChipListing:
+    """What ``npu-smi`` lists, brought together with the nodes.
 
+    The runtime counts devices from 0 (driver's or logical ids), nodes carry physical ids, and
+    ``npu-smi`` has a number per card, sparse on inference cards, and one per chip. Only A3 tables
+    print physical ids.
 
-def keys_of(chips: Sequence[ChipIds], mapping: Sequence[ChipIds]) -> List[ChipKey]:
-    """List the chips that the table has, or, if it has none, those of the mapping."""
-    return [row.key for row in chips or mapping]
-
-
-def logical_ids(chips: Sequence[ChipIds], mapping: Sequence[ChipIds]) -> Dict[ChipKey, int]:
-    """Find the driver's number of each chip, as far as ``-m`` or the table gives it."""
-    ids = {row.key: row.logical_id for row in [*chips, *mapping]}
-    return {key: number for key, number in ids.items() if number is not None}
-
-
-def physical_ids(
-    nodes: Sequence[PhysicalDeviceId],
-    chips: Sequence[ChipIds],
-    mapping: Sequence[ChipIds],
-    remap: Callable[[int], Optional[ChipIds]],
-) -> Dict[ChipKey, PhysicalDeviceId]:
-    """Find the physical id of each chip, as far as that is possible.
-
-    Args:
-        nodes: The device nodes, ascending.
-        chips: The table of ``npu-smi info``.
-        mapping: The rows of ``npu-smi info -m``.
-        remap: Asks ``npu-smi`` which chip a physical id is. Called only if the counts of nodes
-            and chips differ, so that their order says nothing.
+    Attributes:
+        driver_version: As the table's first line has it.
+        names: The name of each chip of the table or, if that has none, of the mapping; empty if it
+            is not known.
+        chips: The rows of those that the table has.
+        physical: The physical ids, as far as they could be found out.
+        driver: The runtime's number of each node, before ``ASCEND_RT_VISIBLE_DEVICES``.
+        processes: The processes on each chip.
     """
-    keys = keys_of(chips, mapping)
-    printed = _printed_ids(chips, mapping)
-    if printed:
-        if all(key in printed for key in keys):
-            return printed
-        missing = [node for node in nodes if node not in printed.values()]
-        return {**_ask_remap(missing, remap), **printed}
-    if len(keys) == len(nodes):
-        logical = logical_ids(chips, mapping)
-        # A sick chip may lack its number: then the numbers say nothing of its place.
-        if len({logical[key] for key in keys if key in logical}) < len(keys):
-            logical = {}
-        return dict(zip(sorted(keys, key=lambda key: (logical.get(key, 0), key)), nodes))
-    remapped = _ask_remap(nodes, remap)
-    if remapped or any(chip_id for _, chip_id in keys):
-        return remapped
-    # On cards with one chip each it is the card's number, where there is such a node.
-    by_number = {int(node): node for node in nodes}
-    return {(npu, chip): by_number[npu] for npu, chip in keys if npu in by_number}
 
+    def __init__(self, npu_smi: NpuSmi, nodes: Sequence[PhysicalDeviceId]) -> None:
+        """Ask ``npu-smi``.
 
-def driver_ids(
-    nodes: Sequence[PhysicalDeviceId],
-    physical: Mapping[ChipKey, PhysicalDeviceId],
-    logical: Mapping[ChipKey, int],
-) -> Dict[PhysicalDeviceId, int]:
-    """Find the runtime's number for each node, before ``ASCEND_RT_VISIBLE_DEVICES``.
+        Args:
+            npu_smi: What is asked.
+            nodes: The device nodes, ascending.
+        """
+        table, mapping = npu_smi.info(), npu_smi.mapping()
+        self.driver_version = table.driver_version
+        self.chips = {chip.key: chip for chip in table.chips}
+        self.processes: Dict[ChipKey, List[Process]] = {}
+        for process in table.processes:
+            self.processes.setdefault(process.key, []).append(process)
+        rows = [*mapping, *table.chips]
+        names = {row.key: row.name for row in rows if row.name}
+        self.names = {row.key: names.get(row.key, "") for row in table.chips or mapping}
+        logical = {row.key: row.logical_id for row in [*table.chips, *mapping]}
+        self._logical = {key: number for key, number in logical.items() if number is not None}
+        self.physical = self._find_physical(nodes, rows, npu_smi.remap)
+        self.driver = self._number_nodes(nodes)
 
-    It is what ``npu-smi`` says if that numbers all nodes without a gap, else their order.
-    """
-    listed = {physical[key]: number for key, number in logical.items() if key in physical}
-    if set(listed) == set(nodes) and sorted(listed.values()) == list(range(len(nodes))):
-        return listed
-    return {node: place for place, node in enumerate(nodes)}
+    def _find_physical(
+        self,
+        nodes: Sequence[PhysicalDeviceId],
+        rows: Sequence[ChipIds],
+        remap: Callable[[int], Optional[ChipIds]],
+    ) -> Dict[ChipKey, PhysicalDeviceId]:
+        """Find physical ids: as printed, by the order, else by asking which chip a node is."""
+        keys, logical = list(self.names), self._logical
+        printed: Dict[ChipKey, PhysicalDeviceId] = {}  # the first row of a chip or id counts
+        for row in rows:
+            number = row.physical_id
+            if number is not None and row.key not in printed and number not in printed.values():
+                printed[row.key] = PhysicalDeviceId(number)
+        if printed:
+            if all(key in printed for key in keys):
+                return printed
+        elif len(keys) == len(nodes):
+            # A sick chip may lack its number: then the numbers say nothing of its place.
+            if len({logical[key] for key in keys if key in logical}) < len(keys):
+                logical = {}
+            return dict(zip(sorted(keys, key=lambda key: (logical.get(key, 0), key)), nodes))
+        remapped: Dict[ChipKey, PhysicalDeviceId] = {}
+        for node in (node for node in nodes if node not in printed.values()):
+            mapped = remap(int(node))
+            # A device that has dropped off the bus gives no answer; the others still do.
+            if mapped is not None and mapped.physical_id == int(node):
+                remapped[mapped.key] = node
+        if printed or remapped or any(chip_id for _, chip_id in keys):
+            return {**remapped, **printed}
+        # On cards with one chip each it is the card's number, where there is such a node.
+        by_number = {int(node): node for node in nodes}
+        return {(npu, chip): by_number[npu] for npu, chip in keys if npu in by_number}
 
-
-def _printed_ids(
-    chips: Sequence[ChipIds], mapping: Sequence[ChipIds]
-) -> Dict[ChipKey, PhysicalDeviceId]:
-    """Collect the physical ids that the tables print; the first row of a chip or id counts."""
-    ids: Dict[ChipKey, PhysicalDeviceId] = {}
-    for row in [*mapping, *chips]:
-        number = row.physical_id
-        if number is not None and row.key not in ids and number not in ids.values():
-            ids[row.key] = PhysicalDeviceId(number)
-    return ids
-
-
-def _ask_remap(
-    nodes: Sequence[PhysicalDeviceId], remap: Callable[[int], Optional[ChipIds]]
-) -> Dict[ChipKey, PhysicalDeviceId]:
-    ids: Dict[ChipKey, PhysicalDeviceId] = {}
-    for node in nodes:
-        mapped = remap(int(node))
-        # A device that has dropped off the bus gives no answer; the others still do.
-        if mapped is not None and mapped.physical_id == int(node):
-            ids[mapped.key] = node
-    return ids
+    def _number_nodes(self, nodes: Sequence[PhysicalDeviceId]) -> Dict[PhysicalDeviceId, int]:
+        """Take what ``npu-smi`` says if that numbers all nodes without a gap, else their order."""
+        physical, logical = self.physical, self._logical
+        listed = {physical[key]: number for key, number in logical.items() if key in physical}
+        if set(listed) == set(nodes) and sorted(listed.values()) == list(range(len(nodes))):
+            return listed
+        return {node: place for place, node in enumerate(nodes)}

@@ -1,8 +1,8 @@
 """Run a program of the vendor's, such as ``npu-smi``, and make sense of what it prints.
 
-``npu-smi`` can block on a sick card, so every run has limits on time and size, and no program
-outlives its question. What comes back may hold colour codes, carriage returns, NUL bytes, lines of
-any length and numbers of any size: nothing here raises because of it.
+``npu-smi`` can block on a sick card, so every run has limits on time and size, and neither a
+program nor a child of it outlives its question. What comes back may hold colour codes, carriage
+returns, NUL bytes, lines of any length and numbers of any size: nothing here raises because of it.
 
 Source: guides/facts/devices.md#failures-of-npu-smi.
 """
@@ -245,7 +245,7 @@ def _run(
             # Such as too many open files.
             _kill(process)
             return Answer("", problem=f"{program!r} could not be read from: {error}.")
-        is_ended = exceeded is None or _kill(process)
+        is_ended = _kill(process)  # with its children, also those of one that has ended
     text, errors = (bytes(part).decode("utf-8", "replace") for part in output.values())
     if exceeded is not None:
         fate = "was ended" if is_ended else "cannot be ended; it hangs in the driver"
@@ -280,7 +280,7 @@ def _read_output(
             if left_s <= 0 or is_abandoned.is_set():
                 return silent
             ready = pipes.select(min(left_s, _POLL_S))
-            if not ready and process.poll() is not None:
+            if not ready and _has_ended(process):
                 return None  # a child of its own holds the output open
             for key, _ in ready:
                 chunk = os.read(key.fd, _CHUNK_BYTES)
@@ -289,18 +289,28 @@ def _read_output(
                     pipes.unregister(key.fileobj)
             if sum(map(len, output.values())) > _SIZE_LIMIT:
                 return f"printed more than {_SIZE_LIMIT >> 20} MB"
-    while process.poll() is None:
+    while not _has_ended(process):
         if time.monotonic() > deadline or is_abandoned.wait(0.01):
             return silent
     return None
+
+
+def _has_ended(process: Any) -> bool:
+    """Whether a program has ended; it is not waited for, so that its pid stays its own."""
+    try:
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, process.pid, flags) is not None
+    except ChildProcessError:  # this process ignores SIGCHLD: nothing is left to be waited for
+        return process.poll() is not None
 
 
 def _kill(process: Any) -> bool:
     """Kill a program and its children; return whether that worked."""
     # At once and without a warning: until it is waited for, its pid, which is the id of its
     # group, belongs to nobody else.
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
     try:
         process.wait(_KILL_S)
     except subprocess.TimeoutExpired:
@@ -355,7 +365,9 @@ class Program:
     def ask(
         self, parse: Callable[[str], _Parsed], *arguments: str, may_be_empty: bool = False
     ) -> _Parsed:
-        """Run the program and parse what it prints; give ``parse("")`` if it cannot be run.
+        """Run the program in the time that is left and parse what it prints.
+
+        If it cannot be run, ``parse("")`` is given; once the time is over it is not asked again.
 
         Args:
             parse: Must not raise, whatever is printed.
@@ -365,14 +377,22 @@ class Program:
         nothing = parse("")
         if self._path is None:
             return nothing
-        answer = self._run(self._path, arguments)
+        start = time.monotonic()
+        left_s = min(self._timeout_s, self._total_s - self._spent_s)
+        answer = run_program([self._path, *arguments], self._environ, left_s)
+        self._spent_s += time.monotonic() - start
+        if self._spent_s >= self._total_s and not answer.hung:
+            self._path = None
+            self.note(f"{self.name} was too slow to answer everything within {self._total_s:g} s.")
+        elif self._say is not None and self._spent_s >= _SLOW_S:
+            self._say(f"{self.name} is slow; waiting up to {self._total_s:g} s for it.")
+            self._say = None
         parsed = parse(answer.text)
         problems = [answer.problem, *explain_failures(f"{answer.errors}\n{answer.text}")]
         if parsed == nothing and not may_be_empty and not any(problems):
             command = " ".join([self.name, *arguments])
-            problems.append(
-                f"{command!r} printed nothing that could be read: {quote_first_line(answer.text)}."
-            )
+            quoted = quote_first_line(answer.text if answer.text.strip() else answer.errors)
+            problems.append(f"{command!r} printed nothing that could be read: {quoted}.")
         for problem in problems:
             self.note(problem)
         if answer.hung:
@@ -384,17 +404,3 @@ class Program:
         """Add a note that is not there yet."""
         if note and note not in self.notes:
             self.notes.append(note)
-
-    def _run(self, path: str, arguments: Sequence[str]) -> Answer:
-        """Run it in the time that is left, and stop asking when that is over."""
-        start = time.monotonic()
-        left_s = min(self._timeout_s, self._total_s - self._spent_s)
-        answer = run_program([path, *arguments], self._environ, left_s)
-        self._spent_s += time.monotonic() - start
-        if self._spent_s >= self._total_s and not answer.hung:
-            self._path = None
-            self.note(f"{self.name} was too slow to answer everything within {self._total_s:g} s.")
-        elif self._say is not None and self._spent_s >= _SLOW_S:
-            self._say(f"{self.name} is slow; waiting up to {self._total_s:g} s for it.")
-            self._say = None
-        return answer

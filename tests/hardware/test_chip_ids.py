@@ -1,18 +1,10 @@
 """Nodes, logical ids and the numbers of ``npu-smi``, brought together."""
 
-from typing import Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import pytest
 
-from ascend_session.hardware.npu_smi import (
-    Chip,
-    ChipIds,
-    driver_ids,
-    keys_of,
-    logical_ids,
-    parse_info,
-    physical_ids,
-)
+from ascend_session.hardware import ChipIds, ChipListing, InfoTable, parse_info
 from ascend_session.ids import PhysicalDeviceId
 from tests.fake_host import FakeChip, a2_chips, a3_chips, inference_chips
 from tests.fake_host.layouts import draw
@@ -22,8 +14,8 @@ def nodes(*numbers: int) -> List[PhysicalDeviceId]:
     return [PhysicalDeviceId(number) for number in numbers]
 
 
-def table(layout: str, chips: Sequence[FakeChip]) -> Sequence[Chip]:
-    return parse_info(draw(layout, chips)).chips
+def table(layout: str, chips: Sequence[FakeChip]) -> InfoTable:
+    return parse_info(draw(layout, chips))
 
 
 def mapped(chips: Sequence[FakeChip], physical: bool = False) -> List[ChipIds]:
@@ -37,6 +29,27 @@ def never(physical_id: int) -> Optional[ChipIds]:
     raise AssertionError(f"phyid-remap was asked for {physical_id}")
 
 
+NO_TABLE = InfoTable(None, (), (), ())
+
+
+class Answers:
+    """An ``npu-smi`` that gives these answers."""
+
+    def __init__(
+        self,
+        info: InfoTable,
+        mapping: Sequence[ChipIds],
+        remap: Callable[[int], Optional[ChipIds]] = never,
+    ) -> None:
+        self.info = lambda: info
+        self.mapping = lambda: mapping
+        self.remap = remap
+
+
+def physical_ids(nodes: List[PhysicalDeviceId], *answers: Any) -> Dict[Any, PhysicalDeviceId]:
+    return ChipListing(Answers(*answers), nodes).physical  # type: ignore[arg-type]
+
+
 def test_what_is_printed_counts() -> None:
     chips = [chip._replace(physical=chip.physical + 14) for chip in a3_chips(1)]
     found = physical_ids(nodes(0, 1), table("A3", chips), [], never)
@@ -45,7 +58,7 @@ def test_what_is_printed_counts() -> None:
 
 def test_the_mapping_prints_physical_ids_too() -> None:
     chips = [chip._replace(physical=chip.physical + 14) for chip in a3_chips(1)]
-    found = physical_ids(nodes(14, 15), [], mapped(chips, physical=True), never)
+    found = physical_ids(nodes(14, 15), NO_TABLE, mapped(chips, physical=True), never)
     assert found == {(0, 0): 14, (0, 1): 15}
 
 
@@ -99,17 +112,21 @@ def test_no_physical_id_is_given_twice() -> None:
     assert found == {(0, 0): 3}
 
 
-def test_the_keys_are_those_of_the_table_and_else_of_the_mapping() -> None:
+def test_the_chips_are_those_of_the_table_and_else_of_the_mapping() -> None:
     chips = a2_chips(2)
-    assert keys_of(table("910B", chips[:1]), mapped(chips)) == [(0, 0)]
-    assert keys_of([], mapped(chips)) == [(0, 0), (1, 0)]
+    seen = Answers(table("910B", chips[:1]), mapped(chips))
+    assert list(ChipListing(seen, nodes(0)).names) == [(0, 0)]  # type: ignore[arg-type]
+    seen = Answers(NO_TABLE, mapped(chips))
+    assert list(ChipListing(seen, nodes(0, 1)).names) == [(0, 0), (1, 0)]  # type: ignore[arg-type]
 
 
 def test_logical_ids_are_those_of_the_mapping_and_else_of_the_table() -> None:
     chips = inference_chips((8, 9))
     swapped = [chip._replace(logical=1 - chip.logical) for chip in chips]
-    assert logical_ids(table("310", chips), []) == {(8, 0): 0, (9, 0): 1}
-    assert logical_ids(table("310", chips), mapped(swapped)) == {(8, 0): 1, (9, 0): 0}
+    seen = Answers(table("310", swapped), [])
+    assert ChipListing(seen, nodes(3, 4)).physical == {(8, 0): 4, (9, 0): 3}  # type: ignore[arg-type]
+    seen = Answers(table("310", swapped), mapped(chips))
+    assert ChipListing(seen, nodes(3, 4)).physical == {(8, 0): 3, (9, 0): 4}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +140,7 @@ def test_logical_ids_are_those_of_the_mapping_and_else_of_the_table() -> None:
         ({(4, 0): 1, (5, 0): 0, (6, 0): 2}, {4: 1, 5: 0}),
     ],
 )
-def test_the_drivers_numbers_have_no_gaps(logical: Dict, found: Dict[int, int]) -> None:  # type: ignore[type-arg]
-    physical = {(4, 0): PhysicalDeviceId(4), (5, 0): PhysicalDeviceId(5)}
-    assert driver_ids(nodes(4, 5), physical, logical) == found
+def test_the_drivers_numbers_have_no_gaps(logical: Dict[Any, int], found: Dict[int, int]) -> None:
+    printed = {(4, 0): 4, (5, 0): 5}
+    rows = [ChipIds(*key, logical.get(key), printed.get(key), "") for key in {**printed, **logical}]
+    assert ChipListing(Answers(NO_TABLE, rows), nodes(4, 5)).driver == found  # type: ignore[arg-type]

@@ -1,20 +1,14 @@
 """Whole hosts: what is said of their devices, with all sources, and with some of them broken."""
 
 import json
+import os
 from dataclasses import FrozenInstanceError, asdict
 from typing import Any, Dict, List, Optional
 
 import pytest
 
-from ascend_session import DeviceError
-from ascend_session.hardware.devices import (
-    Device,
-    DeviceReport,
-    device_count,
-    devices,
-    is_available,
-)
-from ascend_session.hardware.installation import Component
+from ascend_session import DeviceError, device_count, devices, is_available
+from ascend_session.hardware import Component, Device, DeviceReport
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from tests.fake_host import (
     FakeHost,
@@ -69,6 +63,10 @@ def test_the_root_may_be_given(host: FakeHost) -> None:
     ("arguments", "message"),
     [
         ({"environ": 8}, "environ takes a mapping of variables, not 8"),
+        ({"environ": {"PATH": 5}}, "No variable can be as environ has it: 'PATH': 5"),
+        ({"environ": {"HOME": "/\0"}}, "No variable can be as environ has it: 'HOME'"),
+        ({"environ": {"ASCEND_OPP_PATH": "\ud800"}}, "No variable can be as environ has it"),
+        ({"environ": {8: "x"}}, "No variable can be as environ has it: 8: 'x'"),
         ({"root": 8}, "root takes the path of a folder, not 8"),
         ({"root": "/\0"}, "root takes the path"),
         ({"timeout": "10"}, "timeout takes a number of seconds above 0, not '10'"),
@@ -348,6 +346,23 @@ def test_a_machine_without_anything_says_so_in_one_sentence(host: FakeHost) -> N
     assert report(host) == DeviceReport(
         (), notes=("This machine has no Ascend device (there is no /dev/davinci<N>).",)
     )
+
+
+@pytest.mark.parametrize("has_writer", [False, True])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(host: FakeHost, has_writer: bool) -> None:
+    host.nodes([0])
+    paths = [host.root / "etc" / name for name in ("hccn.conf", "ascend_install.info")]
+    paths[0].parent.mkdir(exist_ok=True)
+    writers = []
+    for path in paths:
+        os.mkfifo(str(path))
+        writers += [os.open(str(path), os.O_RDWR)] if has_writer else []
+    report = devices(host.environ)
+    for writer in writers:
+        os.close(writer)
+    assert len(report) == 1
+    note = "/etc/hccn.conf could not be read: it is a pipe."
+    assert (note in report.notes) is has_writer
 
 
 def test_missing_control_nodes_are_said(host: FakeHost) -> None:

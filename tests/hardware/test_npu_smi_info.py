@@ -1,20 +1,10 @@
 """The table of ``npu-smi info`` in every layout: what is a device, and what is a process."""
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 
-from ascend_session.hardware.npu_smi import (
-    Chip,
-    First,
-    InfoTable,
-    Memory,
-    Process,
-    chip_row,
-    first_row,
-    parse_info,
-    process_row,
-)
+from ascend_session.hardware import Chip, InfoTable, Memory, Process, parse_info
 from tests.fake_host.chips import FakeChip, FakeProcess, a2_chips, a3_chips
 from tests.fake_host.layouts import LAYOUTS, draw
 from tests.hardware.samples import SAMPLES
@@ -240,8 +230,14 @@ def test_the_fake_draws_as_the_samples_look(sample: str, layout: str) -> None:
     assert {len(line) for line in drawn.splitlines()} == {len(SAMPLES[sample].splitlines()[0])}
 
 
-NARROW = First(0, "910B3", "OK", 91.3, 36, wide=False)
-WIDE = First(0, "Ascend950PR", "OK", 91.3, 36, wide=True)
+FIRST = "0     910B3 | OK | 91.3   36   0    / 0"
+WIDE_FIRST = "0 | Ascend950PR | OK | 91.3   36   0 / 0"
+SECOND = "0 | 0000:C1:00.0 | 0   0 / 0   3465 / 65536"
+WIDE_SECOND = " | | 0000:C1:00.0 | 0   0 / 0   3465 / 65536"
+
+
+def read_rows(*rows: str) -> InfoTable:
+    return parse_info("\n".join(f"| {row} |" for row in rows))
 
 
 @pytest.mark.parametrize(
@@ -260,10 +256,10 @@ WIDE = First(0, "Ascend950PR", "OK", 91.3, 36, wide=True)
     ],
 )
 def test_first_rows(cells: List[str], name: str) -> None:
-    found = first_row(cells)
-    assert found is not None
-    assert found.name == name
-    assert found.wide == (len(cells) == 4)
+    second = WIDE_SECOND if len(cells) == 4 else SECOND
+    table = read_rows(" | ".join(cells), second)
+    assert [chip.name for chip in table.chips] == [name]
+    assert table.unread == ()
 
 
 @pytest.mark.parametrize(
@@ -285,46 +281,59 @@ def test_first_rows(cells: List[str], name: str) -> None:
     ],
 )
 def test_no_first_rows(cells: List[str]) -> None:
-    assert first_row(cells) is None
+    for second in (SECOND, WIDE_SECOND):
+        table = read_rows(" | ".join(cells), second)
+        assert table.chips == ()
+        assert len(table.unread) == 2
 
 
 @pytest.mark.parametrize(
-    ("cells", "physical", "numbers"),
+    ("cells", "header", "numbers"),
     [
-        (["0", "0000:C1:00.0", "0   0 / 0   3465 / 65536"], None, (0, None, None)),
-        (["1     13", "0000:87:00.0", "0   0 / 0   3465 / 65536"], None, (1, 13, None)),
-        (["0     2", "0000:81:00.0", "0   1074 / 21534"], None, (0, None, 2)),
-        (["0     2", "0000:81:00.0", "0   1074 / 21534"], True, (0, 2, None)),
-        (["0     2", "0000:81:00.0", "0   0 / 0   1 / 2"], False, (0, None, 2)),
-        (["0     2", "NA", "1074 / 21534"], None, (0, None, 2)),
+        (["0", "0000:C1:00.0", "0   0 / 0   3465 / 65536"], "Chip", (0, None, None)),
+        (["1     13", "0000:87:00.0", "0   0 / 0   3465 / 65536"], "Chip", (1, 13, None)),
+        (["0     2", "0000:81:00.0", "0   1074 / 21534"], "Chip", (0, None, 2)),
+        (["0     2", "0000:81:00.0", "0   1074 / 21534"], "Chip  Phy-ID", (0, 2, None)),
+        (["0     2", "0000:81:00.0", "0   0 / 0   1 / 2"], "Chip  Device", (0, None, 2)),
+        (["0     2", "NA", "1074 / 21534"], "Chip", (0, None, 2)),
     ],
 )
-def test_chip_rows(cells: List[str], physical: Optional[bool], numbers: object) -> None:
-    found = chip_row(NARROW, cells, physical)
-    assert found is not None
+def test_chip_rows(cells: List[str], header: str, numbers: object) -> None:
+    (found,) = read_rows(f"{header} | Bus-Id | Memory", FIRST, " | ".join(cells)).chips
     assert (found.chip_id, found.physical_id, found.logical_id) == numbers
 
 
 @pytest.mark.parametrize(
     ("first", "cells"),
     [
-        (NARROW, ["0     910B3", "OK", "91.3   36   0    / 0"]),
-        (NARROW, ["0", "OK", "0   0 / 0   3465 / 65536"]),
-        (NARROW, ["0", "4321", "0   0 / 0   3465 / 65536"]),
-        (NARROW, ["0 0 0", "NA", "0   0 / 0   3465 / 65536"]),
-        (NARROW, ["0", "NA", "0   0 / 0   3465"]),
-        (NARROW, ["", "", "NA", "0   0 / 0   3465 / 65536"]),
-        (WIDE, ["0", "NA", "0   0 / 0   3465 / 65536"]),
-        (WIDE, ["0", "1", "NA", "0   0 / 0   3465 / 65536"]),
+        (FIRST, ["0     910B3", "OK", "91.3   36   0    / 0"]),
+        (FIRST, ["0", "OK", "0   0 / 0   3465 / 65536"]),
+        (FIRST, ["0", "4321", "0   0 / 0   3465 / 65536"]),
+        (FIRST, ["0 0 0", "NA", "0   0 / 0   3465 / 65536"]),
+        (FIRST, ["0", "NA", "0   0 / 0   3465"]),
+        (FIRST, ["", "", "NA", "0   0 / 0   3465 / 65536"]),
+        (WIDE_FIRST, ["0", "NA", "0   0 / 0   3465 / 65536"]),
+        (WIDE_FIRST, ["0", "1", "NA", "0   0 / 0   3465 / 65536"]),
     ],
 )
-def test_no_chip_rows(first: First, cells: List[str]) -> None:
-    assert chip_row(first, cells, None) is None
+def test_no_chip_rows(first: str, cells: List[str]) -> None:
+    table = read_rows(first, " | ".join(cells))
+    assert table.chips == ()
+    assert table.unread
+
+
+def read_process(cells: List[str], width: int) -> InfoTable:
+    """Read a row below the header of a table of processes, which is ``width`` cells wide."""
+    header = " | ".join(["NPU Chip", "Process id", "Process name", "memory", "pid"][:width])
+    table = read_rows("NPU | Health", FIRST, SECOND, header, " | ".join(cells))
+    assert len(table.chips) == 1
+    return table
 
 
 @pytest.mark.parametrize("pid", ["NA", "-", "N/A", "0"])
 def test_a_row_without_a_process_gives_none(pid: str) -> None:
-    assert process_row(["2", pid, "NA", "NA", "NA"], 5) == []
+    table = read_process(["2", pid, "NA", "NA", "NA"], 5)
+    assert (table.processes, table.unread) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -338,6 +347,7 @@ def test_a_row_without_a_process_gives_none(pid: str) -> None:
         (["0", "1", "a", "2", "x"], 5),
     ],
 )
-def test_a_row_of_another_shape_is_refused(cells: List[str], width: int) -> None:
-    with pytest.raises(ValueError, match=cells[1]):
-        process_row(cells, width)
+def test_a_row_of_another_shape_is_unread(cells: List[str], width: int) -> None:
+    table = read_process(cells, width)
+    assert table.processes == ()
+    assert len(table.unread) == 1

@@ -8,16 +8,14 @@ from typing import Any, Iterator, List, Optional
 
 import pytest
 
+from ascend_session.hardware import NpuSmi, Program, find_program, run_program
 from ascend_session.hardware.program import (
-    Program,
     clean_lines,
     explain_failures,
-    find_program,
     parse_decimal,
     parse_number,
     parse_pairs,
     quote_first_line,
-    run_program,
 )
 from tests.fake_host import FakeHost, Reply, install
 from tests.fake_host.program import are_gone, calls_of, end_children
@@ -200,6 +198,35 @@ def test_an_answer_counts_though_a_child_holds_the_output_open(program: Path) ->
     begun = time.monotonic()
     assert run_program([str(program)], {}, timeout_s=30.0) == ("whole", "", None, False)
     assert time.monotonic() - begun < 15
+    calls = calls_of(program)
+    assert are_gone([call.pid for call in calls])
+
+
+def test_a_child_without_output_does_not_outlive_its_program(program: Path, tmp_path: Path) -> None:
+    program.write_text("#!/bin/sh\nsleep 600 >/dev/null 2>&1 &\necho $!\n")
+    program.chmod(0o755)
+    answer = run_program([str(program)], dict(os.environ))
+    assert (answer.problem, answer.hung) == (None, False)
+    assert are_gone([int(answer.text)])
+
+
+def test_a_program_that_has_ended_is_one_although_nobody_waits_for_children(program: Path) -> None:
+    install(program, {"": Reply("x")})
+    previous = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert run_program([str(program)], {}).text == "x"
+    finally:
+        signal.signal(signal.SIGCHLD, previous)
+
+
+def test_what_stands_in_the_errors_alone_is_quoted(program: Path) -> None:
+    install(program, {"": Reply("\n")})
+    program.write_text("#!/bin/sh\necho driver is being upgraded >&2\n")
+    asked = NpuSmi({"PATH": str(program.parent)})
+    assert asked.mapping() == ()
+    assert asked.notes == [
+        "'npu-smi info -m' printed nothing that could be read: 'driver is being upgraded'."
+    ]
 
 
 def test_a_program_that_cannot_be_listened_to_is_ended_and_a_problem(

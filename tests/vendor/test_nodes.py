@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List
 import psutil
 import pytest
 
-from ascend_session.hardware.processes import open_devices
+from ascend_session.hardware import open_devices
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, environment, loaded, recorded
 from tests.vendor.system import System
