@@ -337,7 +337,7 @@ def _find_format(file: str) -> str:
     from ascend_session.cluster.rank_table.source import read_text
 
     try:
-        return parse_table(file, read_text(file)).contents.format
+        return parse_table(file, read_text(file)).format
     except JobError:
         return ""
 

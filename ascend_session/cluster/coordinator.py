@@ -11,6 +11,7 @@ an outgoing connection; one that is bound on 127.0.0.1 alone it does give away o
 """
 
 import hashlib
+import re
 import socket
 import subprocess
 from typing import Mapping, Optional, Tuple
@@ -59,7 +60,8 @@ def split_address(address: str) -> Tuple[str, int]:
     """
     host, colon, port = address.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not colon or not bare or not port.isdigit() or not 0 < int(port) < 65536:
+    is_port = re.fullmatch("[0-9]{1,5}", port) is not None and 0 < int(port) < 65536
+    if not colon or not bare or not is_port:
         raise JobError(
             f"{address!r} is not of the form HOST:PORT.",
             hint=f"Give an address of rank 0's machine and a free port there ({COORDINATOR}).",

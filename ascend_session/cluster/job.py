@@ -1,5 +1,6 @@
 """Rank and size of this process: as the adapter reads them, else as a scheduler says them."""
 
+import re
 from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.kubernetes import MountedPlace, find_mounted_place
@@ -132,6 +133,8 @@ def _find_device(environ: Mapping[str, str], local_rank: int) -> Tuple[int, str]
             device_id = read_number(environ, name) or 0
             return device_id, f"{name}={device_id}"
     visible = environ.get("ASCEND_RT_VISIBLE_DEVICES", "")
-    if visible.strip().isdigit():  # a scheduler shows each of its tasks a device of its own
+    if re.fullmatch(
+        "[0-9]+", visible.strip()
+    ):  # a scheduler shows each of its tasks a device of its own
         return 0, f"ASCEND_RT_VISIBLE_DEVICES={visible}"
     return local_rank, "the rank on the node"

@@ -84,37 +84,30 @@ class JoinedProcess(NamedTuple):
 
 
 class _Record:
-    """The file of this process."""
+    """The file of this process, which has what is known of it as its only line."""
 
     def __init__(self, folder: str, rank: int) -> None:
-        self.pid = os.getpid()
-        self._path = os.path.join(folder, f"{_PREFIX}{self.pid}{_SUFFIX}")
-        self._rank = rank
+        self.known = JoinedProcess(os.getpid(), rank, OPEN, "", 0.0, ())
+        self.is_exiting = False
+        self._path = os.path.join(folder, f"{_PREFIX}{self.known.pid}{_SUFFIX}")
         self._lock = threading.Lock()
-        self.state, self._error, self.is_exiting = OPEN, "", False
-        self._waits: Dict[str, CollectiveWait] = {}
 
     def note(self, state: str, error: str = "") -> None:
         """Write the state; the end is the last one."""
         with self._lock:
-            if self.state != ENDED:
-                self.state, self._error = state, error
-                self._write()
+            if self.known.state != ENDED:
+                self._write(state=state, error=error)
 
-    def add(self, wait: CollectiveWait) -> None:
+    def wait_in(self, key: str, *wait: CollectiveWait) -> None:
+        """Write what the process waits in under this key; nothing ends the wait."""
         with self._lock:
-            self._waits[wait.key] = wait
-            self._write()
+            others = (other for other in self.known.waits if other.key != key)
+            self._write(waits=(*others, *wait))
 
-    def remove(self, wait: CollectiveWait) -> None:
-        with self._lock:
-            self._waits.pop(wait.key, None)
-            self._write()
-
-    def _write(self) -> None:
-        waits = [wait._asdict() for wait in self._waits.values()]
-        member = JoinedProcess(self.pid, self._rank, self.state, self._error, time.monotonic(), ())
-        values: Dict[str, Any] = {**member._asdict(), "waits": waits}
+    def _write(self, **changes: Any) -> None:
+        self.known = self.known._replace(time=time.monotonic(), **changes)
+        waits = [wait._asdict() for wait in self.known.waits]
+        values: Dict[str, Any] = {**self.known._asdict(), "waits": waits}
         with contextlib.suppress(OSError):
             replace_file(self._path, f"{json.dumps(values)}\n".encode())
 
@@ -128,7 +121,7 @@ def join(rank: int) -> None:
     folder = os.environ.get(RANK_FOLDER)
     if not folder or not os.path.isdir(folder):
         return
-    if _record is None or _record.pid != os.getpid():
+    if _record is None or _record.known.pid != os.getpid():
         _record = _Record(folder, rank)
         atexit.register(_note_end)
         _offer_stacks(folder)
@@ -138,7 +131,7 @@ def join(rank: int) -> None:
 def leave() -> None:
     """Write down that the system is closed in order; an exception that passes is told by `fail`."""
     record = _own_record()
-    if record is not None and record.state != FAILED:
+    if record is not None and record.known.state != FAILED:
         record.note(CLOSED)
 
 
@@ -173,11 +166,11 @@ def waiting(
     what = f"{signature.partition(' ')[0]} '{name}'"
     since = time.monotonic() - LONG_WAIT_S
     wait = CollectiveWait(key, what, tuple(ranks), since, str(user_line(frame) or ""), is_first)
-    record.add(wait)
+    record.wait_in(key, wait)
     try:
         yield
     finally:
-        record.remove(wait)
+        record.wait_in(key)
 
 
 def read_members(folder: str) -> List[JoinedProcess]:
@@ -202,7 +195,7 @@ def stacks_name(pid: int) -> str:
 
 def _own_record() -> Optional[_Record]:
     """Give this process's record; a forked child has none."""
-    return _record if _record is not None and _record.pid == os.getpid() else None
+    return _record if _record is not None and _record.known.pid == os.getpid() else None
 
 
 def _note_end() -> None:
@@ -212,7 +205,7 @@ def _note_end() -> None:
         return
     if error is not None:
         record.note(FAILED, _describe(error))
-    elif not (record.state == FAILED and record.is_exiting):  # others were caught
+    elif not (record.known.state == FAILED and record.is_exiting):  # others were caught
         record.note(ENDED)
 
 

@@ -288,7 +288,7 @@ def read_slurm(environ: Mapping[str, str]) -> Optional[Claim]:
     job = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or "?"
     nodes = _read_first(environ, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
     host = _find_host_of_rank_0(environ, rank.value, node)
-    ports = re.match("[0-9]+", environ.get("SLURM_STEP_RESV_PORTS", ""))
+    ports = re.match("[0-9]{1,5}(?![0-9])", environ.get("SLURM_STEP_RESV_PORTS", ""))
     return Claim(
         source="Slurm",
         key="slurm",
@@ -304,7 +304,7 @@ def read_slurm(environ: Mapping[str, str]) -> Optional[Claim]:
     )
 
 
-def find_first_host(nodelist: str) -> str:
+def _find_first_host(nodelist: str) -> str:
     """Find the first name in a list such as ``gpu[07-09,12],login1``; empty if there is none."""
     if nodelist == "(null)":  # as Slurm writes what it does not have
         return ""
@@ -312,10 +312,10 @@ def find_first_host(nodelist: str) -> str:
     return "" if match is None else f"{match[1]}{match[2] or ''}{match[3] or ''}"
 
 
-def count_tasks(node: int, counts: str) -> Optional[int]:
+def _count_tasks(node: int, counts: str) -> Optional[int]:
     """Count the tasks of a node in a step with ``counts``, such as ``2(x3),1``; None if none."""
     for part in counts.split(","):
-        match = re.fullmatch(r"([0-9]+)(?:\(x([0-9]+)\))?", part.strip())
+        match = re.fullmatch(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?", part.strip())
         if match is None:
             return None
         node -= int(match[2] or 1)
@@ -329,7 +329,7 @@ def _find_host_of_rank_0(environ: Mapping[str, str], rank: int, node: Optional[i
     is_mixed = (read_number(environ, "SLURM_HET_SIZE") or 1) > 1
     if is_mixed or environ.get("SLURM_DISTRIBUTION") == "arbitrary" or (rank == 0 and node):
         return ""
-    return find_first_host(
+    return _find_first_host(
         environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_NODELIST") or ""
     )
 
@@ -339,7 +339,7 @@ def _count_local_tasks(environ: Mapping[str, str], node: Optional[int]) -> Optio
     if tasks:
         return SourcedNumber(len(tasks.split(",")), "number of SLURM_GTIDS")
     for name in ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"):
-        count = None if node is None else count_tasks(node, environ.get(name, ""))
+        count = None if node is None else _count_tasks(node, environ.get(name, ""))
         if count is not None:
             return SourcedNumber(count, name)
     return None

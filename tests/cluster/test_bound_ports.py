@@ -11,8 +11,7 @@ from typing import Iterator, List
 import pytest
 
 from ascend_session.backends.exchange.network import import_grpc
-from ascend_session.cluster import coordinator
-from ascend_session.cluster.coordinator import bind_port
+from ascend_session.cluster import bind_port, coordinator
 
 # Asks for any port, again and again, in all the ways there are, and keeps what it gets.
 _GREEDY = """

@@ -8,17 +8,17 @@ from typing import Dict, Tuple
 import pytest
 
 from ascend_session.backends.stub_job import find_rendezvous
-from ascend_session.cluster import coordinator
-from ascend_session.cluster.coordinator import (
+from ascend_session.cluster import (
+    COORDINATOR,
+    Job,
+    coordinator,
     derive_port,
     find_coordinator,
     find_node_address,
     is_loopback,
+    read_identity,
     split_address,
 )
-from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import read_identity
-from ascend_session.cluster.variables import COORDINATOR
 from ascend_session.errors import JobError
 from tests.schedulers.situations import recorded
 
@@ -105,7 +105,16 @@ def test_an_address_has_two_parts(address: str, parts: Tuple[str, int]) -> None:
     assert split_address(address) == parts
 
 
-@pytest.mark.parametrize("address", ["here", ":1", "here:", "here:0", "here:65536", "here:x", ""])
+@pytest.mark.parametrize(
+    "port", ["", "0", "65536", "x", "\u00b2", "\u0661", "9" * 5000, "-1", "+1"]
+)
+def test_what_is_no_port_is_refused(port: str) -> None:
+    for host in ("here", "[fd00::2]"):
+        with pytest.raises(JobError, match="is not of the form HOST:PORT"):
+            split_address(f"{host}:{port}")
+
+
+@pytest.mark.parametrize("address", ["here", ":1", ""])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(JobError, match="is not of the form HOST:PORT"):
         split_address(address)

@@ -3,20 +3,11 @@
 import os
 import subprocess
 import sys
-from typing import Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import pytest
 
-from ascend_session.cluster.job import Job
-from ascend_session.cluster.schedulers import (
-    CHOICE,
-    count_allocated_nodes,
-    count_tasks,
-    find_first_host,
-    read_open_mpi,
-    read_schedulers,
-    read_slurm,
-)
+from ascend_session.cluster import CHOICE, Job, count_allocated_nodes, read_schedulers
 from ascend_session.errors import JobError
 from tests.schedulers.situations import recorded
 
@@ -34,6 +25,11 @@ STEP = {
 }
 RANK = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8"}
 PLACE = {"OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+
+
+def read_scheduler(environ: Dict[str, str]) -> Any:
+    """Read what the scheduler says that has started this process; None without one."""
+    return read_schedulers(environ).scheduler
 
 
 @pytest.mark.parametrize(
@@ -63,17 +59,17 @@ def test_a_process_is_what_slurm_has_started_it_as(name: str, job: Job) -> None:
 @pytest.mark.parametrize("step", ["", "4294967290", "4294967291", "4294967292", "-5", "TBD"])
 def test_what_is_no_step_that_srun_has_started_has_no_tasks(step: str) -> None:
     # The shell of salloc is 4294967290, with the tasks of the whole allocation beside it.
-    assert read_slurm({**STEP, "SLURM_STEP_ID": step}) is None
+    assert read_scheduler({**STEP, "SLURM_STEP_ID": step}) is None
     assert Job.detect({**STEP, "SLURM_STEP_ID": step, "SLURM_NTASKS": "8"}).size == 1
 
 
 def test_the_last_number_that_a_step_can_have_is_one() -> None:
-    assert read_slurm({**STEP, "SLURM_STEP_ID": "4294967280"}) is not None
+    assert read_scheduler({**STEP, "SLURM_STEP_ID": "4294967280"}) is not None
 
 
 def test_the_step_counts_and_not_the_job_that_it_is_in() -> None:
     # srun --preserve-env leaves SLURM_NTASKS and SLURM_TASKS_PER_NODE as they were.
-    claim = read_slurm({**STEP, "SLURM_NTASKS": "64", "SLURM_TASKS_PER_NODE": "32(x2)"})
+    claim = read_scheduler({**STEP, "SLURM_NTASKS": "64", "SLURM_TASKS_PER_NODE": "32(x2)"})
     assert claim is not None
     assert [str(claim.size), str(claim.local_size)] == [
         "SLURM_STEP_NUM_TASKS=8",
@@ -82,7 +78,7 @@ def test_the_step_counts_and_not_the_job_that_it_is_in() -> None:
 
 
 def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
-    claim = read_slurm({**STEP, "SLURM_STEP_RESV_PORTS": "12005-12006"})
+    claim = read_scheduler({**STEP, "SLURM_STEP_RESV_PORTS": "12005-12006"})
     assert claim is not None
     assert (claim.hosts, claim.port, claim.seed) == ((2, "gpu07"), 12005, "slurm_42_3")
     assert claim.node == "node 1"
@@ -99,7 +95,7 @@ def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
     ],
 )
 def test_a_list_that_does_not_begin_with_the_host_of_rank_0_says_no_host(name: str) -> None:
-    claim = read_slurm(recorded(name))
+    claim = read_scheduler(recorded(name))
     assert claim is not None
     assert claim.hosts == (2, "")
 
@@ -107,7 +103,7 @@ def test_a_list_that_does_not_begin_with_the_host_of_rank_0_says_no_host(name: s
 def test_rank_0_knows_by_its_node_that_the_list_begins_with_another() -> None:
     said = recorded("step, arbitrary")
     del said["SLURM_DISTRIBUTION"]
-    claim = read_slurm(said)
+    claim = read_scheduler(said)
     assert claim is not None
     assert claim.hosts == (2, "")
 
@@ -177,7 +173,7 @@ class TestShells:
     ],
 )
 def test_the_first_host_of_a_list(listed: str, first: str) -> None:
-    assert find_first_host(listed) == first
+    assert read_scheduler({**STEP, "SLURM_STEP_NODELIST": listed}).hosts == (2, first)
 
 
 @pytest.mark.parametrize(
@@ -190,10 +186,22 @@ def test_the_first_host_of_a_list(listed: str, first: str) -> None:
         (1, "4,1", 1),
         (0, "many", None),
         (0, "", None),
+        (0, "9" * 5000, None),
+        (0, f"2(x{'9' * 5000})", None),
+        (0, "\u0662", None),
     ],
 )
 def test_the_tasks_of_a_node(node: int, counts: str, tasks: Optional[int]) -> None:
-    assert count_tasks(node, counts) == tasks
+    claim = read_scheduler({**STEP, "SLURM_NODEID": str(node), "SLURM_STEP_TASKS_PER_NODE": counts})
+    assert (None if claim.local_size is None else claim.local_size.value) == tasks
+
+
+@pytest.mark.parametrize(
+    ("ports", "port"),
+    [("12005-12006", 12005), ("12005", 12005), ("9" * 5000, None), ("\u0661", None), ("", None)],
+)
+def test_the_port_that_a_step_keeps_is_its_first(ports: str, port: Optional[int]) -> None:
+    assert read_scheduler({**STEP, "SLURM_STEP_RESV_PORTS": ports}).port == port
 
 
 @pytest.mark.parametrize(
@@ -210,7 +218,7 @@ def test_the_tasks_of_this_node_are_said_in_several_ways(
     without: Tuple[str, ...], local_size: str
 ) -> None:
     environ = {**STEP, "SLURM_GTIDS": "4,5"}
-    claim = read_slurm({name: said for name, said in environ.items() if name not in without})
+    claim = read_scheduler({name: said for name, said in environ.items() if name not in without})
     assert claim is not None
     assert str(claim.local_size) == local_size
 
@@ -234,7 +242,7 @@ def test_a_rank_is_what_mpirun_has_started_it_as() -> None:
 
 
 def test_the_job_of_all_ranks_has_one_name() -> None:
-    claim = read_open_mpi(recorded("mpirun"))
+    claim = read_scheduler(recorded("mpirun"))
     assert claim is not None
     assert claim.seed == f"ompi_{recorded('mpirun')['PMIX_NAMESPACE']}"
     assert claim.is_on_one_node
@@ -250,14 +258,14 @@ def test_the_job_of_all_ranks_has_one_name() -> None:
     ],
 )
 def test_ranks_are_on_one_node_only_if_that_is_said(environ: Dict[str, str], on_one: bool) -> None:
-    claim = read_open_mpi(environ)
+    claim = read_scheduler(environ)
     assert claim is not None
     assert claim.is_on_one_node is on_one
 
 
 @pytest.mark.parametrize("missing", list(RANK))
 def test_half_of_what_mpirun_says_is_nothing(missing: str) -> None:
-    assert read_open_mpi({n: said for n, said in RANK.items() if n != missing}) is None
+    assert read_scheduler({n: said for n, said in RANK.items() if n != missing}) is None
 
 
 def test_pmix_alone_does_not_say_how_many_there_are() -> None:

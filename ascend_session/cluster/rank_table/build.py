@@ -1,12 +1,9 @@
-"""Making tables: from lists of devices, from what is on this host, and from other tables.
-
-A table is written under another name and renamed, for HCCL fails at once on half a table.
-"""
+"""The servers of a table, of lists of devices or of what is on this host; and a table as text."""
 
 import json
 import socket
 from itertools import count
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ascend_session.cluster.rank_table.contents import (
     V1_0,
@@ -15,7 +12,6 @@ from ascend_session.cluster.rank_table.contents import (
     TableDevice,
     TableServer,
 )
-from ascend_session.cluster.rank_table.source import find_name_fault
 from ascend_session.errors import JobError
 from ascend_session.hardware.devices import Device
 from ascend_session.hardware.families import family as family_of
@@ -40,12 +36,21 @@ def build_from_lists(servers: Mapping[str, Mapping[int, Addresses]]) -> Tuple[Ta
     for server_id, devices in servers.items():
         if not devices:
             raise JobError(f"Server {server_id!r} has no devices.")
+        if not isinstance(devices, Mapping):
+            raise JobError(f"Server {server_id!r} takes {{physical id: address}}, not {devices!r}.")
         table_devices = []
         for number, addresses in devices.items():
             if isinstance(addresses, str):
                 addresses = (addresses,)
             physical = _check_physical(number)
-            table_devices.append(TableDevice(0, physical, server_id, tuple(addresses or ())))
+            listed: Any = () if addresses is None else addresses
+            is_sequence = isinstance(listed, Sequence)
+            if not is_sequence or not all(isinstance(address, str) for address in listed):
+                raise JobError(
+                    f"Device {number} of server {server_id!r} takes its address as text, a list of "
+                    f"texts or None, not {addresses!r}."
+                )
+            table_devices.append(TableDevice(0, physical, server_id, tuple(listed)))
         built.append(TableServer(server_id, tuple(table_devices)))
     return number_ranks(built)
 
@@ -86,29 +91,6 @@ def build_from_devices(
         )
     pod_id = pods.pop() if len(pods) == 1 else None
     return number_ranks([TableServer(name, tuple(table_devices), host_ip, pod_id)])
-
-
-def merge_servers(tables: Sequence[Tuple[str, Contents]]) -> Tuple[str, Tuple[TableServer, ...]]:
-    """Merge the servers of several tables, given with what messages call them.
-
-    Returns:
-        The format, ``1.2`` if all of them have it and else ``1.0``, and the servers.
-    """
-    owners: Dict[str, str] = {}
-    servers: List[TableServer] = []
-    for name, table in tables:
-        by_rank = sorted(table.servers, key=lambda each: min(d.rank_id for d in each.devices))
-        for server in by_rank:
-            if server.server_id in owners:
-                raise JobError(
-                    f"{owners[server.server_id]} and {name} both have a server "
-                    f"{server.server_id!r}, and nothing says whether it is the same one.",
-                    hint="Make one of them again with another --server-id.",
-                )
-            owners[server.server_id] = name
-            servers.append(server)
-    with_pods = all(table.format == V1_2 for _, table in tables)
-    return V1_2 if with_pods else V1_0, number_ranks(servers)
 
 
 def number_ranks(servers: Sequence[TableServer]) -> Tuple[TableServer, ...]:
@@ -240,17 +222,3 @@ def _check_pods(table: Contents) -> None:
 def _name_some(names: List[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
-
-
-def write_table(path: str, text: str, force: bool = False) -> None:
-    """Write a file so that whoever opens it sees all of it, or what was there before.
-
-    A link is followed, and permissions are kept. If it cannot be written, nothing is left behind.
-    """
-    fault = find_name_fault(path)
-    if fault:
-        raise JobError(f"{path}: {fault}", hint="Name it hccl.json, for example.")
-    # A table is written seldom, and this loads all kinds of files.
-    from ascend_session.files import write_file
-
-    write_file(path, text.encode(), force=force, error=JobError)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Iterator, NamedTuple, Optional, Tuple
 
+from ascend_session.findings import Finding
 from ascend_session.ids import PhysicalDeviceId
 
 COMPLETED, INITIALIZING = "completed", "initializing"
@@ -71,13 +72,19 @@ class Contents:
     Attributes:
         format: ``1.0``, ``1.2``, ``template 2`` or ``lab``: how it is, or was, written.
         status: ``completed``, or ``initializing`` while somebody still fills it in.
-        servers: The servers, in the order of the table.
+        servers: The servers, in the order of the table; of fields that were wrong what is clear.
+        name: The file it was read from; empty for one that was built.
+        remarks: What its text and fields gave cause to warn of when it was read.
+        is_complete: Whether every device could be read.
         devices: The devices of all of them, in the order of their ranks.
     """
 
     format: str
     status: str
     servers: Tuple[TableServer, ...]
+    name: str = field(default="", compare=False)
+    remarks: Tuple[Finding, ...] = field(default=(), compare=False, repr=False)
+    is_complete: bool = field(default=True, compare=False, repr=False)
     devices: Tuple[TableDevice, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

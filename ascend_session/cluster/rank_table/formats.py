@@ -12,7 +12,7 @@ other versions are for.
 """
 
 from itertools import groupby
-from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional
+from typing import AbstractSet, Any, Dict, List, Optional
 
 from ascend_session.cluster.rank_table.contents import (
     COMPLETED,
@@ -27,7 +27,6 @@ from ascend_session.cluster.rank_table.contents import (
 from ascend_session.cluster.rank_table.fields import Faults, JsonObject, describe
 from ascend_session.cluster.rank_table.source import parse_json
 from ascend_session.errors import JobError
-from ascend_session.findings import Finding
 from ascend_session.ids import PhysicalDeviceId
 
 _OTHER_VERSIONS = {
@@ -40,22 +39,8 @@ _KNOWN_VERSIONS = (
 )
 
 
-class TableReading(NamedTuple):
-    """What was read of a table.
-
-    Attributes:
-        contents: What the table says; of fields that were wrong only what is clear.
-        findings: What is wrong with the fields.
-        is_complete: Whether every device could be read.
-    """
-
-    contents: Contents
-    findings: List[Finding]
-    is_complete: bool
-
-
-def parse_table(name: str, text: str, super_pods: bool = True) -> TableReading:
-    """Parse the text of a table.
+def parse_table(name: str, text: str, super_pods: bool = True) -> Contents:
+    """Parse the text of a table; its remarks have all that is wrong with its fields.
 
     Args:
         name: What messages call it.
@@ -81,8 +66,9 @@ def parse_table(name: str, text: str, super_pods: bool = True) -> TableReading:
         servers = _read_server_list(table, kind == V1_2, super_pods)
     status = table.text("status")
     # Without one the table is refused already, and its status is not worth a second sentence.
-    contents = Contents(kind, COMPLETED if status is None else status, tuple(servers))
-    return TableReading(contents, findings, table.faults.is_complete)
+    status = COMPLETED if status is None else status
+    is_complete = table.faults.is_complete
+    return Contents(kind, status, tuple(servers), name, tuple(findings), is_complete)
 
 
 def _find_format(name: str, table: JsonObject) -> str:

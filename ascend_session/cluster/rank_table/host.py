@@ -132,7 +132,7 @@ def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
 def may_have_several_nodes(path: str) -> bool:
     """Whether a file that `read_nodes` refuses has several nodes, as far as it can be read."""
     try:
-        contents = parse_table(path, read_text(path)).contents
+        contents = parse_table(path, read_text(path))
     except JobError:
         return False
     return len(contents.servers) > 1 or len(_group_devices(contents)) > 1

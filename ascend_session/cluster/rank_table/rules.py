@@ -116,18 +116,14 @@ def refuse_table(name: str, findings: Sequence[Finding]) -> JobError:
 
 
 def check_rules(
-    table: Contents,
-    family: Optional[str] = None,
-    environ: Optional[Mapping[str, str]] = None,
-    is_complete: bool = True,
+    table: Contents, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
 ) -> List[Finding]:
-    """Check a table by all rules.
+    """Check a table by all rules; those on the whole only if it is complete.
 
     Args:
         table: What the table says.
         family: The product, as in `ascend_session.hardware.families`; None if not known.
         environ: The environment of the ranks; None for one in which nothing is set.
-        is_complete: Whether all devices are there; rules on the whole are not looked at otherwise.
 
     Returns:
         What is wrong, errors first. Of a table at "initializing" nothing else is said: it is not
@@ -145,7 +141,7 @@ def check_rules(
             with_roce = (environ or {}).get("HCCL_INTRA_ROCE_ENABLE") == "1"
             findings += _check_missing_addresses(table, family, with_roce)
             findings += _check_host_network(table)
-        if is_complete:
+        if table.is_complete:
             findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
             findings += [*_check_product(table, family), *_check_super_pods(table, family)]
     return tidy_findings(findings)

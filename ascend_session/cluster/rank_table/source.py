@@ -10,7 +10,6 @@ file.
 """
 
 import os
-import time
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2
@@ -18,7 +17,7 @@ from ascend_session.errors import JobError
 from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.findings import WARNING, Finding, TextPlaces
 from ascend_session.jsonfile import BOM, JsonError, load_json
-from ascend_session.text import printable
+from ascend_session.text import is_writable, printable
 
 _MOST_BYTES = 64 << 20
 _MOST_WITHOUT_BLANKS = 40 << 20
@@ -26,7 +25,6 @@ _LONGEST_NAME = 4095
 _MOST_KEYS_TWICE = 20
 _BLANKS = " \t\r\n"
 _WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
-_PAUSE_S = 1.0  # as often as HCCL looks
 
 
 class UnfinishedError(JobError):
@@ -121,8 +119,10 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     Raises:
         JobError: If it is no JSON, with line and column.
     """
+    given: Any = text
+    if not isinstance(given, str) or not is_writable(text, strict=True):
+        raise JobError(f"{name}: the text of a table is a str that can be encoded as UTF-8.")
     findings: List[Finding] = []
-
     if text.startswith(BOM):
         message = "The file begins with a byte order mark, which other readers refuse."
         findings.append(Finding(WARNING, message, rule="text", place=""))
@@ -164,39 +164,12 @@ def _refuse_json(place: str, error: JsonError) -> UnfinishedError:
     return UnfinishedError(f"{place}: {error.reason}.", why="it is not JSON")
 
 
-def wait_until_completed(path: str, seconds: float, tell: Optional[Tell] = None) -> str:
-    """Read the file once a second until its status is ``completed``, and return its text.
-
-    Args:
-        path: The file; it need not be there yet.
-        seconds: How long to wait; it is read once at least.
-        tell: Called before each pause.
+def look_for_table(path: str) -> Tuple[Optional[str], str]:
+    """Give the text of a table that is not to be waited for; else None and what is missing.
 
     Raises:
-        JobError: If it is not completed in that time, or can never be, as a folder. What can
-            never be a table is not waited for; nothing of it is checked here.
+        JobError: If it can never be a table, as a folder; nothing of its fields is checked here.
     """
-    if not seconds >= 0:  # NaN is neither
-        raise JobError(f"A rank table is waited for 0 seconds or more, not {seconds}.")
-    end = time.monotonic() + seconds
-    while True:
-        text, why = _look(path)
-        if text is not None:
-            return text
-        left = end - time.monotonic()
-        if left <= 0:
-            raise JobError(
-                f"{path}: {why}, and {seconds:g} s are over.",
-                hint="Look at the job's controller, which should fill it in. HCCL would wait "
-                "1800 s for it in silence.",
-            )
-        if tell is not None:
-            tell(WaitProgress(left, why))
-        time.sleep(min(_PAUSE_S, left))
-
-
-def _look(path: str) -> Tuple[Optional[str], str]:
-    """Give the text of a table that is not to be waited for; else None and what is missing."""
     try:
         text = read_text(path)
         table, _ = parse_json(path, text)

@@ -1,8 +1,9 @@
 """`RankTable`: which rank of a job has which device, on which server, under which address."""
 
 import os
-from dataclasses import dataclass, field, replace
-from typing import List, Mapping, Optional, Sequence, Tuple, Union
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from ascend_session.cluster.rank_table.build import (
     Addresses,
@@ -10,9 +11,7 @@ from ascend_session.cluster.rank_table.build import (
     build_from_lists,
     find_training_faults,
     format_table,
-    merge_servers,
     number_ranks,
-    write_table,
 )
 from ascend_session.cluster.rank_table.contents import (
     COMPLETED,
@@ -32,11 +31,13 @@ from ascend_session.cluster.rank_table.rules import (
 )
 from ascend_session.cluster.rank_table.source import (
     Tell,
+    WaitProgress,
     find_name_fault,
+    look_for_table,
     read_text,
-    wait_until_completed,
 )
 from ascend_session.errors import JobError, with_short_traceback
+from ascend_session.files import write_file
 from ascend_session.findings import ERROR, Finding, errors_of, sort_by_severity
 from ascend_session.hardware.devices import Device, DeviceReport, common_family, devices
 from ascend_session.hardware.families import named_family
@@ -44,20 +45,14 @@ from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
 
+_PAUSE_S = 1.0  # as often as HCCL looks
+
 Servers = Union[Mapping[str, Mapping[int, Addresses]], Sequence[TableServer]]
 
 
 @dataclass(frozen=True)
 class RankTable(Contents):
-    """A rank table of HCCL.
-
-    Attributes:
-        name: The file it was read from; empty for one that was built.
-        remarks: What its text and fields gave cause to warn of when it was read.
-    """
-
-    name: str = field(default="", compare=False)
-    remarks: Tuple[Finding, ...] = field(default=(), compare=False, repr=False)
+    """A rank table of HCCL."""
 
     @classmethod
     @with_short_traceback
@@ -98,16 +93,32 @@ class RankTable(Contents):
 
         Args:
             path: The file; while it is waited for it need not be there, nor be whole.
-            seconds: How long to wait.
+            seconds: How long to wait; it is read once at least, and then each second.
             tell: Called before each second's pause with what is missing and how much time is left.
             family: The product, as in `read`.
 
         Raises:
-            JobError: If it is not completed in that time, or as from `read`.
+            JobError: If it is not completed in that time, or as from `read`; what can never be a
+                table, as a folder, is not waited for.
         """
-        path = os.fspath(path)
-        text = wait_until_completed(path, seconds, tell)
-        return cls._parse(text, path, _check_name(path), family)
+        path, given = os.fspath(path), cast(Any, seconds)
+        if not isinstance(given, (int, float)) or not given >= 0:  # NaN is neither
+            raise JobError(f"A rank table is waited for 0 seconds or more, not {seconds!r}.")
+        end = time.monotonic() + seconds
+        while True:
+            text, why = look_for_table(path)
+            if text is not None:
+                return cls._parse(text, path, _check_name(path), family)
+            left = end - time.monotonic()
+            if left <= 0:
+                raise JobError(
+                    f"{path}: {why}, and {seconds:g} s are over.",
+                    hint="Look at the job's controller, which should fill it in. HCCL would wait "
+                    "1800 s for it in silence.",
+                )
+            if tell is not None:
+                tell(WaitProgress(left, why))
+            time.sleep(min(_PAUSE_S, left))
 
     @classmethod
     @with_short_traceback
@@ -129,6 +140,7 @@ class RankTable(Contents):
         """
         if isinstance(servers, Mapping):
             return cls._build(build_from_lists(servers), family, force)
+        _check_types("servers", servers, TableServer)
         return cls._build(number_ranks(servers), family, force)
 
     @classmethod
@@ -158,6 +170,7 @@ class RankTable(Contents):
         """
         report = devices() if report is None else report
         used = report.visible if isinstance(report, DeviceReport) else report
+        _check_types("report", used, Device)
         family = common_family(used)
         npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
         servers = build_from_devices(used, server_id, host_ip, npu_smi)
@@ -176,12 +189,25 @@ class RankTable(Contents):
         """
         if not tables:
             raise JobError("There are no rank tables to merge.")
+        _check_types("tables", tables, RankTable)
         for table in tables:
             table._refuse_errors()
-        version, servers = merge_servers(
-            [(table.name or f"table {number}", table) for number, table in enumerate(tables, 1)]
-        )
-        merged = cls(version, COMPLETED, servers)
+        owners: Dict[str, str] = {}
+        servers: List[TableServer] = []
+        for number, table in enumerate(tables, 1):
+            name = table.name or f"table {number}"
+            by_rank = sorted(table.servers, key=lambda each: min(d.rank_id for d in each.devices))
+            for server in by_rank:
+                if server.server_id in owners:
+                    raise JobError(
+                        f"{owners[server.server_id]} and {name} both have a server "
+                        f"{server.server_id!r}, and nothing says whether it is the same one.",
+                        hint="Make one of them again with another --server-id.",
+                    )
+                owners[server.server_id] = name
+                servers.append(server)
+        version = V1_2 if all(table.format == V1_2 for table in tables) else V1_0
+        merged = cls(version, COMPLETED, number_ranks(servers))
         merged.check(family)
         return merged
 
@@ -260,7 +286,10 @@ class RankTable(Contents):
 
     @with_short_traceback
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
-        """Write a file that is at no time there in part.
+        """Write a file so that whoever opens it sees all of it, or what was there before.
+
+        HCCL fails at once on half a table. A link is followed, and permissions are kept; if it
+        cannot be written, nothing is left behind.
 
         Args:
             path: Its name, which has to end in ``.json``.
@@ -270,7 +299,11 @@ class RankTable(Contents):
         Raises:
             JobError: If the file is there already or cannot be written, or as from `text`.
         """
-        write_table(os.fspath(path), self.text(version), force)
+        text, path = self.text(version), os.fspath(path)
+        fault = find_name_fault(path)
+        if fault:
+            raise JobError(f"{path}: {fault}", hint="Name it hccl.json, for example.")
+        write_file(path, text.encode(), force=force, error=JobError)
 
     def _refuse_errors(self, but: str = "") -> None:
         """Do as `check`, without what the file's name or text has of its own."""
@@ -283,15 +316,15 @@ class RankTable(Contents):
         cls, text: str, name: str, remarks: List[Finding], family: Optional[str] = None
     ) -> "RankTable":
         product = _find_product(family)
-        contents, faults, is_complete = parse_table(name, text, reads_super_pods(product))
-        findings = tidy_findings(faults)
+        contents = parse_table(name, text, reads_super_pods(product))
+        findings = tidy_findings(contents.remarks)
         if contents.status == INITIALIZING:
             findings = []
         elif errors_of(findings):
-            more = check_rules(contents, product, is_complete=is_complete)
+            more = check_rules(contents, product)
             raise refuse_table(name, sort_by_severity([*findings, *remarks, *more]))
-        servers = contents.servers
-        return cls(contents.format, contents.status, servers, name, (*findings, *remarks))
+        findings += remarks
+        return cls(contents.format, contents.status, contents.servers, name, tuple(findings))
 
 
 def _find_product(name: Optional[str]) -> Optional[str]:
@@ -300,7 +333,7 @@ def _find_product(name: Optional[str]) -> Optional[str]:
     Raises:
         JobError: If there is no product of that name.
     """
-    family = None if name is None else named_family(name)
+    family = named_family(name) if isinstance(name, str) else None
     if name is not None and family is None:
         raise JobError(f"{name!r} is not a known product.", hint="Write 910A, A2, A3, A5 or 310P.")
     return family
@@ -310,3 +343,14 @@ def _check_name(path: str) -> List[Finding]:
     fault = find_name_fault(path)
     hint = "Rename it: hccl.json, for example."
     return [make_finding(ERROR, "file name", "", fault, hint)] if fault else []
+
+
+def _check_types(argument: str, values: Any, kind: type) -> None:
+    """Refuse an argument that is no sequence of ``kind``.
+
+    Raises:
+        JobError: If it is none.
+    """
+    is_sequence = isinstance(values, Sequence) and not isinstance(values, (str, bytes))
+    if not is_sequence or not all(isinstance(value, kind) for value in values):
+        raise JobError(f"{argument} takes a list of {kind.__name__}, not {values!r}.")

@@ -4,8 +4,7 @@ import pytest
 
 from ascend_session import JobError, RankTable
 from ascend_session.cluster.rank_table import TableDevice, TableServer
-from ascend_session.hardware.devices import Device, DeviceReport
-from ascend_session.hardware.families import family
+from ascend_session.hardware import Device, DeviceReport, family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from tests.cluster.rank_table.tables import parsed, template_2, v1_0, v1_2
 
@@ -169,6 +168,31 @@ def test_two_tables_of_one_server_are_not_merged():
 def test_a_table_that_is_not_completed_is_not_merged():
     with pytest.raises(JobError, match="not ready"):
         RankTable.merge([parsed({**v1_0(), "status": "initializing"})])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: RankTable.build("abc"), "servers takes a list of TableServer, not 'abc'"),
+        (lambda: RankTable.build(5), "servers takes a list of TableServer, not 5"),
+        (lambda: RankTable.build([None]), "servers takes a list of TableServer"),
+        (lambda: RankTable.build({"a": [0, 1]}), r"Server 'a' takes {physical id: address}, not"),
+        (lambda: RankTable.build({"a": {0: 5}}), "Device 0 of server 'a' takes its address as"),
+        (lambda: RankTable.build({"a": {0: [5]}}), "Device 0 of server 'a' takes its address as"),
+        (lambda: RankTable.build({"a": {0: b"1.2.3.4"}}), "Device 0 of server 'a' takes its"),
+        (lambda: RankTable.build({"\ud800": {0: None}}), "can be encoded as UTF-8"),
+        (lambda: RankTable.build(NODES, family=5), "5 is not a known product"),
+        (lambda: RankTable.merge("ab"), "tables takes a list of RankTable"),
+        (lambda: RankTable.merge(["hccl.json"]), "tables takes a list of RankTable"),
+        (lambda: RankTable.of_host("hccl.json"), "report takes a list of Device"),
+        (lambda: RankTable.from_text(None), "the text of a table is a str"),
+        (lambda: RankTable.from_text(b"{}"), "the text of a table is a str"),
+        (lambda: RankTable.from_text('"\ud800"'), "can be encoded as UTF-8"),
+    ],
+)
+def test_arguments_of_another_type_are_refused_in_words(call, words):
+    with pytest.raises(JobError, match=words):
+        call()
 
 
 def test_nothing_to_merge_is_an_error():
