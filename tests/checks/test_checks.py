@@ -9,22 +9,25 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from ascend_session.checks import network
-from ascend_session.checks.devices import check_holders, look
-from ascend_session.checks.interpreter import check_interpreter, inspect_interpreter
-from ascend_session.checks.job import (
+from ascend_session.checks import (
+    Interfaces,
+    Need,
     check_folder,
     check_hccl_variables,
+    check_holders,
+    check_interpreter,
     check_limits,
     check_module,
     check_script,
+    check_versions,
+    inspect_interpreter,
+    look,
+    need_of,
+    network,
 )
-from ascend_session.checks.network import Interfaces, Need, need_of
-from ascend_session.cluster.rank_table import RankTable
-from ascend_session.cluster.rank_table.contents import TableServer
+from ascend_session.cluster.rank_table import RankTable, TableServer
 from ascend_session.findings import ERROR, WARNING, Finding
-from ascend_session.hardware import program
-from ascend_session.hardware.hccn import HccnTool
+from ascend_session.hardware import Component, HccnTool, Versions, program
 from ascend_session.text import format_ranges
 from tests.checks.healthy import free_base_port, python_answers
 from tests.fake_host import Reply, hccn_answers, install
@@ -376,6 +379,15 @@ def test_a_time_limit_is_taken_as_hccl_takes_it(value, product, is_taken) -> Non
 def test_the_time_to_connect_is_taken_within_hccls_limits(value, is_taken) -> None:
     found = list(check_hccl_variables({"HCCL_CONNECT_TIMEOUT": value}))
     assert [one.severity for one in found] == ([] if is_taken else ["error"])
+
+
+@pytest.mark.parametrize("version", ["7.\u00b2", "\u00b2", "7.\u0661.x", "9" * 5000, "", "."])
+def test_a_version_that_is_no_number_is_compared_all_the_same(tmp_path, version: str) -> None:
+    (tmp_path / "version.info").write_text("compatible_version_fw=[7.0.0,7.2.99]\n")
+    driver = Component("24.1", None, "/version.info")
+    versions = Versions(driver, Component(version, None, None), (), ())
+    (finding,) = check_versions(versions, str(tmp_path), None)
+    assert "needs firmware 7.0.0 to 7.2.99" in finding.message
 
 
 def test_a_file_system_that_does_not_say_its_size_is_not_full(tmp_path, monkeypatch) -> None:
