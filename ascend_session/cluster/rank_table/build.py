@@ -3,7 +3,7 @@
 import json
 import socket
 from itertools import count
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ascend_session.cluster.rank_table.contents import (
     V1_0,
@@ -43,14 +43,16 @@ def build_from_lists(servers: Mapping[str, Mapping[int, Addresses]]) -> Tuple[Ta
             if isinstance(addresses, str):
                 addresses = (addresses,)
             physical = _check_physical(number)
-            listed: Any = () if addresses is None else addresses
-            is_sequence = isinstance(listed, Sequence)
-            if not is_sequence or not all(isinstance(address, str) for address in listed):
+            try:
+                listed = tuple(addresses or ())
+            except TypeError:
+                listed = (addresses,)  # type: ignore[assignment]
+            if not all(isinstance(address, str) for address in listed):
                 raise JobError(
                     f"Device {number} of server {server_id!r} takes its address as text, a list of "
                     f"texts or None, not {addresses!r}."
                 )
-            table_devices.append(TableDevice(0, physical, server_id, tuple(listed)))
+            table_devices.append(TableDevice(0, physical, server_id, listed))
         built.append(TableServer(server_id, tuple(table_devices)))
     return number_ranks(built)
 

@@ -3,7 +3,8 @@
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
+from numbers import Real
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 
 from ascend_session.cluster.rank_table.build import (
     Addresses,
@@ -46,6 +47,8 @@ from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
 
 _PAUSE_S = 1.0  # as often as HCCL looks
+
+_Item = TypeVar("_Item")
 
 Servers = Union[Mapping[str, Mapping[int, Addresses]], Sequence[TableServer]]
 
@@ -102,7 +105,7 @@ class RankTable(Contents):
                 table, as a folder, is not waited for.
         """
         path, given = os.fspath(path), cast(Any, seconds)
-        if not isinstance(given, (int, float)) or not given >= 0:  # NaN is neither
+        if not isinstance(given, Real) or not seconds >= 0:  # NaN is neither
             raise JobError(f"A rank table is waited for 0 seconds or more, not {seconds!r}.")
         end = time.monotonic() + seconds
         while True:
@@ -140,8 +143,8 @@ class RankTable(Contents):
         """
         if isinstance(servers, Mapping):
             return cls._build(build_from_lists(servers), family, force)
-        _check_types("servers", servers, TableServer)
-        return cls._build(number_ranks(servers), family, force)
+        listed = _list_items("servers", servers, TableServer)
+        return cls._build(number_ranks(listed), family, force)
 
     @classmethod
     @with_short_traceback
@@ -170,7 +173,7 @@ class RankTable(Contents):
         """
         report = devices() if report is None else report
         used = report.visible if isinstance(report, DeviceReport) else report
-        _check_types("report", used, Device)
+        used = _list_items("report", used, Device)
         family = common_family(used)
         npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
         servers = build_from_devices(used, server_id, host_ip, npu_smi)
@@ -187,9 +190,9 @@ class RankTable(Contents):
             JobError: If two tables name the same server, one is not completed, or HCCL would
                 refuse the result.
         """
+        tables = _list_items("tables", tables, RankTable)
         if not tables:
             raise JobError("There are no rank tables to merge.")
-        _check_types("tables", tables, RankTable)
         for table in tables:
             table._refuse_errors()
         owners: Dict[str, str] = {}
@@ -345,12 +348,16 @@ def _check_name(path: str) -> List[Finding]:
     return [make_finding(ERROR, "file name", "", fault, hint)] if fault else []
 
 
-def _check_types(argument: str, values: Any, kind: type) -> None:
-    """Refuse an argument that is no sequence of ``kind``.
+def _list_items(argument: str, values: Any, kind: Type[_Item]) -> List[_Item]:
+    """List the items of an argument.
 
     Raises:
-        JobError: If it is none.
+        JobError: If one is not of this ``kind``, or there are none to list.
     """
-    is_sequence = isinstance(values, Sequence) and not isinstance(values, (str, bytes))
-    if not is_sequence or not all(isinstance(value, kind) for value in values):
+    try:
+        items = list(values)
+    except TypeError:
+        items = [values]
+    if not all(isinstance(item, kind) for item in items):
         raise JobError(f"{argument} takes a list of {kind.__name__}, not {values!r}.")
+    return items

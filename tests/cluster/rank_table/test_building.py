@@ -195,6 +195,14 @@ def test_arguments_of_another_type_are_refused_in_words(call, words):
         call()
 
 
+def test_servers_and_tables_may_come_from_any_iterable():
+    table = parsed(v1_0())
+    assert RankTable.build(iter(table.servers)) == table
+    single = {name: RankTable.build({name: devices}) for name, devices in NODES.items()}
+    assert RankTable.merge(single.values()) == RankTable.merge(iter(single.values())) == table
+    assert RankTable.build({"a": {0: iter(["10.0.0.1"])}}).devices[0].device_ip == ("10.0.0.1",)
+
+
 def test_nothing_to_merge_is_an_error():
     with pytest.raises(JobError, match="There are no rank tables"):
         RankTable.merge([])
