@@ -168,6 +168,30 @@ def test_a_spoiled_table_is_read_or_refused_in_words(made, seed):
     assert len(set(answers)) > 2
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text, at: text[:at],
+        lambda text, at: f"{text[:at]}NaN{text[at:]}",
+        lambda text, at: f"{text[:at]}-1e999{text[at:]}",
+        lambda text, at: f"{text[:at]}{'9' * 5000}{text[at:]}",
+        lambda text, at: f"{text[:at]}\u0663{text[at:]}",
+        lambda text, at: text.replace('"0"', '"\u0660"').replace('"1"', '"\u00b9"'),
+        lambda text, at: text.replace('"0"', "NaN"),
+        lambda text, at: text.replace('"server_id"', '"server_id": "twice", "server_id"'),
+        lambda text, at: text.replace("{", '{"status": "completed", ', at % 9),
+        lambda text, at: "[" * 100_000 + text,
+        lambda text, at: '{"a":' * (at % 90) + text + "}" * (at % 90),
+    ],
+)
+@pytest.mark.parametrize("made", [v1_0, v1_2, template_2, lab])
+def test_a_spoiled_text_is_read_or_refused_in_words(made, spoil):
+    source = random.Random(made.__name__)
+    for _ in range(DRAWS):
+        text = json.dumps(mutate(source, made()))
+        assert looked_at(spoil(text, source.randrange(len(text))))
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_text_with_other_bytes_is_read_or_refused_in_words(seed, tmp_path):
     source = random.Random(seed)
